@@ -71,8 +71,19 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const limits = createLimitWatch({ read: () => deps.machine.limits(), log });
   teardown.add("limits of the kernel", () => limits.stop());
   limits.begin();
-  const { slots } = base;
-  const instruments = api.measure({ live, disk, diskAccount, admission, pool, slots, disposal, memoryKills, limits });
+  const { slots, values } = base;
+  const instruments = api.measure({
+    live,
+    disk,
+    diskAccount,
+    admission,
+    pool,
+    slots,
+    values,
+    disposal,
+    memoryKills,
+    limits,
+  });
 
   const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
   const { rescue, launchFrom: fromSnapshot } = storing;

@@ -1,7 +1,6 @@
 /** What the agent uses of its machine: host-deps.ts has the real one, tests pass another. */
 
 import type { Log } from "../shared/program/log.ts";
-import type { Seal } from "../shared/program/seal.ts";
 import type { NodeIdentity } from "./api/heartbeat.ts";
 import type { Login } from "./builds/images/registry-login.ts";
 import type { Processes } from "./builds/steps/processes.ts";
@@ -15,15 +14,18 @@ import type { HostGrowth } from "./disk/growers.ts";
 import type { FindHole } from "./disk/holes.ts";
 import type { ReadSpace } from "./disk/space.ts";
 import type { DiskWork } from "./disks/disks.ts";
-import type { EgressProcess, OnDecisions } from "./egress-supervisor/process.ts";
+import type { EgressProcess, OnDecisions, PlaceholderSource } from "./egress-supervisor/process.ts";
 import type { Machine } from "./host/machine.ts";
 import type { Plan } from "./network/addresses.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
+import type { Traffic } from "./network/traffic.ts";
 import type { Sizes } from "./sizes/sizes.ts";
 import type { Connections } from "./snapshots/connections/connections.ts";
 import type { Criu } from "./snapshots/criu.ts";
 import type { SnapshotFiles } from "./snapshots/store/files.ts";
+import type { NodeSeal } from "./store/seal-key.ts";
+import type { Volumes } from "./volumes/volumes.ts";
 
 export interface AgentDeps {
   readonly log: Log;
@@ -44,7 +46,12 @@ export interface AgentDeps {
   readonly criu: Criu;
   readonly connections: Connections;
   readonly diskWork: () => DiskWork;
+  readonly volumes: Volumes;
+  /** Path of `svc-volume-files`. */
+  readonly volumeProgram: () => Promise<string>;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
+  /** Counters of a sandbox's link on the host. */
+  readonly traffic: (link: string) => Traffic;
   readonly findHole: FindHole;
   readonly readSpace: ReadSpace;
   readonly keepBallast: KeepBallast;
@@ -52,7 +59,7 @@ export interface AgentDeps {
   readonly sizes: Sizes;
   /** @param sizes what sandboxes see of their sizes */
   readonly probe: (sizes: string) => Promise<NodeIdentity["capabilities"]>;
-  readonly egress: (onDecisions: OnDecisions) => EgressProcess;
+  readonly egress: (onDecisions: OnDecisions, placeholders: PlaceholderSource) => EgressProcess;
   readonly caFor: CaFor;
   readonly networkVariables: NetworkVariables;
   readonly lockPath: string;
@@ -60,6 +67,6 @@ export interface AgentDeps {
   /** For tests: the time limit of a restore. */
   readonly restoreLimitMs?: number | undefined;
   /** Seals secrets in the database; makes its key when there is none. */
-  readonly sealing: () => Seal;
+  readonly sealing: () => NodeSeal;
   readonly now: () => number;
 }

@@ -3,7 +3,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Log } from "../shared/program/log.ts";
-import { createSeal } from "../shared/program/seal.ts";
 import { registryLogin } from "./builds/images/registry-login.ts";
 import { envdProcesses } from "./builds/steps/processes.ts";
 import type { AgentConfig } from "./config.ts";
@@ -34,6 +33,7 @@ import { nativeProgram } from "./host/native-program.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
+import { trafficOf } from "./network/traffic.ts";
 import { createCpuSets } from "./sizes/cpu-sets.ts";
 import { hostSizes } from "./sizes/sizes.ts";
 import { withCpuSets } from "./sizes/with-cpu-sets.ts";
@@ -42,7 +42,8 @@ import { probeEnding } from "./snapshots/connections/probe-ending.ts";
 import { hostCriu } from "./snapshots/criu.ts";
 import { probeMemory } from "./snapshots/probe-memory.ts";
 import { snapshotFiles } from "./snapshots/store/files.ts";
-import { sealKey } from "./store/seal-key.ts";
+import { openNodeSeal } from "./store/seal-key.ts";
+import { hostVolumes } from "./volumes/volumes.ts";
 
 const DNS_PORT = 53;
 const SIZES_PARTS = ["serve", "files", "container", "rebind"];
@@ -105,7 +106,10 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     runtime: envdRuntimes(config.envdRuntime),
     machine: hostMachine([config.stateDir, "/var/lib/docker"]),
     diskWork: () => disks.work(),
+    volumes: hostVolumes({ root: join(disks.root, "volumes"), run: runCommand }),
+    volumeProgram: () => nativeProgram(runCommand, "volumes/svc-volume-files", config.runDir),
     diskUsage: ofOwnDisks(disks, ({ usedBytes }) => usedBytes, diskUsage(runCommand)),
+    traffic: trafficOf,
     findHole,
     readSpace,
     keepBallast: hostBallast(config.stateDir, runCommand, readSpace),
@@ -128,7 +132,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
         ending: () => probeEnding(runCommand),
         sizes,
       }),
-    egress: (onDecisions) =>
+    egress: (onDecisions, placeholders) =>
       createEgressProcess(
         {
           command: async () =>
@@ -154,7 +158,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
           ...(companyProxies === undefined ? {} : { companyProxies }),
           authority,
           extraCertificates: async () => (await extraCertificates(environment["NODE_EXTRA_CA_CERTS"], log)) + company,
-          resolve: noPlaceholders,
+          placeholders,
           log,
         },
         onDecisions,
@@ -163,12 +167,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     caFor: async (policy) => company + (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),
-    sealing: () => createSeal(sealKey(keyFile), keyFile),
+    sealing: () => openNodeSeal(keyFile),
     now: Date.now,
   };
-}
-
-/** No source of placeholder values yet: requests that need one fail. */
-function noPlaceholders(): Promise<undefined> {
-  return Promise.resolve(undefined);
 }

@@ -1,25 +1,33 @@
 /** Wires the orchestrator: calls each folder's constructor in the order of their needs, and stops the parts in reverse. */
 
-import { nodeToken } from "../shared/agent-api/node-tokens.ts";
 import { addressList } from "../shared/http/client-address.ts";
 import { connectionLimits } from "../shared/http/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
-import { createSeal } from "../shared/program/seal.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
 import { createApi } from "./api/wire.ts";
 import type { Base, OrchestratorDeps } from "./app-parts.ts";
+import { startAudit } from "./audit/wire.ts";
 import { createBackground } from "./background.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
+import { createEvents } from "./events/wire.ts";
+import { startWorkloadIdentity } from "./identity/wire.ts";
 import { createNetwork } from "./network/wire.ts";
 import { startNodes } from "./nodes/wire.ts";
+import { createProjects } from "./projects/wire.ts";
+import { readKeyring } from "./rotation/keyring.ts";
+import { startRotation } from "./rotation/wire.ts";
 import { createRoutingTable, type RoutingTable } from "./routing-table.ts";
 import { type Sandboxes, startSandboxes } from "./sandboxes/wire.ts";
+import { openSecrets } from "./secrets/wire.ts";
 import { createSnapshots } from "./snapshots/wire.ts";
 import { openStore } from "./store/wire.ts";
 import { startTemplates } from "./templates/wire.ts";
+import { startUsage } from "./usage/wire.ts";
+import { startVolumes } from "./volumes/wire.ts";
+import { startWebhooks } from "./webhooks/wire.ts";
 
 /** The edge's share of the descriptors: each client connection needs a second one to a node; the API has an eighth. */
 const EDGE_SHARE = 3 / 8;
@@ -43,9 +51,10 @@ export async function startOrchestrator(config: OrchestratorConfig, deps: Orches
 
 async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardown: Teardown): Promise<Orchestrator> {
   const { log, now } = deps;
-  const sealing = createSeal(config.encryptionKey, "SVC_ENCRYPTION_KEY");
+  const keyring = readKeyring(config);
+  const { seeds, sealing, nodeKeys } = keyring;
   const background = createBackground(log);
-  const base: Base = { ...deps, config, sealing, background, teardown };
+  const base: Base = { ...deps, ...keyring, config, background, teardown };
 
   const baseTemplate = {
     image: config.baseImage,
@@ -56,35 +65,53 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   };
   const place = config.databaseUrl ?? config.database;
   const { store, template, schema, ping } = await openStore({ place, baseTemplate, sealing, now }, teardown);
-  const tokenTo = (nodeId: string) => nodeToken(config.nodeKey, nodeId, "to node");
-  const { nodes, pools, finishAbandonedWork, startRepairs } = await startNodes(base, {
-    store,
-    template,
-    nodeToken: tokenTo,
-  });
+  const { nodes, pools, finishAbandonedWork, startRepairs } = await startNodes(base, { store, template });
+  const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
   const api = createApi(base, { store, nodes });
   const { metrics, identity } = api;
-  const routes = createRoutingTable({ seed: config.seed, place: (id) => nodes.place(id) });
+  const routes = createRoutingTable({ seeds, place: (id) => nodes.place(id) });
+  const own: { url?: string } = {};
+  const workloadIdentity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });
   for (const record of await store.sandboxes.routable()) routes.add(record);
 
+  const projects = createProjects(base, store);
+  const { limits, refusals } = projects;
   const snapshots = createSnapshots(base, { store, nodes });
   const { remover, quota } = snapshots;
-  const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots: remover, quota, metrics, identity });
+  const secrets = await openSecrets(base, { store, tokens: workloadIdentity.tokens, onFirstUse: audit.noteUse });
+  const checked = { placeholders: secrets.placeholders, tokenNames: secrets.tokenNames };
+  const sandboxes = startSandboxes(base, {
+    store,
+    nodes,
+    routes,
+    snapshots: remover,
+    quota,
+    metrics,
+    identity,
+    limits,
+    refusals,
+    ...checked,
+  });
   const { checkpointing, ending, transitions, autoResuming, history, nodeData } = sandboxes;
   snapshots.startExpiry(ending);
-  const network = createNetwork(base, { store, nodes, transitions, history, nodeData });
+  const network = createNetwork(base, { store, nodes, transitions, history, nodeData, limits, refusals, ...checked });
   const repaired = { sandboxes, networks: network.updating };
   await finishAbandonedWork(repaired);
-  const edge = await openEdge(base, { routes, autoResuming, nodeToken: tokenTo });
+  const edge = await openEdge(base, { routes, autoResuming, nodeToken: (id) => nodeKeys.tokenTo(id) });
 
   const templates = startTemplates(base, store);
   const { names, spawns } = templates;
-  const reports = startRepairs({ ...repaired, routes, spawns, metrics });
+  const usage = await startUsage(base, { store, metrics });
+  const reports = startRepairs({ ...repaired, routes, spawns, metrics, meter: usage.meter });
+  const events = createEvents(base, store);
+  const webhooks = startWebhooks(base, { store, metrics });
   const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
   const { queue, cleaning, archives, files } = builds;
+  const removal = templates.removal({ snapshots: remover, pools, archives, builds: queue });
+  const volumes = startVolumes(base, { store, nodes, nodeToken: (id) => nodeKeys.tokenTo(id), limits });
   const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
-  const url = await api.start({
+  own.url = await api.start({
     schema,
     ping,
     ending,
@@ -92,16 +119,37 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     cleaning,
     pools,
     files,
+    recording: audit.recording,
+    volumeContent: volumes.content,
     handlers: {
-      ...sandboxes.handlers({ templates: names, pools, spawns, proxyRanges: network.proxyRanges, domain }),
-      ...templates.handlers({ checkpointing, snapshots: remover, pools, archives, builds: queue }),
+      ...audit.handlers,
+      ...sandboxes.handlers({
+        templates: names,
+        pools,
+        spawns,
+        proxyRanges: network.proxyRanges,
+        resolveMounts: volumes.resolveMounts,
+        domain,
+      }),
+      ...templates.handlers({ checkpointing, removal }),
+      ...projects.start({ ending, builds: queue, templates: removal, identity, parts: [volumes.part] }),
       sandboxNetworks: network.handlers,
       snapshots: snapshots.handlers({ store, names, checkpointing }),
       storage: snapshots.storage,
+      teamMetrics: usage.handlers,
+      ...secrets.handlers,
+      rotation: startRotation(base, { store, nodes }),
+      volumes: volumes.handlers,
       builds: builds.handlers,
+      events: events.handlers,
+      webhooks: webhooks.handlers,
       reports,
+      ...workloadIdentity.handlers,
     },
   });
+  // Before the API waits for requests under way: a stream would never end by itself.
+  teardown.add("event streams", () => events.stop());
+  const { url } = own;
   log.info({ url, edgeUrl: edge.url, schema, routes: routes.size }, "orchestrator started");
   return { url, edgeUrl: edge.url, stop: () => teardown.run() };
 }

@@ -9,8 +9,10 @@ import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startOrchestrator } from "./app.ts";
+import { verifyAudit } from "./audit/verify-copy.ts";
 import { OrchestratorConfig, readOrchestratorConfig } from "./config.ts";
 import { readAllowed } from "./network/proxy.ts";
+import { targetAddresses } from "./webhooks/addresses.ts";
 
 if (process.argv.includes("--version")) {
   process.stdout.write(`${VERSION} (${COMMIT})\n`);
@@ -19,9 +21,17 @@ if (process.argv.includes("--version")) {
     `orchestrator: settings are read from the environment. Options:
   --version            only print the version and the commit
   --check              only check the settings
+  --verify-audit PLACE [SEQ HASH]
+                       only check the audit log of a database that no orchestrator uses: a SQLite file or a postgresql://
+                       URL; SEQ and HASH are of an entry that was noted earlier
   --node-tokens NODE   only print the two tokens of a node, as settings of its agent; reads SVC_NODE_KEY
 \n${describeConfig(OrchestratorConfig)}\n`,
   );
+} else if (process.argv.includes("--verify-audit")) {
+  const [place = "", seq, hash = ""] = process.argv.slice(process.argv.indexOf("--verify-audit") + 1);
+  const { whole, ...found } = await verifyAudit(place, seq === undefined ? undefined : { seq: Number(seq), hash });
+  process.stdout.write(`${JSON.stringify({ whole, ...found })}\n`);
+  if (!whole) process.exitCode = 1;
 } else if (process.argv.includes("--node-tokens")) {
   printNodeTokens(process.argv.at(-1) ?? "");
 } else {
@@ -56,7 +66,11 @@ async function main(): Promise<void> {
   try {
     config = readOrchestratorConfig(process.env);
     readAllowed(config.egressProxyAllow);
+    targetAddresses(config.webhookAllow);
     addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
+    if (config.adminToken === undefined && config.adminTokenFile === undefined) {
+      throw new ConfigError(["SVC_ADMIN_TOKEN_FILE is required"]);
+    }
   } catch (error) {
     refuse(error);
     return;
@@ -64,7 +78,13 @@ async function main(): Promise<void> {
   if (process.argv.includes("--check")) return;
   const log = createLog({ component: "orchestrator", level: config.logLevel });
   await run({ log, graceMs: config.shutdownGraceMs }, () =>
-    startOrchestrator(config, { log, now: Date.now, random: Math.random, machineId: machineId() }),
+    startOrchestrator(config, {
+      log,
+      now: Date.now,
+      random: Math.random,
+      machineId: machineId(),
+      environment: process.env,
+    }),
   );
 }
 

@@ -1,8 +1,8 @@
 /** The node and address of each running sandbox, for its traffic. Kept in memory and rebuilt from the store at start. */
 
 import { LRUCache } from "lru-cache";
-import { envdToken, trafficToken } from "../shared/ids.ts";
 import type { EdgeRoute, EdgeRoutingTable, RemovalListener, RemovalReason } from "./edge/sandbox-lookup.ts";
+import type { Seeds } from "./rotation/seeds.ts";
 import type { SandboxRecord } from "./store/sandboxes/record.ts";
 
 /** Address of a node's sandboxes. */
@@ -26,7 +26,7 @@ export interface RoutingTable extends EdgeRoutingTable {
 }
 
 export interface RoutingTableDeps {
-  readonly seed: string;
+  readonly seeds: Pick<Seeds, "envdToken" | "trafficToken">;
   place(nodeId: string): NodePlace | undefined;
 }
 
@@ -58,7 +58,7 @@ export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
       if (removed.has(record.executionId)) return;
       const place = deps.place(record.nodeId);
       if (place === undefined || record.address === undefined) return;
-      routes.set(record.id, toRoute(record, place, deps.seed));
+      routes.set(record.id, toRoute(record, place, deps.seeds));
     },
     async remove(sandboxId, executionId, reason) {
       removed.set(executionId, true);
@@ -80,7 +80,7 @@ export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
   };
 }
 
-function toRoute(record: SandboxRecord, place: NodePlace, seed: string): EdgeRoute {
+function toRoute(record: SandboxRecord, place: NodePlace, seeds: RoutingTableDeps["seeds"]): EdgeRoute {
   const allowPublicTraffic = record.network?.allowPublicTraffic ?? true;
   return {
     sandboxId: record.id,
@@ -91,8 +91,8 @@ function toRoute(record: SandboxRecord, place: NodePlace, seed: string): EdgeRou
     proxyUrl: place.proxyUrl,
     sameHost: place.sameHost,
     address: record.address ?? "",
-    envdAccessToken: envdToken(seed, record.id),
-    trafficAccessToken: allowPublicTraffic ? undefined : trafficToken(seed, record.id),
+    envdAccessToken: seeds.envdToken(record),
+    trafficAccessToken: allowPublicTraffic ? undefined : seeds.trafficToken(record),
     allowPublicTraffic,
     maskRequestHost: record.network?.maskRequestHost,
     httpsPorts: record.network?.httpsPorts ?? [],

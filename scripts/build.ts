@@ -100,13 +100,14 @@ async function bundleEnvd(): Promise<void> {
 }
 
 /**
- * Builds the agent with three programs for what Node cannot do: notices of firewall changes, copies of frozen disks, and
- * the files that say what a sandbox has.
+ * Builds the agent with four programs for what Node cannot do: notices of firewall changes, copies of frozen disks, the
+ * files of volumes, and the files that say what a sandbox has.
  */
 async function bundleAgent(): Promise<void> {
   await bundleProgram("agent");
   compile("agent/network", "svc-table-watch");
   compile("agent/disks", "svc-disk-copy");
+  compile("agent/volumes", "svc-volume-files");
   compile("agent/sizes/program", "svc-sizes", "serve", "files", "container", "rebind");
 }
 

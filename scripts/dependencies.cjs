@@ -67,9 +67,11 @@ module.exports = {
     only("sqlite-has-its-owners", "better-sqlite3", "^(orchestrator/store|agent/store)/"),
     only("pg-has-one-owner", "pg", "^orchestrator/store/postgres\\.ts$"),
     only("http-proxy-has-one-owner", "http-proxy", "^shared/proxy/sending/"),
+    only("jose-has-one-owner", "jose", "^orchestrator/identity/"),
     only("pino-has-one-owner", "pino", "^shared/program/log\\.ts$"),
     only("socks-has-one-owner", "socks", "^agent/egress/"),
-    inside("orchestrator-store-imports-no-handler", "orchestrator/store"),
+    inside("orchestrator-store-imports-no-handler", "orchestrator/store", "orchestrator/callers/"),
+    inside("callers-are-a-leaf", "orchestrator/callers"),
     inside("edge-imports-nothing-of-the-control-plane", "orchestrator/edge"),
     inside("agent-store-is-a-leaf", "agent/store", "agent/sandboxes/live-container"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
@@ -89,7 +91,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(orchestrator|agent|envd)/app\\.ts$" },
       to: {
-        path: "^(orchestrator/(api|builds|network|nodes|sandboxes|snapshots|store|templates)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
+        path: "^(orchestrator/(api|audit|builds|events|identity|network|nodes|projects|sandboxes|secrets|snapshots|store|templates|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
         pathNot: "/wire\\.ts$",
       },
     },
@@ -100,7 +102,7 @@ module.exports = {
       comment: "files that only decide get what they need as arguments",
       severity: "error",
       from: {
-        path: "^(shared/(policy|states)/|orchestrator/nodes/placement\\.ts|orchestrator/network/(rules|policy|destinations)\\.ts|agent/(recovery|sandboxes/pool)/plan\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
+        path: "^(shared/(policy|states)/|orchestrator/nodes/placement\\.ts|orchestrator/network/(rules|policy|destinations|placeholders)\\.ts|orchestrator/identity/(schedule|subject)\\.ts|agent/(recovery|sandboxes/pool)/plan\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
       },
       // node:net also has isIP, which does none.
       to: {

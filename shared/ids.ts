@@ -22,6 +22,14 @@ export function newProjectId(): string {
   return `prj_${letters(20)}`;
 }
 
+export function newSecretId(): string {
+  return `sec_${letters(24)}`;
+}
+
+export function newWorkspaceId(): string {
+  return `wrk_${letters(20)}`;
+}
+
 export function newUuid(): string {
   return randomUUID();
 }

@@ -1,6 +1,6 @@
 /** Builds the heartbeat: what the agent reports to the orchestrator about its node. Pure. */
 
-import type { Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
+import type { ExecutionUse, Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import type { AgentConfig } from "../config.ts";
 import { promised } from "../sandboxes/pool/plan.ts";
@@ -22,13 +22,14 @@ export interface NodeNow {
   readonly running: readonly Sandbox[];
   /** The sandbox is frozen because the node's disk is full. */
   readonly isHeld: (executionId: string) => boolean;
+  readonly use: (executionId: string) => ExecutionUse | undefined;
   readonly starting: number;
   readonly stored: NonNullable<NodeLoad["stored"]>;
   readonly sandboxDisk: NodeLoad["sandboxDisk"];
   readonly snapshots: Heartbeat["snapshots"];
 }
 
-type Configured = Pick<AgentConfig, "nodeId" | "labels" | "maxSandboxes">;
+type Configured = Pick<AgentConfig, "nodeId" | "nodeRegion" | "labels" | "maxSandboxes">;
 
 export function describeNode(config: Configured, identity: NodeIdentity, node: NodeNow): Omit<Heartbeat, "exits"> {
   const { cpu, memoryBytes } = promised(node.running.map(({ container }) => container.resources));
@@ -37,7 +38,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       nodeId: config.nodeId,
       version: VERSION,
       commit: COMMIT,
-      labels: parseLabels(config.labels),
+      labels: { ...parseLabels(config.labels), ...(config.nodeRegion === "" ? {} : { region: config.nodeRegion }) },
       maxSandboxes: config.maxSandboxes,
       ...identity,
     },
@@ -58,9 +59,14 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       startedAt,
       endAt,
       ...(node.isHeld(executionId) ? { held: true } : {}),
+      ...used(node.use(executionId)),
     })),
     snapshots: [...node.snapshots],
   };
+}
+
+function used(use: ExecutionUse | undefined): { readonly use?: ExecutionUse } {
+  return use === undefined ? {} : { use };
 }
 
 /** Parses `key=value,key=value`; parts of another form are ignored. */

@@ -7,6 +7,7 @@ import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve, WatchedDisk } from "../disk/reserve.ts";
 import type { DiskWork } from "../disks/disks.ts";
 import type { HostLimits } from "../host/limits.ts";
+import type { Values } from "../placeholders/values.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -24,6 +25,7 @@ export interface InstrumentSources {
   readonly pools: () => NodeLoad["pools"];
   readonly slots: () => number;
   readonly pendingRemovals: () => number;
+  readonly placeholderUses: Values["results"];
   readonly orchestratorReached: () => boolean;
   /** Since the start of the agent. */
   readonly memoryKills: () => number;
@@ -123,6 +125,14 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     "Processes that the kernel killed because their sandbox had used up its memory",
     [],
     (one) => one.inc(sources.memoryKills()),
+  );
+  counted(
+    "svc_placeholder_uses_total",
+    "Placeholders of header rules, by whether the request got a value: used, missing, refused, unavailable",
+    ["result"],
+    (one) => {
+      for (const [result, count] of Object.entries(sources.placeholderUses())) one.inc({ result }, count);
+    },
   );
   const ofLimits = (name: string, help: string, of: "used" | "max") =>
     gauge(name, help, ["limit"], (one) => {

@@ -2,9 +2,8 @@
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { agentApi, Garbage } from "../../shared/agent-api/routes.ts";
-import type { Handlers } from "../../shared/http/contract.ts";
+import type { Access, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Authenticate } from "../../shared/http/serve.ts";
 import { sameSecret } from "../../shared/ids.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
@@ -18,6 +17,7 @@ import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { NetworkLogStore } from "../store/network-log.ts";
 import type { SampleStore } from "../store/samples.ts";
+import type { Volumes } from "../volumes/volumes.ts";
 import type { Instruments } from "./prometheus.ts";
 
 export interface ApiDeps {
@@ -25,6 +25,9 @@ export interface ApiDeps {
   readonly taker: Pick<SnapshotTaker, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
+  readonly volumes: Pick<Volumes, "make" | "remove">;
+  /** Why nothing new can begin on the node's disk; undefined while there is room. */
+  readonly refusal: () => AppError | undefined;
   readonly listGarbage: () => Promise<Garbage>;
   readonly usage: Pick<UsageSampling, "latest">;
   readonly samples: Pick<SampleStore, "between">;
@@ -79,6 +82,12 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     startBuild: ({ params, body }) => builds.start(params.buildId, body),
     buildState: ({ params, query }) => builds.state(params.buildId, query.offset, query.limit),
     deleteBuild: ({ params }) => builds.delete(params.buildId),
+    async makeVolume({ params, body }) {
+      const refused = deps.refusal();
+      if (refused !== undefined) throw refused;
+      await deps.volumes.make(params.volumeId, body.sizeMb);
+    },
+    deleteVolume: ({ params }) => deps.volumes.remove(params.volumeId),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
     latestMetrics: ({ body }) =>
@@ -100,9 +109,10 @@ function destination(host: string): { address: string } | { hostname: string } {
 }
 
 /** The whole API is for the orchestrator only. */
-export function orchestratorOnly(token: string): Authenticate<undefined> {
-  return (_access, request) => {
-    if (!sameSecret(bearer(request), token)) {
+export function orchestratorOnly(tokens: readonly string[]) {
+  return (_access: Access, request: FastifyRequest): undefined => {
+    const given = bearer(request);
+    if (!tokens.some((token) => sameSecret(given, token))) {
       throw new AppError("unauthorized", "the orchestrator's token is missing or wrong");
     }
     return undefined;

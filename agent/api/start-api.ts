@@ -6,8 +6,12 @@ import { serve } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { readPrevious } from "../../shared/program/previous.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
+import { addVolumeRoutes } from "../volumes/routes.ts";
+import { createVolumeFiles } from "../volumes/volume-files.ts";
+import type { Volumes } from "../volumes/volumes.ts";
 import type { Instruments } from "./prometheus.ts";
 import { type ApiDeps, addOperatorRoutes, handlers, type OperatorDeps, orchestratorOnly } from "./server.ts";
 import { createStartGate } from "./start-gate.ts";
@@ -19,6 +23,8 @@ export interface StartApiDeps extends ApiDeps {
   readonly instruments: Instruments;
   readonly config: AgentConfig;
   readonly checks: OperatorDeps["checks"];
+  readonly volumes: Volumes;
+  readonly volumeProgram: () => Promise<string>;
   /** For tests: the limit of open files. Absent: the kernel's limit for this process. */
   readonly descriptors?: number;
   readonly log: Log;
@@ -37,11 +43,24 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
   teardown.add("api", () => server.close());
   const wired = createStartGate();
   server.addHook("onRequest", () => wired.passed);
-  serve(server, agentApi, handlers(deps), orchestratorOnly(config.orchestratorToken));
+  const orchestratorTokens = [config.orchestratorToken, ...readPrevious(config.orchestratorTokenPrevious)];
+  const authenticate = orchestratorOnly(orchestratorTokens);
+  serve(server, agentApi, handlers(deps), authenticate);
+  addVolumeRoutes(server, {
+    files: createVolumeFiles({ volumes: deps.volumes, program: deps.volumeProgram }),
+    authenticate: (request) => {
+      authenticate("node", request);
+    },
+    refusal: deps.refusal,
+  });
   addOperatorRoutes(server, {
     instruments,
     checks,
-    metricsTokens: [config.orchestratorToken, ...(config.metricsToken === undefined ? [] : [config.metricsToken])],
+    metricsTokens: [
+      ...orchestratorTokens,
+      ...(config.metricsToken === undefined ? [] : [config.metricsToken]),
+      ...readPrevious(config.metricsTokenPrevious),
+    ],
   });
   const url = await server.listen({ host: config.agentHost, port: config.agentPort });
   return { url, open: () => wired.open() };

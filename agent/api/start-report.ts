@@ -11,6 +11,7 @@ import type { Machine } from "../host/machine.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
@@ -30,12 +31,14 @@ export interface StartReportDeps {
   readonly admission: Pick<Admission, "used">;
   readonly disk: Pick<DiskReserve, "isHeld">;
   readonly diskAccount: Pick<DiskAccount, "load">;
+  readonly usage: Pick<UsageSampling, "use">;
   readonly stores: Pick<Stores, "builds" | "executions">;
   readonly log: Log;
 }
 
 export function startReport(deps: StartReportDeps, teardown: Teardown): void {
-  const { config, report, identity, machine, live, pool, snapshots, admission, disk, diskAccount, stores } = deps;
+  const { config, report, identity, machine, live, pool, snapshots, admission, disk, diskAccount, usage, stores } =
+    deps;
   const orchestrator = connect(nodeApi, {
     url: config.orchestratorUrl,
     name: "orchestrator",
@@ -57,6 +60,7 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
         stored: admission.used(),
         sandboxDisk: diskAccount.load(),
         isHeld: (executionId) => disk.isHeld(executionId),
+        use: (executionId) => usage.use(executionId),
       }),
     exits: () => stores.executions.exits(),
     acknowledge: (ids) => stores.executions.acknowledge(ids),

@@ -9,11 +9,13 @@ import type { DiskReserve } from "../disk/reserve.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
 import type { LimitWatch } from "../host/limit-watch.ts";
 import type { Slots } from "../network/slots.ts";
+import type { Values } from "../placeholders/values.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
 import type { MemoryKills } from "../sandboxes/memory-kills.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
+import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
 import { listGarbage } from "./garbage.ts";
@@ -31,15 +33,18 @@ interface MeasuredParts {
   readonly admission: Pick<Admission, "used">;
   readonly pool: Pick<Pool, "load">;
   readonly slots: Pick<Slots, "taken">;
+  readonly values: Pick<Values, "results">;
   readonly disposal: Pick<Disposal, "pending">;
   readonly memoryKills: Pick<MemoryKills, "total">;
   readonly limits: Pick<LimitWatch, "seen">;
 }
 
 interface ApiParts
-  extends Pick<StartApiDeps, "taker" | "builds" | "usage" | "logs" | "replaceEgress" | "instruments">,
-    Pick<StartReportDeps, "live" | "sandboxes" | "pool" | "snapshots" | "admission" | "disk" | "diskAccount"> {
+  extends Pick<StartApiDeps, "taker" | "builds" | "logs" | "replaceEgress" | "instruments">,
+    Pick<StartReportDeps, "live" | "sandboxes" | "pool" | "snapshots" | "admission" | "diskAccount"> {
+  readonly disk: StartReportDeps["disk"] & Pick<DiskReserve, "refusal">;
   readonly stores: Stores;
+  readonly usage: Pick<UsageSampling, "latest" | "use">;
   readonly egressProcess: EgressProcess;
   readonly engine: Pick<EngineWatch, "connected">;
   readonly proxy: Pick<NodeProxy, "url">;
@@ -51,7 +56,18 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
   const { now, log, diskWork } = deps;
   const report = createReport({ nodeId, everyMs: config.heartbeatEveryMs, now, log });
 
-  const measure = ({ live, disk, diskAccount, admission, pool, slots, disposal, memoryKills, limits }: MeasuredParts) =>
+  const measure = ({
+    live,
+    disk,
+    diskAccount,
+    admission,
+    pool,
+    slots,
+    values,
+    disposal,
+    memoryKills,
+    limits,
+  }: MeasuredParts) =>
     createInstruments({
       nodeId,
       running: () => live.running().length,
@@ -63,6 +79,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
       stored: () => admission.used(),
       pools: () => pool.load(),
       slots: () => slots.taken,
+      placeholderUses: () => values.results(),
       pendingRemovals: () => disposal.pending,
       memoryKills: () => memoryKills.total,
       hostLimits: () => limits.seen(),
@@ -71,7 +88,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
 
   /** Requests wait until `open`. */
   const start = async (parts: ApiParts): Promise<Api> => {
-    const { stores, egressProcess, engine, proxy, capabilities } = parts;
+    const { stores, egressProcess, engine, proxy, capabilities, disk } = parts;
     const api = await startApi(
       {
         ...parts,
@@ -79,6 +96,9 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
         egress: egressProcess,
         samples: stores.samples,
         networkLog: stores.networkLog,
+        volumes: deps.volumes,
+        volumeProgram: deps.volumeProgram,
+        refusal: () => disk.refusal(),
         listGarbage: () => listGarbage({ ...deps, stores, nodeId, budgetBytes: config.buildCacheMb * 1024 ** 2 }),
         checks: () => ({
           engine: engine.connected ? undefined : "the Docker daemon does not answer",

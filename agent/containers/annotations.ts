@@ -1,10 +1,13 @@
 /**
- * Notes for the OCI runtime wrapper, one directory per container: the network namespace to join, and the memory image
- * to start with.
+ * Notes for the OCI runtime wrapper, one directory per container: the network namespace to join, the volumes to mount, and
+ * the memory image to start with.
  */
 
-import { mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { AppError } from "../../shared/http/errors.ts";
+
+const VOLUME_OPTIONS = ["bind", "rw", "nosuid", "nodev", "rprivate"];
 
 export interface Annotations {
   /**
@@ -12,6 +15,13 @@ export interface Annotations {
    * @param connections whether a dump keeps TCP connections; false for memory whose dump has closed them
    */
   joinNetwork(containerId: string, netnsPath: string, connections?: boolean): Promise<void>;
+  /** Directories of the host that every start and restore of the container binds into it. Before it is started. */
+  mountVolumes(
+    containerId: string,
+    mounts: readonly { readonly source: string; readonly path: string }[],
+  ): Promise<void>;
+  /** Where the container sees volumes. */
+  volumePaths(containerId: string): Promise<string[]>;
   /** Makes the next start restore this memory; lazily when a page server listens in `criuDirectory`. */
   restore(containerId: string, images: string, lazy: boolean): Promise<void>;
   criuDirectory(containerId: string): string;
@@ -27,6 +37,21 @@ export function hostAnnotations(runDirectory: string): Annotations {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       if (connections) await writeFile(join(directory, "connections"), "");
       await writeFile(join(directory, "netns"), `${netnsPath}\n`);
+    },
+    async mountVolumes(containerId, mounts) {
+      const text = mounts.map(({ source, path }) =>
+        JSON.stringify({ destination: path, type: "bind", source, options: VOLUME_OPTIONS }),
+      );
+      // svc-runc puts the text into config.json by sed, and svc-confine reads the sources from there.
+      if (!text.every((one) => /^[^\s|&\\]+$/.test(one)))
+        throw new AppError("failed_precondition", "the path of a volume's mount has characters that cannot be mounted");
+      await mkdir(join(root, containerId), { recursive: true, mode: 0o700 });
+      await writeFile(join(root, containerId, "mounts"), `${text.map((one) => `${one},`).join("")}\n`);
+    },
+    async volumePaths(containerId) {
+      const text = await readFile(join(root, containerId, "mounts"), "utf8").catch(() => "");
+      const mounts = JSON.parse(`[${text.trim().replace(/,$/, "")}]`) as { readonly destination: string }[];
+      return mounts.map(({ destination }) => destination);
     },
     async restore(containerId, images, lazy) {
       const directory = join(root, containerId);

@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
+import type { BuildReference, Resources, VolumeMount } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -10,6 +10,8 @@ import { Teardown } from "../../shared/program/teardown.ts";
 import type { Slots } from "../network/slots.ts";
 import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { ContainerStore } from "../store/containers.ts";
+import { mountVolumes } from "../volumes/mounts.ts";
+import type { Volumes } from "../volumes/volumes.ts";
 import type { Annotations } from "./annotations.ts";
 import type { Cgroup, OpenCgroup } from "./cgroup.ts";
 import type { Containers, InspectedContainer } from "./containers.ts";
@@ -22,12 +24,15 @@ export interface BootSpec {
   readonly name: string;
   readonly build: BuildReference;
   readonly resources: Resources;
+  /** What it sees from its first process on. Absent: nothing. */
+  readonly volumes?: readonly VolumeMount[] | undefined;
 }
 
 export interface BootDeps {
   readonly containers: Pick<Containers, "create" | "start" | "inspect" | "remove">;
   readonly slots: Pick<Slots, "take" | "give">;
-  readonly annotations: Pick<Annotations, "joinNetwork" | "remove">;
+  readonly annotations: Pick<Annotations, "joinNetwork" | "mountVolumes" | "remove">;
+  readonly volumes: Pick<Volumes, "open">;
   readonly openCgroup: OpenCgroup;
   readonly envd: Pick<Envd, "ready">;
   readonly store: Pick<ContainerStore, "add" | "remove">;
@@ -53,8 +58,8 @@ export async function boot(spec: BootSpec, deps: BootDeps, signal: AbortSignal):
 }
 
 async function start(
-  { name, build, resources }: BootSpec,
-  { containers, slots, annotations, openCgroup, envd, store, runtime, resolver, now }: BootDeps,
+  { name, build, resources, volumes: mounts = [] }: BootSpec,
+  { containers, slots, annotations, volumes, openCgroup, envd, store, runtime, resolver, now }: BootDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<LiveContainer> {
   const createdAt = now();
@@ -77,8 +82,9 @@ async function start(
   teardown.add("container", () => containers.remove(id));
   signal.throwIfAborted();
 
-  await annotations.joinNetwork(id, slot.netnsPath);
   teardown.add("annotations", () => annotations.remove(id));
+  await annotations.joinNetwork(id, slot.netnsPath);
+  await mountVolumes(id, mounts, { annotations, volumes });
 
   // Before a program inside can send, the firewall has pinned the address and denies all traffic.
   await containers.start(id);

@@ -16,6 +16,7 @@ import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { FrozenContainers } from "../snapshots/frozen/frozen.ts";
 import type { Stores } from "../store/stores.ts";
+import type { Volumes } from "../volumes/volumes.ts";
 import { createDiskAccount, type PromisedDisk } from "./account.ts";
 import type { KeepBallast } from "./ballast.ts";
 import type { DropSources } from "./dropping.ts";
@@ -28,6 +29,7 @@ export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
   readonly containers: Pick<Containers, "facts">;
   readonly readSpace: ReadSpace;
   readonly keepBallast: KeepBallast;
+  readonly volumes: Pick<Volumes, "list">;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -85,6 +87,11 @@ export function createDiskParts(
     ...[...pool.containers(), ...builds.buildContainers().map(({ container }) => container)].map(
       ({ id, resources }) => ({ containerId: id, resources, usedBytes: 0 }),
     ),
+    ...deps.volumes.list().map(({ id, sizeMb, usedBytes }) => ({
+      containerId: `volume ${id}`,
+      resources: { diskSizeMB: sizeMb },
+      usedBytes,
+    })),
   ];
 
   const watch = (parts: GrowingParts): void => {

@@ -80,6 +80,7 @@ export function openChannel({ command, environment, begin, onMessage, log }: Cha
         waiting.get(message.id)?.fail(new AppError("unavailable", `the egress process refused: ${message.message}`));
         break;
       case "resolve":
+      case "used":
       case "decisions":
         onMessage(message, send);
     }

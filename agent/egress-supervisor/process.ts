@@ -7,7 +7,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Begin, CertificateWithKey, CheckFlow, SandboxEgress } from "../egress/messages.ts";
+import type {
+  AskedValue,
+  Begin,
+  CertificateWithKey,
+  CheckFlow,
+  ResolvedValue,
+  SandboxEgress,
+} from "../egress/messages.ts";
 import { type EgressChannel, openChannel } from "./channel.ts";
 
 const FIRST_PAUSE_MS = 50;
@@ -28,8 +35,12 @@ export interface EgressProcess {
   stop(): Promise<void>;
 }
 
-/** Resolves `${placeholder}` in headers. Undefined: there is no value, and the request that needs it fails. */
-type ResolvePlaceholder = (executionId: string, placeholder: string) => Promise<string | undefined>;
+/** Values of `${placeholder}` in headers. */
+export interface PlaceholderSource {
+  resolve(asked: AskedValue): Promise<ResolvedValue>;
+  /** The egress process has used a value again that it had kept. */
+  used(asked: AskedValue, count: number): void;
+}
 
 export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "extraCertificates" | "sandboxes"> {
   /** The program with its arguments, determined for each start. */
@@ -38,14 +49,14 @@ export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "
   readonly authority: () => Promise<CertificateWithKey>;
   /** PEM of authorities to trust besides the machine's, read for each start; empty: none. */
   readonly extraCertificates: () => Promise<string>;
-  readonly resolve: ResolvePlaceholder;
+  readonly placeholders: PlaceholderSource;
   readonly log: Log;
 }
 
 export type OnDecisions = (sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number) => void;
 
 export function createEgressProcess(options: EgressProcessOptions, onDecisions: OnDecisions): EgressProcess {
-  const { command, environment, authority, extraCertificates, resolve, log, ...begin } = options;
+  const { command, environment, authority, extraCertificates, placeholders, log, ...begin } = options;
   const sandboxes = new Map<string, SandboxEgress>();
   const state = {
     channel: undefined as EgressChannel | undefined,
@@ -73,14 +84,15 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
       log,
       onMessage(message, reply) {
         if (message.is === "decisions") onDecisions(message.sandboxId, message.entries, message.suppressed);
-        else if (message.is === "resolve") {
-          const { id, executionId, placeholder } = message;
-          resolve(executionId, placeholder)
-            .catch(() => undefined)
-            .then((value) => reply({ is: "resolved", id, ...(value === undefined ? {} : { value }) }))
-            .catch((error: unknown) =>
-              log.error({ err: error }, "could not send the value of a placeholder to the egress process"),
-            );
+        else if (message.is === "used") {
+          for (const { count, ...asked } of message.uses) placeholders.used(asked, count);
+        } else if (message.is === "resolve") {
+          const { id, executionId, placeholder, host } = message;
+          placeholders
+            .resolve({ executionId, placeholder, host })
+            .catch((): ResolvedValue => ({ answer: { problem: "the node could not ask for its value" }, keepMs: 0 }))
+            .then((resolved) => reply({ is: "resolved", id, ...resolved }))
+            .catch(() => log.error({ executionId }, "could not send the value of a placeholder to the egress process"));
         }
       },
     });

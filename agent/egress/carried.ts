@@ -2,7 +2,7 @@
 
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
-import type { CertificateWithKey } from "./messages.ts";
+import type { CertificateWithKey, PlaceholderAnswer } from "./messages.ts";
 
 export interface Bytes {
   /** Bytes from the sandbox. */
@@ -31,6 +31,8 @@ export interface TransformOptions {
   readonly tls: boolean;
   /** Headers of the rule, set on every request; none: requests are only checked for their host. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Whether values of placeholders may be sent without TLS. */
+  readonly allowPlainHttp?: boolean;
   /** Set: `connect` leads to an HTTP proxy, which gets requests with whole addresses and this `Proxy-Authorization`. */
   readonly proxied?: { readonly authorization?: string };
   /** Each answer closes the connection: the client may have its next request for another host. */
@@ -40,7 +42,7 @@ export interface TransformOptions {
   /** Opens a connection to a checked address of the host, or through the egress proxy; again after the last one closed. */
   connect(): Promise<Socket>;
   /** The value for a placeholder at this moment. */
-  readonly resolve: (placeholder: string) => Promise<string | undefined>;
+  readonly resolve: (placeholder: string) => Promise<PlaceholderAnswer>;
   /** The same object each time: its leaf certificates are cached. */
   readonly authority: CertificateWithKey;
   /** Certificates that the host may have. */

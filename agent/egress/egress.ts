@@ -112,19 +112,24 @@ function createEgressParts(begin: Begin, { send, transform, log, values }: Egres
   const shared = { names, isOwn, proxyAllowedRanges, transform, authority, trust, shares, buffers, log };
 
   const forget = (address: string) => {
-    sandboxes.get(address)?.end();
+    const sandbox = sandboxes.get(address);
+    sandbox?.end();
     sandboxes.delete(address);
+    if (sandbox === undefined) return;
+    values.drop(sandbox.executionId);
+    values.report();
   };
   const set = (sandbox: SandboxEgress) => {
     const { address, executionId, sandboxId, policy } = sandbox;
     const before = sandboxes.get(address);
+    values.drop(executionId);
     if (before?.executionId === executionId) return before.replace(policy);
     // The address has another owner: no flow of the previous owner may continue.
     forget(address);
     const deps = {
       ...shared,
       say: (entries, suppressed) => send({ is: "decisions", sandboxId, entries, suppressed }),
-      resolve: (placeholder) => values.ask(executionId, placeholder),
+      resolve: (placeholder, host) => values.ask({ executionId, placeholder, host }),
     } satisfies Parameters<typeof openSandboxTraffic>[1];
     sandboxes.set(address, openSandboxTraffic(sandbox, deps));
   };

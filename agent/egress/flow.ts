@@ -10,7 +10,7 @@ import { type Arrival, steered } from "./company/arrival.ts";
 import { type DialDeps, dial } from "./connect/dial.ts";
 import type { Noted } from "./decisions.ts";
 import type { LargeBuffers } from "./intake.ts";
-import type { CompanyProxy } from "./messages.ts";
+import type { CompanyProxy, PlaceholderAnswer } from "./messages.ts";
 import { relay } from "./relay.ts";
 import { decideHere, mayBeAnywhere, type Target } from "./target.ts";
 
@@ -35,7 +35,7 @@ export interface FlowOwner {
   /** The policy now in force. */
   policy(): EgressPolicy;
   note(entry: Noted): void;
-  readonly resolve: (placeholder: string) => Promise<string | undefined>;
+  readonly resolve: (placeholder: string, host: string) => Promise<PlaceholderAnswer>;
 }
 
 export interface Flow {
@@ -116,20 +116,23 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps, arri
     const rule = policy.rules.find(({ host }) => host === decision.transform);
     // Allowed by name, plain HTTP is read request by request: a later request may be for another host.
     const byRequest = plain || rule !== undefined || (decision.dial === "hostname" && port === 80);
-    if (request.hostname !== undefined && byRequest) {
+    const { hostname } = request;
+    if (hostname !== undefined && byRequest) {
       const tls = !plain && port === 443;
       accept();
       accepted = true;
       return deps.transform(socket, {
-        hostname: request.hostname,
+        hostname,
         port,
         headers: rule?.headers ?? {},
+        // The operator's proxy sees every request in clear, so it must never carry a value.
+        allowPlainHttp: rule?.allowPlainHttp === true && target.is !== "company",
         tls,
         ...toProxy,
         once: plain,
         first,
         connect: () => dial(target, { port, signal, plain, ...(tls ? {} : { buffers }) }, deps),
-        resolve: owner.resolve,
+        resolve: (placeholder) => owner.resolve(placeholder, hostname),
         authority: deps.authority,
         trust: deps.trust(),
       });
@@ -166,8 +169,8 @@ function goesOn(
   if (next.verdict === "deny") return false;
   if (next.dial !== decision.dial || next.via !== decision.via || next.transform !== decision.transform) return false;
   if (!same(before.proxy, policy.proxy)) return false;
-  const headers = ({ rules }: EgressPolicy) => rules.find(({ host }) => host === next.transform)?.headers;
-  if (!same(headers(before), headers(policy))) return false;
+  const rule = ({ rules }: EgressPolicy) => rules.find(({ host }) => host === next.transform);
+  if (!same(rule(before), rule(policy))) return false;
   const allows = (address: string) => decideHere({ ...request, address }, policy, deps).verdict === "allow";
   if (target.is === "direct") return target.addresses.every(allows);
   if (target.is === "company")

@@ -76,11 +76,27 @@ export interface CheckFlow {
   readonly flow: Omit<ConnectionRequest, "address"> & { readonly address?: string };
 }
 
-/** The answer to `resolve`; without a value the request that needs it fails. */
-export interface Resolved {
+/** A value, or why there is none, for people in the sandbox: the request that needs it fails with these words. */
+export type PlaceholderAnswer = { readonly value: string } | { readonly problem: string };
+
+export interface ResolvedValue {
+  readonly answer: PlaceholderAnswer;
+  /** How long the value may be used for further requests of the execution, while its policy is the same; 0: for none. */
+  readonly keepMs: number;
+}
+
+/** The answer to `resolve`. */
+export interface Resolved extends ResolvedValue {
   readonly is: "resolved";
   readonly id: number;
-  readonly value?: string;
+}
+
+/** Asks for the value of `${placeholder}` in a header of a request to `host`, for this execution, at the moment of use. */
+export interface AskedValue {
+  readonly executionId: string;
+  /** In the `e2b` spelling, without `${` and `}`. */
+  readonly placeholder: string;
+  readonly host: string;
 }
 
 export type ToEgress = Begin | SetPolicy | Forget | CheckFlow | Resolved;
@@ -91,8 +107,9 @@ export type FromEgress =
   | { readonly is: "done"; readonly id: number }
   | { readonly is: "failed"; readonly id: number; readonly message: string }
   | { readonly is: "checked"; readonly id: number; readonly decision: Decision; readonly addresses: readonly string[] }
-  /** Asks for the value of `${placeholder}` in a header, for this execution, at the moment of use. */
-  | { readonly is: "resolve"; readonly id: number; readonly executionId: string; readonly placeholder: string }
+  | ({ readonly is: "resolve"; readonly id: number } & AskedValue)
+  /** Values that were used again without `resolve`, in batches. */
+  | { readonly is: "used"; readonly uses: readonly (AskedValue & { readonly count: number })[] }
   /** Batches, at most one per second; `suppressed` were over the limit of that sandbox. */
   | {
       readonly is: "decisions";

@@ -2,13 +2,13 @@
 
 import type { Socket } from "node:net";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { bucket } from "../../shared/program/bucket.ts";
 import { decisionBatches, type Noted, type SayDecisions } from "./decisions.ts";
 import type { AskedName, Asker } from "./dns/policy.ts";
 import { typeName } from "./dns/question.ts";
 import { openQuestionLog } from "./dns/question-log.ts";
-import { bucket } from "./dns/question-rate.ts";
 import { type Arrive, type Flow, type FlowDeps, startFlow } from "./flow.ts";
-import type { SandboxEgress } from "./messages.ts";
+import type { PlaceholderAnswer, SandboxEgress } from "./messages.ts";
 import type { Shares } from "./shares.ts";
 
 /** Limits of DNS questions: a burst, and the rate at which the burst refills. */
@@ -22,7 +22,7 @@ export interface SandboxTrafficDeps extends FlowDeps {
   /** Counts connections by the sandbox's address. */
   readonly shares: Shares;
   readonly say: SayDecisions;
-  readonly resolve: (placeholder: string) => Promise<string | undefined>;
+  readonly resolve: (placeholder: string, host: string) => Promise<PlaceholderAnswer>;
 }
 
 export interface SandboxTraffic extends Asker {

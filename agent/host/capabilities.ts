@@ -20,10 +20,13 @@ export async function probe(
   return {
     memorySnapshots: memory.works,
     diskLimit: engine.diskLimit,
+    // The same as for disks: an image can be made and mounted.
+    volumes: engine.diskLimit,
     detail: {
       criu: memory.criu,
       memorySnapshots: memory.detail,
       diskLimit: engine.diskDetail,
+      volumes: engine.diskLimit ? "for sandboxes of this node; not over NFS" : engine.diskDetail,
       connections,
       sizes: probes.sizes,
       cgroup: existsSync("/sys/fs/cgroup/cgroup.controllers") ? "v2" : "v1",

@@ -8,6 +8,7 @@ import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egres
 import type { Log } from "../../shared/program/log.ts";
 import type { SandboxEgress } from "../egress/messages.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
+import type { Values } from "../placeholders/values.ts";
 import type { Slot } from "./addresses.ts";
 import type { Firewall } from "./firewall.ts";
 
@@ -43,14 +44,22 @@ export interface Gate {
 export interface GateDeps {
   readonly firewall: Pick<Firewall, "open" | "close">;
   readonly egress: Pick<EgressProcess, "set" | "forget" | "problem">;
+  /** Values of placeholders are there while a policy that names them is in force, and dropped before it ends. */
+  readonly values: Pick<Values, "begin" | "end">;
   readonly log: Log;
 }
 
-export function createGate({ firewall, egress, log }: GateDeps): Gate {
+export function createGate({ firewall, egress, values, log }: GateDeps): Gate {
   const inside = new Map<string, SandboxEgress>();
   const last = new Map<string, SandboxEgress>();
+  const forget = (address: string) => {
+    const owner = inside.get(address);
+    if (owner !== undefined) values.end(owner.executionId);
+  };
   const note = ({ address }: Slot, guest: Guest, policy: EgressPolicy): SandboxEgress => {
     const sandbox = { address, ...guest, policy };
+    forget(address);
+    values.begin(guest.executionId, policy);
     inside.set(address, sandbox);
     last.set(address, sandbox);
     return sandbox;
@@ -76,8 +85,12 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
       if (needsEgressProcess(policy)) await accepted;
       await firewall.open(slot, policy);
     },
-    hold: (slot) => firewall.close(slot),
+    hold(slot) {
+      forget(slot.address);
+      return firewall.close(slot);
+    },
     async close(slot) {
+      forget(slot.address);
       inside.delete(slot.address);
       egress.forget(slot.address);
       await firewall.close(slot);

@@ -3,7 +3,8 @@
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
-import type { EgressProcess, OnDecisions } from "../egress-supervisor/process.ts";
+import type { EgressProcess, OnDecisions, PlaceholderSource } from "../egress-supervisor/process.ts";
+import { createPlaceholders } from "../placeholders/wire.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Plan } from "./addresses.ts";
@@ -20,7 +21,7 @@ export interface NetworkDeps {
   readonly plan: Plan;
   readonly links: Links;
   readonly firewall: Firewall;
-  readonly egress: (onDecisions: OnDecisions) => EgressProcess;
+  readonly egress: (onDecisions: OnDecisions, placeholders: PlaceholderSource) => EgressProcess;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -33,7 +34,7 @@ interface NetworkSources {
 }
 
 export async function startNetwork(
-  config: Pick<AgentConfig, "slotsAhead">,
+  config: Pick<AgentConfig, "slotsAhead" | "orchestratorUrl" | "nodeToken">,
   { plan, links, firewall, now, log, ...deps }: NetworkDeps,
   { stores, found, cleared }: NetworkSources,
   teardown: Teardown,
@@ -45,8 +46,12 @@ export async function startNetwork(
   slots.adopt(used, found.leftoverSlots, cleared);
 
   const store = stores.networkLog;
-  const egressProcess = deps.egress((sandboxId, entries, suppressed) => store.add(sandboxId, entries, suppressed));
-  const gate = createGate({ firewall, egress: egressProcess, log });
+  const values = createPlaceholders(config, { now, log }, teardown);
+  const egressProcess = deps.egress(
+    (sandboxId, entries, suppressed) => store.add(sandboxId, entries, suppressed),
+    values,
+  );
+  const gate = createGate({ firewall, egress: egressProcess, values, log });
   for (const { container, executionId, sandboxId, egress: policy } of found.sandboxes) {
     gate.adopt(container.slot, { executionId, sandboxId }, policy);
   }
@@ -54,5 +59,5 @@ export async function startNetwork(
   await egressProcess.begin(gate.guests(), BEGIN_LIMIT_MS);
   const kernelLog = startKernelLog({ firewall, gate, store, now, log });
   teardown.add("kernel decisions", () => kernelLog.stop());
-  return { slots, gate, egressProcess };
+  return { slots, gate, egressProcess, values };
 }

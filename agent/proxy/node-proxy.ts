@@ -42,7 +42,8 @@ export interface NodeProxyConfig {
   /** 0 takes any free port. */
   readonly port: number;
   /** The token that the edge sends. */
-  readonly nodeToken: string;
+  /** Tokens of the edge: the current one first. */
+  readonly nodeTokens: readonly string[];
 }
 
 /** A running sandbox as the proxy sees it. */
@@ -81,7 +82,8 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
 
   function serve(client: ClientSide): void {
     const { rawHeaders, url = "" } = client.request;
-    if (!sameSecret(headerValue(rawHeaders, NODE_TOKEN_LOWER) ?? "", config.nodeToken)) {
+    const given = headerValue(rawHeaders, NODE_TOKEN_LOWER) ?? "";
+    if (!config.nodeTokens.some((token) => sameSecret(given, token))) {
       answer(client, "unauthorized");
       return;
     }

@@ -3,6 +3,7 @@
 import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { readPrevious } from "../../shared/program/previous.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
@@ -25,7 +26,11 @@ export async function startProxy(
 ): Promise<NodeProxy> {
   const room = roomFor(PROXY_SHARE, { total: 0, perAddress: 0 });
   const proxy = await startNodeProxy(
-    { host: config.proxyHost, port: config.proxyPort, nodeToken: config.orchestratorToken },
+    {
+      host: config.proxyHost,
+      port: config.proxyPort,
+      nodeTokens: [config.orchestratorToken, ...readPrevious(config.orchestratorTokenPrevious)],
+    },
     {
       log,
       // Most connections come from the edge, with the node's token on each: a limit by address would limit the edge.

@@ -1,9 +1,10 @@
 /** Measures each sandbox's use: a sample soon after its start and then regularly, from the kernel's counters. */
 
-import type { MetricSample } from "../../shared/agent-api/routes.ts";
+import type { ExecutionUse, MetricSample } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { Usage } from "../containers/cgroup-files.ts";
+import type { Traffic } from "../network/traffic.ts";
 import type { SampleStore } from "../store/samples.ts";
 import type { MemoryKills } from "./memory-kills.ts";
 import type { Sandbox } from "./sandbox.ts";
@@ -22,12 +23,22 @@ export interface UsageSamplingDeps {
   /** Bytes of a directory tree; undefined when it takes too long. */
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
   readonly memoryKills: Pick<MemoryKills, "look">;
+  /** Counters of a sandbox's link. */
+  readonly traffic: (link: string) => Traffic;
   readonly everyMs: number;
   readonly now: () => number;
   readonly log: Log;
 }
 
+/** What the sandbox has used when the measurement began, and at its last one. */
+interface Counted {
+  readonly cpuUs: number;
+  readonly traffic: Traffic;
+}
+
 interface SandboxUsage {
+  readonly began: Counted;
+  counted: Counted;
   at: number;
   cpuUs: number;
   sample: MetricSample | undefined;
@@ -44,6 +55,8 @@ export interface UsageSampling {
   /** Takes the first sample of a sandbox soon. */
   started(sandbox: Sandbox): void;
   latest(executionId: string): MetricSample | undefined;
+  /** The use since the first sample; undefined before that. */
+  use(executionId: string): ExecutionUse | undefined;
   stop(): Promise<void>;
 }
 
@@ -52,6 +65,7 @@ export function createUsageSampling({
   store,
   diskUsage,
   memoryKills,
+  traffic,
   everyMs,
   now,
   log,
@@ -65,7 +79,8 @@ export function createUsageSampling({
     if (usage === undefined) return undefined;
     const at = now();
     const sample = toSample({ at, usage, seen, resources: container.resources });
-    Object.assign(seen, { at, cpuUs: usage.cpuUs, sample });
+    const counted = { cpuUs: usage.cpuUs, traffic: traffic(container.slot.link) };
+    Object.assign(seen, { at, cpuUs: usage.cpuUs, sample, counted });
     return sample;
   };
 
@@ -75,7 +90,8 @@ export function createUsageSampling({
     const { cpuUs } = usage;
     const at = now();
     // Counts from here, because use before the container had an owner is not the owner's.
-    const seen = { at, cpuUs, disk: 0, diskCpuUs: 0, diskAt: 0, overLimit: false };
+    const began = { cpuUs, traffic: traffic(container.slot.link) };
+    const seen = { at, cpuUs, disk: 0, diskCpuUs: 0, diskAt: 0, overLimit: false, began, counted: began };
     const sample = toSample({ at, usage, seen, resources: container.resources });
     watched.set(executionId, { ...seen, sample });
     store.add(new Map([[executionId, sample]]));
@@ -140,6 +156,10 @@ export function createUsageSampling({
     begin: () => void (rounds ??= loop({ name: "usage samples", everyMs, log }, round)),
     started,
     latest: (executionId) => watched.get(executionId)?.sample,
+    use(executionId) {
+      const seen = watched.get(executionId);
+      return seen === undefined ? undefined : toUse(seen);
+    },
     async stop() {
       for (const timer of starting) clearTimeout(timer);
       await rounds?.stop();
@@ -154,6 +174,17 @@ function tryUsage(cgroup: { usage(): Usage }): Usage | undefined {
     // The sandbox has just ended, which another part handles.
     return undefined;
   }
+}
+
+function toUse({ began, counted, sample, disk }: SandboxUsage): ExecutionUse {
+  const since = (key: keyof Traffic) => Math.max(0, counted.traffic[key] - began.traffic[key]);
+  return {
+    cpuMs: Math.max(0, Math.floor((counted.cpuUs - began.cpuUs) / 1_000)),
+    sentBytes: since("sentBytes"),
+    receivedBytes: since("receivedBytes"),
+    memoryBytes: sample?.memUsed ?? 0,
+    diskBytes: disk,
+  };
 }
 
 interface Measured {

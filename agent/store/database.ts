@@ -6,7 +6,7 @@ import { isSealed, type Seal } from "../../shared/program/seal.ts";
 export type Sqlite = Database.Database;
 
 /** Text is SQL. A step runs in a transaction, except one under `alone`, which must run outside of any. */
-type Step = string | ((database: Sqlite, sealing: Seal) => void) | { readonly alone: (database: Sqlite) => void };
+type Step = string | ((database: Sqlite, sealing: Seal) => void) | { readonly alone: (database: Sqlite) => unknown };
 
 /** New steps are appended and old ones never edited: `user_version` counts the steps that have run. */
 const MIGRATIONS: readonly Step[] = [
@@ -182,10 +182,14 @@ function sealControlTokens(database: Sqlite, sealing: Seal): void {
     if (token !== null && !isSealed(token)) setDisk.run(sealing.close(token, controlContext(id)), id);
 }
 
-/** Removes data that was overwritten or deleted before, secrets among it, from the file's free pages and its log. */
-function forgetRemoved(database: Sqlite): void {
+/**
+ * Removes data that was overwritten or deleted before, secrets among it, from the file's free pages and its log. False: another
+ * program reads the file, so its log is still there.
+ */
+export function forgetRemoved(database: Sqlite): boolean {
   database.exec("vacuum");
-  database.pragma("wal_checkpoint(truncate)");
+  const [checkpoint] = database.pragma("wal_checkpoint(truncate)") as { busy: number }[];
+  return checkpoint?.busy === 0;
 }
 
 /** Context of a sealed policy. */

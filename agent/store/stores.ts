@@ -1,6 +1,5 @@
 /** All tables of one file, opened and closed together. */
 
-import type { Seal } from "../../shared/program/seal.ts";
 import { type BuildStore, buildStore } from "./builds.ts";
 import { type ContainerStore, containerStore } from "./containers.ts";
 import { openDatabase } from "./database.ts";
@@ -8,7 +7,9 @@ import { type ExecutionStore, executionStore } from "./executions.ts";
 import { type LayerStore, layerStore } from "./layers.ts";
 import { type LogStore, logStore } from "./logs.ts";
 import { type NetworkLogStore, networkLogStore } from "./network-log.ts";
+import { renewSealed } from "./renewal.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
+import type { NodeSeal } from "./seal-key.ts";
 import { type SnapshotStore, snapshotStore } from "./snapshots.ts";
 
 export interface Stores {
@@ -23,8 +24,9 @@ export interface Stores {
   close(): void;
 }
 
-export function openStores(path: string, sealing: Seal): Stores {
+export function openStores(path: string, sealing: NodeSeal): Stores {
   const database = openDatabase(path, sealing);
+  renewSealed(database, sealing);
   return {
     containers: containerStore(database, sealing),
     executions: executionStore(database, sealing),

@@ -2,15 +2,15 @@
 
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Seal } from "../../shared/program/seal.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { lockState } from "./lock.ts";
+import type { NodeSeal } from "./seal-key.ts";
 import { openStores, type Stores } from "./stores.ts";
 
 export interface OpenStateDeps {
   readonly lockPath: string;
   readonly databasePath: string;
-  readonly sealing: () => Seal;
+  readonly sealing: () => NodeSeal;
   /** Makes room for the database on a full disk. */
   readonly keepBallast: (now: "now") => Promise<void>;
 }

@@ -1,16 +1,15 @@
-/** Handlers of the operators' routes: projects, keys, mass kill, counts, unused builds, nodes. */
+/** Handlers of the operators' routes: keys, mass kill, counts, unused builds, nodes. */
 
-import type { adminApi, NodeDetail, nodesApi, Project as ShownProject } from "../../shared/api/admin.ts";
+import type { adminApi, NodeDetail, nodesApi } from "../../shared/api/admin.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { isUuid } from "../../shared/ids.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { Nodes, NodeView } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
+import { findLivingProject, findProject } from "../projects/find.ts";
 import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import { iso } from "../sandboxes/view.ts";
-import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
 import { DEFAULT_TAG } from "../templates/reference.ts";
 import type { Keys } from "./keys.ts";
@@ -32,18 +31,9 @@ const KILL_AT_ONCE = 16;
 export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> {
   const { store } = deps;
 
-  async function project(reference: string): Promise<Project> {
-    if (!isUuid(reference) && !/^prj_/i.test(reference)) {
-      throw new AppError("bad_request", "path field 'teamID' must be a UUID or a prj_ id");
-    }
-    const found = await store.projects.find(reference);
-    if (found === undefined) throw new AppError("not_found", `project '${reference}' not found`);
-    return found;
-  }
+  const project = (reference: string) => findProject(store.projects, reference, "path field 'teamID'");
 
   return {
-    createProject: async ({ body }) => toShown(await store.projects.create(body.name)),
-    listProjects: async () => (await store.projects.list()).map(toShown),
     async killTeamSandboxes({ params }) {
       const ids = await store.sandboxes.liveIds((await project(params.teamID)).id);
       const outcome = { killedCount: 0, failedCount: 0 };
@@ -95,7 +85,11 @@ export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> 
       }
       deps.pools.keep(build);
     },
-    createTeamKey: async ({ params, body }) => deps.keys.create(await project(params.teamID), body.name),
+    listTeamKeys: async ({ params }) => deps.keys.list(await project(params.teamID)),
+    createTeamKey: async ({ params, body }) => {
+      const living = await findLivingProject(store.projects, params.teamID, "path field 'teamID'");
+      return deps.keys.create({ ...living, credential: { kind: "admin" } }, body);
+    },
     deleteTeamKey: async ({ params }) => {
       await deps.keys.delete(await project(params.teamID), params.apiKeyID);
     },
@@ -118,16 +112,6 @@ export function createNodeHandlers(nodes: Nodes): Handlers<typeof nodesApi> {
     setNodeStatus: async ({ params, body }) => {
       await nodes.want(params.nodeID, body.status);
     },
-  };
-}
-
-function toShown(project: Project): ShownProject {
-  return {
-    teamID: project.id,
-    projectID: project.publicId,
-    name: project.name,
-    slug: project.slug,
-    createdAt: iso(project.createdAt),
   };
 }
 

@@ -2,13 +2,18 @@
 
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { nodeOfToken } from "../../shared/agent-api/node-tokens.ts";
 import { clientOf } from "../../shared/http/client-address.ts";
 import type { Access, Route } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
+import { lackedScope } from "../../shared/http/scopes.ts";
 import type { Authenticate } from "../../shared/http/serve.ts";
 import { isApiKey, sameSecret } from "../../shared/ids.ts";
-import { isProject, type Project, type ProjectStore } from "../store/projects.ts";
+import { identify, maskOf } from "../callers/caller.ts";
+import type { AdminTokens } from "../keys/admin-tokens.ts";
+import type { ProjectCaller } from "../keys/project-caller.ts";
+import { checkStanding } from "../projects/standing.ts";
+import type { NodeKeys } from "../rotation/node-keys.ts";
+import { isProject, type Project, type ProjectStore } from "../store/projects/projects.ts";
 import type { Identity } from "./key-cache.ts";
 import type { Rate, RateLimiter } from "./rate-limit.ts";
 
@@ -18,10 +23,10 @@ export interface AuthDeps {
   readonly limiter: RateLimiter;
   /** Limit of refused credentials, apart from the others: a caller can make up as many credentials as it likes. */
   readonly refusals: RateLimiter;
-  readonly adminToken: string;
-  readonly nodeKey: string;
-  /** Token of the program that collects metrics; operators may read them too. */
-  readonly metricsToken: string | undefined;
+  readonly adminTokens: AdminTokens;
+  readonly nodeKeys: Pick<NodeKeys, "nodeOf">;
+  /** Tokens of the program that collects metrics; operators may read them too. */
+  readonly metricsTokens: readonly string[];
   /** Limits of a project's calls, by kind of route. */
   rate(route: Route): { readonly group: string; readonly rate: Rate };
   /** Limits of one refused credential from one address; `refusedInAll`: of all refused ones from that address. */
@@ -33,7 +38,7 @@ export interface AuthDeps {
 
 export interface Auth {
   /** Routes of a project: an API key, or an operator naming the project. */
-  readonly project: Authenticate<Project>;
+  readonly project: Authenticate<ProjectCaller>;
   /** Operators only. */
   readonly operator: Authenticate<undefined>;
   /** The node that the caller may speak for. */
@@ -88,32 +93,38 @@ export function createAuth(deps: AuthDeps): Auth {
     }
   }
 
-  async function byKey(request: FastifyRequest, key: string): Promise<Project> {
+  async function byKey(request: FastifyRequest, key: string): Promise<ProjectCaller> {
     if (!isApiKey(key)) {
       throw new AppError("unauthorized", "Invalid API key format: expected svc_ followed by 40 hexadecimal digits");
     }
     const owner = await deps.identity.owner(key);
-    if (owner === undefined) throw new AppError("unauthorized", "Unknown or revoked API key");
+    if (owner === "unknown") throw new AppError("unauthorized", "Unknown or revoked API key");
+    if (owner === "expired") throw new AppError("unauthorized", "Expired API key: make another one");
+    const { project, ...shown } = owner;
+    identify(request, { kind: "key", keyId: shown.keyId, mask: maskOf(key), projectId: project.id });
     const asked = header(request, "x-team-id");
-    if (asked !== undefined && !isProject(owner.project, asked)) {
+    if (asked !== undefined && !isProject(project, asked)) {
       throw new AppError("forbidden", "X-Team-ID names another project than the API key's");
     }
-    return owner.project;
+    return { ...project, credential: { kind: "key", ...shown } };
   }
 
-  async function namedProject(request: FastifyRequest): Promise<Project> {
+  async function namedProject(request: FastifyRequest): Promise<ProjectCaller> {
+    identify(request, { kind: "admin" });
     const asked = header(request, "x-team-id");
     if (asked === undefined) throw new AppError("bad_request", "header X-Team-ID is required with this authentication");
     const project = await deps.projects.find(asked);
-    if (project === undefined) throw new AppError("forbidden", "project not found, or no access to it");
-    return project;
+    if (project === undefined || project.status === "deleting")
+      throw new AppError("forbidden", "project not found, or no access to it");
+    identify(request, { kind: "admin", projectId: project.id });
+    return { ...project, credential: { kind: "admin" } };
   }
 
   function isBearer(request: FastifyRequest): boolean {
     const authorization = header(request, "authorization");
     if (authorization === undefined) return false;
     const token = bearer(request);
-    if (token !== undefined && sameSecret(token, deps.adminToken)) return true;
+    if (token !== undefined && deps.adminTokens.has(token)) return true;
     throw new AppError(
       "unauthorized",
       "Access tokens are discontinued since 1 August 2026: use an API key in the X-API-Key header",
@@ -123,11 +134,11 @@ export function createAuth(deps: AuthDeps): Auth {
   function isAdmin(request: FastifyRequest): boolean {
     const token = header(request, "x-admin-token");
     if (token === undefined) return false;
-    if (sameSecret(token, deps.adminToken)) return true;
+    if (deps.adminTokens.has(token)) return true;
     throw new AppError("unauthorized", "Invalid admin token");
   }
 
-  async function projectOf(access: Access, request: FastifyRequest): Promise<Project> {
+  async function projectOf(access: Access, request: FastifyRequest): Promise<ProjectCaller> {
     const key = header(request, "x-api-key");
     if (access === "project" && key !== undefined) return byKey(request, key);
     if (isBearer(request) || isAdmin(request)) return namedProject(request);
@@ -137,13 +148,18 @@ export function createAuth(deps: AuthDeps): Auth {
 
   return {
     project: async (access, request, route, reply) => {
-      const project = await guarded(request, () => projectOf(access, request));
-      limited(project, route, reply);
-      return project;
+      const caller = await guarded(request, () => projectOf(access, request));
+      checkStanding(caller, route);
+      limited(caller, route, reply);
+      allowed(caller, route);
+      return caller;
     },
     operator: async (access, request) =>
       guarded(request, async () => {
-        if (access === "bearer" ? isBearer(request) : isAdmin(request)) return Promise.resolve(undefined);
+        if (access === "bearer" ? isBearer(request) : isAdmin(request)) {
+          identify(request, { kind: "admin" });
+          return Promise.resolve(undefined);
+        }
         throw access === "bearer"
           ? new AppError("unauthorized", "Missing bearer token: send Authorization: Bearer <token>")
           : new AppError("unauthorized", "Missing admin token: send it in the X-Admin-Token header");
@@ -151,20 +167,32 @@ export function createAuth(deps: AuthDeps): Auth {
     node: async (_access, request) =>
       guarded(request, async () => {
         const token = bearer(request);
-        const nodeId = token === undefined ? undefined : nodeOfToken(deps.nodeKey, token, "from node");
-        if (nodeId !== undefined) return Promise.resolve(nodeId);
+        const nodeId = token === undefined ? undefined : deps.nodeKeys.nodeOf(token);
+        if (nodeId !== undefined) {
+          identify(request, { kind: "node", nodeId });
+          return Promise.resolve(nodeId);
+        }
         throw new AppError("unauthorized", "Invalid node token");
       }),
     metrics: async (_access, request) =>
       guarded(request, async () => {
         const token = bearer(request) ?? header(request, "x-admin-token") ?? "";
-        const { adminToken, metricsToken } = deps;
-        if (sameSecret(token, adminToken)) return Promise.resolve(undefined);
-        if (metricsToken !== undefined && sameSecret(token, metricsToken)) return Promise.resolve(undefined);
+        if (deps.adminTokens.has(token)) return Promise.resolve(undefined);
+        if (deps.metricsTokens.some((known) => sameSecret(token, known))) {
+          identify(request, { kind: "metrics" });
+          return Promise.resolve(undefined);
+        }
         throw new AppError("unauthorized", "Send the metrics token or the admin token: Authorization: Bearer <token>");
       }),
     open: () => undefined,
   };
+}
+
+/** @throws {AppError} forbidden when the caller's key lacks the scope that the route needs */
+function allowed({ credential }: ProjectCaller, route: Route): void {
+  if (credential.kind === "admin") return;
+  const lacked = lackedScope(credential.scopes, route);
+  if (lacked !== undefined) throw new AppError("forbidden", `this API key lacks the scope '${lacked}'`);
 }
 
 /** A name for the caller's credentials in the counters, which does not reveal them. */

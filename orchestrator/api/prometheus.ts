@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import type { NodeView } from "../nodes/nodes.ts";
+import type { ProjectSample } from "../store/usage/usage.ts";
 
 export interface Metrics {
   readonly contentType: string;
@@ -14,6 +15,10 @@ export interface Metrics {
   repaired(kind: string, count: number): void;
   limited(group: string): void;
   built(result: "ready" | "error", seconds: number): void;
+  /** What projects used in the last seconds. */
+  used(samples: readonly ProjectSample[]): void;
+  /** One attempt to deliver an event to a webhook. */
+  sent(result: "delivered" | "retry" | "failed"): void;
   /** Measures the duration of each answered request of a server. */
   watch(server: FastifyInstance): void;
 }
@@ -21,7 +26,10 @@ export interface Metrics {
 export interface MetricsSources {
   sandboxesByState(): Promise<ReadonlyMap<string, number>>;
   buildsByStatus(): Promise<ReadonlyMap<string, number>>;
+  pendingDeliveries(): Promise<number>;
   nodes(): readonly NodeView[];
+  /** Number of the audit log's last entry. */
+  auditSeq(): Promise<number>;
   readonly now: () => number;
 }
 
@@ -113,9 +121,22 @@ export function createMetrics(sources: MetricsSources): Metrics {
       },
     }),
   );
+  registry.registerMetric(
+    new Gauge({
+      name: "svc_audit_last_seq",
+      help: "Number of the last entry of the audit log, which never decreases",
+      registers: [],
+      async collect() {
+        this.set(await sources.auditSeq());
+      },
+    }),
+  );
   nodeGauges(registers, sources);
+  const projects = projectUse(registers);
+  const webhooks = webhookMetrics(registers, sources);
 
   return {
+    ...webhooks,
     contentType: registry.contentType,
     text: () => registry.metrics(),
     created(outcome) {
@@ -129,6 +150,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       repairs.inc({ kind }, count);
     },
     built: (result, seconds) => builds.observe({ result }, seconds),
+    used: (samples) => projects(samples),
     limited: (route) => rejections.inc({ route }),
     watch(server) {
       server.addHook("onResponse", (request, reply, done) => {
@@ -139,6 +161,25 @@ export function createMetrics(sources: MetricsSources): Metrics {
       });
     },
   };
+}
+
+function webhookMetrics(registers: Registry[], sources: MetricsSources): Pick<Metrics, "sent"> {
+  const sent = new Counter({
+    name: "svc_webhook_deliveries_total",
+    help: "Attempts to deliver events to webhooks, by result; retry: failed, and tried again later",
+    labelNames: ["result"],
+    registers,
+  });
+  const queue = new Gauge({
+    name: "svc_webhook_queue",
+    help: "Deliveries to webhooks that have not ended",
+    registers,
+    async collect() {
+      this.set(await sources.pendingDeliveries());
+    },
+  });
+  queue.set(0);
+  return { sent: (result) => sent.inc({ result }) };
 }
 
 function nodeGauges(registers: Registry[], sources: MetricsSources): void {
@@ -174,4 +215,38 @@ function nodeGauges(registers: Registry[], sources: MetricsSources): void {
     [{ resource: "cpu" }, load.allocatedCpu],
     [{ resource: "memory" }, load.allocatedMemoryBytes],
   ]);
+}
+
+/** Projects with labels of their own: the first ones since the start. All others share the label `other`. */
+const LABELLED_PROJECTS = 200;
+
+function projectUse(registers: Registry[]): (samples: readonly ProjectSample[]) => void {
+  const labelNames = ["project"];
+  const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames, registers });
+  const counter = (name: string, help: string, more: string[] = []) =>
+    new Counter({ name, help, labelNames: [...labelNames, ...more], registers });
+  const sandboxes = gauge("svc_project_sandboxes", "Running sandboxes of a project");
+  const memory = gauge("svc_project_memory_bytes", "Memory that the sandboxes of a project use");
+  const disk = gauge("svc_project_disk_bytes", "Disk that the running sandboxes of a project use");
+  const starts = counter("svc_project_sandbox_starts_total", "Sandboxes of a project that were created or resumed");
+  const cpu = counter("svc_project_cpu_seconds_total", "Processor time of the sandboxes of a project");
+  const traffic = counter("svc_project_traffic_bytes_total", "Traffic of the sandboxes of a project", ["direction"]);
+  const labelled = new Set<string>();
+  const labelOf = (publicId: string) => {
+    if (labelled.size < LABELLED_PROJECTS) labelled.add(publicId);
+    return labelled.has(publicId) ? publicId : "other";
+  };
+  return (samples) => {
+    for (const metric of [sandboxes, memory, disk]) metric.reset();
+    for (const { publicId, sample } of samples) {
+      const project = labelOf(publicId);
+      sandboxes.inc({ project }, sample.sandboxes);
+      memory.inc({ project }, sample.memoryBytes);
+      disk.inc({ project }, sample.diskBytes);
+      starts.inc({ project }, sample.starts);
+      cpu.inc({ project }, sample.cpuMs / 1000);
+      traffic.inc({ project, direction: "sent" }, sample.sentBytes);
+      traffic.inc({ project, direction: "received" }, sample.receivedBytes);
+    }
+  };
 }

@@ -2,13 +2,19 @@
 
 import type { FastifyInstance } from "fastify";
 import { nodeApi } from "../../shared/agent-api/routes.ts";
+import { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import { adminApi, nodesApi } from "../../shared/api/admin.ts";
+import { adminAuditApi, auditApi } from "../../shared/api/audit.ts";
 import { buildApi, removedApi } from "../../shared/api/builds.ts";
-import { eventApi, webhookApi } from "../../shared/api/events.ts";
+import { webhookApi } from "../../shared/api/events/webhooks.ts";
+import { eventApi } from "../../shared/api/events.ts";
 import { healthApi } from "../../shared/api/health.ts";
+import { discoveryApi, identityAdminApi } from "../../shared/api/identity/identity.ts";
+import { rotationApi } from "../../shared/api/keys/rotation.ts";
+import { adminSandboxApi, projectAdminApi, projectApi, workspaceApi } from "../../shared/api/projects/projects.ts";
 import { sandboxNetworkApi } from "../../shared/api/sandboxes/sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
-import { secretApi } from "../../shared/api/secrets.ts";
+import { secretApi, secretKeyApi } from "../../shared/api/secrets.ts";
 import { snapshotApi } from "../../shared/api/snapshots.ts";
 import { storageApi } from "../../shared/api/storage.ts";
 import { keyApi, teamApi, teamMetricsApi } from "../../shared/api/teams.ts";
@@ -16,19 +22,21 @@ import { tagApi, templateApi, templateChangeApi } from "../../shared/api/templat
 import { volumeApi } from "../../shared/api/volumes.ts";
 import type { ConnectionLimits } from "../../shared/http/connection-limits.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
-import { serve } from "../../shared/http/serve.ts";
+import { type Around, serve, surround } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { addFileRoutes, type FileRoutesDeps } from "../builds/uploads/routes.ts";
-import type { Project } from "../store/projects.ts";
+import type { ProjectCaller } from "../keys/project-caller.ts";
+import type { Project } from "../store/projects/projects.ts";
+import type { Content } from "../volumes/content.ts";
 import type { Auth } from "./auth.ts";
 import { addCors } from "./cors.ts";
 import { addDocuments } from "./docs/documents.ts";
-import { notYet, removed } from "./not-implemented.ts";
 import type { Metrics } from "./prometheus.ts";
+import { removed } from "./removed.ts";
 
 export interface ApiHandlers {
-  readonly sandboxes: Handlers<typeof sandboxApi, Project>;
+  readonly sandboxes: Handlers<typeof sandboxApi, ProjectCaller>;
   readonly sandboxStates: Handlers<typeof sandboxStateApi, Project>;
   readonly sandboxNetworks: Handlers<typeof sandboxNetworkApi, Project>;
   readonly snapshots: Handlers<typeof snapshotApi, Project>;
@@ -36,12 +44,27 @@ export interface ApiHandlers {
   readonly templateChanges: Handlers<typeof templateChangeApi, Project>;
   readonly builds: Handlers<typeof buildApi, Project>;
   readonly tags: Handlers<typeof tagApi, Project>;
-  readonly keys: Handlers<typeof keyApi, Project>;
+  readonly keys: Handlers<typeof keyApi, ProjectCaller>;
   readonly teams: Handlers<typeof teamApi>;
   readonly events: Handlers<typeof eventApi, Project>;
+  readonly projects: Handlers<typeof projectApi, Project>;
+  readonly projectsAdmin: Handlers<typeof projectAdminApi>;
+  readonly workspaces: Handlers<typeof workspaceApi>;
+  readonly allSandboxes: Handlers<typeof adminSandboxApi>;
+  readonly webhooks: Handlers<typeof webhookApi, Project>;
   readonly admin: Handlers<typeof adminApi>;
   readonly nodes: Handlers<typeof nodesApi>;
   readonly storage: Handlers<typeof storageApi>;
+  readonly teamMetrics: Handlers<typeof teamMetricsApi, Project>;
+  readonly secrets: Handlers<typeof secretApi, Project>;
+  readonly secretKeys: Handlers<typeof secretKeyApi>;
+  readonly values: Handlers<typeof valueApi, string>;
+  readonly rotation: Handlers<typeof rotationApi>;
+  readonly audit: Handlers<typeof auditApi, Project>;
+  readonly adminAudit: Handlers<typeof adminAuditApi>;
+  readonly identity: Handlers<typeof identityAdminApi>;
+  readonly discovery: Handlers<typeof discoveryApi>;
+  readonly volumes: Handlers<typeof volumeApi, Project>;
   readonly reports: Handlers<typeof nodeApi, string>;
   readonly health: Handlers<typeof healthApi>;
 }
@@ -51,7 +74,10 @@ export function createApiServer(deps: {
   readonly auth: Auth;
   readonly metrics: Metrics;
   readonly handlers: ApiHandlers;
-  readonly files: Omit<FileRoutesDeps, "auth">;
+  readonly files: Omit<FileRoutesDeps, "auth" | "around">;
+  /** Records the requests that change something. */
+  readonly around: Around;
+  readonly volumeContent: Pick<Content, "add">;
   readonly connections: ConnectionLimits;
   readonly trustedProxies: string;
 }): FastifyInstance {
@@ -59,6 +85,7 @@ export function createApiServer(deps: {
   const server = createServer(deps.log, { connections, trustedProxies });
   addCors(server);
   metrics.watch(server);
+  surround(server, deps.around);
 
   serve(server, sandboxApi, handlers.sandboxes, auth.project);
   serve(server, sandboxStateApi, handlers.sandboxStates, auth.project);
@@ -68,20 +95,33 @@ export function createApiServer(deps: {
   serve(server, templateChangeApi, handlers.templateChanges, auth.project);
   serve(server, keyApi, handlers.keys, auth.project);
   serve(server, eventApi, handlers.events, auth.project);
+  serve(server, projectApi, handlers.projects, auth.project);
+  serve(server, projectAdminApi, handlers.projectsAdmin, auth.operator);
+  serve(server, workspaceApi, handlers.workspaces, auth.operator);
+  serve(server, adminSandboxApi, handlers.allSandboxes, auth.operator);
+  serve(server, webhookApi, handlers.webhooks, auth.project);
   serve(server, teamApi, handlers.teams, auth.operator);
+  serve(server, teamMetricsApi, handlers.teamMetrics, auth.project);
   serve(server, adminApi, handlers.admin, auth.operator);
   serve(server, nodesApi, handlers.nodes, auth.operator);
   serve(server, storageApi, handlers.storage, auth.operator);
+  serve(server, rotationApi, handlers.rotation, auth.operator);
+  serve(server, auditApi, handlers.audit, auth.project);
+  serve(server, adminAuditApi, handlers.adminAudit, auth.operator);
+  serve(server, identityAdminApi, handlers.identity, auth.operator);
+  serve(server, discoveryApi, handlers.discovery, auth.open);
   serve(server, nodeApi, handlers.reports, auth.node);
+  serve(server, secretApi, handlers.secrets, auth.project);
+  serve(server, secretKeyApi, handlers.secretKeys, auth.operator);
+  serve(server, valueApi, handlers.values, auth.node);
   serve(server, healthApi, handlers.health, auth.open);
   serve(server, removedApi, removed(), auth.open);
 
   serve(server, tagApi, handlers.tags, auth.project);
   serve(server, buildApi, handlers.builds, auth.project);
-  addFileRoutes(server, { ...deps.files, auth });
-  for (const later of [volumeApi, secretApi, webhookApi, teamMetricsApi]) {
-    serve(server, later, notYet(later), auth.project);
-  }
+  serve(server, volumeApi, handlers.volumes, auth.project);
+  addFileRoutes(server, { ...deps.files, auth, around: deps.around });
+  deps.volumeContent.add(server);
   addDocuments(server);
   addMetrics(server, metrics, auth);
   return server;

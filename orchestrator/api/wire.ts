@@ -4,22 +4,29 @@ import type { AddressInfo } from "node:net";
 import { addressList } from "../../shared/http/client-address.ts";
 import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import type { Route } from "../../shared/http/contract.ts";
+import type { Around } from "../../shared/http/serve.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
+import { loop } from "../../shared/program/loop.ts";
+import { readPrevious } from "../../shared/program/previous.ts";
 import type { Base } from "../app-parts.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { OrchestratorConfig } from "../config.ts";
+import { createAdminTokens } from "../keys/admin-tokens.ts";
+import { createKeyUses, type KeyUses } from "../keys/key-uses.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
+import { createTeamHandlers } from "../projects/teams.ts";
 import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import type { Store } from "../store/store.ts";
+import type { Content } from "../volumes/content.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
 import { createAuth } from "./auth.ts";
 import { drains } from "./drain.ts";
 import { createHealthHandlers } from "./health.ts";
 import { createIdentity, type Identity } from "./key-cache.ts";
-import { createKeyHandlers, createKeys, createTeamHandlers } from "./keys.ts";
+import { createKeyHandlers, createKeys } from "./keys.ts";
 import { createMetrics, type Metrics } from "./prometheus.ts";
 import { createRateLimiter, type Rate } from "./rate-limit.ts";
 import { type ApiHandlers, createApiServer } from "./server.ts";
@@ -28,6 +35,8 @@ import { type ApiHandlers, createApiServer } from "./server.ts";
 const DRAIN_MS = 15_000;
 /** The API's share of the process's descriptors: the edge in the same process takes two for each request. */
 const API_SHARE = 1 / 8;
+/** Time between two writes of when keys were used. */
+const KEY_USES_MS = 5_000;
 
 interface ApiSources {
   readonly store: Store;
@@ -41,7 +50,9 @@ interface ApiParts {
   readonly builds: Pick<BuildQueue, "cancelAll">;
   readonly cleaning: Pick<BuildCleaning, "collect">;
   readonly pools: Pick<Pools, "keep">;
-  readonly files: Omit<FileRoutesDeps, "auth">;
+  readonly recording: Around;
+  readonly files: Omit<FileRoutesDeps, "auth" | "around">;
+  readonly volumeContent: Pick<Content, "add">;
   /** The handlers that other folders construct. */
   readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "health">;
 }
@@ -50,23 +61,33 @@ export function createApi(base: Base, { store, nodes }: ApiSources) {
   const metrics = createMetrics({
     sandboxesByState: () => store.sandboxes.countByState(),
     buildsByStatus: () => store.builds.countByStatus(),
+    pendingDeliveries: () => store.deliveries.countPending(),
     nodes: () => nodes.list(),
+    auditSeq: async () => (await store.audit.head()).seq,
     now: base.now,
   });
-  const identity = createIdentity({ keys: store.keys, background: base.background, now: base.now });
-  const sources = { store, nodes, metrics, identity };
+  const uses = createKeyUses({ keys: store.keys, now: base.now });
+  const writing = loop({ name: "uses of keys", everyMs: KEY_USES_MS, log: base.log }, () => uses.flush());
+  base.teardown.add("uses of keys", async () => {
+    await writing.stop();
+    await uses.flush();
+  });
+  const identity = createIdentity({ keys: store.keys, uses, now: base.now });
+  const sources = { store, nodes, metrics, identity, uses };
   return { metrics, identity, start: (parts: ApiParts) => startApi(base, { ...parts, ...sources }) };
 }
 
 interface StartApiDeps extends ApiParts, ApiSources {
   readonly metrics: Metrics;
   readonly identity: Identity;
+  readonly uses: KeyUses;
 }
 
 /** Resolves with the API's URL when the API listens. */
-async function startApi({ config, now, log, teardown }: Base, parts: StartApiDeps): Promise<string> {
-  const { store, nodes, metrics, identity } = parts;
-  const keys = createKeys({ keys: store.keys, identity });
+async function startApi(base: Base, parts: StartApiDeps): Promise<string> {
+  const { config, now, log, teardown, nodeKeys } = base;
+  const { store, nodes, metrics, identity, uses } = parts;
+  const keys = createKeys({ keys: store.keys, uses, identity, now });
   const stopping = { asked: false };
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   const server = createApiServer({
@@ -81,14 +102,19 @@ async function startApi({ config, now, log, teardown }: Base, parts: StartApiDep
     }),
     metrics,
     files: parts.files,
+    around: parts.recording,
+    volumeContent: parts.volumeContent,
     auth: createAuth({
       identity,
       projects: store.projects,
       limiter: createRateLimiter(now),
       refusals: createRateLimiter(now),
-      adminToken: config.adminToken,
-      nodeKey: config.nodeKey,
-      metricsToken: config.metricsToken,
+      adminTokens: createAdminTokens({ token: config.adminToken, file: config.adminTokenFile, now, log }),
+      nodeKeys,
+      metricsTokens: [
+        ...(config.metricsToken === undefined ? [] : [config.metricsToken]),
+        ...readPrevious(config.metricsTokenPrevious),
+      ],
       rate: (route) => rateOf(route, config),
       refusedRate: perMinute(config.rateLimitFailedAuthPerMinute),
       refusedInAll: perMinute(10 * config.rateLimitFailedAuthPerMinute),
@@ -96,8 +122,8 @@ async function startApi({ config, now, log, teardown }: Base, parts: StartApiDep
     }),
     handlers: {
       ...parts.handlers,
-      keys: createKeyHandlers({ keys, store: store.keys }),
-      teams: createTeamHandlers(store.projects),
+      teams: createTeamHandlers({ projects: store.projects, keys, cliLogin: config.cliLogin }),
+      keys: createKeyHandlers(keys),
       admin: createAdminHandlers({ ...parts, keys }),
       nodes: createNodeHandlers(nodes),
       health: createHealthHandlers({ ...parts, ping: () => parts.ping(), stopping: () => stopping.asked }),

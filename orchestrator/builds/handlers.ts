@@ -7,7 +7,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { iso } from "../sandboxes/view.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { ownBuild } from "../templates/ownership.ts";

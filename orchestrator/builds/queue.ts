@@ -42,7 +42,7 @@ export interface BuildQueueDeps extends Omit<BuildRunDeps, "store" | "nodes"> {
   cleanSoon(): void;
 }
 
-type Waiting = Build & { readonly projectId: string };
+type Waiting = Build & { readonly projectId: string; readonly region: string | undefined };
 
 /** Added to the node's own time limit before the orchestrator gives a build up. */
 const SLACK_MS = 60_000;
@@ -102,7 +102,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     const exclude = new Set(busy.map(({ id }) => id));
     const { cpuCount, memoryMB, diskSizeMB } = build;
     const room = { cpuCount, memoryBytes: memoryMB * MIB, diskBytes: diskSizeMB * MIB };
-    const demand = { ...room, labels: {}, exclude };
+    const demand = { ...room, labels: {}, exclude, region: build.region };
     const choice = choose(candidates, demand, deps.placement, deps.random);
     if (choice.is === "none" && exclude.size > 0)
       return { is: "full", of: "other", reason: "every node is building" } as const;
@@ -149,7 +149,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     const ofProject = new Map<string, number>();
     const onNode = new Map<string, number>();
     const count = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
-    for (const { nodeId, projectId, ...build } of all) {
+    for (const { nodeId, projectId, region: _, ...build } of all) {
       if (nodeId === undefined) continue;
       count(ofProject, projectId);
       count(onNode, nodeId);

@@ -3,9 +3,7 @@
 import type { BuildSettings } from "../../shared/agent-api/build-shapes.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import type { Build } from "../store/builds/record.ts";
-
-/** One sealing context for all builds, because a snapshot's build copies its sandbox's sealed settings unchanged. */
-const CONTEXT = "build settings";
+import { BUILD_SETTINGS_CONTEXT as CONTEXT } from "../store/sealed/contexts.ts";
 
 /** Settings of an image that declares none. */
 const FRESH: BuildSettings = { envs: {}, user: "user", workdir: "/home/user" };

@@ -26,7 +26,7 @@ interface StartBuildsDeps {
 }
 
 export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: StartBuildsDeps) {
-  const { config, sealing, now, random, log, teardown } = base;
+  const { config, sealing, seeds, now, random, log, teardown } = base;
   const archives = openArchives(filesDirectory(config));
   // One process owns the uploads: those that were under way when it ended do not continue.
   await archives.sweepUnfinished(now());
@@ -63,7 +63,7 @@ export async function startBuilds(base: Base, { store, nodes, pools, names, metr
     limitMs: config.buildLimitMs,
     placementTimeoutMs: config.placementTimeoutMs,
     perNode: config.maxNodeBuilds,
-    perProject: async (id) => (await store.projects.find(id))?.maxBuilds ?? config.maxProjectBuilds,
+    perProject: async (id) => (await store.projects.find(id))?.limits.builds ?? config.maxProjectBuilds,
     ready: (build, former) => pools.replaced(former, build),
     observe: (result, seconds) => metrics.built(result, seconds),
     cleanSoon: () => cleaning.soon(),
@@ -76,12 +76,13 @@ export async function startBuilds(base: Base, { store, nodes, pools, names, metr
       names,
       archives,
       now,
-      seed: config.seed,
+      seed: seeds.current,
       publicUrl: config.publicUrl,
       limits: (project) => ({
-        cpuCount: project.maxCpu ?? config.maxTemplateCpu,
-        memoryMb: project.maxMemoryMb ?? config.maxTemplateMemoryMb,
-        diskMb: project.maxDiskMb ?? config.maxTemplateDiskMb,
+        cpuCount: project.limits.sandboxCPU ?? config.maxTemplateCpu,
+        memoryMb: project.limits.sandboxMemoryMB ?? config.maxTemplateMemoryMb,
+        contact: config.supportContact,
+        diskMb: project.limits.sandboxDiskMB ?? config.maxTemplateDiskMb,
       }),
       defaults: {
         cpuCount: config.baseCpuCount,
@@ -100,7 +101,7 @@ export async function startBuilds(base: Base, { store, nodes, pools, names, metr
     files: {
       archives,
       now,
-      seed: config.seed,
+      seeds: seeds.all,
       maxBytes: config.maxUploadMb * MIB,
       isBuilding: (place: { nodeId: string; templateId: string; hash: string }) =>
         store.buildLeftovers.readsFile(place),

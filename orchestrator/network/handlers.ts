@@ -7,14 +7,16 @@ import { AppError, isError } from "../../shared/http/errors.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { Limits } from "../projects/limits.ts";
+import type { Refusals } from "../projects/refusals.ts";
 import type { History } from "../sandboxes/history.ts";
 import { shown } from "../sandboxes/lifecycle/paused.ts";
 import type { NodeData } from "../sandboxes/node-data.ts";
 import { checkedId } from "../sandboxes/not-found.ts";
 import { iso } from "../sandboxes/view.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import { explanation } from "./explanation.ts";
-import { type NetworkLimits, readEgress } from "./options.ts";
+import { countDestinations, type NetworkLimits, readEgress } from "./options.ts";
 import { apart } from "./secret.ts";
 import type { NetworkUpdating } from "./updating.ts";
 
@@ -23,6 +25,8 @@ export interface NetworkHandlersDeps extends NetworkLimits {
   readonly nodeData: NodeData;
   readonly nodes: Pick<Nodes, "agent">;
   readonly updating: Pick<NetworkUpdating, "replace">;
+  readonly limits: Pick<Limits, "of">;
+  readonly refusals: Pick<Refusals, "checkEgressRules">;
 }
 
 const NODE_LIMIT = { timeoutMs: 15_000 } as const;
@@ -33,6 +37,7 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
     async updateNetwork({ params, body }, { caller }) {
       const id = checkedId(params.sandboxID);
       const { network = {}, proxyPassword } = apart(readEgress(body, "", deps));
+      deps.refusals.checkEgressRules(countDestinations(network), deps.limits.of(caller).egressRules);
       await deps.updating.replace(caller, id, { network, proxyPassword, internet: body.allow_internet_access });
     },
 

@@ -48,6 +48,12 @@ export function readEgress(
   };
 }
 
+/** The addresses, ranges and names that the options name: what a limit on egress rules counts. */
+export function countDestinations(network: Egress | undefined): number {
+  const { allowOut = [], denyOut = [], rules } = network ?? {};
+  return allowOut.length + denyOut.length + Object.keys(rules ?? {}).length;
+}
+
 function checkDestinations(allowOut: readonly string[], denyOut: readonly string[]): void {
   const denied = denyOut.map((entry) => {
     const destination = readDestination(entry);

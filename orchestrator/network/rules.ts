@@ -5,6 +5,7 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { placeholdersOf } from "../../shared/policy/placeholders.ts";
 import { canBeSet, isHeaderValue } from "../../shared/policy/rule-headers.ts";
 import { readDomain } from "./destinations.ts";
+import { placeholdersOfRules } from "./placeholders.ts";
 import { quoted, refuse } from "./refuse.ts";
 
 type Rules = NonNullable<NetworkOptions["rules"]>;
@@ -13,7 +14,10 @@ type PolicyRule = EgressPolicy["rules"][number];
 /** Headers that no rule can set, besides the forbidden names: they belong to the connection with a proxy. */
 const RESERVED: ReadonlySet<string> = new Set(["proxy-authenticate", "proxy-authorization"]);
 
-/** Checks the hosts and the headers of rules. @throws {AppError} bad_request */
+/** Most different names in the placeholders of one host. */
+const MOST_NAMES = 32;
+
+/** Checks the hosts and the headers of rules; not whether the secrets and tokens exist. @throws {AppError} bad_request */
 export function checkRules(rules: Rules): void {
   const hosts = new Set<string>();
   for (const [key, list] of Object.entries(rules)) {
@@ -22,6 +26,10 @@ export function checkRules(rules: Rules): void {
     if (hosts.has(host)) refuse(`rule host ${quoted(key)} is given twice`);
     hosts.add(host);
     for (const { transform } of list) checkHeaders(key, transform?.headers ?? {});
+    const names = new Set(placeholdersOfRules({ [key]: list }).map(({ kind, name }) => `${kind} ${name}`));
+    if (names.size > MOST_NAMES) {
+      refuse(`rules of ${quoted(key)} have placeholders of ${names.size} names: at most ${MOST_NAMES} are allowed`);
+    }
   }
 }
 
@@ -37,14 +45,8 @@ function checkHeaders(host: string, headers: Readonly<Record<string, string>>): 
     if (!isHeaderValue(value) || value.includes("\t")) {
       refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has characters that are not allowed`);
     }
-    for (const { text, asks } of placeholdersOf(value)) {
-      if (asks === undefined) {
-        refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has a malformed placeholder`);
-      }
-      // Refused until the platform can resolve placeholders: every request to the host would fail otherwise.
-      refuse(
-        `rules of ${quoted(host)}: the value of header ${quoted(given)} has the placeholder ${text}, but secrets and identity tokens are not available yet`,
-      );
+    if (placeholdersOf(value).some(({ asks }) => asks === undefined)) {
+      refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has a malformed placeholder`);
     }
   }
 }
@@ -56,9 +58,9 @@ export function withLowerKeys(rules: Rules): Rules {
 
 /** A host without headers keeps its entry, because the entry stops a wider rule from applying to the host. */
 export function policyRules(rules: Rules): PolicyRule[] {
-  const all = Object.entries(rules).map(([key, list]) => ({
-    host: readDomain(key) ?? "",
-    headers: list[0]?.transform?.headers ?? {},
-  }));
+  const all = Object.entries(rules).map(([key, list]) => {
+    const { headers = {}, allowPlainHttp = false } = list[0]?.transform ?? {};
+    return { host: readDomain(key) ?? "", headers, ...(allowPlainHttp ? { allowPlainHttp } : {}) };
+  });
   return all.some(({ headers }) => Object.keys(headers).length > 0) ? all : [];
 }

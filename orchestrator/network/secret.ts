@@ -2,6 +2,7 @@
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { Seal } from "../../shared/program/seal.ts";
+import { proxyPasswordContext as context } from "../store/sealed/contexts.ts";
 
 interface Apart {
   readonly network: NetworkOptions | undefined;
@@ -22,8 +23,4 @@ export function sealPassword(sealing: Seal, password: string | undefined, sandbo
 
 export function openPassword(sealing: Seal, sealed: string | undefined, sandboxId: string): string | undefined {
   return sealed === undefined ? undefined : sealing.open(sealed, context(sandboxId));
-}
-
-function context(sandboxId: string): string {
-  return `${sandboxId} network.egressProxy.password`;
 }

@@ -20,9 +20,12 @@ import { callAgain } from "../nodes/retry.ts";
 import type { History } from "../sandboxes/history.ts";
 import { shown } from "../sandboxes/lifecycle/paused.ts";
 import type { Transitions } from "../sandboxes/lifecycle/transitions.ts";
-import type { Project } from "../store/projects.ts";
+import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
+import { type Change, openChange, sealChange } from "./change.ts";
+import { readDestination } from "./destinations.ts";
 import { type NetworkWish, toPolicy } from "./policy.ts";
 import { openPassword, sealPassword } from "./secret.ts";
 
@@ -50,6 +53,9 @@ export interface NetworkUpdatingDeps {
   readonly nodes: Nodes;
   readonly transitions: Transitions;
   readonly sealing: Seal;
+  readonly placeholders: PlaceholderCheck;
+  /** Names of the identity tokens that the rules of a sandbox may ask for. */
+  readonly tokenNames: (record: SandboxRecord) => ReadonlySet<string>;
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
@@ -57,12 +63,6 @@ export interface NetworkUpdatingDeps {
   readonly networkTimeoutMs: number;
   /** How long a node that does not answer is asked again. */
   readonly patienceMs: number;
-}
-
-/** The change as it is sealed beside the options. Without `wish`, the node gets the options of the record. */
-interface Change {
-  readonly executionId: string;
-  readonly wish?: NetworkWish;
 }
 
 const BATCH = 100;
@@ -137,7 +137,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     if (changing === undefined) return;
     const { record, sealed } = changing;
     if (record.state === "pausing" || record.state === "snapshotting") return;
-    const change = JSON.parse(sealing.open(sealed, context(id))) as Change;
+    const change = openChange(sealing, id, sealed);
     if (record.state !== "running" || record.executionId !== change.executionId) {
       // The execution has ended; the next one starts with the options of the record.
       await store.networks.replaceChange(record, null);
@@ -147,7 +147,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
   }
 
   function seal(id: string, change: Change): string {
-    return sealing.close(JSON.stringify(change), context(id));
+    return sealChange(sealing, id, change);
   }
 
   async function refusal(project: Project, id: string): Promise<AppError> {
@@ -158,7 +158,8 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
   return {
     async replace(project, id, egress) {
       // Refuses at once; otherwise the caller would wait for a pause to end first.
-      await running(deps, project, id);
+      const record = await running(deps, project, id);
+      await deps.placeholders.check(project.id, egress.network.rules, deps.tokenNames(record));
       await deps.transitions.perform({
         sandboxId: id,
         aim: "network",
@@ -218,6 +219,12 @@ function merged(before: NetworkOptions | undefined, egress: NewEgress["network"]
 function eventFields({ network = {}, internet }: NetworkWish): Readonly<Record<string, unknown>> {
   const { allowOut = [], denyOut = [], rules = {}, egressProxy } = network;
   return {
+    // The fields that clients of the wire protocol know; `network` has the rest. Neither has a header or a credential.
+    network_egress: {
+      allowed_cidrs: allowOut.filter(isRange),
+      denied_cidrs: denyOut.filter(isRange),
+      allowed_domains: allowOut.filter((entry) => !isRange(entry)),
+    },
     network: {
       allow_out: allowOut,
       deny_out: denyOut,
@@ -228,6 +235,6 @@ function eventFields({ network = {}, internet }: NetworkWish): Readonly<Record<s
   };
 }
 
-function context(id: string): string {
-  return `${id} network change`;
+function isRange(entry: string): boolean {
+  return readDestination(entry)?.is !== "domain";
 }

@@ -2,20 +2,24 @@
 
 import type { Base } from "../app-parts.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { Limits } from "../projects/limits.ts";
+import type { Refusals } from "../projects/refusals.ts";
 import type { History } from "../sandboxes/history.ts";
 import type { Transitions } from "../sandboxes/lifecycle/transitions.ts";
 import type { NodeData } from "../sandboxes/node-data.ts";
 import type { Store } from "../store/store.ts";
 import { createNetworkHandlers } from "./handlers.ts";
 import { readAllowed } from "./proxy.ts";
-import { createNetworkUpdating } from "./updating.ts";
+import { createNetworkUpdating, type NetworkUpdatingDeps } from "./updating.ts";
 
-interface CreateNetworkDeps {
+interface CreateNetworkDeps extends Pick<NetworkUpdatingDeps, "placeholders" | "tokenNames"> {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly transitions: Transitions;
   readonly history: History;
   readonly nodeData: NodeData;
+  readonly limits: Limits;
+  readonly refusals: Refusals;
 }
 
 export function createNetwork({ config, sealing, now, random, log }: Base, used: CreateNetworkDeps) {

@@ -1,7 +1,7 @@
 /** Deletes the records of sandboxes that ended long ago, and old events: a bounded number of records in each round. */
 
 import type { Log } from "../../shared/program/log.ts";
-import type { EventStore } from "../store/events.ts";
+import type { EventStore } from "../store/events/events.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 
 export interface ForgettingDeps {

@@ -12,6 +12,7 @@ import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
 import type { PausedSandboxStore } from "../store/sandboxes/paused.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 import type { StorageStore } from "../store/storage/storage.ts";
+import type { Meter } from "../usage/meter.ts";
 import type { Nodes } from "./nodes.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
 import type { Pools } from "./warm-pools.ts";
@@ -26,6 +27,7 @@ export interface ReportsDeps {
   readonly ending: Pick<Ending, "ended">;
   readonly pools: Pools;
   readonly holding: Holding;
+  readonly meter: Pick<Meter, "heard">;
   readonly grace: Grace;
   readonly now: () => number;
   readonly log: Log;
@@ -106,6 +108,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       const before = suspicions.get(nodeId) ?? noSuspicions;
       const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
       suspicions.set(nodeId, plan.suspicions);
+      deps.meter.heard(reported, records);
       await repair(plan, nodeId);
       await deps.holding.heard(body, records);
       await checkSnapshots(body);

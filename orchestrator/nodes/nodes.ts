@@ -12,6 +12,7 @@ import type { NodeStatus } from "../../shared/api/admin.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { NodeKeys } from "../rotation/node-keys.ts";
 import type { NodePlace } from "../routing-table.ts";
 import type { NodeStore } from "../store/nodes.ts";
 import type { NodeRow } from "../store/tables.ts";
@@ -38,7 +39,7 @@ export interface Nodes {
   /** @throws {AppError} node_unreachable for an unknown node. */
   agent(id: string): AgentCalls;
   place(id: string): NodePlace | undefined;
-  /** True: the node's address has changed. */
+  /** True: the node's address or the key of its tokens has changed. */
   heard(heartbeat: Pick<Heartbeat, "node" | "load">): Promise<boolean>;
   /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
   want(id: string, status: NodeStatus): Promise<void>;
@@ -56,8 +57,7 @@ export interface NodesDeps {
   readonly store: NodeStore;
   readonly now: () => number;
   readonly log: Log;
-  /** The token that this orchestrator sends to a node. */
-  readonly nodeToken: (nodeId: string) => string;
+  readonly nodeKeys: Pick<NodeKeys, "keyOf" | "restore" | "tokenTo">;
   readonly nodeTimeoutMs: number;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
@@ -74,6 +74,8 @@ interface Entry {
   createFails: number;
   placing: Sum;
   connection: Connection<typeof agentApi>;
+  /** The key of the token that the connection shows. */
+  keyId: string | undefined;
 }
 
 const MIB = 1024 * 1024;
@@ -83,7 +85,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
   const entries = new Map<string, Entry>();
 
   function dial(facts: NodeFacts): Connection<typeof agentApi> {
-    const headers = { authorization: `Bearer ${deps.nodeToken(facts.nodeId)}` };
+    const headers = { authorization: `Bearer ${deps.nodeKeys.tokenTo(facts.nodeId)}` };
     return connect(agentApi, { url: facts.apiUrl, name: `node ${facts.nodeId}`, headers });
   }
 
@@ -105,7 +107,8 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
     return entry;
   }
 
-  for (const { facts, load, wanted, wantedAt, lastHeartbeatAt } of await deps.store.list()) {
+  for (const { facts, load, wanted, wantedAt, lastHeartbeatAt, keyId } of await deps.store.list()) {
+    deps.nodeKeys.restore(facts.nodeId, keyId);
     const entry: Entry = {
       facts,
       load,
@@ -117,6 +120,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       createFails: 0,
       placing: NOTHING,
       connection: dial(facts),
+      keyId: deps.nodeKeys.keyOf(facts.nodeId),
     };
     entries.set(facts.nodeId, refreshed(entry));
   }
@@ -157,8 +161,12 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
     async heard({ node: facts, load }) {
       const at = deps.now();
       const known = entries.get(facts.nodeId);
+      const keyId = deps.nodeKeys.keyOf(facts.nodeId);
       const moved =
-        known === undefined || known.facts.proxyUrl !== facts.proxyUrl || known.facts.machineId !== facts.machineId;
+        known === undefined ||
+        known.keyId !== keyId ||
+        known.facts.proxyUrl !== facts.proxyUrl ||
+        known.facts.machineId !== facts.machineId;
       if (known === undefined) {
         deps.log.info({ nodeId: facts.nodeId, apiUrl: facts.apiUrl }, "node registered");
         entries.set(facts.nodeId, {
@@ -172,17 +180,20 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
           createFails: 0,
           placing: NOTHING,
           connection: dial(facts),
+          keyId,
         });
       } else {
-        const former = known.facts.apiUrl === facts.apiUrl ? undefined : known.connection;
+        const same = known.facts.apiUrl === facts.apiUrl && known.keyId === keyId;
+        const former = same ? undefined : known.connection;
         if (former !== undefined) known.connection = dial(facts);
+        known.keyId = keyId;
         known.facts = facts;
         known.load = load;
         known.lastHeardAt = at;
         refreshed(known);
         await former?.close();
       }
-      await deps.store.report(facts, load, at);
+      await deps.store.report(facts, load, { at, keyId });
       return moved;
     },
 

@@ -29,6 +29,8 @@ export interface Demand {
   readonly least?: { readonly cpuCount: number; readonly memoryBytes: number };
   /** Images and snapshots that the node must have, all of them. */
   readonly labels: Readonly<Record<string, string>>;
+  /** The only region whose nodes may take it; nodes without a region take those of every region. */
+  readonly region?: string | undefined;
   readonly exclude: ReadonlySet<string>;
 }
 
@@ -61,12 +63,12 @@ export function choose(
   policy: PlacementPolicy,
   random: () => number,
 ): Choice {
-  const fitting = candidates.filter((node) => hasLabels(node, demand.labels));
+  const labelled = candidates.filter((node) => hasLabels(node, demand.labels));
+  const fitting = labelled.filter((node) => isIn(node, demand.region));
   if (fitting.length === 0) {
-    return {
-      is: "none",
-      reason: candidates.length === 0 ? "no node has registered" : "no node has the labels asked for",
-    };
+    if (candidates.length === 0) return { is: "none", reason: "no node has registered" };
+    if (labelled.length === 0) return { is: "none", reason: "no node has the labels asked for" };
+    return { is: "none", reason: `no node that could run it is in region ${demand.region ?? ""}` };
   }
   const possible = fitting.filter((node) => isLargeEnough(node, demand, policy));
   const ready = possible.filter((node) => node.status === "ready" && !demand.exclude.has(node.id));
@@ -93,6 +95,11 @@ export function score(node: Candidate, demand: Demand, policy: PlacementPolicy):
 
 function hasLabels(node: Candidate, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(labels).every(([name, value]) => node.labels[name] === value);
+}
+
+function isIn({ labels }: Candidate, region: string | undefined): boolean {
+  const own = labels["region"] ?? "";
+  return region === undefined || own === "" || own.toLowerCase() === region.toLowerCase();
 }
 
 function isLargeEnough(node: Candidate, { cpuCount, least }: Demand, { cpuOvercommit }: PlacementPolicy): boolean {

@@ -8,6 +8,7 @@ import type { Sandboxes } from "../sandboxes/wire.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Spawns } from "../templates/usage.ts";
+import type { Meter } from "../usage/meter.ts";
 import { createReportHandlers } from "./heartbeat.ts";
 import { finishAbandoned, startHousekeeping } from "./housekeeping.ts";
 import { type Nodes, openNodes } from "./nodes.ts";
@@ -20,13 +21,12 @@ interface StartNodesDeps {
   readonly store: Store;
   /** The build of the base template. */
   readonly template: Build;
-  readonly nodeToken: (nodeId: string) => string;
 }
 
-export async function startNodes(base: Base, { store, template, nodeToken }: StartNodesDeps) {
-  const { config, now, log, machineId, teardown } = base;
+export async function startNodes(base: Base, { store, template }: StartNodesDeps) {
+  const { config, now, log, machineId, teardown, nodeKeys } = base;
   const { nodeTimeoutMs, poolSize, platformPoolSize, poolCeiling } = config;
-  const nodes = await openNodes({ store: store.nodes, now, log, nodeToken, nodeTimeoutMs, machineId });
+  const nodes = await openNodes({ store: store.nodes, now, log, nodeKeys, nodeTimeoutMs, machineId });
   teardown.add("node connections", () => nodes.stop());
   const pools = createPools({
     base: template,
@@ -53,6 +53,7 @@ interface RepairSources extends RepairedParts {
   readonly routes: RoutingTable;
   readonly spawns: Spawns;
   readonly metrics: Metrics;
+  readonly meter: Meter;
 }
 
 interface NodeParts {

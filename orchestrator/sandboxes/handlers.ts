@@ -9,16 +9,21 @@ import { newSandboxId } from "../../shared/ids.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import type { Background } from "../background.ts";
 import { settingsOf } from "../builds/settings.ts";
-import type { NetworkLimits } from "../network/options.ts";
+import { hasScope, type ProjectCaller } from "../keys/project-caller.ts";
+import { countDestinations, type NetworkLimits } from "../network/options.ts";
 import { sealPassword } from "../network/secret.ts";
 import { canBePooled, type Pools } from "../nodes/warm-pools.ts";
+import type { Limits } from "../projects/limits.ts";
+import type { Refusals } from "../projects/refusals.ts";
+import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { SandboxFilter } from "../store/sandboxes/filter.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { possibleTemplateReference } from "../templates/reference.ts";
 import type { Spawns } from "../templates/usage.ts";
+import { mountsFrom, type ResolveMounts } from "../volumes/mounts.ts";
 import type { History } from "./history.ts";
 import type { Launch } from "./launch.ts";
 import type { ConnectAsk, Connecting } from "./lifecycle/connect.ts";
@@ -27,13 +32,14 @@ import type { Lifetime } from "./lifecycle/timeout.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
 import { checkedId } from "./not-found.ts";
 import { checkTimeout, readOptions } from "./options.ts";
-import { readSize, type SizeLimits } from "./sizes.ts";
+import { readSize } from "./sizes.ts";
 import { startRequest } from "./start-request.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxesDeps extends ViewDeps, NetworkLimits {
   readonly store: Store;
   readonly launch: Launch;
+  readonly resolveMounts: ResolveMounts;
   readonly ending: Ending;
   readonly lifetime: Lifetime;
   readonly connecting: Connecting;
@@ -41,15 +47,18 @@ export interface SandboxesDeps extends ViewDeps, NetworkLimits {
   readonly templates: TemplateNames;
   readonly pools: Pick<Pools, "used">;
   readonly spawns: Pick<Spawns, "count">;
+  readonly placeholders: PlaceholderCheck;
   readonly background: Background;
   readonly sealing: Seal;
   readonly now: () => number;
-  readonly maxHours: (project: Project) => number;
-  readonly maxSize: (project: Project) => SizeLimits;
-  readonly maxSandboxes: (project: Project) => number;
+  readonly limits: Limits;
+  readonly refusals: Pick<Refusals, "checkEgressRules" | "contact">;
 }
 
-type SandboxHandlers = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
+type SandboxHandlers = Omit<
+  Handlers<typeof sandboxApi, ProjectCaller>,
+  "metricsOfMany" | "metrics" | "logsV1" | "logs"
+>;
 
 /** Timeouts of a create request that names none. */
 const DEFAULT_TIMEOUT_S = 300;
@@ -59,16 +68,23 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   const { store } = deps;
 
   async function create(project: Project, body: CreateBody, defaultTimeoutSeconds: number, context: Context<Project>) {
-    const { proxyRanges } = deps;
-    const options = readOptions(body, { defaultTimeoutSeconds, proxyRanges, maxHours: deps.maxHours(project) });
+    const { proxyRanges, refusals } = deps;
+    const limits = deps.limits.of(project);
+    const options = readOptions(body, { defaultTimeoutSeconds, proxyRanges, maxHours: deps.limits.hours(project) });
+    refusals.checkEgressRules(countDestinations(options.network), limits.egressRules);
+    const tokens = new Set(Object.keys(body.iam?.tokens ?? {}));
+    await deps.placeholders.check(project.id, options.network?.rules, tokens);
+    const asked = await deps.resolveMounts(project.id, body.volumeMounts ?? []);
     const { template, build, alias } = await deps.templates.resolve(project, body.templateID);
+    const { volumeMounts, nodeId, memory } = mountsFrom(build, asked, body);
     const id = newSandboxId();
-    const { resources, least } = readSize(body, build, deps.maxSize(project));
-    const origin = originOf(build, body.memory ?? true);
+    const { resources, least } = readSize(body, build, { ...limits, contact: refusals.contact });
+    const origin = originOf(build, memory);
     const { envs: own, proxyPassword, ...lasting } = options;
     const envs = { ...settingsOf(deps.sealing, build).envs, ...own };
     const sandbox = {
       ...lasting,
+      volumeMounts,
       id,
       projectId: project.id,
       templateId: template.id,
@@ -78,16 +94,19 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       envdVersion: build.envdVersion,
       createdAt: deps.now(),
       sealedEnvs: deps.sealing.close(JSON.stringify(envs), id),
+      seedId: deps.seeds.currentId,
       sealedProxyPassword: sealPassword(deps.sealing, proxyPassword, id),
     };
     const record = await deps.launch({
       sandbox,
-      start: startRequest(sandbox, { seed: deps.seed, envs, proxyPassword, build, ...origin }),
-      limit: deps.maxSandboxes(project),
+      limit: deps.limits.starts(project),
+      region: project.region,
+      start: startRequest(sandbox, { seeds: deps.seeds, envs, proxyPassword, build, ...origin }),
       ...(least === undefined ? {} : { least }),
-      ...(build.nodeId === undefined ? {} : { nodeId: build.nodeId }),
+      ...(nodeId === undefined ? {} : { nodeId }),
     });
-    noteUse(template.id, origin.origin?.memory === false ? undefined : build);
+    const isPooled = origin.origin?.memory !== false && volumeMounts.length === 0;
+    noteUse(template.id, isPooled ? build : undefined);
     if (context.signal.aborted) {
       // The client has disconnected and cannot learn the sandbox's id.
       deps.background.run("kill unwanted sandbox", () => deps.ending.kill(id, "abandoned"));
@@ -117,7 +136,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   }
 
   async function connect(reference: string, ask: ConnectAsk, { caller, status }: Context<Project>) {
-    checkTimeout(ask.seconds, deps.maxHours(caller));
+    checkTimeout(ask.seconds, deps.limits.hours(caller));
     const { record, resumed } = await deps.connecting.connect(caller, checkedId(reference), ask);
     if (resumed) status(201);
     return toSandbox(record, deps);
@@ -128,7 +147,11 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     createV1: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_V1_S, context),
 
     async get({ params, query }, { caller }) {
-      return toDetail(await deps.history.find(caller, params.sandboxID, query.ended), deps);
+      return toDetail(
+        await deps.history.find(caller, params.sandboxID, query.ended),
+        deps,
+        hasScope(caller, "sandboxes"),
+      );
     },
 
     async kill({ params }, { caller }) {

@@ -6,7 +6,7 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import { describeEnd } from "../../shared/states/end-reason.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 import { shown } from "./lifecycle/paused.ts";

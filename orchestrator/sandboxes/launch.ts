@@ -10,7 +10,9 @@ import type { Background } from "../background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { type Choice, choose, type Demand, type PlacementPolicy } from "../nodes/placement.ts";
 import { busyWaitMs, verdictOf } from "../nodes/retry.ts";
+import type { Refusals } from "../projects/refusals.ts";
 import type { RoutingTable } from "../routing-table.ts";
+import type { StartLimits } from "../store/projects/limits.ts";
 import type { NewSandbox, SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 
@@ -19,8 +21,10 @@ interface LaunchRequest {
   readonly sandbox: Omit<NewSandbox, "executionId" | "nodeId" | "startedAt" | "endAt" | "deadlineAt">;
   /** The start request without the end, which is set when a node is asked. */
   readonly start: Omit<StartRequest, "endAt">;
-  /** Most sandboxes of the project. */
-  readonly limit: number;
+  /** What the project may start. */
+  readonly limit: StartLimits;
+  /** The only region whose nodes may run it. */
+  readonly region?: string | undefined;
   /** What the node must have, whatever it promises: the size that the caller named. */
   readonly least?: { readonly cpuCount: number; readonly memoryMB: number };
   /** The only node that has the snapshot to start from. */
@@ -38,6 +42,7 @@ export interface LaunchDeps {
   readonly placement: PlacementPolicy;
   readonly startTimeoutMs: number;
   readonly placementTimeoutMs: number;
+  readonly refusals: Pick<Refusals, "start">;
   /** Asks a node to end an execution, in any state. */
   end(nodeId: string, executionId: string): Promise<void>;
   /** Counts the outcome for the metrics. */
@@ -119,7 +124,7 @@ async function claim(
       deadlineAt: now + deps.placementTimeoutMs + DEADLINE_SLACK_MS,
     };
     if (await deps.store.sandboxes.add(record, limit)) return execution;
-    throw new AppError("too_many_sandboxes", `you have reached the maximum number of concurrent sandboxes (${limit})`);
+    throw await deps.refusals.start(sandbox.projectId, sandbox, limit);
   }
   if (await deps.store.sandboxes.restart(sandbox.id, former.executionId, execution)) return execution;
   throw killedMeanwhile(sandbox.id);
@@ -145,7 +150,7 @@ async function settle(
         endAt: now + sandbox.timeoutSeconds * 1000,
       },
     },
-    { type: "created", data: { sandbox_metadata: sandbox.metadata } },
+    { type: "created" },
   );
   if (record === undefined) throw killedMeanwhile(sandbox.id);
   deps.routes.add(record);
@@ -241,13 +246,14 @@ class Search {
   }
 
   #choose(): Choice {
-    const { nodeId, least } = this.#request;
+    const { nodeId, least, region } = this.#request;
     const { cpuCount, memoryMB, diskSizeMB } = this.#request.start.resources;
     const demand: Demand = {
       cpuCount,
       memoryBytes: memoryMB * MIB,
       diskBytes: diskSizeMB * MIB,
       labels: {},
+      region,
       exclude: this.#excluded,
       ...(least === undefined ? {} : { least: { cpuCount: least.cpuCount, memoryBytes: least.memoryMB * MIB } }),
     };

@@ -1,18 +1,16 @@
-/** Handlers that read metrics, logs and events of sandboxes. */
+/** Handlers that read metrics and logs of sandboxes. */
 
 import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { LogEntry } from "../../shared/agent-api/sandbox-log.ts";
-import type { eventApi, SandboxEvent } from "../../shared/api/events.ts";
 import type { SandboxMetric } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
-import type { EventRow } from "../store/tables.ts";
 import type { History } from "./history.ts";
 import type { NodeData } from "./node-data.ts";
 import { checkedId } from "./not-found.ts";
@@ -115,22 +113,6 @@ export function createObservationHandlers(deps: ObservationDeps): ObservationHan
   }
 }
 
-export function createEventHandlers(store: Store): Handlers<typeof eventApi, Project> {
-  const list = async (
-    caller: Project,
-    query: { readonly offset?: number; readonly limit?: number; readonly orderAsc?: boolean },
-    sandboxId?: string,
-  ) => {
-    const page = { offset: query.offset ?? 0, limit: query.limit ?? 10, ascending: query.orderAsc ?? false };
-    const rows = await store.events.list(caller.id, { ...page, ...(sandboxId === undefined ? {} : { sandboxId }) });
-    return rows.map(toEvent);
-  };
-  return {
-    listEvents: ({ query }, { caller }) => list(caller, query),
-    listSandboxEvents: ({ params, query }, { caller }) => list(caller, query, checkedId(params.sandboxID)),
-  };
-}
-
 function toMetric({ at, ...sample }: MetricSample): SandboxMetric {
   return { timestamp: iso(at), timestampUnix: Math.floor(at / 1000), ...sample };
 }
@@ -138,19 +120,4 @@ function toMetric({ at, ...sample }: MetricSample): SandboxMetric {
 // The CLI parses each line as JSON and needs `level` in it.
 function toLine({ level, message, fields }: LogEntry): string {
   return JSON.stringify({ ...fields, logger: fields.logger ?? "process", level, message });
-}
-
-function toEvent(row: EventRow): SandboxEvent {
-  return {
-    version: "v1",
-    id: row.id,
-    type: row.type,
-    eventData: row.data === null ? null : (JSON.parse(row.data) as Record<string, unknown>),
-    sandboxId: row.sandbox_id,
-    sandboxExecutionId: row.execution_id,
-    sandboxTemplateId: row.template_id,
-    sandboxBuildId: row.build_id,
-    sandboxTeamId: row.project_id,
-    timestamp: iso(row.created_at),
-  };
 }

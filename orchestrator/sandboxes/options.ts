@@ -1,5 +1,6 @@
 /** Checks the body of a create request and fills in defaults. Errors have the wire contract's texts. Pure. */
 
+import type { IdentityTokens } from "../../shared/api/identity/iam.ts";
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
@@ -15,6 +16,7 @@ export interface SandboxOptions {
   /** The network options without the proxy's password. */
   readonly network: NetworkOptions | undefined;
   readonly proxyPassword: string | undefined;
+  readonly iam: IdentityTokens | undefined;
   readonly onTimeout: "kill" | "pause";
   readonly onTimeoutMemory: boolean;
   readonly onResume: "restore" | "reboot";
@@ -26,24 +28,20 @@ export interface Limits extends NetworkLimits {
   readonly maxHours: number;
 }
 
-/** Longest path that Linux takes. */
-const MAX_PATH = 4096;
-
-/** @throws {AppError} bad_request, or `not_implemented` that names the option. */
+/** @throws {AppError} bad_request */
 export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   const timeoutSeconds = body.timeout ?? limits.defaultTimeoutSeconds;
   checkTimeout(timeoutSeconds, limits.maxHours);
   checkLifecycle(body);
   checkCount(body);
   const network = body.network === undefined ? undefined : readNetwork(body.network, limits);
-  checkMounts(body.volumeMounts ?? []);
-  refuseLater(body);
   return {
     timeoutSeconds,
     metadata: body.metadata ?? {},
     envs: body.envVars ?? {},
     internet: body.allow_internet_access,
     ...apart(network),
+    iam: readTokens(body.iam?.tokens ?? {}),
     onTimeout: pauses(body) ? "pause" : "kill",
     onTimeoutMemory: body.autoPauseMemory ?? true,
     onResume: body.onResume ?? "restore",
@@ -89,37 +87,8 @@ function checkCount({ count = 1 }: CreateBody): void {
   }
 }
 
-/** Names every wrong entry by its index, so that a caller can correct all at once (docs/protocol.md, Requests). */
-function checkMounts(mounts: readonly { readonly name: string; readonly path: string }[]): void {
-  const paths = new Set<string>();
-  const wrong = mounts.flatMap(({ name, path }, index) => {
-    const at = `'volumeMounts.${index}`;
-    const faults = isVolumeName(name) ? [] : [`${at}.name' must be 1 to 128 of a-z, A-Z, 0-9, _ and -`];
-    if (!isMountPath(path)) faults.push(`${at}.path' must be an absolute, clean path`);
-    else if (paths.has(path)) faults.push(`${at}.path' is used twice`);
-    paths.add(path);
-    return faults;
-  });
-  if (wrong.length > 0) throw new AppError("bad_request", `body field ${wrong.join("; ")}`);
-}
-
-function isVolumeName(name: string): boolean {
-  return /^[a-zA-Z0-9_-]{1,128}$/.test(name);
-}
-
-function isMountPath(path: string): boolean {
-  const parts = path.split("/").slice(1);
-  return /^\/[^\0]*$/.test(path) && path.length <= MAX_PATH && parts.every((part) => !["", ".", ".."].includes(part));
-}
-
-// An option that changes what a sandbox may do, or how it lives, is never ignored silently.
-function refuseLater(body: CreateBody): void {
-  const later = [
-    ["volumeMounts", (body.volumeMounts ?? []).length > 0],
-    ["iam", Object.keys(body.iam?.tokens ?? {}).length > 0],
-  ] as const;
-  const found = later.find(([, asked]) => asked);
-  if (found !== undefined) {
-    throw new AppError("not_implemented", `option ${found[0]} is not implemented by this version of the platform`);
-  }
+/** The tokens without properties that the contract does not know. Undefined: none is asked for. */
+function readTokens(tokens: NonNullable<NonNullable<CreateBody["iam"]>["tokens"]>): IdentityTokens | undefined {
+  const entries = Object.entries(tokens).map(([name, { audience, tokenType }]) => [name, { audience, tokenType }]);
+  return entries.length === 0 ? undefined : { tokens: Object.fromEntries(entries) as IdentityTokens["tokens"] };
 }

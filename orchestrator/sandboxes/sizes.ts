@@ -4,10 +4,12 @@ import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";
 
-/** The largest sandbox of a project. */
-export interface SizeLimits {
-  readonly cpuCount: number;
-  readonly memoryMb: number;
+/** The largest sandbox of a project; undefined: no limit. */
+interface SizeLimits {
+  readonly sandboxCPU: number | undefined;
+  readonly sandboxMemoryMB: number | undefined;
+  /** Whom to ask for more. */
+  readonly contact: string;
 }
 
 export interface SandboxSize {
@@ -27,10 +29,11 @@ export function readSize(
 ): SandboxSize {
   const { cpuCount = build.cpuCount, memoryMB = build.memoryMB } = ask;
   const [moreCpu, moreMemory] = [cpuCount > build.cpuCount, memoryMB > build.memoryMB];
-  if (moreCpu && cpuCount > limits.cpuCount)
-    throw beyond("cpuCount", `${cpuCount} CPU cores`, `${limits.cpuCount}`, "SVC_MAX_SANDBOX_CPU");
-  if (moreMemory && memoryMB > limits.memoryMb)
-    throw beyond("memoryMB", `${memoryMB} MiB`, `${limits.memoryMb} MiB`, "SVC_MAX_SANDBOX_MEMORY_MB");
+  const { sandboxCPU = Infinity, sandboxMemoryMB = Infinity, contact } = limits;
+  if (moreCpu && cpuCount > sandboxCPU)
+    throw beyond("cpuCount", `${cpuCount} CPU cores`, `${sandboxCPU}`, ["SVC_MAX_SANDBOX_CPU", contact]);
+  if (moreMemory && memoryMB > sandboxMemoryMB)
+    throw beyond("memoryMB", `${memoryMB} MiB`, `${sandboxMemoryMB} MiB`, ["SVC_MAX_SANDBOX_MEMORY_MB", contact]);
   return {
     resources: { cpuCount, memoryMB, diskSizeMB: build.diskSizeMB },
     least:
@@ -39,8 +42,8 @@ export function readSize(
 }
 
 /** A size that is legal, but more than the project may have: 403, as for templates. */
-function beyond(field: string, asked: string, limit: string, setting: string): AppError {
-  const wayOut = `ask for at most ${limit}, or ask the operator for more (${setting})`;
+function beyond(field: string, asked: string, limit: string, [setting, contact]: readonly [string, string]): AppError {
+  const wayOut = `ask for at most ${limit}, or ask ${contact} for more (${setting})`;
   return new AppError(
     "forbidden",
     `body field '${field}': ${asked} is more than a sandbox of this project may have: ${wayOut}`,

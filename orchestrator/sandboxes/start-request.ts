@@ -1,8 +1,8 @@
 /** Makes the request by which a node resumes or forks a sandbox, from the record with the options of the create. Pure. */
 
 import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
-import { envdToken } from "../../shared/ids.ts";
 import { toPolicy } from "../network/policy.ts";
+import type { Seeds } from "../rotation/seeds.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 
@@ -19,10 +19,12 @@ type Lasting = Pick<
   | "network"
   | "onTimeout"
   | "onTimeoutMemory"
+  | "seedId"
+  | "volumeMounts"
 >;
 
 export interface StartFacts {
-  readonly seed: string;
+  readonly seeds: Pick<Seeds, "envdToken">;
   readonly envs: Readonly<Record<string, string>>;
   /** The egress proxy's password, in clear. */
   readonly proxyPassword: string | undefined;
@@ -34,7 +36,7 @@ export interface StartFacts {
 /** The request without the end, which is set when the node is asked. */
 export function startRequest(
   sandbox: Lasting,
-  { seed, envs, proxyPassword, build, origin }: StartFacts,
+  { seeds, envs, proxyPassword, build, origin }: StartFacts,
 ): Omit<StartRequest, "endAt"> {
   return {
     sandboxId: sandbox.id,
@@ -42,12 +44,15 @@ export function startRequest(
     resources: { cpuCount: sandbox.cpuCount, memoryMB: sandbox.memoryMB, diskSizeMB: sandbox.diskSizeMB },
     egress: toPolicy({ ...sandbox, proxyPassword }),
     envs: { ...envs },
-    accessToken: envdToken(seed, sandbox.id),
+    accessToken: seeds.envdToken(sandbox),
     ...(build?.defaultUser === undefined ? {} : { defaultUser: build.defaultUser }),
     ...(build?.defaultWorkdir === undefined ? {} : { defaultWorkdir: build.defaultWorkdir }),
     onTimeout: sandbox.onTimeout,
     ...(sandbox.onTimeoutMemory ? {} : { onTimeoutMemory: false }),
     ...(origin === undefined ? {} : { origin }),
     projectId: sandbox.projectId,
+    ...(sandbox.volumeMounts.length === 0
+      ? {}
+      : { volumes: sandbox.volumeMounts.map(({ volumeId, path }) => ({ volumeId, path })) }),
   };
 }

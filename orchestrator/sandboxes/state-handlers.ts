@@ -3,7 +3,8 @@
 import type { sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import type { Background } from "../background.ts";
-import type { Project } from "../store/projects.ts";
+import type { Limits } from "../projects/limits.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { Connecting } from "./lifecycle/connect.ts";
 import type { Forking } from "./lifecycle/fork.ts";
 import type { Ending } from "./lifecycle/kill.ts";
@@ -18,7 +19,7 @@ export interface SandboxStatesDeps extends ViewDeps {
   readonly forking: Forking;
   readonly ending: Pick<Ending, "kill">;
   readonly background: Background;
-  readonly maxHours: (project: Project) => number;
+  readonly limits: Limits;
 }
 
 /** Timeout of a fork or resume that names none, seconds. */
@@ -31,7 +32,7 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
 
     async resume({ params, body }, { caller }) {
       const { timeout: seconds = DEFAULT_TIMEOUT_S, memory, autoPause } = body;
-      checkTimeout(seconds, deps.maxHours(caller));
+      checkTimeout(seconds, deps.limits.hours(caller));
       const onTimeout = autoPause === undefined ? undefined : autoPause ? "pause" : "kill";
       const ask = { seconds, memory, onTimeout } as const;
       return toSandbox(await deps.connecting.resume(caller, checkedId(params.sandboxID), ask), deps);
@@ -39,7 +40,7 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
 
     async fork({ params, body }, { caller, signal }) {
       const { timeout: seconds = DEFAULT_TIMEOUT_S, count = 1 } = body;
-      checkTimeout(seconds, deps.maxHours(caller));
+      checkTimeout(seconds, deps.limits.hours(caller));
       const forks = await deps.forking.fork(caller, checkedId(params.sandboxID), { count, seconds });
       return forks.map((fork) => {
         if ("error" in fork) return { error: { code: fork.error.status, message: fork.error.message } };

@@ -3,12 +3,12 @@
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { answer, type Complete } from "../../shared/http/answer.ts";
-import { envdToken, trafficToken } from "../../shared/ids.ts";
+import type { Seeds } from "../rotation/seeds.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import { shown, storedBytes } from "./lifecycle/paused.ts";
 
 export interface ViewDeps {
-  readonly seed: string;
+  readonly seeds: Seeds;
   /** Base domain; null when there is none. */
   readonly domain: string | null;
 }
@@ -16,7 +16,7 @@ export interface ViewDeps {
 /** The deprecated field `clientID`, which the contract still requires: a constant. */
 const CLIENT_ID = "6532622b";
 
-export function toSandbox(record: SandboxRecord, { seed, domain }: ViewDeps): Sandbox {
+export function toSandbox(record: SandboxRecord, { seeds, domain }: ViewDeps): Sandbox {
   const secured = record.network?.allowPublicTraffic === false;
   return answer<Sandbox>({
     templateID: record.templateId,
@@ -24,8 +24,8 @@ export function toSandbox(record: SandboxRecord, { seed, domain }: ViewDeps): Sa
     clientID: CLIENT_ID,
     envdVersion: record.envdVersion,
     alias: record.alias,
-    envdAccessToken: envdToken(seed, record.id),
-    trafficAccessToken: secured ? trafficToken(seed, record.id) : null,
+    envdAccessToken: seeds.envdToken(record),
+    trafficAccessToken: secured ? seeds.trafficToken(record) : null,
     domain,
   });
 }
@@ -49,7 +49,7 @@ function listed(record: SandboxRecord): Complete<ListedSandbox> {
     state: shown(record) ?? (endedAt === undefined ? "running" : "ended"),
     envdVersion: record.envdVersion,
     metadata: record.metadata,
-    volumeMounts: [],
+    volumeMounts: record.volumeMounts.map(({ name, path }) => ({ name, path })),
     storedBytes: storedBytes(record),
     endedAt: endedAt === undefined ? undefined : iso(endedAt),
     endReason: record.end?.reason,
@@ -58,20 +58,23 @@ function listed(record: SandboxRecord): Complete<ListedSandbox> {
   };
 }
 
-export function toDetail(record: SandboxRecord, { seed, domain }: ViewDeps): SandboxDetail {
+/** @param mayChange false: the caller may only read the sandbox, and gets nothing that opens it or that its rules keep secret */
+export function toDetail(record: SandboxRecord, { seeds, domain }: ViewDeps, mayChange: boolean): SandboxDetail {
   return answer<SandboxDetail>({
     ...listed(record),
-    envdAccessToken: endedAtOf(record) === undefined ? envdToken(seed, record.id) : undefined,
+    envdAccessToken: mayChange && endedAtOf(record) === undefined ? seeds.envdToken(record) : undefined,
     domain,
     allowInternetAccess: record.internet ?? null,
-    network: record.network === undefined ? undefined : shownNetwork(record.network),
+    network: record.network === undefined ? undefined : shownNetwork(record.network, mayChange),
+    iam: record.iam,
     lifecycle: { autoResume: record.autoResume, onTimeout: record.onTimeout },
   });
 }
 
-/** The options without the proxy's password. */
-function shownNetwork(network: NetworkOptions): NonNullable<SandboxDetail["network"]> {
-  const { egressProxy, ...rest } = network;
+/** The options without the proxy's password; the headers of rules only for callers that may set them. */
+function shownNetwork(network: NetworkOptions, withRules: boolean): NonNullable<SandboxDetail["network"]> {
+  const { egressProxy, rules, ...others } = network;
+  const rest = { ...others, ...(withRules && rules !== undefined ? { rules } : {}) };
   if (egressProxy === undefined) return rest;
   if (egressProxy === null) return { ...rest, egressProxy: null };
   const { address, username } = egressProxy;

@@ -6,13 +6,16 @@ import type { Base } from "../app-parts.ts";
 import type { NetworkLimits } from "../network/options.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
+import type { Limits } from "../projects/limits.ts";
+import type { Refusals } from "../projects/refusals.ts";
 import type { RoutingTable } from "../routing-table.ts";
+import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
 import type { ProjectQuota } from "../snapshots/quota.ts";
 import type { SnapshotRemover } from "../snapshots/removal.ts";
-import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import type { Spawns } from "../templates/usage.ts";
+import type { ResolveMounts } from "../volumes/mounts.ts";
 import { createSandboxHandlers } from "./handlers.ts";
 import { createHistory } from "./history.ts";
 import { createLaunch } from "./launch.ts";
@@ -20,7 +23,7 @@ import { createAutoResuming } from "./lifecycle/auto-resume.ts";
 import { createCheckpointing } from "./lifecycle/checkpoint.ts";
 import { createConnecting } from "./lifecycle/connect.ts";
 import { createExpiry } from "./lifecycle/expiry.ts";
-import { createForking } from "./lifecycle/fork.ts";
+import { createForking, type ForkingDeps } from "./lifecycle/fork.ts";
 import { createHolding } from "./lifecycle/holding.ts";
 import { createEnding } from "./lifecycle/kill.ts";
 import { createPausing } from "./lifecycle/pause.ts";
@@ -28,7 +31,7 @@ import { createResuming } from "./lifecycle/resume.ts";
 import { createLifetime } from "./lifecycle/timeout.ts";
 import { createTransitions } from "./lifecycle/transitions.ts";
 import { createNodeData } from "./node-data.ts";
-import { createEventHandlers, createObservationHandlers } from "./observation.ts";
+import { createObservationHandlers } from "./observation.ts";
 import { createSandboxStateHandlers } from "./state-handlers.ts";
 
 interface StartSandboxesDeps {
@@ -39,12 +42,17 @@ interface StartSandboxesDeps {
   readonly quota: ProjectQuota | undefined;
   readonly metrics: Metrics;
   readonly identity: Pick<Identity, "owner">;
+  readonly placeholders: PlaceholderCheck;
+  readonly tokenNames: ForkingDeps["tokenNames"];
+  readonly limits: Limits;
+  readonly refusals: Refusals;
 }
 
 interface SandboxHandlersDeps extends NetworkLimits {
   readonly templates: TemplateNames;
   readonly pools: Pick<Pools, "used">;
   readonly spawns: Pick<Spawns, "count">;
+  readonly resolveMounts: ResolveMounts;
   /** Base domain of sandboxes. */
   readonly domain: string;
 }
@@ -57,15 +65,7 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   const { config, teardown, ...common } = base;
   const { store, nodes, routes, metrics } = used;
   const { now, log } = common;
-  const { seed, snapshotTimeoutMs, stopTimeoutMs, patienceMs } = config;
-  const limits = {
-    maxHours: (project: Project) => project.maxSandboxHours ?? config.maxSandboxHours,
-    maxSandboxes: (project: Project) => project.maxSandboxes ?? config.maxProjectSandboxes,
-    maxSize: (project: Project) => ({
-      cpuCount: project.maxCpu ?? config.maxSandboxCpu,
-      memoryMb: project.maxMemoryMb ?? config.maxSandboxMemoryMb,
-    }),
-  };
+  const { snapshotTimeoutMs, stopTimeoutMs, patienceMs } = config;
   const transitions = createTransitions();
   const history = createHistory({ store, keepMs: config.endedSandboxKeepHours * HOUR_MS, now });
   const nodeData = createNodeData({ nodes, nodeLostMs: config.nodeLostMs, now, log });
@@ -93,10 +93,8 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   const moving = {
     ...common,
     ...used,
-    ...limits,
     history,
     transitions,
-    seed,
     patienceMs,
     snapshotTimeoutMs,
     expiresAt,
@@ -107,7 +105,10 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
     resuming,
     limit: config.autoResumeLimit,
     timeoutMs: config.autoResumeTimeoutMs,
-    projectOf: async (key) => (await used.identity.owner(key))?.project.id,
+    projectOf: async (key) => {
+      const owner = await used.identity.owner(key);
+      return typeof owner === "string" ? undefined : owner.project.id;
+    },
   });
   const pausing = createPausing({ ...moving, onPaused: () => autoResuming.changed() });
   const checkpointing = createCheckpointing(moving);
@@ -147,7 +148,6 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
         ...createObservationHandlers({ store, nodes, history, nodeData, log }),
       },
       sandboxStates: createSandboxStateHandlers({ ...moving, ...served, pausing, connecting, forking, ending }),
-      events: createEventHandlers(store),
     }),
   };
 }

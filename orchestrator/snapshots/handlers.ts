@@ -6,7 +6,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import { type Place, page } from "../api/pagination.ts";
 import type { Checkpointing } from "../sandboxes/lifecycle/checkpoint.ts";
 import { checkedId } from "../sandboxes/not-found.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { ListedSnapshot } from "../store/snapshots.ts";
 import { totalBytes } from "../store/storage/size.ts";
 import type { Store } from "../store/store.ts";

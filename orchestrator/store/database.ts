@@ -3,6 +3,7 @@
 import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExpression, sql } from "kysely";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Seal } from "../../shared/program/seal.ts";
+import { auditedDialect } from "./audit/dialect.ts";
 import { migrations } from "./migrations/migrations.ts";
 import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
@@ -25,7 +26,7 @@ export interface OpenedDatabase {
 export async function openDatabase(place: string, sealing: Seal): Promise<OpenedDatabase> {
   const { dialect, alone, forgetRemoved } = openDialect(place);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
-  const database = new Kysely<Tables>({ dialect, plugins: [emptyLists] });
+  const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
   const migrator = new Migrator({ db: database, provider: migrations(sealing) });
   const { error, results } = await alone(() => migrator.migrateToLatest());
   if (error !== undefined) {

@@ -81,6 +81,20 @@ export function networkStore(db: Database, sealing: Seal) {
       return row === undefined || sealed === undefined ? undefined : { record: toRecord(row, sealing), sealed };
     },
 
+    /** The sandbox whose present execution this is, with the sealed change under way, if any. */
+    async ofExecution(
+      executionId: string,
+    ): Promise<{ readonly record: SandboxRecord; readonly sealed: string | undefined } | undefined> {
+      const row = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("execution_id", "=", executionId)
+        .executeTakeFirst();
+      return row === undefined
+        ? undefined
+        : { record: toRecord(row, sealing), sealed: row.network_change ?? undefined };
+    },
+
     /** Sandboxes that have not ended, with a change under way. */
     async unsettled(limit: number): Promise<{ readonly id: string; readonly nodeId: string }[]> {
       const rows = await db

@@ -10,6 +10,8 @@ export interface NodeRecord {
   readonly wanted: NodeRow["wanted"];
   readonly wantedAt: number;
   readonly lastHeartbeatAt: number;
+  /** The key that its tokens were made from; null: not recorded. */
+  readonly keyId: string | null;
 }
 
 export type NodeStore = ReturnType<typeof nodeStore>;
@@ -24,11 +26,21 @@ export function nodeStore(db: Database) {
         wanted: row.wanted,
         wantedAt: row.wanted_at,
         lastHeartbeatAt: row.last_heartbeat_at,
+        keyId: row.key_id,
       }));
     },
 
-    async report(facts: NodeFacts, load: NodeLoad, at: number): Promise<void> {
-      const said = { facts: JSON.stringify(facts), load: JSON.stringify(load), last_heartbeat_at: at };
+    async report(
+      facts: NodeFacts,
+      load: NodeLoad,
+      { at, keyId }: { readonly at: number; readonly keyId: string | undefined },
+    ): Promise<void> {
+      const said = {
+        facts: JSON.stringify(facts),
+        load: JSON.stringify(load),
+        last_heartbeat_at: at,
+        key_id: keyId ?? null,
+      };
       await db
         .insertInto("nodes")
         .values({ id: facts.nodeId, ...said, wanted: "ready", wanted_at: at, first_seen_at: at })

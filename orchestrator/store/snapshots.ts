@@ -7,6 +7,8 @@ import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { SnapshotSize } from "./storage/size.ts";
 import type { BuildRow, Database, Session } from "./tables.ts";
 import { type Template, toTemplate } from "./templates.ts";
+import { fromMounts } from "./volumes/row.ts";
+import { addUses } from "./volumes/volumes.ts";
 
 /** A snapshot before its node is asked to take it. */
 export interface NewSnapshot {
@@ -94,8 +96,10 @@ export function snapshotStore(db: Database, now: () => number) {
         finished_at: null,
         ...NOT_BUILT,
         settings: snapshot.sealedSettings ?? null,
+        volume_mounts: fromMounts(source.volumeMounts),
       };
       await session.insertInto("builds").values(row).execute();
+      await addUses(session, source.volumeMounts, { build_id: snapshot.id });
     },
 
     /** The snapshot is durable: sandboxes may start from it, under `tag` when one is given. */

@@ -2,26 +2,40 @@
 
 import type { EventType } from "../../shared/api/events.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { KeyedSeal } from "../../shared/program/seal.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
+import { auditStore } from "./audit/audit.ts";
 import { buildStore } from "./builds/builds.ts";
 import { buildLeftovers } from "./builds/leftovers.ts";
 import { buildLogStore } from "./builds/logs.ts";
 import { type Build } from "./builds/record.ts";
-import { eventStore } from "./events.ts";
-import { keyStore } from "./keys.ts";
+import { eventStore } from "./events/events.ts";
+import { identityStore } from "./identity/identity.ts";
+import { keyStore } from "./keys/keys.ts";
 import { networkStore } from "./networks.ts";
 import { nodeStore } from "./nodes.ts";
-import { projectStore } from "./projects.ts";
+import { allSandboxStore } from "./projects/all-sandboxes.ts";
+import { projectDeletionStore } from "./projects/deletions.ts";
+import { projectStore } from "./projects/projects.ts";
+import { projectUseStore } from "./projects/use.ts";
+import { workspaceStore } from "./projects/workspaces.ts";
 import { pausedSandboxStore } from "./sandboxes/paused.ts";
 import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
 import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
+import { sealedStore } from "./sealed/sealed.ts";
+import { seedStore } from "./sealed/seeds.ts";
+import { secretStore } from "./secrets/secrets.ts";
+import { secretUseStore } from "./secrets/uses.ts";
 import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
 import type { SnapshotSize } from "./storage/size.ts";
 import { type Old, type StoredItem, storageStore } from "./storage/storage.ts";
 import type { Database } from "./tables.ts";
 import { tagStore } from "./tags.ts";
 import { templateStore } from "./templates.ts";
+import { usageStore } from "./usage/usage.ts";
+import { volumeStore } from "./volumes/volumes.ts";
+import { deliveryStore } from "./webhooks/deliveries.ts";
+import { webhookStore } from "./webhooks/webhooks.ts";
 
 export interface Move {
   readonly id: string;
@@ -38,12 +52,13 @@ export interface NewEvent {
 export type Store = ReturnType<typeof createStore>;
 
 /** `sealing` encrypts the columns that must not be readable in the file. */
-export function createStore(db: Database, now: () => number, sealing: Seal) {
-  const sandboxes = sandboxStore(db, sealing);
+export function createStore(db: Database, now: () => number, sealing: KeyedSeal) {
+  const sandboxes = sandboxStore(db, sealing, now);
   const events = eventStore(db, now);
   const snapshots = snapshotStore(db, now);
   const networks = networkStore(db, sealing);
   const storage = storageStore(db);
+  const audit = auditStore(db);
   return {
     sandboxes,
     events,
@@ -51,21 +66,47 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     networks,
     pausedSandboxes: pausedSandboxStore(db),
     projects: projectStore(db, now),
+    projectUse: projectUseStore(db, now),
+    projectDeletions: projectDeletionStore(db, now),
+    workspaces: workspaceStore(db, now),
+    allSandboxes: allSandboxStore(db),
     keys: keyStore(db, now),
+    secrets: secretStore(db, now),
+    secretUses: secretUseStore(db, now),
+    sealed: sealedStore(db, sealing),
+    seeds: seedStore(db),
+    identity: identityStore(db, now),
     templates: templateStore(db, now),
     builds: buildStore(db, now),
     buildLogs: buildLogStore(db),
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
     nodes: nodeStore(db),
+    volumes: volumeStore(db, now),
     storage,
+    usage: usageStore(db),
+    webhooks: webhookStore(db, { now, sealing, events }),
+    deliveries: deliveryStore(db, { now, sealing }),
+    audit,
 
     /** The record after the move. Undefined: another state, another execution, or its end has not passed. */
     async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
-      if (event === undefined) return sandboxes.move(db, move);
+      const end = move.set?.end;
+      if (event === undefined && end === undefined) return sandboxes.move(db, move);
       return db.transaction().execute(async (session) => {
         const moved = await sandboxes.move(session, move);
-        if (moved !== undefined) await events.add(session, event.type, moved, event.data);
+        if (moved === undefined) return undefined;
+        if (event !== undefined) await events.add(session, event.type, moved, event.data);
+        if (end !== undefined) {
+          const { id, projectId } = moved;
+          await audit.noteUnlessRequested(session, {
+            at: now(),
+            action: "endSandbox",
+            projectId,
+            object: { kind: "sandbox", id },
+            details: { reason: end.reason },
+          });
+        }
         return moved;
       });
     },
@@ -124,6 +165,13 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
         for (const item of dropped) {
           const data = { snapshot_id: item.snapshotId, reason: "expired" };
           await events.add(session, "snapshot_deleted", item.sandbox, data);
+          await audit.noteUnlessRequested(session, {
+            at: now(),
+            action: "deleteSnapshot",
+            projectId: item.projectId,
+            object: { kind: "snapshot", id: item.snapshotId },
+            details: { reason: "expired" },
+          });
         }
         return dropped;
       });
@@ -146,11 +194,11 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     async setEnd(
       id: string,
       end: { readonly at: number; readonly extendOnly: boolean },
-      event: NewEvent,
     ): Promise<SandboxRecord | undefined> {
       return db.transaction().execute(async (session) => {
         const record = await sandboxes.setEnd(session, id, end);
-        if (record !== undefined) await events.add(session, event.type, record, event.data);
+        if (record === undefined) return undefined;
+        await events.add(session, "updated", record, { set_timeout: new Date(record.endAt).toISOString() });
         return record;
       });
     },

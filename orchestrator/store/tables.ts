@@ -3,32 +3,14 @@
 import type { Kysely, Transaction } from "kysely";
 import type { EndReason } from "../../shared/states/end-reason.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
-
-export interface ProjectRow {
-  readonly id: string;
-  readonly public_id: string;
-  readonly name: string;
-  readonly slug: string;
-  readonly max_sandboxes: number | null;
-  readonly max_sandbox_hours: number | null;
-  readonly max_cpu: number | null;
-  readonly max_memory_mb: number | null;
-  readonly max_disk_mb: number | null;
-  readonly max_builds: number | null;
-  readonly created_at: number;
-}
-
-export interface KeyRow {
-  readonly id: string;
-  readonly project_id: string;
-  readonly name: string;
-  readonly hash: string;
-  readonly mask_prefix: string;
-  readonly mask_suffix: string;
-  readonly value_length: number;
-  readonly created_at: number;
-  readonly last_used_at: number | null;
-}
+import type { AuditAnchorRow, AuditRow } from "./audit/row.ts";
+import type { IdentityKeyRow } from "./identity/row.ts";
+import type { KeyRow } from "./keys/row.ts";
+import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/row.ts";
+import type { SecretTables } from "./secrets/row.ts";
+import type { UsageTables } from "./usage/row.ts";
+import type { VolumeRow, VolumeUseRow } from "./volumes/row.ts";
+import type { WebhookTables } from "./webhooks/row.ts";
 
 /** `project_id` null: the platform's own, visible to all. */
 export interface TemplateRow {
@@ -97,6 +79,8 @@ export interface BuildRow {
   readonly log_characters: number;
   readonly reason_message: string | null;
   readonly reason_step: string | null;
+  /** What the source of a snapshot mounted (volumes/row.ts). */
+  readonly volume_mounts: string | null;
 }
 
 export interface BuildLogRow {
@@ -156,6 +140,8 @@ export interface SandboxRow {
   readonly network_change: string | null;
   /** The caller's value; null: not given. */
   readonly internet: number | null;
+  /** `IdentityTokens`; null: none. */
+  readonly iam: string | null;
   readonly on_timeout: "kill" | "pause";
   readonly on_timeout_memory: number;
   /** What a connect restores when it does not say. */
@@ -187,6 +173,10 @@ export interface SandboxRow {
   /** Of the sandbox's first process, when its node saw it exit. */
   readonly exit_code: number | null;
   readonly end_detail: string | null;
+  /** Names the seed of its tokens (orchestrator/rotation/seeds.ts). Null: the oldest seed. */
+  readonly seed_id: string | null;
+  /** What it mounts (volumes/row.ts). */
+  readonly volume_mounts: string | null;
 }
 
 interface SandboxMetadataRow {
@@ -203,6 +193,8 @@ export interface NodeRow {
   readonly wanted_at: number;
   readonly first_seen_at: number;
   readonly last_heartbeat_at: number;
+  /** Names the key of the token with which it last reported. Null: the oldest key. */
+  readonly key_id: string | null;
 }
 
 export interface EventRow {
@@ -210,6 +202,7 @@ export interface EventRow {
   readonly sequence: number;
   readonly type: string;
   readonly project_id: string;
+  /** Empty for an event that is about no sandbox. */
   readonly sandbox_id: string;
   readonly execution_id: string;
   readonly template_id: string;
@@ -218,8 +211,10 @@ export interface EventRow {
   readonly created_at: number;
 }
 
-export interface Tables {
+export interface Tables extends SecretTables, UsageTables, WebhookTables {
+  readonly workspaces: WorkspaceRow;
   readonly projects: ProjectRow;
+  readonly project_deletions: ProjectDeletionRow;
   readonly api_keys: KeyRow;
   readonly templates: TemplateRow;
   readonly template_aliases: AliasRow;
@@ -232,6 +227,11 @@ export interface Tables {
   readonly sandbox_metadata: SandboxMetadataRow;
   readonly nodes: NodeRow;
   readonly events: EventRow;
+  readonly audit_log: AuditRow;
+  readonly audit_anchor: AuditAnchorRow;
+  readonly identity_keys: IdentityKeyRow;
+  readonly volumes: VolumeRow;
+  readonly volume_uses: VolumeUseRow;
 }
 
 /** Stores take a transaction or the database itself. */

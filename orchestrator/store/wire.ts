@@ -1,6 +1,6 @@
 /** Opens the store and makes sure that it has the base template. */
 
-import type { Seal } from "../../shared/program/seal.ts";
+import type { KeyedSeal } from "../../shared/program/seal.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { openDatabase } from "./database.ts";
 import { createStore, type Store } from "./store.ts";
@@ -9,7 +9,7 @@ export interface OpenStoreDeps {
   /** As `openDatabase` takes it. */
   readonly place: string;
   readonly baseTemplate: Parameters<Store["templates"]["seed"]>[1];
-  readonly sealing: Seal;
+  readonly sealing: KeyedSeal;
   readonly now: () => number;
 }
 
@@ -17,6 +17,7 @@ export async function openStore({ place, baseTemplate, sealing, now }: OpenStore
   const opened = await openDatabase(place, sealing);
   teardown.add("database", () => opened.close());
   const store = createStore(opened.database, now, sealing);
+  await store.workspaces.seed();
   const template = await store.templates.seed("base", baseTemplate);
   return { store, template, schema: opened.schema, ping: () => opened.ping() };
 }

@@ -3,26 +3,21 @@
 import type { templateChangeApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Archives } from "../builds/uploads/archives.ts";
-import type { Pools } from "../nodes/warm-pools.ts";
 import type { Checkpointing } from "../sandboxes/lifecycle/checkpoint.ts";
-import type { SnapshotRemover } from "../snapshots/removal.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates.ts";
 import { qualified } from "./handlers.ts";
 import type { TemplateNames } from "./names.ts";
 import { noTemplate } from "./not-found.ts";
 import { DEFAULT_TAG, parseTemplateReference } from "./reference.ts";
+import type { TemplateRemoval } from "./removal.ts";
 
 export interface TemplateChangesDeps {
   readonly store: Store;
   readonly names: TemplateNames;
   readonly checkpointing: Pick<Checkpointing, "discard">;
-  readonly snapshots: SnapshotRemover;
-  readonly archives: Pick<Archives, "removeTemplate">;
-  readonly pools: Pick<Pools, "gone">;
-  readonly builds: { forget(buildIds: readonly string[]): void };
+  readonly removal: TemplateRemoval;
 }
 
 export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handlers<typeof templateChangeApi, Project> {
@@ -35,12 +30,7 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
     if (await store.pausedSandboxes.usesTemplate(template.id, tagged?.id)) {
       throw new AppError("bad_request", `snapshot '${reference}' is in use: sandboxes started from it are still there`);
     }
-    if (tag === undefined) {
-      for (const build of await store.snapshots.dropTemplate(template.id)) {
-        if (build.nodeId !== undefined) deps.snapshots.removeSoon(build.nodeId, build.id);
-      }
-      return;
-    }
+    if (tag === undefined) return deps.removal.removeSnapshots(template.id);
     const untagged = await store.snapshots.untag(template.id, tag);
     if (untagged?.unnamed === true) await deps.checkpointing.discard(untagged.build);
   }
@@ -51,15 +41,9 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
       if ((await store.tags.remove(template.id, [tag])) !== undefined) throw noTemplate(reference);
       return;
     }
-    const builds = await store.buildLeftovers.dropTemplate(template.id);
-    if (builds === undefined) {
-      const why = "sandboxes started from it are still there";
-      throw new AppError("bad_request", `template '${reference}' is in use: ${why}`);
-    }
-    const ids = builds.map(({ id }) => id);
-    deps.pools.gone(ids);
-    deps.builds.forget(ids);
-    await deps.archives.removeTemplate(template.id);
+    if (await deps.removal.removeTemplate(template.id)) return;
+    const why = "sandboxes started from it are still there";
+    throw new AppError("bad_request", `template '${reference}' is in use: ${why}`);
   }
 
   async function publish(caller: Project, text: string, isPublic: boolean | undefined): Promise<string[]> {

@@ -2,7 +2,7 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { Template, TemplateStore } from "../store/templates.ts";
 import { noTemplate } from "./not-found.ts";
 import { DEFAULT_TAG, parseTemplateReference, type TemplateReference } from "./reference.ts";

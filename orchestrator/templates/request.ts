@@ -26,6 +26,8 @@ export interface TemplateLimits {
   readonly cpuCount: number;
   readonly memoryMb: number;
   readonly diskMb: number;
+  /** Whom to ask for more. */
+  readonly contact: string;
 }
 
 export interface TemplateRequest {
@@ -63,6 +65,8 @@ function resources(body: TemplateAsk, limits: TemplateLimits, defaults: Template
   const { cpuCount = Math.min(defaults.cpuCount, limits.cpuCount) } = body;
   const { memoryMB = Math.min(defaults.memoryMB, limits.memoryMb) } = body;
   const { minFreeDiskMb = Math.min(defaults.freeDiskMb, limits.diskMb) } = body;
+  const beyond = (limit: string, requested: number) =>
+    refusal(`${limit}: the limit of this project; ${requested} was requested; ask ${limits.contact} for more`);
   if (cpuCount > limits.cpuCount) throw beyond(`CPU count must be at most ${limits.cpuCount}`, cpuCount);
   if (memoryMB > limits.memoryMb) throw beyond(`Memory can't be higher than ${limits.memoryMb} MiB`, memoryMB);
   if (minFreeDiskMb > limits.diskMb) throw beyond(`Free disk can't be higher than ${limits.diskMb} MiB`, minFreeDiskMb);
@@ -71,6 +75,6 @@ function resources(body: TemplateAsk, limits: TemplateLimits, defaults: Template
 }
 
 /** A size that is legal, but more than the project's plan has: 403, not 400 (docs/protocol.md, Template builds). */
-function beyond(limit: string, requested: number): AppError {
-  return new AppError("forbidden", `${limit}: the limit of this project; ${requested} was requested`);
+function refusal(message: string): AppError {
+  return new AppError("forbidden", message);
 }

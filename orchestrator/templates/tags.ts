@@ -4,7 +4,7 @@ import type { tagApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { iso } from "../sandboxes/view.ts";
-import type { Project } from "../store/projects.ts";
+import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates.ts";
 import type { TemplateNames } from "./names.ts";

@@ -47,6 +47,12 @@ setting() {
   sed -n "s/^$2=//p" "$1" | tail -n 1 | sed -e 's/^"\(.*\)"$/\1/' -e 's/\\\([\\"$`]\)/\1/g'
 }
 
+# admin_token: the newest token of the file of operators' tokens; nothing when there is no file.
+admin_token() {
+  [ -f "$CONFIG_DIR/admin-token" ] || return 0
+  sed -n -e 's/[[:space:]].*//' -e '1p' "$CONFIG_DIR/admin-token"
+}
+
 # The user who runs the script, also under sudo, owns the files that the scripts leave in the checkout.
 INVOKER_UID=${SUDO_UID:-$(id -u)}
 INVOKER_GID=${SUDO_GID:-$(id -g)}

@@ -29,7 +29,13 @@ export const NodeFacts = Type.Object(
       closed,
     ),
     capabilities: Type.Object(
-      { memorySnapshots: Type.Boolean(), diskLimit: Type.Boolean(), detail: Type.Record(Type.String(), Type.String()) },
+      {
+        memorySnapshots: Type.Boolean(),
+        diskLimit: Type.Boolean(),
+        /** Keeps volumes for its own sandboxes; no node mounts those of another one. Absent: an older agent. */
+        volumes: Type.Optional(Type.Boolean()),
+        detail: Type.Record(Type.String(), Type.String()),
+      },
       closed,
     ),
     maxSandboxes: Type.Integer({ minimum: 1 }),

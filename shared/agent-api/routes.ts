@@ -14,6 +14,7 @@ import { LogEntry } from "./sandbox-log.ts";
 import { EgressReplaced, ExitReport, MetricSample, Started, StartRequest } from "./sandbox-shapes.ts";
 import { closed, SnapshotId, time } from "./shapes.ts";
 import { TakenSnapshot, TakeSnapshotBody } from "./snapshot-shapes.ts";
+import { VolumeBody } from "./volume-shapes.ts";
 
 export * from "./garbage-shapes.ts";
 export * from "./network-shapes.ts";
@@ -21,9 +22,11 @@ export * from "./node-shapes.ts";
 export * from "./sandbox-shapes.ts";
 export * from "./shapes.ts";
 export * from "./snapshot-shapes.ts";
+export * from "./volume-shapes.ts";
 
 const byBuild = Type.Object({ buildId: Type.String({ format: "uuid" }) }, closed);
 const bySandbox = Type.Object({ sandboxId: Type.String({ pattern: "^[a-z0-9]{1,64}$" }) }, closed);
+const byVolume = Type.Object({ volumeId: Type.String({ format: "uuid" }) }, closed);
 const byExecution = Type.Object({ executionId: Type.String({ format: "uuid" }) }, closed);
 
 /** Called by the orchestrator. Bearer: the orchestrator's token for this node (node-tokens.ts). */
@@ -141,6 +144,25 @@ export const agentApi = contract({
     tag: "Builds",
     access: "node",
     params: byBuild,
+    status: 204,
+  },
+  makeVolume: {
+    method: "PUT",
+    path: "/v1/volumes/{volumeId}",
+    summary: "Make an empty volume here; repeating it is harmless",
+    tag: "Volumes",
+    access: "node",
+    params: byVolume,
+    body: VolumeBody,
+    status: 204,
+  },
+  deleteVolume: {
+    method: "DELETE",
+    path: "/v1/volumes/{volumeId}",
+    summary: "Delete a volume with its files; an unknown volume is success",
+    tag: "Volumes",
+    access: "node",
+    params: byVolume,
     status: 204,
   },
   executionMetrics: {

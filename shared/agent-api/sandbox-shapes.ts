@@ -4,6 +4,7 @@ import { type Static, Type } from "typebox";
 import { EgressPolicy } from "../policy/egress-policy.ts";
 import { MAX_END_DETAIL } from "../states/end-reason.ts";
 import { BuildReference, closed, Resources, SnapshotId, strings, time } from "./shapes.ts";
+import { VolumeMount } from "./volume-shapes.ts";
 
 /**
  * The stored state that a start restores, instead of the image of its build.
@@ -35,6 +36,8 @@ export const StartRequest = Type.Object(
     /** Whether a pause at `endAt` keeps memory. Absent: it does. */
     onTimeoutMemory: Type.Optional(Type.Boolean()),
     origin: Type.Optional(Origin),
+    /** Volumes of this node that it sees, from its first process on. Stored memory was stored with the same ones. */
+    volumes: Type.Optional(Type.Array(VolumeMount, { maxItems: 64 })),
     /** The project that owns it: its share of concurrent restores is limited, and its snapshots have a quota. */
     projectId: Type.Optional(Type.String({ maxLength: 64 })),
   },
@@ -105,6 +108,21 @@ export const ExitReport = Type.Object(
 );
 export type ExitReport = Static<typeof ExitReport>;
 
+/** What an execution has used since the agent began to measure it, as counters, and what it uses now. */
+export const ExecutionUse = Type.Object(
+  {
+    /** Milliseconds of processor time. Starts again at 0 with the agent, as the other counters do. */
+    cpuMs: Type.Integer({ minimum: 0 }),
+    /** Bytes that have left the sandbox. */
+    sentBytes: Type.Integer({ minimum: 0 }),
+    receivedBytes: Type.Integer({ minimum: 0 }),
+    memoryBytes: Type.Integer({ minimum: 0 }),
+    diskBytes: Type.Integer({ minimum: 0 }),
+  },
+  closed,
+);
+export type ExecutionUse = Static<typeof ExecutionUse>;
+
 export const LiveExecution = Type.Object(
   {
     executionId: Type.String(),
@@ -114,6 +132,8 @@ export const LiveExecution = Type.Object(
     endAt: time,
     /** The agent has frozen the sandbox, because the node's disk is short and the sandbox grew most. Absent: it runs. */
     held: Type.Optional(Type.Boolean()),
+    /** Absent: not measured yet, or an agent of an earlier version. */
+    use: Type.Optional(ExecutionUse),
   },
   closed,
 );

@@ -1,9 +1,9 @@
-/** Routes for operators: nodes, projects, keys, clean-up. The wire contract does not define projects. */
+/** Routes for operators: nodes, keys, clean-up. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { nullable, Timestamp } from "./common.ts";
-import { byTeam, CreatedTeamApiKey, DisplayName, KeyName } from "./teams.ts";
+import { byTeam, CreatedTeamApiKey, NewKey, TeamApiKey } from "./teams.ts";
 import { BuildStatus } from "./templates.ts";
 
 export const NodeStatus = Type.Enum(["ready", "draining", "connecting", "unhealthy", "standby"]);
@@ -99,35 +99,7 @@ export const nodesApi = contract({
   },
 });
 
-const Project = Type.Object({
-  teamID: Type.String({ description: "UUID" }),
-  projectID: Type.String({ description: "prj_ id" }),
-  name: Type.String(),
-  slug: Type.String(),
-  createdAt: Timestamp,
-});
-export type Project = Static<typeof Project>;
-
 export const adminApi = contract({
-  createProject: {
-    ...admin,
-    method: "POST",
-    path: "/admin/projects",
-    summary: "Create a project",
-    body: Type.Object({ name: DisplayName }),
-    status: 201,
-    reply: Project,
-    errors: [400, 401],
-  },
-  listProjects: {
-    ...admin,
-    method: "GET",
-    path: "/admin/projects",
-    summary: "List projects",
-    status: 200,
-    reply: Type.Array(Project),
-    errors: [401],
-  },
   killTeamSandboxes: {
     ...admin,
     method: "POST",
@@ -202,13 +174,23 @@ export const adminApi = contract({
     status: 204,
     errors: [400, 401, 404],
   },
+  listTeamKeys: {
+    ...admin,
+    method: "GET",
+    path: "/admin/teams/{teamID}/api-keys",
+    summary: "List the API keys of a project, masked",
+    params: byTeam,
+    status: 200,
+    reply: Type.Array(TeamApiKey),
+    errors: [400, 401, 404],
+  },
   createTeamKey: {
     ...admin,
     method: "POST",
     path: "/admin/teams/{teamID}/api-keys",
     summary: "Create an API key for a project",
     params: byTeam,
-    body: KeyName,
+    body: NewKey,
     status: 201,
     reply: CreatedTeamApiKey,
     errors: [400, 401, 404],

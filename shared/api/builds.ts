@@ -75,6 +75,8 @@ export const buildApi = contract({
     method: "GET",
     path: "/templates/{templateID}/files/{hash}",
     summary: "Where to upload the files of a COPY step",
+    // The answer is a permission to write.
+    scope: "templates",
     params: Type.Object({ templateID: TemplateReference, hash: Type.String({ pattern: "^[0-9a-f]{64}$" }) }),
     status: 201,
     reply: Type.Object({

@@ -1,8 +1,8 @@
-/** Lifecycle events and webhooks. */
+/** Lifecycle events. */
 
 import { type Static, Type } from "typebox";
-import { contract, notImplemented } from "../http/contract.ts";
-import { bySandbox, INT32, nullable, Timestamp } from "./common.ts";
+import { contract } from "../http/contract.ts";
+import { bySandbox, INT32, nullable, page, SandboxId, Timestamp, UnixSeconds } from "./common.ts";
 
 const EVENT_TYPES = [
   "created",
@@ -19,19 +19,39 @@ const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-export const SandboxEvent = Type.Object({
+/** Every type as events name it. */
+export const EVENT_NAMES = [
+  ...EVENT_TYPES.map((type) => `sandbox.lifecycle.${type}` as const),
+  "webhook.disabled",
+] as const;
+
+const anyEvent = {
   version: Type.String(),
   id: Type.String(),
-  type: Type.String({ description: "sandbox.lifecycle.…" }),
   eventData: nullable(Type.Object({})),
+  sandboxTeamId: Type.String(),
+  timestamp: Timestamp,
+};
+const ofSandbox = {
   sandboxId: Type.String(),
   sandboxExecutionId: Type.String(),
   sandboxTemplateId: Type.String(),
   sandboxBuildId: Type.String(),
-  sandboxTeamId: Type.String(),
-  timestamp: Timestamp,
+};
+
+const SandboxEvent = Type.Object({
+  ...anyEvent,
+  type: Type.String({ description: "sandbox.lifecycle.…" }),
+  ...ofSandbox,
 });
 export type SandboxEvent = Static<typeof SandboxEvent>;
+
+const PlatformEvent = Type.Object({
+  ...anyEvent,
+  type: Type.String({ description: "sandbox.lifecycle.… or webhook.…", examples: ["sandbox.lifecycle.created"] }),
+  ...Type.Partial(Type.Object(ofSandbox)).properties,
+});
+export type PlatformEvent = Static<typeof PlatformEvent>;
 
 const common = { tag: "Events", access: "project" } as const;
 const query = Type.Object({
@@ -40,7 +60,34 @@ const query = Type.Object({
   orderAsc: Type.Optional(Type.Boolean({ default: false })),
 });
 
+const filters = Type.Object({
+  type: Type.Optional(
+    Type.String({
+      maxLength: 512,
+      description: "Types, comma-separated or repeated",
+      examples: ["sandbox.lifecycle.killed"],
+    }),
+  ),
+  sandboxID: Type.Optional(SandboxId),
+  template: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: "Id of a template" })),
+  from: Type.Optional(UnixSeconds),
+  to: Type.Optional(UnixSeconds),
+  order: Type.Optional(Type.Enum(["asc", "desc"], { default: "desc" })),
+  ...page,
+});
+
 export const eventApi = contract({
+  listAllEvents: {
+    ...common,
+    method: "GET",
+    path: "/events",
+    summary: "Events of the project; with `Accept: text/event-stream` a live stream, which `Last-Event-ID` resumes",
+    query: filters,
+    status: 200,
+    reply: Type.Array(PlatformEvent),
+    stream: "text/event-stream",
+    errors: [400, 401, 503],
+  },
   listEvents: {
     ...common,
     method: "GET",
@@ -61,74 +108,5 @@ export const eventApi = contract({
     status: 200,
     reply: Type.Array(SandboxEvent),
     errors: [400, 401],
-  },
-});
-
-const hook = { tag: "Webhooks", access: "project" } as const;
-const url = Type.String({ minLength: 1, maxLength: 2048, pattern: "^https?://" });
-const events = Type.Array(Type.Enum(EVENT_TYPES.map((type) => `sandbox.lifecycle.${type}`)), { maxItems: 16 });
-const name = Type.String({ minLength: 1, maxLength: 128 });
-const signatureSecret = Type.String({ minLength: 1, maxLength: 256, description: "Write-only" });
-const byWebhook = Type.Object({ webhookID: Type.String({ format: "uuid" }) });
-
-const Webhook = Type.Object({
-  id: Type.String(),
-  teamId: Type.String(),
-  name: Type.String(),
-  createdAt: Timestamp,
-  enabled: Type.Boolean(),
-  url: Type.String(),
-  events: Type.Array(Type.String()),
-});
-
-export const webhookApi = notImplemented({
-  createWebhook: {
-    ...hook,
-    method: "POST",
-    path: "/events/webhooks",
-    summary: "Send events to a URL",
-    body: Type.Object({ name, url, enabled: Type.Optional(Type.Boolean()), events, signatureSecret }),
-    status: 201,
-    reply: Webhook,
-    errors: [400, 401],
-  },
-  listWebhooks: {
-    ...hook,
-    method: "GET",
-    path: "/events/webhooks",
-    summary: "List webhooks",
-    status: 200,
-    reply: Type.Array(Webhook),
-    errors: [401],
-  },
-  getWebhook: {
-    ...hook,
-    method: "GET",
-    path: "/events/webhooks/{webhookID}",
-    summary: "Read a webhook",
-    params: byWebhook,
-    status: 200,
-    reply: Webhook,
-    errors: [401, 404],
-  },
-  updateWebhook: {
-    ...hook,
-    method: "PATCH",
-    path: "/events/webhooks/{webhookID}",
-    summary: "Change a webhook",
-    params: byWebhook,
-    body: Type.Partial(Type.Object({ name, url, enabled: Type.Boolean(), events, signatureSecret })),
-    status: 200,
-    reply: Webhook,
-    errors: [400, 401, 404],
-  },
-  deleteWebhook: {
-    ...hook,
-    method: "DELETE",
-    path: "/events/webhooks/{webhookID}",
-    summary: "Delete a webhook",
-    params: byWebhook,
-    status: 200,
-    errors: [401, 404],
   },
 });

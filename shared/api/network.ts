@@ -14,11 +14,18 @@ const EgressProxy = Type.Object({
 const Rule = Type.Object({
   transform: Type.Optional(
     Type.Object({
+      allowPlainHttp: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: "true: values of placeholders may be sent without TLS; otherwise such requests are refused",
+        }),
+      ),
       headers: Type.Optional(
         map(Type.String({ maxLength: 2048 }), {
           names: Type.String({ maxLength: 64, pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" }),
           maxProperties: 20,
-          description: "Values without placeholders: this version has no secrets or identity tokens to fill them with",
+          description:
+            "Values may have placeholders ${e2b.secrets.NAME} and ${e2b.identity.tokens.NAME}, which are filled outside the sandbox",
         }),
       ),
     }),

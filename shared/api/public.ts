@@ -2,12 +2,17 @@
 
 import type { Contract } from "../http/contract.ts";
 import { adminApi, nodesApi } from "./admin.ts";
+import { adminAuditApi, auditApi } from "./audit.ts";
 import { buildApi, removedApi } from "./builds.ts";
-import { eventApi, webhookApi } from "./events.ts";
+import { webhookApi } from "./events/webhooks.ts";
+import { eventApi } from "./events.ts";
 import { healthApi } from "./health.ts";
+import { discoveryApi, identityAdminApi } from "./identity/identity.ts";
+import { rotationApi } from "./keys/rotation.ts";
+import { adminSandboxApi, projectAdminApi, projectApi, workspaceApi } from "./projects/projects.ts";
 import { sandboxNetworkApi } from "./sandboxes/sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "./sandboxes/sandboxes.ts";
-import { secretApi } from "./secrets.ts";
+import { secretApi, secretKeyApi } from "./secrets.ts";
 import { snapshotApi } from "./snapshots.ts";
 import { storageApi } from "./storage.ts";
 import { keyApi, teamApi, teamMetricsApi } from "./teams.ts";
@@ -31,8 +36,18 @@ export const publicApi = {
   ...teamMetricsApi,
   ...keyApi,
   ...nodesApi,
+  ...projectApi,
+  ...projectAdminApi,
+  ...workspaceApi,
   ...adminApi,
+  ...adminSandboxApi,
   ...storageApi,
+  ...secretKeyApi,
+  ...rotationApi,
+  ...auditApi,
+  ...adminAuditApi,
+  ...identityAdminApi,
+  ...discoveryApi,
   ...healthApi,
   ...removedApi,
 } satisfies Contract;

@@ -1,10 +1,18 @@
 /** Teams (projects) and API keys on the public API. */
 
 import { type Static, Type } from "typebox";
-import { contract, notImplemented } from "../http/contract.ts";
+import { contract } from "../http/contract.ts";
+import { SCOPES } from "../http/scopes.ts";
 import { nullable, TeamId, Timestamp, UnixSeconds } from "./common.ts";
 
 export const byTeam = Type.Object({ teamID: TeamId });
+
+const Scopes = Type.Array(Type.Enum([...SCOPES]), {
+  minItems: 1,
+  maxItems: SCOPES.length,
+  uniqueItems: true,
+  description: "What the key may do; a new key may do all of it when absent",
+});
 
 export const TeamApiKey = Type.Object({
   id: Type.String(),
@@ -18,6 +26,8 @@ export const TeamApiKey = Type.Object({
   createdAt: Timestamp,
   createdBy: Type.Optional(nullable(Type.Object({ id: Type.String(), email: nullable(Type.String()) }))),
   lastUsed: Type.Optional(nullable(Timestamp)),
+  scopes: Scopes,
+  expiresAt: Type.Optional(nullable(Timestamp)),
 });
 export type TeamApiKey = Static<typeof TeamApiKey>;
 
@@ -33,7 +43,18 @@ export const DisplayName = Type.String({
   pattern: "^(?=.*\\S)[^\\u0000-\\u001f\\u007f]+$",
   description: "Not blank, no control characters",
 });
-export const KeyName = Type.Object({ name: DisplayName });
+const ExpiresAt = Type.String({
+  format: "date-time",
+  maxLength: 64,
+  description: "The key stops working at this time, which is in the future; a new key never when absent",
+});
+/** A change of a key leaves scopes and expiry as they are where they are absent. */
+export const NewKey = Type.Object({
+  name: DisplayName,
+  scopes: Type.Optional(Scopes),
+  expiresAt: Type.Optional(ExpiresAt),
+});
+export type NewKey = Static<typeof NewKey>;
 
 const window = { start: Type.Optional(UnixSeconds), end: Type.Optional(UnixSeconds) };
 const metric = { timestamp: Timestamp, timestampUnix: Type.Integer() };
@@ -50,7 +71,9 @@ export const teamApi = contract({
       Type.Object({
         teamID: Type.String(),
         name: Type.String(),
-        apiKey: Type.String({ description: "Always empty: only the answer to its creation shows a key" }),
+        apiKey: Type.String({
+          description: "With SVC_CLI_LOGIN a new key for the CLI, which replaces its former one; otherwise empty",
+        }),
         isDefault: Type.Boolean(),
       }),
     ),
@@ -58,7 +81,19 @@ export const teamApi = contract({
   },
 });
 
-export const teamMetricsApi = notImplemented({
+/** Beginning of a step of time, and what the project used in it. Everything but the two of the contract is an extension. */
+const TeamMetric = Type.Object({
+  ...metric,
+  concurrentSandboxes: Type.Integer({ description: "Most sandboxes that ran at the same time" }),
+  sandboxStartRate: Type.Number({ description: "Sandboxes created or resumed, a second" }),
+  cpuUsed: Type.Number({ description: "Processors in use, on average" }),
+  memUsed: Type.Integer({ description: "Most bytes of memory in use" }),
+  diskUsed: Type.Integer({ description: "Most bytes of disk in use by running sandboxes" }),
+  bytesSent: Type.Integer({ description: "Bytes that left the sandboxes" }),
+  bytesReceived: Type.Integer(),
+});
+
+export const teamMetricsApi = contract({
   teamMetrics: {
     method: "GET",
     path: "/teams/{teamID}/metrics",
@@ -68,7 +103,7 @@ export const teamMetricsApi = notImplemented({
     params: byTeam,
     query: Type.Object(window),
     status: 200,
-    reply: Type.Array(Type.Object({ ...metric, concurrentSandboxes: Type.Integer(), sandboxStartRate: Type.Number() })),
+    reply: Type.Array(TeamMetric),
     errors: [400, 401, 403],
   },
   teamMetricsMax: {
@@ -93,7 +128,7 @@ export const keyApi = contract({
     path: "/api-keys",
     summary: "List API keys, masked",
     tag: "API keys",
-    access: "team",
+    access: "project",
     status: 200,
     reply: Type.Array(TeamApiKey),
     errors: [401],
@@ -103,8 +138,8 @@ export const keyApi = contract({
     path: "/api-keys",
     summary: "Create an API key",
     tag: "API keys",
-    access: "team",
-    body: KeyName,
+    access: "project",
+    body: NewKey,
     status: 201,
     reply: CreatedTeamApiKey,
     errors: [400, 401],
@@ -112,11 +147,11 @@ export const keyApi = contract({
   renameKey: {
     method: "PATCH",
     path: "/api-keys/{apiKeyID}",
-    summary: "Rename an API key",
+    summary: "Rename an API key, or change its scopes or its expiry, at once",
     tag: "API keys",
-    access: "team",
+    access: "project",
     params: byKey,
-    body: KeyName,
+    body: NewKey,
     status: 200,
     errors: [400, 401, 404],
   },
@@ -125,7 +160,7 @@ export const keyApi = contract({
     path: "/api-keys/{apiKeyID}",
     summary: "Revoke an API key, at once",
     tag: "API keys",
-    access: "team",
+    access: "project",
     params: byKey,
     status: 204,
     errors: [401, 404],

@@ -1,7 +1,7 @@
 /** Volumes on the public API. */
 
 import { Type } from "typebox";
-import { notImplemented } from "../http/contract.ts";
+import { contract } from "../http/contract.ts";
 import { messages } from "./common.ts";
 
 const VolumeWithToken = Type.Object({
@@ -14,7 +14,7 @@ const VolumeWithToken = Type.Object({
 const common = { tag: "Volumes", access: "project" } as const;
 const byVolume = Type.Object({ volumeID: Type.String({ format: "uuid" }) });
 
-export const volumeApi = notImplemented({
+export const volumeApi = contract({
   listVolumes: {
     ...common,
     method: "GET",
@@ -43,13 +43,15 @@ export const volumeApi = notImplemented({
     }),
     status: 201,
     reply: VolumeWithToken,
-    errors: [400, 401, 409],
+    errors: [400, 401, 403, 409, 503, 507],
   },
   getVolume: {
     ...common,
     method: "GET",
     path: "/volumes/{volumeID}",
     summary: "Read a volume, with a fresh token",
+    // The token opens what is in the volume.
+    scope: "sandboxes",
     params: byVolume,
     status: 200,
     reply: VolumeWithToken,
@@ -59,9 +61,9 @@ export const volumeApi = notImplemented({
     ...common,
     method: "DELETE",
     path: "/volumes/{volumeID}",
-    summary: "Delete a volume",
+    summary: "Delete a volume that no sandbox and no snapshot mounts",
     params: byVolume,
     status: 204,
-    errors: [400, 401, 404],
+    errors: [400, 401, 404, 409],
   },
 });

@@ -1,6 +1,8 @@
 /** Description of a route: one plain object from which validation, types, client, fakes and OpenAPI are derived. Types only. */
 
+import type { Readable } from "node:stream";
 import type { Static, TSchema } from "typebox";
+import type { Scope } from "./scopes.ts";
 
 /**
  * Who may call. `project` = API key, or bearer/admin with a team header; `team` = bearer/admin
@@ -15,9 +17,9 @@ export interface Route {
   readonly summary: string;
   readonly tag: string;
   readonly access: Access;
+  /** The scope that an API key needs, where method and tag do not say it (`scopeOf`). */
+  readonly scope?: Scope;
   readonly deprecated?: boolean;
-  /** Authenticates and validates, then answers 501. Set by `notImplemented`. */
-  readonly notImplemented?: true;
   /** Answers 410 to every caller. */
   readonly removed?: true;
   readonly params?: TSchema;
@@ -25,10 +27,16 @@ export interface Route {
   readonly body?: TSchema;
   /** The body may be absent or empty; the handler then sees `{}`. */
   readonly optionalBody?: boolean;
+  /** Most bytes of the body; absent: the server's limit. */
+  readonly maxBodyBytes?: number;
+  /** Every answer, also a refusal, has `Cache-Control: no-store`. */
+  readonly noStore?: true;
   /** The success status; a handler may choose another of `alsoStatus`. */
   readonly status: number;
   readonly alsoStatus?: readonly number[];
   readonly reply?: TSchema;
+  /** Content type of a stream that a caller who accepts it gets in place of the reply. */
+  readonly stream?: string;
   /** Documented error statuses, for OpenAPI. */
   readonly errors?: readonly number[];
 }
@@ -53,14 +61,18 @@ export interface Context<Caller> {
   readonly requestId: string;
   /** Scheme and host that the caller's headers name for this program; only for URLs that go back to the caller. */
   readonly origin: string;
+  /** A header of the request; of a repeated one the first. */
+  readonly requestHeader: (name: string) => string | undefined;
   /** Replaces the success status. */
   readonly status: (code: number) => void;
   readonly header: (name: string, value: string) => void;
 }
 
 export type Handlers<C extends Contract, Caller = undefined> = {
-  readonly [K in keyof C]: (input: Input<C[K]>, context: Context<Caller>) => Promise<Reply<C[K]>> | Reply<C[K]>;
+  readonly [K in keyof C]: (input: Input<C[K]>, context: Context<Caller>) => Promise<Answer<C[K]>> | Answer<C[K]>;
 };
+
+type Answer<R extends Route> = Reply<R> | (R["stream"] extends string ? Readable : never);
 
 type CallInput<R extends Route> = (R["params"] extends TSchema ? { params: Static<R["params"]> } : object) &
   (R["query"] extends TSchema ? { query?: Static<R["query"]> } : object) &
@@ -78,14 +90,6 @@ export interface CallOptions {
 export type Client<C extends Contract> = {
   readonly [K in keyof C]: (input: CallInput<C[K]>, options?: CallOptions) => Promise<Reply<C[K]>>;
 };
-
-/** A contract whose routes exist, authenticate and validate, and then answer 501. */
-export function notImplemented<const C extends Contract>(
-  routes: C,
-): { readonly [K in keyof C]: C[K] & { readonly notImplemented: true } } {
-  const marked = Object.entries(routes).map(([name, route]) => [name, { ...route, notImplemented: true }]);
-  return Object.fromEntries(marked) as { readonly [K in keyof C]: C[K] & { readonly notImplemented: true } };
-}
 
 /** Returns the routes unchanged, with their literal types. */
 export function contract<const C extends Contract>(routes: C): C {

@@ -6,6 +6,7 @@
 import type { TSchema } from "typebox";
 import { VERSION } from "../version.ts";
 import type { Access, Contract, Route } from "./contract.ts";
+import { type Scope, scopeOf } from "./scopes.ts";
 import { MESSAGES } from "./validate.ts";
 
 export interface Operation {
@@ -14,7 +15,8 @@ export interface Operation {
   readonly tags: readonly string[];
   readonly description?: string;
   readonly deprecated?: boolean;
-  readonly "x-not-implemented"?: true;
+  /** The scope that an API key needs. */
+  readonly "x-scope"?: Scope;
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly required: boolean; readonly content: Content };
@@ -54,10 +56,11 @@ const descriptions: Readonly<Record<number, string>> = {
   204: "Success, no body",
   400: "Bad request: the message names the field",
   401: "Missing, malformed or unknown credentials",
-  403: "Forbidden: another project's, or beyond the project's limits; the message has the reason",
+  403: "Forbidden: another project's, beyond the project's limits, or beyond the key's scopes; the message has the reason",
   404: "Not found, or not the caller's",
   409: "Conflict with the present state",
   410: "Removed",
+  413: "The body is too long",
   429: "Too many requests; Retry-After in whole seconds",
   500: "Internal error",
   501: "Not implemented by this version",
@@ -78,9 +81,6 @@ const security: Readonly<Record<Access, Operation["security"]>> = {
   node: [{ bearer: [] }],
 };
 
-const NOT_IMPLEMENTED =
-  "Not implemented by this version: the route authenticates and validates the request, then answers 501 `not_implemented`.";
-
 export function toOpenApi(contract: Contract): OpenApi {
   const paths: Record<string, Record<string, Operation>> = {};
   for (const [name, route] of Object.entries(contract)) {
@@ -93,7 +93,7 @@ export function toOpenApi(contract: Contract): OpenApi {
       title: "Sandbox platform API",
       version: VERSION,
       description:
-        "Sandboxes for AI agents. Unknown properties of request bodies are ignored; null for an optional field means absent.",
+        "Sandboxes for AI agents. Unknown properties of request bodies are ignored; null for an optional field means absent. `x-scope` is the scope that an API key needs; for `read`, the scope that changes the same kind of object serves too.",
     },
     paths,
     components: {
@@ -109,16 +109,17 @@ export function toOpenApi(contract: Contract): OpenApi {
 }
 
 function operation(name: string, route: Route): Operation {
-  const isServed = route.notImplemented !== true && route.removed !== true;
+  const scope = scopeOf(route);
+  const isServed = route.removed !== true;
   const success = isServed ? [route.status, ...(route.alsoStatus ?? [])] : [];
-  const errors = new Set([...commonErrors(route), ...(route.notImplemented === true ? [501] : (route.errors ?? []))]);
+  const errors = new Set([...commonErrors(route), ...(route.errors ?? [])]);
   return {
     operationId: name,
     summary: route.summary,
-    ...(route.notImplemented === true ? { description: NOT_IMPLEMENTED, "x-not-implemented": true } : {}),
     tags: [route.tag],
     ...(route.deprecated === true ? { deprecated: true } : {}),
     security: security[route.access],
+    ...(scope === undefined ? {} : { "x-scope": scope }),
     parameters: [...parameters("path", route.params), ...parameters("query", route.query)],
     ...(route.body === undefined
       ? {}
@@ -144,7 +145,9 @@ function commonErrors({ access, params, query, body }: Route): number[] {
 
 function succeeded(status: number, route: Route) {
   const description = descriptions[status] ?? "Success";
-  return route.reply === undefined ? { description } : { description, content: json(clean(route.reply)) };
+  if (route.reply === undefined) return { description };
+  const stream = route.stream === undefined ? {} : { [route.stream]: { schema: { type: "string" } } };
+  return { description, content: { ...json(clean(route.reply)), ...stream } };
 }
 
 function failure(status: number) {

@@ -1,5 +1,6 @@
 /** Registers a contract's routes with fastify: validation, statuses, abort signals. All programs serve this way. */
 
+import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { TSchema } from "typebox";
 import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
@@ -19,6 +20,35 @@ export type Authenticate<Caller> = (
   reply: FastifyReply,
 ) => Promise<Caller> | Caller;
 
+/** A request of one of the contract's routes. */
+export interface Call {
+  /** Name of the route in its contract. */
+  readonly operation: string;
+  readonly route: Route;
+  readonly request: FastifyRequest;
+}
+
+/** What a program does around the requests of its routes. */
+export interface Around {
+  /**
+   * Runs the handler and resolves with its result.
+   * @param input what the handler gets, which has passed the checks
+   */
+  run<T>(
+    call: Call & { readonly input: Input<Route>; readonly reply: FastifyReply },
+    work: () => Promise<T>,
+  ): Promise<T>;
+  /** A request failed, in its handler or before it. */
+  failed(call: Call, error: unknown): void;
+}
+
+const surrounded = new WeakMap<FastifyInstance, Around>();
+
+/** Must be called before the routes of the server are registered. */
+export function surround(server: FastifyInstance, around: Around): void {
+  surrounded.set(server, around);
+}
+
 export function serve<const C extends Contract, Caller>(
   server: FastifyInstance,
   contract: C,
@@ -29,7 +59,7 @@ export function serve<const C extends Contract, Caller>(
     const route = contract[name];
     const handler = handlers[name];
     if (route === undefined || handler === undefined) throw new Error(`route ${name} has no handler`);
-    addRoute(server, route, handler as Handler<Caller>, authenticate);
+    addRoute(server, { name, route, handler }, authenticate);
   }
 }
 
@@ -37,18 +67,25 @@ type Handler<Caller> = (input: Input<Route>, context: Context<Caller>) => unknow
 
 function addRoute<Caller>(
   server: FastifyInstance,
-  route: Route,
-  handler: Handler<Caller>,
+  { name, route, handler }: { readonly name: string; readonly route: Route; readonly handler: Handler<Caller> },
   authenticate: Authenticate<Caller>,
 ): void {
   const read = reader(route);
+  const around = surrounded.get(server);
   const callers = new WeakMap<FastifyRequest, Caller>();
   server.route({
     method: route.method,
     url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    ...(route.maxBodyBytes === undefined ? {} : { bodyLimit: route.maxBodyBytes }),
     async onRequest(request, reply) {
+      // Before the authentication, so that its refusals have it too.
+      if (route.noStore === true) void reply.header("cache-control", "no-store");
       callers.set(request, await authenticate(route.access, request, route, reply));
       if (route.access !== "none") showedCredentials(request, route.access === "project" ? "known" : "ours");
+    },
+    onError(request, _reply, error, done) {
+      around?.failed({ operation: name, route, request }, error);
+      done();
     },
     async handler(request, reply) {
       const caller = callers.get(request) as Caller;
@@ -63,11 +100,16 @@ function addRoute<Caller>(
         get origin() {
           return originOf(request);
         },
+        requestHeader: (header) => [request.headers[header]].flat()[0],
         status: (code) => void reply.status(code),
         header: (header, value) => void reply.header(header, value),
       };
-      const result = await handler(input, context);
+      const work = async (): Promise<unknown> => handler(input, context);
+      const result = await (around === undefined
+        ? work()
+        : around.run({ operation: name, route, request, reply, input }, work));
       reply.header(REQUEST_ID, request.id);
+      if (result instanceof Readable) return reply.type(route.stream ?? "application/octet-stream").send(result);
       // Every status but 204 needs an explicit empty body: SDKs parse every other 2xx as JSON.
       if (result === undefined) {
         if (reply.statusCode !== 204) reply.header("content-length", "0");

@@ -20,6 +20,8 @@ export const EgressPolicy = Type.Object(
           host: Type.String(),
           /** Set on every request to that host; values may hold placeholders, which are never resolved here. */
           headers: Type.Record(Type.String(), Type.String()),
+          /** Absent: requests without TLS that need the value of a placeholder are refused. */
+          allowPlainHttp: Type.Optional(Type.Boolean()),
         },
         closed,
       ),

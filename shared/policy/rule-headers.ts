@@ -24,7 +24,12 @@ export function canBeSet(name: string): boolean {
   return TOKEN.test(name) && !UNSETTABLE.has(name.toLowerCase());
 }
 
-/** Whether one header line can hold the text (RFC 9110 §5.5); white space at either end would be lost. */
+/** Whether a header line can hold the text as a part (RFC 9110 §5.5). */
+export function isHeaderText(text: string): boolean {
+  return /^[\t\x20-\x7e\x80-\xff]*$/.test(text);
+}
+
+/** Whether one header line can hold the text; white space at either end would be lost. */
 export function isHeaderValue(value: string): boolean {
-  return /^[\t\x20-\x7e\x80-\xff]*$/.test(value) && value === value.trim();
+  return isHeaderText(value) && value === value.trim();
 }

@@ -34,6 +34,18 @@ export const AgentConfig = Type.Object({
     maxLength: 1024,
     description: "Token that orchestrator and edge send to this node",
   }),
+  orchestratorTokenPrevious: Type.Optional(
+    Type.String({
+      maxLength: 16_384,
+      description: "Earlier tokens of orchestrator and edge, which stay valid: comma-separated, newest first",
+    }),
+  ),
+  metricsTokenPrevious: Type.Optional(
+    Type.String({
+      maxLength: 16_384,
+      description: "Earlier metrics tokens, which stay valid: comma-separated, newest first",
+    }),
+  ),
   metricsToken: Type.Optional(
     Type.String({
       minLength: 16,
@@ -41,6 +53,12 @@ export const AgentConfig = Type.Object({
       description: "Bearer token that may read /metrics, beside nodeToken",
     }),
   ),
+  nodeRegion: Type.String({
+    default: "",
+    maxLength: 64,
+    pattern: "^[A-Za-z0-9_-]*$",
+    description: "Region of this node (SVC_REGIONS of the orchestrator); empty: it runs the sandboxes of every region",
+  }),
   labels: Type.String({ default: "", maxLength: 4096, description: "Labels of this node: key=value,key=value" }),
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Lowest level that is logged" }),
 

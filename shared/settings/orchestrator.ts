@@ -2,10 +2,19 @@
 
 import { type Static, Type } from "typebox";
 import { LOG_LEVELS } from "../program/log.ts";
+import { identitySettings } from "./identity.ts";
+import { projectSettings } from "./projects.ts";
+import { ms } from "./schemas.ts";
+import { secretSettings } from "./secrets.ts";
+import { webhookSettings } from "./webhooks.ts";
 
 const port = (fallback: number, description: string) =>
   Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
 const secret = (description: string) => Type.String({ minLength: 16, maxLength: 1024, description });
+const previous = (description: string) =>
+  Type.Optional(
+    Type.String({ maxLength: 16_384, description: `${description}, which stay valid: comma-separated, newest first` }),
+  );
 const connections = (description: string) =>
   Type.Integer({
     default: 0,
@@ -13,8 +22,6 @@ const connections = (description: string) =>
     maximum: 1_000_000,
     description: `${description}; 0 derives it from the limit of open files`,
   });
-const ms = (fallback: number, description: string) =>
-  Type.Integer({ default: fallback, minimum: 10, maximum: 86_400_000, description: `${description}, ms` });
 
 export const OrchestratorConfig = Type.Object({
   apiHost: Type.String({ default: "127.0.0.1", description: "Address the platform API listens on" }),
@@ -37,13 +44,25 @@ export const OrchestratorConfig = Type.Object({
       description: "PostgreSQL 15 or newer instead of the file: postgresql://user:password@host/database",
     }),
   ),
-  adminToken: secret("Operators' token, X-Admin-Token"),
+  adminToken: Type.Optional(secret("Operators' token, X-Admin-Token; better in the file, which only its owner reads")),
+  adminTokenFile: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      description:
+        "File of operators' tokens, one a line, each valid until the time behind it where it has one (TOKEN 2030-01-31T00:00:00Z); a change is in force at once",
+    }),
+  ),
   nodeKey: secret(
     "Key from which each node's two tokens are derived, one for each direction; --node-tokens NODE prints them",
   ),
+  nodeKeyPrevious: previous("Earlier node keys"),
   metricsToken: Type.Optional(secret("Bearer token that may read /metrics here and on agents, beside the admin token")),
-  seed: secret("Seed of the sandboxes' access tokens; changing it locks out running sandboxes"),
+  metricsTokenPrevious: previous("Earlier metrics tokens"),
+  seed: secret("Seed of the sandboxes' access tokens"),
+  seedPrevious: previous("Earlier seeds; without them clients are locked out of sandboxes that were created with them"),
   encryptionKey: secret("Key that secrets are encrypted with in the database"),
+  encryptionKeyPrevious: previous("Earlier encryption keys; without them what is not renewed yet is lost"),
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Lowest level that is logged" }),
 
   baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
@@ -95,12 +114,6 @@ export const OrchestratorConfig = Type.Object({
     maximum: 104_857_600,
     description: "Free disk a template may ask for, MiB",
   }),
-  maxProjectBuilds: Type.Integer({
-    default: 10,
-    minimum: 1,
-    maximum: 10_000,
-    description: "Most builds at once of a project",
-  }),
   maxNodeBuilds: Type.Integer({ default: 4, minimum: 1, maximum: 1000, description: "Most builds at once on a node" }),
   buildKeepHours: Type.Integer({
     default: 24,
@@ -137,6 +150,12 @@ export const OrchestratorConfig = Type.Object({
     maximum: 3650,
     description: "How long events are kept, days, and the use of snapshots by ended sandboxes",
   }),
+  auditKeepDays: Type.Integer({
+    default: 365,
+    minimum: 1,
+    maximum: 36_500,
+    description: "How long entries of the audit log are kept, days",
+  }),
   endedSandboxKeepHours: Type.Integer({
     default: 24,
     minimum: 0,
@@ -148,6 +167,18 @@ export const OrchestratorConfig = Type.Object({
     minimum: 0,
     maximum: 1_073_741_824,
     description: "Snapshots and paused sandboxes of a project on all nodes, MiB; 0: no quota beside those of the nodes",
+  }),
+  volumeSizeMb: Type.Integer({
+    default: 10_240,
+    minimum: 64,
+    maximum: 16_777_216,
+    description: "Size of each new volume, MiB: what may be written to it",
+  }),
+  projectVolumeQuotaMb: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 1_073_741_824,
+    description: "Sizes of all volumes of a project together, MiB; 0: as many as it may have volumes",
   }),
   pausedKeepHours: Type.Integer({
     default: 0,
@@ -256,5 +287,9 @@ export const OrchestratorConfig = Type.Object({
   }),
   edgeConnections: connections("Connections to the edge at a time"),
   edgeConnectionsPerAddress: connections("Connections to the edge from one address"),
+  ...identitySettings,
+  ...projectSettings,
+  ...secretSettings,
+  ...webhookSettings,
 });
 export type OrchestratorConfig = Static<typeof OrchestratorConfig>;

@@ -31,7 +31,14 @@ private traffic without its token | refused | conformance/ingress.test.ts | with
 one node's token for another node, or for the other direction | refused | integration/orchestrator/node-tokens.test.ts
 a wrong key again and again, behind the address of others | only its own attempts are used up | integration/orchestrator/access.test.ts | the one that repeats a wrong key
 secrets in the database's file | not there in clear | integration/orchestrator/secrets-at-rest.test.ts
+a value of a project's secret, in files, logs, events and answers | nowhere in clear | integration/orchestrator/secret-values.test.ts | a node gets the value that is current
+a node that asks for values of another node's sandbox, or beyond its rules | refused | integration/orchestrator/secret-values.test.ts | a node gets nothing of another node
+a rule that names another project's secret | refused, and never its value | integration/orchestrator/secret-values.test.ts | in another project is another secret
+the encrypted value of one secret in the row of another | does not open | unit/orchestrator/secrets.test.ts | a value opens as its own secret and version only
 secrets and control tokens in the node's database file | not there in clear | unit/agent/store/seal.test.ts
+a volume's content with another token, or none | refused | integration/orchestrator/volumes/content.test.ts | only this volume's own, unexpired token opens it
+paths and links in a volume that lead out of it, pipes | refused, and nothing hangs | integration/orchestrator/volumes/content.test.ts | no path and no link leads out of a volume
+a tree in a volume that is deeper than any path | removed | integration/orchestrator/volumes/content.test.ts | a tree deeper than any path is removed
 `,
   "request side": `
 a body after a request that its server left unread | not read as the next visitor's request | integration/edge/unread-bodies.test.ts
@@ -101,6 +108,23 @@ a refused change of a policy | the old one holds whole | conformance/egress-upda
 a sandbox whose envd does not answer a tightened policy | the policy is in force | docker/agent-policy-veto.test.ts
 the egress process taken over: files, processes, the kernel's other doors | it is a user without rights, and refused | docker/egress-confined.test.ts
 a borrowed source address | nothing arrives | docker/agent-isolation.test.ts | packets with a source address of another sandbox
+`,
+  secrets: `
+a redirect of a rule's host to another host | the value is not sent along | conformance/secrets-in-requests.test.ts | is not sent along with a redirect
+a second Host header, a Host that differs from the SNI, CONNECT in the connection | refused; no value is sent | conformance/secrets-in-requests.test.ts | is not sent for
+the same, smuggled requests and other SNI, at the header rewriter | refused; nothing is sent | integration/agent/egress/placeholder-values.test.ts | is refused, and nothing is sent
+a handshake for another name than the connection's | ends; no value is asked for | integration/agent/egress/placeholder-values.test.ts | another SNI than the name of the connection
+a request without TLS | refused; no value is asked for | conformance/secrets-in-requests.test.ts | is sent over TLS only
+a host whose certificate does not hold | gets nothing | integration/agent/egress/placeholder-values.test.ts | a destination whose certificate does not hold
+a rule that names another project's secret | refused | conformance/secrets-in-requests.test.ts | another project's secret does not exist for a rule
+an old snapshot | has no rule, and so no value | conformance/secrets-in-requests.test.ts | a sandbox made from a snapshot has no rule
+a value kept from before a deletion, also by a sandbox that was paused | not used | conformance/secrets-in-requests.test.ts | requests fail when the secret is deleted
+a value kept for another sandbox, by the time of its answer | each execution asks for itself | unit/agent/placeholders/values.test.ts | those of another execution do not
+a value that arrives after a pause or a new policy | not handed out | unit/agent/placeholders/values.test.ts | is not handed out
+a placeholder that no rule of the execution has | not asked for | unit/agent/placeholders/values.test.ts | the orchestrator is not asked
+a value with line breaks | refused by the placeholder's name | integration/agent/egress/placeholder-values.test.ts | a value with a line break is refused
+values in databases, logs, metrics, processes, stored memory, disks | not there in any form | conformance/secret-leaks.test.ts | values of secrets and tokens are nowhere
+the memory of a program in a core file | no core file has it | conformance/secret-leaks.test.ts | writes its memory to a core file
 `,
   "kernel surface": `
 the list of isolation, as root and as user | nothing of it can be done | docker/agent-isolation.test.ts | nothing of the list can be done

@@ -10,6 +10,7 @@ import { settingOf } from "../support/platform/programs.ts";
 import { type Bench, timed } from "./bench.ts";
 import { dockerRun } from "./docker-baseline.ts";
 import { type Budget, type Row, row, type Summary, summarise } from "./numbers.ts";
+import { rewritten } from "./rewritten.ts";
 
 const MB = 1 << 20;
 const DENY_ALL = { denyOut: [ALL_TRAFFIC] };
@@ -104,7 +105,7 @@ export async function egress({ platform, quick, say }: Bench): Promise<readonly 
       ];
     });
     say("egress: updates and crowds");
-    return [...rows, await updates(quick), ...(await crowds(runs, sandboxes))];
+    return [...rows, await updates(quick), ...(await crowds(runs, sandboxes)), ...(await rewritten({ quick, say }))];
   } finally {
     await Promise.all(sandboxes.map((sandbox) => sandbox.kill()));
     await plain.remove();

@@ -1,7 +1,8 @@
 /**
  * `npm run bench`: measures on one node, most figures beside a raw baseline in the same run: first command, raw create, a
  * burst of creates, cold create, exec, file transfer, the edge in front of one server, an idle sandbox, pause, resume and fork
- * by size of memory, snapshots and forks by size of disk, templates with a server, the code interpreter, and egress. It does not measure several
+ * by size of memory, snapshots and forks by size of disk, templates with a server, the code interpreter, egress, and
+ * queries of what a thousand projects used. It does not measure several
  * edge processes, or a cluster with thousands of nodes and records.
  */
 
@@ -27,6 +28,7 @@ import { proxying } from "./proxying.ts";
 import { rawCreate } from "./raw-create.ts";
 import { templateStart } from "./template-start.ts";
 import { transfer } from "./transfer.ts";
+import { usage } from "./usage.ts";
 
 const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   start: firstCommand,
@@ -42,6 +44,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   template: templateStart,
   interpreter,
   egress,
+  usage,
 };
 
 const USAGE = `npm run bench -- [--quick] [--only ${Object.keys(MEASUREMENTS).join(",")}] [--out bench-results.json]

@@ -1,6 +1,6 @@
 /** Keys and projects: each key's rights, the text of refusals, and the immediate end of a revoked key. */
 
-import { readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { AuthenticationError, Sandbox, SandboxNotFoundError } from "e2b";
 import { beforeAll, describe, expect, test } from "vitest";
 import { nodeToken } from "../../shared/agent-api/node-tokens.ts";
@@ -35,9 +35,13 @@ describe("a project of its own", () => {
     }
   });
 
-  test("the files of `up` are private, and hold the key with the prefix that E2B's clients check apart from the operator's token", () => {
+  test("the files of `up` are private, and only one of them has the operators' token", () => {
     const suffix = platform.instance === "" ? "" : `-${platform.instance}`;
-    const [users, operators] = [`${checkout}.svc${suffix}/env`, `${checkout}.svc${suffix}/admin.env`];
+    const [users, operators] = [`${checkout}.svc${suffix}/env`, `${platform.paths.etc}/admin-token`];
+    for (const file of readdirSync(platform.paths.etc)) {
+      const text = readFileSync(`${platform.paths.etc}/${file}`, "utf8");
+      expect(text.includes(platform.adminToken), file).toBe(file === "admin-token");
+    }
     expect(process.env.E2B_API_KEY).toMatch(/^e2b_[0-9a-f]{40}$/);
     expect(process.env.E2B_API_KEY?.slice(4)).toBe(platform.apiKey.slice(4));
     expect(platform.apiKey).toMatch(/^svc_[0-9a-f]{40}$/);
@@ -70,6 +74,30 @@ describe("a project of its own", () => {
     expect(listed.text).toContain(key.id);
     expect(listed.text).not.toContain(key.key);
     expect((await api(platform, "GET", "/v2/sandboxes", { key: key.key })).status).toBe(200);
+  });
+
+  test("a key with the scope `sandboxes` alone is enough for a sandbox of the SDK, and for nothing else", async () => {
+    const key = await makeKey(teamId, {
+      scopes: ["sandboxes"],
+      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+    });
+    const sandbox = await Sandbox.create("base", { apiKey: key.key });
+    try {
+      expect((await sandbox.commands.run("echo hello")).stdout).toBe("hello\n");
+      expect(await sandbox.files.write("a.txt", "text")).toMatchObject({ name: "a.txt" });
+      expect((await Sandbox.getInfo(sandbox.sandboxId, { apiKey: key.key })).sandboxId).toBe(sandbox.sandboxId);
+    } finally {
+      await sandbox.kill();
+    }
+    for (const [path, lacked] of [
+      ["/templates", "read"],
+      ["/api-keys", "read"],
+    ] as const) {
+      const reply = await api(platform, "GET", path, { key: key.key });
+      expect([reply.status, reply.text]).toEqual([403, expect.stringContaining(`lacks the scope '${lacked}'`)]);
+    }
+    const more = { key: key.key, body: { name: "more" } };
+    expect((await api(platform, "POST", "/api-keys", more)).text).toContain("lacks the scope 'admin'");
   });
 
   test("a revoked key is refused from the same moment on, also by the SDK", async () => {
@@ -160,9 +188,9 @@ describe("refusals", () => {
   });
 });
 
-async function makeKey(teamId: string): Promise<Key> {
+async function makeKey(teamId: string, limits: object = {}): Promise<Key> {
   const path = `/admin/teams/${teamId}/api-keys`;
-  const reply = await api(platform, "POST", path, { ...asAdmin(platform), body: { name: "conformance" } });
+  const reply = await api(platform, "POST", path, { ...asAdmin(platform), body: { name: "conformance", ...limits } });
   expect(reply.status).toBe(201);
   return reply.json as Key;
 }

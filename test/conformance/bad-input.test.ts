@@ -73,13 +73,6 @@ describe("create", () => {
     await api(platform, "POST", "/v2/sandboxes", { body: { templateID: "no-such" } });
     expect(await count()).toBe(before);
   });
-
-  test("an option of a later version is refused as not implemented, not as wrong", async () => {
-    const body = { ...base, volumeMounts: [{ name: "v", path: "/v" }] };
-    const reply = await api(platform, "POST", "/v2/sandboxes", { body });
-    expect([reply.status, (reply.json as { error_code: string }).error_code]).toEqual([501, "not_implemented"]);
-    expect((reply.json as { message: string }).message).toContain("volumeMounts");
-  });
 });
 
 describe("operations on a sandbox", () => {
@@ -138,21 +131,7 @@ describe("operations on a sandbox", () => {
   );
 });
 
-describe("routes of later versions", () => {
-  const sandbox = sharedSandbox();
-
-  test.each<[string, string, unknown?]>([
-    ["GET", "/volumes"],
-    ["GET", "/secrets"],
-    ["GET", "/events/webhooks"],
-  ])("%s %s is there, and says that it is not implemented", async (method, path, body) => {
-    const reply = await api(platform, method, path.replace("{id}", sandbox().sandboxId), { body });
-    expect([reply.status, (reply.json as { code: number }).code]).toEqual([501, 501]);
-    expect((await api(platform, method, path.replace("{id}", sandbox().sandboxId), { body, key: null })).status).toBe(
-      401,
-    );
-  });
-
+describe("routes of earlier versions", () => {
   test("retired routes are gone", async () => {
     expect([404, 410]).toContain((await api(platform, "POST", "/templates", { body: {} })).status);
     const token = await api(platform, "POST", "/access-tokens", { body: { name: "x" } });

@@ -40,7 +40,7 @@ describe("refused network options", () => {
     [
       "a placeholder that nothing fills",
       header("A", "b ${e2b.secrets.C}"),
-      "has the placeholder ${e2b.secrets.C}, but",
+      "have the placeholder ${e2b.secrets.C}, but the project has no secret 'c'",
     ],
     ["a proxy on this host", { egressProxy: { address: "127.0.0.1:1080" } }, "must not be an internal address"],
     ["a proxy at the metadata", { egressProxy: { address: "169.254.169.254:80" } }, "must not be an internal address"],

@@ -97,7 +97,11 @@ function refused(schema: Schema): readonly Refused[] {
       ["a number", "enum", 5],
     ];
   }
-  if (schema.anyOf !== undefined) return [["a number", "anyOf", 5]];
+  if (schema.anyOf !== undefined) {
+    // Of a number or null, no other number is wrong for being one.
+    const number = schema.anyOf.find(({ type }) => type === "integer");
+    return number === undefined ? [["a number", "anyOf", 5]] : refused(number);
+  }
   switch (schema.type) {
     case "object":
       return refusedObject(schema);
@@ -170,8 +174,9 @@ export function withField(base: unknown, path: string, value: unknown): unknown 
 }
 
 /** Returns the path of a route, with passing values for its parameters. */
-export function pathOf(route: Route): string {
-  const params = (route.params === undefined ? {} : good(route.params)) as Record<string, string>;
+/** @param own replaces parameters of these names */
+export function pathOf(route: Route, own: Readonly<Record<string, string>> = {}): string {
+  const params = { ...((route.params === undefined ? {} : good(route.params)) as Record<string, string>), ...own };
   return route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? "x"));
 }
 

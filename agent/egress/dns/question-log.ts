@@ -4,8 +4,8 @@
  */
 
 import { LRUCache } from "lru-cache";
+import { bucket } from "../../../shared/program/bucket.ts";
 import { type Decisions, decisionBatches, entryKey, type SayDecisions } from "../decisions.ts";
-import { bucket } from "./question-rate.ts";
 
 const NEW_AT_ONCE = 30;
 const NEW_A_SECOND = 1;

@@ -10,7 +10,7 @@ import {
 import type { TransformOptions } from "../carried.ts";
 import { intakeOf } from "../intake.ts";
 import { answerRefusal, refusalOf } from "./answer.ts";
-import { type Resolve, resolveHeaders } from "./placeholders.ts";
+import { needsValues, type Resolve, resolveHeaders } from "./placeholders.ts";
 import {
   checkHead,
   type Destination,
@@ -35,6 +35,8 @@ const REST_OF_BODY_MS = 10_000;
 export interface Rewriting {
   readonly destination: Destination;
   readonly headers: Readonly<Record<string, string>>;
+  /** False: a request that needs the value of a placeholder is refused, because it would be sent without TLS. */
+  readonly valuesAllowed: boolean;
   readonly resolve: Resolve;
   readonly upstream: Upstream;
   readonly proxied?: TransformOptions["proxied"];
@@ -57,6 +59,12 @@ export async function prepare(request: IncomingMessage, rewriting: Rewriting): P
   // The answer to TRACE is the request as it arrived, with the headers that the sandbox must not see.
   if (method === "TRACE" && Object.keys(rewriting.headers).length > 0)
     throw new Refusal(405, "TRACE would show the headers of a rule");
+  if (!rewriting.valuesAllowed && needsValues(rewriting.headers)) {
+    throw new Refusal(
+      403,
+      `the rule of ${rewriting.destination.hostname} has placeholders, whose values are sent over TLS only: use https`,
+    );
+  }
   const set = await resolveHeaders(rewriting.headers, rewriting.resolve);
   const rule = new Set([...set.keys()].map(fieldOf));
   const lines = outgoingHeaders(head, rewriting.destination, set);

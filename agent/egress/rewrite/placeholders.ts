@@ -4,10 +4,11 @@
  */
 
 import { fillPlaceholders, placeholdersOf } from "../../../shared/policy/placeholders.ts";
-import { canBeSet, isHeaderValue } from "../../../shared/policy/rule-headers.ts";
+import { canBeSet, isHeaderText, isHeaderValue } from "../../../shared/policy/rule-headers.ts";
+import type { PlaceholderAnswer } from "../messages.ts";
 
-/** @param placeholder without `${` and `}`, in the `e2b` spelling: `e2b.secrets.NAME`. Undefined: there is no such value. */
-export type Resolve = (placeholder: string) => Promise<string | undefined>;
+/** @param placeholder without `${` and `}`, in the `e2b` spelling: `e2b.secrets.NAME` */
+export type Resolve = (placeholder: string) => Promise<PlaceholderAnswer>;
 
 /** Why a rule could not be applied. The message names header and placeholder, never a value. */
 export class UnresolvedError extends Error {}
@@ -20,6 +21,11 @@ export function placeholdersIn(value: string): readonly string[] {
     if (asks === undefined) throw new UnresolvedError(`the placeholder ${printable(text)} is malformed`);
     return asks;
   });
+}
+
+/** Whether a header of the rule has a placeholder, well-formed or not. */
+export function needsValues(headers: Readonly<Record<string, string>>): boolean {
+  return Object.values(headers).some((value) => placeholdersOf(value).length > 0);
 }
 
 /**
@@ -51,21 +57,25 @@ export async function resolveHeaders(
 }
 
 async function ask(placeholder: string, resolve: Resolve): Promise<string> {
+  const name = printable(`\${${placeholder}}`);
   let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<undefined>((done) => {
-    timer = setTimeout(() => done(undefined), LIMIT_MS);
+  const limit = new Promise<PlaceholderAnswer>((done) => {
+    timer = setTimeout(() => done({ problem: "its value did not come in time" }), LIMIT_MS);
   });
   try {
     // An error of `resolve` may contain a value, so nothing of it is passed on.
-    const value = await Promise.race([resolve(placeholder).catch(() => undefined), limit]);
-    if (value === undefined)
-      throw new UnresolvedError(`the placeholder ${printable(`\${${placeholder}}`)} cannot be resolved`);
-    return value;
+    const failed = (): PlaceholderAnswer => ({ problem: "the node could not ask for its value" });
+    const answer = await Promise.race([resolve(placeholder).catch(failed), limit]);
+    if ("problem" in answer)
+      throw new UnresolvedError(`the placeholder ${name} cannot be resolved: ${printable(answer.problem)}`);
+    if (!isHeaderText(answer.value))
+      throw new UnresolvedError(`the value of the placeholder ${name} has characters that no header can have`);
+    return answer.value;
   } finally {
     clearTimeout(timer);
   }
 }
 
 function printable(text: string): string {
-  return text.slice(0, 160).replaceAll(/[^\x20-\x7e]/g, "?");
+  return text.slice(0, 300).replaceAll(/[^\x20-\x7e]/g, "?");
 }

@@ -53,8 +53,15 @@ export function transform(socket: Socket, options: TransformOptions): Carried {
   socket.allowHalfOpen = true;
   limitHalfClosed(socket);
   if (first.length > 0) socket.unshift(first);
-  const { headers, resolve, proxied } = options;
-  const rewriting = { destination, headers, resolve, upstream, ...(proxied === undefined ? {} : { proxied }) };
+  const { headers, allowPlainHttp, resolve, proxied } = options;
+  const rewriting = {
+    destination,
+    headers,
+    resolve,
+    upstream,
+    valuesAllowed: tls || allowPlainHttp === true,
+    ...(proxied === undefined ? {} : { proxied }),
+  };
   if (tls) {
     terminate(socket, options).then(
       (secure) => serve(secure, rewriting, failed),

@@ -32,7 +32,8 @@ export function createProvision({ pool, boot, runtime, semaphore, queueMs }: Pro
     const limit = AbortSignal.timeout(queueMs);
     const queue = anySignal(signal, limit, over.signal);
     const release = semaphore.take(queue);
-    const spare = pool.next(flavour, queue);
+    // Containers of the pool run already, and volumes are mounted before the first process.
+    const spare = hasVolumes(body) ? never : pool.next(flavour, queue);
     const first = await Promise.race([release, spare]).catch((error: unknown) => {
       if (!limit.aborted || signal.aborted) throw error;
       throw new AppError(
@@ -48,8 +49,8 @@ export function createProvision({ pool, boot, runtime, semaphore, queueMs }: Pro
     }
     spare.then((container) => pool.adopt(container), ignore);
     try {
-      const { build, resources, sandboxId } = body;
-      return { container: await boot({ name: `svc-${sandboxId}`, build, resources }, signal), warm: false };
+      const { build, resources, sandboxId, volumes } = body;
+      return { container: await boot({ name: `svc-${sandboxId}`, build, resources, volumes }, signal), warm: false };
     } finally {
       first();
     }
@@ -57,9 +58,15 @@ export function createProvision({ pool, boot, runtime, semaphore, queueMs }: Pro
 
   return async (body, signal) => {
     const flavour = { build: body.build, resources: body.resources, runtime: (await runtime()).directory };
-    const container = pool.take(flavour);
+    const container = hasVolumes(body) ? undefined : pool.take(flavour);
     return container === undefined ? cold(body, flavour, signal) : { container, warm: true };
   };
+}
+
+const never = new Promise<never>(() => undefined);
+
+function hasVolumes({ volumes = [] }: StartRequest): boolean {
+  return volumes.length > 0;
 }
 
 function ignore(): void {

@@ -1,4 +1,7 @@
-/** The TCP sockets in CRIU's images of a dump: finds them, and turns those that do not survive into closed ones. Pure. */
+/**
+ * The files in CRIU's images of a dump: finds TCP sockets, turns those that do not survive into closed ones, and lets files of
+ * volumes change. Pure.
+ */
 
 import { type Connection, type Queues, STATE } from "./decide.ts";
 import { bytesField, type Field, fieldsOf, numberField } from "./protobuf.ts";
@@ -8,7 +11,8 @@ const HEAD = 8;
 const INVENTORY_HEAD = 4;
 const LENGTH = 4;
 /** Numbers of the fields; see images/*.proto of CRIU. */
-const FILE = { inet: 4 } as const;
+const FILE = { regular: 3, inet: 4 } as const;
+const REGULAR = { name: 6, size: 8, mode: 10 } as const;
 const INET = {
   inode: 2,
   family: 3,
@@ -58,6 +62,25 @@ export function withClosed(files: Buffer, closed: ReadonlySet<number>): Buffer {
     return framed(
       Buffer.concat(fields.map((field) => (field.number === FILE.inet ? inetWithClosed(field, closed) : field.whole))),
     );
+  });
+  return Buffer.concat([files.subarray(0, HEAD), ...parts]);
+}
+
+/**
+ * The image without the sizes and modes of regular files at or below these paths, which CRIU compares when it opens the files:
+ * others may change them while the sandbox is stored.
+ */
+export function withoutSizes(files: Buffer, paths: readonly string[]): Buffer {
+  const isBelow = (name: string) => paths.some((path) => name === path || name.startsWith(`${path}/`));
+  const parts = messagesOf(files, HEAD).map((message) => {
+    const changed = fieldsOf(message).map((field) => {
+      const regular = field.number === FILE.regular ? fieldsOf(field.content) : [];
+      const name = regular.find(({ number }) => number === REGULAR.name)?.content.toString() ?? "";
+      if (!isBelow(name.replace(/^\./, ""))) return field.whole;
+      const kept = regular.filter(({ number }) => number !== REGULAR.size && number !== REGULAR.mode);
+      return bytesField(FILE.regular, Buffer.concat(kept.map(({ whole }) => whole)));
+    });
+    return framed(Buffer.concat(changed));
   });
   return Buffer.concat([files.subarray(0, HEAD), ...parts]);
 }

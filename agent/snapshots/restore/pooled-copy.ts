@@ -38,7 +38,7 @@ export async function pooledCopy(
     signal.throwIfAborted();
     // Its row names its flavour, not the snapshot that it was restored from.
     const disk = { containerId, controlToken, ...flavour, upperDirectory: undefined, createdAt };
-    const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}` };
+    const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}`, volumes: [] };
     const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
     await verified;
     // A container that is frozen with missing pages would keep its page server for ever.

@@ -1,5 +1,6 @@
 /** Starts a stopped or new container until its envd answers: with its memory, or from its disk. */
 
+import type { VolumeMount } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -15,6 +16,8 @@ import type { Slots } from "../../network/slots.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
+import { mountVolumes } from "../../volumes/mounts.ts";
+import type { Volumes } from "../../volumes/volumes.ts";
 import type { Connections } from "../connections/connections.ts";
 import type { Criu } from "../criu.ts";
 import { stopped } from "../frozen/evict.ts";
@@ -31,7 +34,8 @@ const RESTORE_LIMIT_MS = 20_000;
 export interface RestoreContainerDeps {
   readonly containers: Pick<Containers, "start" | "inspect" | "kill" | "resize">;
   readonly slots: Pick<Slots, "take" | "give">;
-  readonly annotations: Pick<Annotations, "joinNetwork" | "restore" | "remove">;
+  readonly annotations: Pick<Annotations, "joinNetwork" | "mountVolumes" | "restore" | "remove">;
+  readonly volumes: Pick<Volumes, "open">;
   readonly openCgroup: OpenCgroup;
   readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
   readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
@@ -53,6 +57,8 @@ export interface RestoreSpec {
   readonly memoryOf: Snapshot | undefined;
   /** The project whose limit it counts against. */
   readonly owner: string | undefined;
+  /** What it sees: the same ones as when its memory was stored. */
+  readonly volumes: readonly VolumeMount[];
 }
 
 export interface Restored {
@@ -63,7 +69,7 @@ export interface Restored {
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner }: RestoreSpec,
+  { disk, memoryOf, owner, volumes: mounts }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
@@ -89,6 +95,7 @@ export async function restoreContainer(
     const inside = memory?.inside;
     await Promise.all([
       annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
+      mountVolumes(id, mounts, deps),
       inside === undefined ? undefined : deps.connections.prepare(slot, inside),
     ]);
     if (memory !== undefined) {

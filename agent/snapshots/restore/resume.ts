@@ -113,6 +113,7 @@ async function startAgain(
       disk: snapshot.disk,
       memoryOf: memory ? snapshot : undefined,
       owner: resuming.body.projectId,
+      volumes: resuming.body.volumes ?? [],
     };
     const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
     if (!memory) await clearLinks(container, snapshot.id, deps);

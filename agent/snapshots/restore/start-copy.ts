@@ -37,7 +37,8 @@ export async function startCopy(
     const disk = await create({ executionId, body }, { snapshot, image: snapshot.image, memory }, deps, teardown);
     signal.throwIfAborted();
     intend({ executionId, body }, disk.containerId, deps, teardown);
-    const from = { disk, memoryOf: memory ? snapshot : undefined, owner: body.projectId };
+    const { projectId: owner, volumes = [] } = body;
+    const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes };
     const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
     if (!memory) await clearLinks(container, snapshot.id, deps);
     // envd in the restored memory still has the original's token.

@@ -5,6 +5,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
+import type { Annotations } from "../../containers/annotations.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Sizes, Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
@@ -13,6 +14,7 @@ import type { Connections } from "../connections/connections.ts";
 import type { Criu } from "../criu.ts";
 import { noSpace, type SnapshotFiles } from "../store/files.ts";
 import { type Inside, MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
+import { letFilesChange } from "./shared-files.ts";
 
 export interface SnapshotRequest {
   readonly snapshotId: string;
@@ -25,6 +27,7 @@ export interface CheckpointMemoryDeps {
   readonly files: SnapshotFiles;
   readonly criu: Criu;
   readonly connections: Pick<Connections, "closeInImages" | "mend">;
+  readonly annotations: Pick<Annotations, "volumePaths">;
   readonly origins: () => Omit<Origins, "envd">;
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
@@ -60,6 +63,7 @@ export async function checkpointMemory(
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     await steps.afterwards?.();
     const { slot } = sandbox.container;
+    if (request.memory) await letFilesChange(draft.images, await deps.annotations.volumePaths(sandbox.container.id));
     const inside = request.memory ? await deps.connections.closeInImages(draft.images, slot) : undefined;
     const { memoryBytes, diskBytes, createdAt } = await draft.finish((files) =>
       describe(sandbox, request, { files, inside, deps }),

@@ -46,10 +46,7 @@ export function rootPage({ info }: OpenApi): DocsPage {
 }
 
 function entry({ path, method, operation }: { path: string; method: string; operation: Operation }): string {
-  const missing = operation["x-not-implemented"] === true;
-  const flags = `${operation.deprecated === true ? ' <span class="flag">deprecated</span>' : ""}${
-    missing ? ' <span class="flag">not implemented: answers 501</span>' : ""
-  }`;
+  const flags = operation.deprecated === true ? ' <span class="flag">deprecated</span>' : "";
   const body = operation.requestBody;
   // The element is open, so that a browser's search finds its content.
   return `<details open id="${escape(operation.operationId)}"><summary><span class="method ${method.toLowerCase()}">${method}</span>
@@ -63,7 +60,6 @@ ${body === undefined ? "" : `<h3>Body${body.required ? "" : " (optional)"}</h3>$
 }
 
 function exampleAnswer(operation: Operation): string {
-  if (operation["x-not-implemented"] === true) return "";
   const answer = answerOf(operation);
   return answer === undefined ? "" : `<pre><code>${escape(JSON.stringify(answer, null, 2))}</code></pre>`;
 }

@@ -3,6 +3,7 @@
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError, isError } from "../../../shared/http/errors.ts";
+import type { Around } from "../../../shared/http/serve.ts";
 import { showedCredentials } from "../../../shared/http/server.ts";
 import type { Auth } from "../../api/auth.ts";
 import type { Archives } from "./archives.ts";
@@ -10,8 +11,10 @@ import { checkUploadUrl, type UploadPlace } from "./url.ts";
 
 export interface FileRoutesDeps {
   readonly auth: Pick<Auth, "node">;
+  readonly around: Around;
   readonly archives: Archives;
-  readonly seed: string;
+  /** Seeds that may have signed an upload URL. */
+  readonly seeds: readonly string[];
   readonly now: () => number;
   readonly maxBytes: number;
   /** False: the template was deleted after the URL was signed. */
@@ -35,6 +38,16 @@ const DOWNLOAD = {
   status: 200,
 } as const;
 
+/** The description of an upload that `around` needs. */
+const UPLOAD = {
+  method: "PUT",
+  path: "/uploads/{templateId}/{hash}",
+  summary: "Upload the files of a COPY step",
+  tag: "Templates",
+  access: "none",
+  status: 200,
+} as const;
+
 export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): void {
   server.get<{ Params: Params }>("/internal/templates/:templateId/files/:hash", async (request, reply) => {
     const nodeId = await deps.auth.node("node", request, DOWNLOAD, reply);
@@ -51,18 +64,32 @@ export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): vo
     uploads.addContentTypeParser("*", (_request, body, parsed) => parsed(null, body));
     uploads.put<{ Params: Params; Querystring: Record<string, unknown>; Body: Readable | undefined }>(
       "/uploads/:templateId/:hash",
+      {
+        onError(request, _reply, error, next) {
+          deps.around.failed({ operation: "uploadFiles", route: UPLOAD, request }, error);
+          next();
+        },
+      },
       async (request, reply) => {
-        const to = place(request.params);
-        checkUploadUrl(to, request.query, { seed: deps.seed, now: deps.now() });
-        showedCredentials(request, "known");
-        const length = lengthOf(request, deps.maxBytes);
-        if (!(await deps.isTemplate(to.templateId))) throw new AppError("template_not_found", "template not found");
-        await deps.archives.store({ ...to, length, content: whole(request.body ?? request.raw, length) });
+        const input = { params: undefined, query: undefined, body: undefined };
+        const call = { operation: "uploadFiles", route: UPLOAD, request, reply, input };
+        await deps.around.run(call, () => upload(request, deps));
         return reply.header("content-length", 0).send();
       },
     );
     done();
   });
+}
+
+type Upload = FastifyRequest<{ Params: Params; Querystring: Record<string, unknown>; Body: Readable | undefined }>;
+
+async function upload(request: Upload, deps: FileRoutesDeps): Promise<void> {
+  const to = place(request.params);
+  checkUploadUrl(to, request.query, { seeds: deps.seeds, now: deps.now() });
+  showedCredentials(request, "known");
+  const length = lengthOf(request, deps.maxBytes);
+  if (!(await deps.isTemplate(to.templateId))) throw new AppError("template_not_found", "template not found");
+  await deps.archives.store({ ...to, length, content: whole(request.body ?? request.raw, length) });
 }
 
 /** A client that disconnects has sent fewer bytes than it announced. */

@@ -23,14 +23,14 @@ export function uploadUrl(origin: string, place: UploadPlace, { seed, now }: { s
 export function checkUploadUrl(
   place: UploadPlace,
   query: { readonly expires?: unknown; readonly signature?: unknown },
-  { seed, now }: { seed: string; now: number },
+  { seeds, now }: { seeds: readonly string[]; now: number },
 ): void {
   const { expires, signature } = query;
   const written = typeof expires === "string" && /^[0-9]{1,12}$/.test(expires) ? Number(expires) : undefined;
   const signed =
     written !== undefined &&
     typeof signature === "string" &&
-    sameSecret(signature, uploadSignature(seed, { ...place, expiresAt: written }));
+    seeds.some((seed) => sameSecret(signature, uploadSignature(seed, { ...place, expiresAt: written })));
   if (!signed) throw new AppError("forbidden", "the upload URL was not signed by this platform: ask for another one");
   if (written * 1000 < now) throw new AppError("forbidden", "the upload URL has expired: ask for another one");
 }

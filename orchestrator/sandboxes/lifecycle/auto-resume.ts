@@ -5,7 +5,7 @@
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
-import { envdToken, sameSecret, trafficToken } from "../../../shared/ids.ts";
+import { sameSecret } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
 import type {
@@ -16,7 +16,8 @@ import type {
   VisitorTokens,
 } from "../../edge/sandbox-lookup.ts";
 import { findSigner } from "../../edge/signed-url.ts";
-import type { Project } from "../../store/projects.ts";
+import type { Limits } from "../../projects/limits.ts";
+import type { Seeds } from "../../rotation/seeds.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import { isHolder, type ProofDeps, proofOf } from "./holders.ts";
@@ -37,11 +38,10 @@ export interface AutoResumingDeps {
   readonly routes: Pick<EdgeRoutingTable, "lookup">;
   readonly resuming: Resuming;
   readonly transitions: Transitions;
-  readonly seed: string;
+  readonly seeds: Seeds;
   readonly now: () => number;
   readonly log: Log;
-  readonly maxHours: (project: Project) => number;
-  readonly maxSandboxes: (project: Project) => number;
+  readonly limits: Limits;
   /** Most requests that wait at once. */
   readonly limit: number;
   readonly timeoutMs: number;
@@ -73,7 +73,7 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       if (record.state === "running" || record.state === "snapshotting") return routed(sandboxId);
       const unresumed = shown(record) === "paused" && isHolder(proof, record) ? PAUSED : NOT_FOUND;
       if (!mayAutoResume(record)) return unresumed;
-      const message = denial(record, { port, tokens, seed: deps.seed });
+      const message = denial(record, { port, tokens, seeds: deps.seeds });
       if (message !== undefined) return { is: "denied", message };
       if (record.state === "pausing") {
         await deps.transitions.settled(sandboxId, deps.timeoutMs);
@@ -83,8 +83,8 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       if (project === undefined) return NOT_FOUND;
       const ask = {
         memory: true,
-        seconds: secondsFor(record.timeoutSeconds, deps.maxHours(project)),
-        limit: deps.maxSandboxes(project),
+        seconds: secondsFor(record.timeoutSeconds, deps.limits.hours(project)),
+        limit: deps.limits.starts(project),
       };
       try {
         await deps.resuming.resume(sandboxId, ask);
@@ -112,8 +112,8 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
   }
 
   async function readPausedSandboxes(): Promise<readonly PausedSandbox[]> {
-    const ids = await store.pausedSandboxes.signers(MOST_OTHERS);
-    return ids.map((sandboxId) => ({ sandboxId, envdAccessToken: envdToken(deps.seed, sandboxId) }));
+    const signers = await store.pausedSandboxes.signers(MOST_OTHERS);
+    return signers.map((one) => ({ sandboxId: one.id, envdAccessToken: deps.seeds.envdToken(one) }));
   }
 
   return {
@@ -183,19 +183,19 @@ export function mayAutoResume(
 
 /** Why this visitor may not resume the sandbox; undefined when it may. Pure. */
 export function denial(
-  { id, network }: Pick<SandboxRecord, "id" | "network">,
-  visit: { readonly port: number; readonly tokens: VisitorTokens; readonly seed: string },
+  sandbox: Pick<SandboxRecord, "id" | "network" | "seedId">,
+  visit: { readonly port: number; readonly tokens: VisitorTokens; readonly seeds: Seeds },
 ): string | undefined {
-  const { port, tokens, seed } = visit;
+  const { port, tokens, seeds } = visit;
   if (port === ENVD_PORT) {
-    const envdAccessToken = envdToken(seed, id);
+    const envdAccessToken = seeds.envdToken(sandbox);
     const given = tokens.envdAccessToken;
     if (given !== undefined && sameSecret(given, envdAccessToken)) return undefined;
     if (tokens.signed !== undefined && findSigner(tokens.signed, [{ envdAccessToken }]) !== undefined) return undefined;
     return "The sandbox is paused, and a request that resumes it on this port needs its access token";
   }
-  if (network?.allowPublicTraffic !== false) return undefined;
-  const expected = trafficToken(seed, id);
+  if (sandbox.network?.allowPublicTraffic !== false) return undefined;
+  const expected = seeds.trafficToken(sandbox);
   if (tokens.trafficAccessTokens?.some((given) => sameSecret(given, expected)) === true) return undefined;
   return "The sandbox is paused, and a request that resumes it needs its traffic access token";
 }

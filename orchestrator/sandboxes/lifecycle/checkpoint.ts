@@ -9,11 +9,14 @@ import { newUuid } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
+import type { Limits } from "../../projects/limits.ts";
+import type { Refusals } from "../../projects/refusals.ts";
 import type { ProjectQuota } from "../../snapshots/quota.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Build } from "../../store/builds/record.ts";
-import type { Project } from "../../store/projects.ts";
+import type { Project } from "../../store/projects/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
 import { sizesOf } from "../../store/storage/size.ts";
 import type { Store } from "../../store/store.ts";
 import type { History } from "../history.ts";
@@ -53,6 +56,8 @@ export interface CheckpointingDeps {
   readonly snapshots: SnapshotRemover;
   /** Absent: projects have no quota over all nodes. */
   readonly quota?: ProjectQuota | undefined;
+  readonly limits: Pick<Limits, "of">;
+  readonly refusals: Pick<Refusals, "snapshot">;
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
@@ -67,13 +72,13 @@ const DEADLINE_SLACK_MS = 30_000;
 export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
   const { store, now } = deps;
 
-  async function checkpointNow(id: string, ask: CheckpointRequest): Promise<Checkpoint> {
+  async function checkpointNow(project: Project, id: string, ask: CheckpointRequest): Promise<Checkpoint> {
     const before = await store.sandboxes.get(id);
     refuse(before, id, ask.done, (record) => deps.history.missing({ id: record?.projectId ?? "" }, id, record));
     const source = await store.templates.build(before.buildId);
-    const room = await deps.quota?.admit(before);
+    const conditions = await conditionsOf(project, before, ask);
     const target = await ask.template?.();
-    const pendingSnapshot = { id: newUuid(), memory: true, reservedBytes: room?.bytes };
+    const pendingSnapshot = { id: newUuid(), memory: true, reservedBytes: conditions.room?.bytes };
     const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
     const record = await store.beginSnapshot(
       {
@@ -82,7 +87,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         when: {
           executionId: before.executionId,
           from: ["running"],
-          ...(room === undefined ? {} : { room }),
+          ...conditions,
         },
         set: { pendingSnapshot, deadlineAt },
       },
@@ -98,12 +103,33 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         sealedSettings: source?.sealedSettings,
       },
     );
-    if (record === undefined) {
-      // Another snapshot of the project may have taken the room since.
-      if (room !== undefined) await deps.quota?.check(before, room);
-      throw new AppError("conflict", `Sandbox "${id}" is changing state`);
-    }
+    if (record === undefined) throw await whyRefused(before, conditions);
     return takeSnapshot(record, { snapshotId: pendingSnapshot.id, durable: ask.kind !== "fork" }, target);
+  }
+
+  /** The project's limits, which the move to `snapshotting` checks. */
+  async function conditionsOf(
+    project: Project,
+    source: SandboxRecord,
+    { kind }: CheckpointRequest,
+  ): Promise<Pick<MoveIf, "room" | "snapshots">> {
+    const room = await deps.quota?.admit(source);
+    return {
+      ...(room === undefined ? {} : { room }),
+      // A fork's checkpoint is deleted with the fork's start.
+      ...(kind === "snapshot" ? { snapshots: { most: deps.limits.of(project).snapshots } } : {}),
+    };
+  }
+
+  /** Another snapshot of the project may have taken the room since, or the sandbox has another state now. */
+  async function whyRefused(
+    source: SandboxRecord,
+    { room, snapshots }: Pick<MoveIf, "room" | "snapshots">,
+  ): Promise<AppError> {
+    if (room !== undefined) await deps.quota?.check(source, room);
+    const refused =
+      snapshots === undefined ? undefined : await deps.refusals.snapshot(source.projectId, snapshots.most);
+    return refused ?? new AppError("conflict", `Sandbox "${source.id}" is changing state`);
   }
 
   async function takeSnapshot(
@@ -172,7 +198,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         aim: "snapshotting",
         same: ask.same,
         waitMs: deps.snapshotTimeoutMs,
-        work: () => checkpointNow(id, ask),
+        work: () => checkpointNow(project, id, ask),
       });
     },
 

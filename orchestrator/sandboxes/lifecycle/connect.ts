@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Project } from "../../store/projects.ts";
+import type { Limits } from "../../projects/limits.ts";
+import type { Project } from "../../store/projects/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import type { History } from "../history.ts";
@@ -36,7 +37,7 @@ export interface ConnectingDeps {
   readonly resuming: Resuming;
   readonly lifetime: Lifetime;
   readonly transitions: Transitions;
-  readonly maxSandboxes: (project: Project) => number;
+  readonly limits: Limits;
   /** Longest wait for a pause or snapshot under way, per round. */
   readonly waitMs: number;
 }
@@ -66,7 +67,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
     const resumed = await deps.resuming.resume(id, {
       memory,
       seconds: ask.seconds,
-      limit: deps.maxSandboxes(project),
+      limit: deps.limits.starts(project),
       ...(ask.onTimeout === undefined ? {} : { onTimeout: ask.onTimeout }),
     });
     // A caller that joined another one's resume still needs its own timeout.

@@ -4,7 +4,10 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import { openPassword, sealPassword } from "../../network/secret.ts";
-import type { Project } from "../../store/projects.ts";
+import type { Limits } from "../../projects/limits.ts";
+import type { Seeds } from "../../rotation/seeds.ts";
+import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
+import type { Project } from "../../store/projects/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import type { Launch } from "../launch.ts";
@@ -23,10 +26,13 @@ export interface ForkingDeps {
   readonly checkpointing: Checkpointing;
   readonly launch: Launch;
   readonly sealing: Seal;
-  readonly seed: string;
+  readonly seeds: Seeds;
   readonly now: () => number;
-  readonly maxSandboxes: (project: Project) => number;
+  readonly limits: Limits;
   readonly concurrency: number;
+  readonly placeholders: PlaceholderCheck;
+  /** Names of the identity tokens that the rules of a sandbox may ask for. */
+  readonly tokenNames: (record: SandboxRecord) => ReadonlySet<string>;
 }
 
 export function createForking(deps: ForkingDeps): Forking {
@@ -49,9 +55,11 @@ export function createForking(deps: ForkingDeps): Forking {
         diskSizeMB: source.diskSizeMB,
         envdVersion: source.envdVersion,
         metadata: source.metadata,
+        volumeMounts: source.volumeMounts,
         network: source.network,
         sealedProxyPassword: sealPassword(deps.sealing, proxyPassword, id),
         internet: source.internet,
+        iam: source.iam,
         onTimeout: source.onTimeout,
         onTimeoutMemory: source.onTimeoutMemory,
         onResume: source.onResume,
@@ -59,9 +67,10 @@ export function createForking(deps: ForkingDeps): Forking {
         timeoutSeconds: seconds,
         createdAt: deps.now(),
         sealedEnvs: deps.sealing.close(envs, id),
+        seedId: deps.seeds.currentId,
       };
       const start = startRequest(sandbox, {
-        seed: deps.seed,
+        seeds: deps.seeds,
         proxyPassword,
         envs: JSON.parse(envs) as Record<string, string>,
         build,
@@ -70,7 +79,8 @@ export function createForking(deps: ForkingDeps): Forking {
       const record = await deps.launch({
         sandbox,
         start,
-        limit: deps.maxSandboxes(project),
+        limit: deps.limits.starts(project),
+        region: project.region,
         nodeId: source.nodeId,
       });
       return { record };
@@ -79,13 +89,21 @@ export function createForking(deps: ForkingDeps): Forking {
     }
   }
 
+  /** A fork is a new sandbox: a secret that its rules name must exist. The checkpoint refuses a sandbox that cannot be forked. */
+  async function checkPlaceholders(project: Project, id: string): Promise<void> {
+    const record = await store.sandboxes.get(id);
+    if (record?.projectId !== project.id) return;
+    await deps.placeholders.check(project.id, record.network?.rules, deps.tokenNames(record));
+  }
+
   return {
     async fork(project, id, { count, seconds }) {
-      const limit = deps.maxSandboxes(project);
-      if (count >= limit) {
-        const most = `the project's limit of ${limit} concurrent sandboxes`;
+      const { sandboxes } = deps.limits.starts(project);
+      if (count >= sandboxes) {
+        const most = `the project's limit of ${sandboxes} concurrent sandboxes`;
         throw new AppError("bad_request", `body field 'count' must be less than ${most}`);
       }
+      await checkPlaceholders(project, id);
       const checkpoint = await deps.checkpointing.checkpoint(project, id, {
         kind: "fork",
         done: "forked",

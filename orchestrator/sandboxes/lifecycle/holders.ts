@@ -7,6 +7,7 @@
 import { envdToken, isApiKey, sameSecret, trafficToken } from "../../../shared/ids.ts";
 import type { VisitorTokens } from "../../edge/sandbox-lookup.ts";
 import { findSigner } from "../../edge/signed-url.ts";
+import type { Seeds } from "../../rotation/seeds.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 
 /** What a visitor has proved before the record is read. */
@@ -18,7 +19,7 @@ export interface Proof {
 }
 
 export interface ProofDeps {
-  readonly seed: string;
+  readonly seeds: Pick<Seeds, "all">;
   /** The project of an API key; undefined for an unknown or revoked one. */
   readonly projectOf: (apiKey: string) => Promise<string | undefined>;
 }
@@ -26,7 +27,7 @@ export interface ProofDeps {
 export async function proofOf(sandboxId: string, tokens: VisitorTokens, deps: ProofDeps): Promise<Proof> {
   const { apiKey } = tokens;
   return {
-    token: holdsToken(sandboxId, tokens, deps.seed),
+    token: deps.seeds.all.some((seed) => holdsToken(sandboxId, tokens, seed)),
     projectId: apiKey !== undefined && isApiKey(apiKey) ? await deps.projectOf(apiKey) : undefined,
   };
 }

@@ -144,6 +144,8 @@ function killed(end: End | undefined): NewEvent {
     type: "killed",
     data: {
       reason,
+      // The name that clients of the wire protocol know.
+      kill_reason: reason,
       ...(exitCode === undefined ? {} : { exit_code: exitCode }),
       ...(detail === undefined ? {} : { detail }),
     },

@@ -13,7 +13,7 @@ import { callAgain } from "../../nodes/retry.ts";
 import type { RoutingTable } from "../../routing-table.ts";
 import type { ProjectQuota } from "../../snapshots/quota.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
-import type { Project } from "../../store/projects.ts";
+import type { Project } from "../../store/projects/projects.ts";
 import type { SandboxRecord, Snapshot } from "../../store/sandboxes/record.ts";
 import type { Room } from "../../store/storage/quota.ts";
 import { sizesOf } from "../../store/storage/size.ts";

@@ -14,8 +14,11 @@ import type { Background } from "../../background.ts";
 import { openPassword } from "../../network/secret.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
+import type { Refusals } from "../../projects/refusals.ts";
+import type { Seeds } from "../../rotation/seeds.ts";
 import type { RoutingTable } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
+import type { StartLimits } from "../../store/projects/limits.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import type { History } from "../history.ts";
@@ -25,8 +28,8 @@ import { isResuming } from "./paused.ts";
 import type { Transitions } from "./transitions.ts";
 
 interface ResumeAsk extends Resumption {
-  /** Most running sandboxes of the project. */
-  readonly limit: number;
+  /** What the project may start. */
+  readonly limit: StartLimits;
   readonly onTimeout?: "kill" | "pause";
 }
 
@@ -52,13 +55,14 @@ export interface ResumingDeps {
   readonly background: Background;
   readonly snapshots: SnapshotRemover;
   readonly sealing: Seal;
-  readonly seed: string;
+  readonly seeds: Seeds;
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
   readonly startTimeoutMs: number;
   /** How long a busy or silent node is asked again. */
   readonly patienceMs: number;
+  readonly refusals: Pick<Refusals, "start">;
   end(nodeId: string, executionId: string): Promise<void>;
   expiresAt(endAt: number): void;
 }
@@ -120,12 +124,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     });
     if (claimed !== undefined) return claimed;
     const current = await store.sandboxes.get(id);
-    if (current?.state === "paused") {
-      throw new AppError(
-        "too_many_sandboxes",
-        `you have reached the maximum number of concurrent sandboxes (${ask.limit})`,
-      );
-    }
+    if (current?.state === "paused") throw await deps.refusals.start(current.projectId, current, ask.limit);
     throw new AppError("conflict", `Sandbox "${id}" is changing state`);
   }
 
@@ -162,7 +161,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     const { id, executionId, nodeId } = record;
     const sealed = await store.sandboxes.envs(id);
     const body = startRequest(record, {
-      seed: deps.seed,
+      seeds: deps.seeds,
       envs: sealed === undefined ? {} : (JSON.parse(deps.sealing.open(sealed, id)) as Record<string, string>),
       proxyPassword: openPassword(deps.sealing, record.sealedProxyPassword, id),
       build: await store.templates.build(record.buildId),

@@ -3,7 +3,8 @@
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Background } from "../../background.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
-import type { Project } from "../../store/projects.ts";
+import type { Limits } from "../../projects/limits.ts";
+import type { Project } from "../../store/projects/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import type { History } from "../history.ts";
@@ -25,7 +26,7 @@ export interface LifetimeDeps {
   readonly background: Background;
   readonly expiry: Pick<Expiry, "soon">;
   readonly now: () => number;
-  readonly maxHours: (project: Project) => number;
+  readonly limits: Limits;
 }
 
 /** Shorter refreshes are raised to this, as in the hosted service. */
@@ -44,7 +45,7 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
 
   /** The latest end that a sandbox may have. */
   function longest(project: Project, record: SandboxRecord): number {
-    return record.startedAt + deps.maxHours(project) * 3_600_000;
+    return record.startedAt + deps.limits.hours(project) * 3_600_000;
   }
 
   function changed(record: SandboxRecord): void {
@@ -79,8 +80,7 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
     const at = Math.min(now() + change.seconds * 1000, Math.max(limit, now()));
     // Nothing to write: an end that other code compares for equality must not change.
     if (change.extendOnly && before.state === "running" && before.endAt >= at) return before;
-    const event = { type: "updated", data: { set_timeout: change.seconds } } as const;
-    const record = await store.setEnd(id, { at, extendOnly: change.extendOnly }, event);
+    const record = await store.setEnd(id, { at, extendOnly: change.extendOnly });
     if (record === undefined) throw await refusal(project, id);
     changed(record);
     return record;

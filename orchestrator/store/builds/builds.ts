@@ -157,17 +157,24 @@ export function buildStore(db: Database, now: () => number) {
     },
 
     /** Everything under way, in the order of its start. */
-    async underWay(projectId?: string): Promise<(Build & { readonly projectId: string })[]> {
+    async underWay(
+      projectId?: string,
+    ): Promise<(Build & { readonly projectId: string; readonly region: string | undefined })[]> {
       let query = db
         .selectFrom("builds")
         .innerJoin("templates", "templates.id", "builds.template_id")
         .selectAll("builds")
-        .select("templates.project_id")
+        .leftJoin("projects", "projects.id", "templates.project_id")
+        .select(["templates.project_id", "projects.region"])
         .where("builds.status", "=", "building")
         .where("builds.kind", "=", "template");
       if (projectId !== undefined) query = query.where("templates.project_id", "=", projectId);
       const rows = await query.orderBy("builds.started_at").orderBy("builds.id").execute();
-      return rows.map((row) => ({ ...toBuild(row), projectId: row.project_id ?? "" }));
+      return rows.map((row) => ({
+        ...toBuild(row),
+        projectId: row.project_id ?? "",
+        region: row.region ?? undefined,
+      }));
     },
 
     /** The sealed start request. Undefined: the build has ended or never started. */

@@ -2,6 +2,7 @@
 
 import { type SnapshotSize, sizeOf } from "../storage/size.ts";
 import type { BuildRow } from "../tables.ts";
+import { toMounts, type VolumeMount } from "../volumes/row.ts";
 
 export interface Build {
   readonly id: string;
@@ -39,6 +40,8 @@ export interface Build {
   readonly accepted: boolean;
   /** Number of entries of the node's log that have been read. */
   readonly logOffset: number;
+  /** What the source of a snapshot mounted, and what its copies mount. */
+  readonly volumeMounts: readonly VolumeMount[];
   /** The reason why the build failed. */
   readonly reason: { readonly message: string; readonly step: string | undefined } | undefined;
 }
@@ -72,6 +75,7 @@ export function toBuild(row: BuildRow): Build {
     withAccess: row.with_access === 1,
     accepted: row.accepted === 1,
     logOffset: row.log_offset,
+    volumeMounts: toMounts(row.volume_mounts),
     reason:
       row.reason_message === null ? undefined : { message: row.reason_message, step: row.reason_step ?? undefined },
   };

@@ -18,4 +18,5 @@ export const NOT_BUILT = {
   log_characters: 0,
   reason_message: null,
   reason_step: null,
+  volume_mounts: null,
 } as const satisfies Partial<BuildRow>;

@@ -7,6 +7,14 @@ import { sealNetworks } from "./0005-seal.ts";
 import { pendingSnapshot } from "./0006-pending-snapshot.ts";
 import { storedSizes } from "./0007-stored-sizes.ts";
 import { ends } from "./0008-ends.ts";
+import { keys } from "./0009-keys.ts";
+import { audit } from "./0010-audit.ts";
+import { secrets } from "./0011-secrets.ts";
+import { identity } from "./0012-identity.ts";
+import { projects } from "./0013-projects.ts";
+import { webhooks } from "./0014-webhooks.ts";
+import { usage } from "./0015-usage.ts";
+import { volumes } from "./0016-volumes.ts";
 
 const first: Migration = {
   async up(db: Kysely<unknown>) {
@@ -219,6 +227,14 @@ export function migrations(sealing: Seal): MigrationProvider {
     "0006": pendingSnapshot,
     "0007": storedSizes,
     "0008": ends,
+    "0009": keys,
+    "0010": audit,
+    "0011": secrets,
+    "0012": identity,
+    "0013": projects,
+    "0014": webhooks,
+    "0015": usage,
+    "0016": volumes,
   };
   return { getMigrations: () => Promise.resolve(all) };
 }

@@ -45,12 +45,15 @@ export function pausedSandboxStore(db: Database) {
       return rows.flatMap(({ id, snapshot_id: snapshotId }) => (snapshotId === null ? [] : [{ id, snapshotId }]));
     },
 
-    /** Ids of the paused sandboxes that traffic may resume, and of at most `others` that it may not, the last paused. */
-    async signers(others: number): Promise<string[]> {
-      const paused = db.selectFrom("sandboxes").select("id").where("state", "in", ["pausing", "paused", "starting"]);
+    /** The paused sandboxes that traffic may resume, and at most `others` that it may not, the last paused. */
+    async signers(others: number): Promise<{ readonly id: string; readonly seedId: string | undefined }[]> {
+      const paused = db
+        .selectFrom("sandboxes")
+        .select(["id", "seed_id"])
+        .where("state", "in", ["pausing", "paused", "starting"]);
       const resumable = await paused.where("auto_resume", "=", 1).execute();
       const rest = await paused.where("auto_resume", "=", 0).orderBy("end_at", "desc").limit(others).execute();
-      return [...resumable, ...rest].map(({ id }) => id);
+      return [...resumable, ...rest].map(({ id, seed_id: seedId }) => ({ id, seedId: seedId ?? undefined }));
     },
 
     /** Whether a sandbox that has not ended was started from this template. */

@@ -1,12 +1,15 @@
 /** Converts sandbox rows to the orchestrator's records and back. Pure. */
 
 import type { Selectable, Updateable } from "kysely";
+import type { IdentityTokens } from "../../../shared/api/identity/iam.ts";
 import type { NetworkOptions } from "../../../shared/api/network.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { End } from "../../../shared/states/end-reason.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
+import { networkContext } from "../sealed/contexts.ts";
 import { type SnapshotSize, sizeOf } from "../storage/size.ts";
 import type { SandboxRow } from "../tables.ts";
+import { fromMounts, toMounts, type VolumeMount } from "../volumes/row.ts";
 
 /** A sandbox as the orchestrator stores it. Times are unix milliseconds. */
 export interface SandboxRecord {
@@ -28,8 +31,11 @@ export interface SandboxRecord {
   readonly network: NetworkOptions | undefined;
   readonly sealedProxyPassword: string | undefined;
   readonly networkVersion: number;
+  readonly volumeMounts: readonly VolumeMount[];
   /** `allow_internet_access` as the caller gave it. */
   readonly internet: boolean | undefined;
+  /** Workload identity tokens that its rules may name. */
+  readonly iam: IdentityTokens | undefined;
   readonly onTimeout: "kill" | "pause";
   /** Whether a pause at the timeout keeps memory. */
   readonly onTimeoutMemory: boolean;
@@ -49,6 +55,8 @@ export interface SandboxRecord {
   readonly pendingSnapshot: PendingSnapshot | undefined;
   /** The resume under way. */
   readonly resumption: Resumption | undefined;
+  /** Names the seed of its tokens; undefined: the oldest one. */
+  readonly seedId: string | undefined;
 }
 
 /** Place of the snapshot on the sandbox's node. */
@@ -111,10 +119,6 @@ function openNetwork(sealing: Seal, sealed: string | null, id: string): NetworkO
   return sealed === null ? undefined : (JSON.parse(sealing.open(sealed, networkContext(id))) as NetworkOptions);
 }
 
-function networkContext(id: string): string {
-  return `${id} network`;
-}
-
 /** The row of a new sandbox, in state `starting`. */
 export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxRow, string | number | null> {
   return {
@@ -138,6 +142,7 @@ export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxR
     network_version: 0,
     network_change: null,
     internet: sandbox.internet === undefined ? null : Number(sandbox.internet),
+    iam: sandbox.iam === undefined ? null : JSON.stringify(sandbox.iam),
     on_timeout: sandbox.onTimeout,
     on_timeout_memory: Number(sandbox.onTimeoutMemory),
     on_resume: sandbox.onResume,
@@ -160,6 +165,8 @@ export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxR
     end_reason: null,
     exit_code: null,
     end_detail: null,
+    seed_id: sandbox.seedId ?? null,
+    volume_mounts: fromMounts(sandbox.volumeMounts),
   };
 }
 
@@ -266,7 +273,9 @@ export function toRecord(row: Selectable<SandboxRow>, sealing: Seal): SandboxRec
     network: openNetwork(sealing, row.network, row.id),
     sealedProxyPassword: row.proxy_password ?? undefined,
     networkVersion: row.network_version,
+    volumeMounts: toMounts(row.volume_mounts),
     internet: row.internet === null ? undefined : row.internet === 1,
+    iam: row.iam === null ? undefined : (JSON.parse(row.iam) as IdentityTokens),
     onTimeout: row.on_timeout,
     onTimeoutMemory: row.on_timeout_memory === 1,
     onResume: row.on_resume,
@@ -280,5 +289,6 @@ export function toRecord(row: Selectable<SandboxRow>, sealing: Seal): SandboxRec
     snapshot: snapshotOf(row),
     pendingSnapshot: pendingSnapshotOf(row),
     resumption: row.resume_s === null ? undefined : { memory: row.resume_memory === 1, seconds: row.resume_s },
+    seedId: row.seed_id ?? undefined,
   };
 }

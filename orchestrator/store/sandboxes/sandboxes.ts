@@ -3,8 +3,12 @@
 import { sql } from "kysely";
 import type { Seal } from "../../../shared/program/seal.ts";
 import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
+import { concernsNew } from "../audit/scope.ts";
+import type { StartLimits } from "../projects/limits.ts";
+import { LIVE, maySnapshot, mayStart, ROW_TERMS } from "../projects/use.ts";
 import { fits, type Room } from "../storage/quota.ts";
 import type { Database, SandboxRow, Session } from "../tables.ts";
+import { addUses } from "../volumes/volumes.ts";
 import { matches, type SandboxFilter } from "./filter.ts";
 import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./record.ts";
 
@@ -15,8 +19,10 @@ export interface MoveIf {
   readonly endAtMost?: number;
   /** The snapshot that a paused sandbox resumes from: a pause in between makes another one. */
   readonly snapshotId?: string;
-  /** The project has fewer sandboxes running. Part of the statement, so that a burst cannot exceed the limit. */
-  readonly limit?: number;
+  /** The project may start the sandbox. Part of the statement, so that a burst cannot exceed a limit. */
+  readonly limit?: StartLimits;
+  /** The project may have one more snapshot: fewer than `most`, where that is given. */
+  readonly snapshots?: { readonly most: number | undefined };
   /** The new snapshot fits the quota of the sandbox's project: part of the statement, as the limit is. */
   readonly room?: Room;
   /** The states to move from, where the table of moves allows more. */
@@ -28,22 +34,21 @@ export interface Position {
   readonly id: string;
 }
 
-/** The states that count as running for a project's limit. */
-const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
-
 const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
 
 export type SandboxStore = ReturnType<typeof sandboxStore>;
 
-export function sandboxStore(db: Database, sealing: Seal) {
+export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
   return {
-    /** False: the project already has `limit` sandboxes running. One statement, so that a burst cannot overshoot. */
-    async add(sandbox: NewSandbox, limit: number): Promise<boolean> {
-      if (Object.keys(sandbox.metadata).length === 0) return insert(db, { sandbox, sealing, limit });
+    /** False: the project may not start it. One statement decides and inserts, so that a burst cannot overshoot. */
+    async add(sandbox: NewSandbox, limit: StartLimits): Promise<boolean> {
+      concernsNew("sandboxes", sandbox.id);
       return db.transaction().execute(async (session) => {
-        if (!(await insert(session, { sandbox, sealing, limit }))) return false;
-        const rows = Object.entries(sandbox.metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
-        await session.insertInto("sandbox_metadata").values(rows).execute();
+        if (!(await insert(session, { sandbox, sealing, limit, now: now() }))) return false;
+        const { metadata, volumeMounts } = sandbox;
+        const rows = Object.entries(metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
+        if (rows.length > 0) await session.insertInto("sandbox_metadata").values(rows).execute();
+        await addUses(session, volumeMounts, { sandbox_id: sandbox.id });
         return true;
       });
     },
@@ -75,7 +80,8 @@ export function sandboxStore(db: Database, sealing: Seal) {
       if (when.nodeId !== undefined) query = query.where("node_id", "=", when.nodeId);
       if (when.endAtMost !== undefined) query = query.where("end_at", "<=", when.endAtMost);
       if (when.snapshotId !== undefined) query = query.where("snapshot_id", "=", when.snapshotId);
-      if (when.limit !== undefined) query = query.where(belowLimit(when.limit));
+      if (when.limit !== undefined) query = query.where(mayStart(ROW_TERMS, when.limit, now()));
+      if (when.snapshots !== undefined) query = query.where(maySnapshot(when.snapshots.most));
       if (when.room !== undefined) query = query.where(fits(when.room));
       // The first decision about an end stays, and no sandbox is gone without one.
       if (set.end !== undefined) query = query.where("end_reason", "is", null);
@@ -290,30 +296,27 @@ export function sandboxStore(db: Database, sealing: Seal) {
   };
 }
 
-/** The inner limit keeps the count flat however many sandboxes a project has. */
-function belowLimit(limit: number) {
-  return sql<boolean>`(select count(*) from (
-    select 1 from sandboxes as other
-    where other.project_id = sandboxes.project_id and other.state in (${sql.join([...LIVE])})
-    limit ${limit}
-  ) as busy) < ${limit}`;
-}
-
 async function insert(
   session: Session,
-  { sandbox, sealing, limit }: { readonly sandbox: NewSandbox; readonly sealing: Seal; readonly limit: number },
+  {
+    sandbox,
+    sealing,
+    limit,
+    now,
+  }: { readonly sandbox: NewSandbox; readonly sealing: Seal; readonly limit: StartLimits; readonly now: number },
 ): Promise<boolean> {
   const row = toRow(sandbox, sealing);
   const names = Object.keys(row) as (keyof SandboxRow)[];
-  // The inner limit keeps the count flat however many sandboxes a project has.
+  const terms = {
+    project: sql`${sandbox.projectId}`,
+    cpuCount: sql`${sandbox.cpuCount}`,
+    memoryMB: sql`${sandbox.memoryMB}`,
+    diskSizeMB: sql`${sandbox.diskSizeMB}`,
+  };
   const { rows } = await sql<{ id: string }>`
     insert into sandboxes (${sql.join(names.map((name) => sql.ref(name)))})
     select ${sql.join(names.map((name) => sql`${row[name]}`))}
-    where (select count(*) from (
-      select 1 from sandboxes
-      where project_id = ${sandbox.projectId} and state in (${sql.join([...LIVE])})
-      limit ${limit}
-    ) as busy) < ${limit}
+    where ${mayStart(terms, limit, now)}
     returning id`.execute(session);
   return rows.length === 1;
 }

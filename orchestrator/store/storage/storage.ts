@@ -1,7 +1,7 @@
 /** SQL on what paused sandboxes and snapshots store: what a project stores, what is old, and sizes that nodes report later. */
 
 import { sql } from "kysely";
-import type { EventSubject } from "../events.ts";
+import type { EventSubject } from "../events/event-data.ts";
 import type { Database, Session } from "../tables.ts";
 import { projectBytes } from "./quota.ts";
 import { type SnapshotSize, sizeOf } from "./size.ts";

@@ -3,6 +3,7 @@
 import { type Static, Type } from "typebox";
 import { EndReason } from "../../states/end-reason.ts";
 import { INT32, Metadata, map, messages, nullable, TemplateReference, Timestamp } from "../common.ts";
+import { Iam } from "../identity/iam.ts";
 import { NetworkOptions, NetworkShown } from "../network.ts";
 
 /** Only above zero, in the contract's words (create, connect v2, resume, fork). */
@@ -20,24 +21,6 @@ const EnvVars = map(Type.String({ maxLength: 131_071, pattern: "^[^\\u0000]*$" }
 });
 
 const VolumeMount = Type.Object({ name: Type.String(), path: Type.String() });
-
-const ANSWERS_501 = "Not implemented by this version: any entry is answered with 501";
-
-const Iam = Type.Object({
-  tokens: Type.Optional(
-    map(
-      Type.Object({
-        audience: Type.String({ minLength: 1, maxLength: 2048 }),
-        tokenType: Type.Enum(["JWT-SVID"]),
-      }),
-      {
-        names: Type.String({ minLength: 1, maxLength: 128, pattern: "^[^{}\\u0000-\\u001f\\u007f]+$" }),
-        maxProperties: 5,
-        description: ANSWERS_501,
-      },
-    ),
-  ),
-});
 
 export const CreateBody = Type.Object({
   templateID: TemplateReference,
@@ -77,7 +60,13 @@ export const CreateBody = Type.Object({
   onTimeout: Type.Optional(Type.Enum(["kill", "pause"], { description: "The same as autoPause, as a word" })),
   onResume: Type.Optional(Type.Enum(["restore", "reboot"], { description: "What a later connect restores" })),
   // The handler checks names and paths, so that one error names every wrong entry.
-  volumeMounts: Type.Optional(Type.Array(VolumeMount, { maxItems: 64, description: ANSWERS_501 })),
+  volumeMounts: Type.Optional(
+    Type.Array(VolumeMount, {
+      maxItems: 64,
+      description:
+        "Volumes of the project, by name, and where the sandbox sees them; left out: those of the snapshot it starts from",
+    }),
+  ),
   secure: Type.Optional(Type.Boolean({ description: "Accepted and ignored: every sandbox is secured" })),
 });
 export type CreateBody = Static<typeof CreateBody>;
@@ -130,6 +119,7 @@ export const SandboxDetail = Type.Object({
   domain: Type.Optional(nullable(Type.String())),
   allowInternetAccess: Type.Optional(nullable(Type.Boolean())),
   network: Type.Optional(NetworkShown),
+  iam: Type.Optional(Iam),
   lifecycle: Type.Optional(Type.Object({ autoResume: Type.Boolean(), onTimeout: Type.Enum(["kill", "pause"]) })),
 });
 export type SandboxDetail = Static<typeof SandboxDetail>;

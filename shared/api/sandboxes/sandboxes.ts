@@ -49,7 +49,7 @@ export const sandboxApi = contract({
     body: CreateBody,
     status: 201,
     reply: Sandbox,
-    errors: [...placementErrors, 403, 501],
+    errors: [...placementErrors, 403],
   },
   create: {
     ...many,
@@ -59,7 +59,7 @@ export const sandboxApi = contract({
     body: CreateBody,
     status: 201,
     reply: Sandbox,
-    errors: [...placementErrors, 403, 501],
+    errors: [...placementErrors, 403],
   },
   list: {
     ...many,

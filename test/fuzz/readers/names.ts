@@ -186,7 +186,7 @@ export const names: readonly Reader[] = [
       const query = Object.fromEntries(new URLSearchParams(input.toString("latin1")));
       const right = Object.fromEntries(new URL(uploadUrl("http://x", PLACE, { seed: SEED, now: NOW })).searchParams);
       const taken = unlessRefused(["forbidden"], () => {
-        checkUploadUrl(PLACE, query, { seed: SEED, now: NOW });
+        checkUploadUrl(PLACE, query, { seeds: [SEED], now: NOW });
         return true;
       });
       if (taken === true)

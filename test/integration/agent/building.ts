@@ -21,6 +21,7 @@ import { createLog } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import { resources } from "../../support/fakes/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
+import { noPlaceholders, noValues } from "../../support/fakes/no-values.ts";
 import { testSeal } from "../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -60,8 +61,8 @@ export function buildersForEach(): Builders {
     engine.fail(() => undefined);
     const stores = openStores(join(directory, "agent.db"), testSeal);
     const machine = engine.deps();
-    const egress = machine.egress(() => undefined);
-    const gate = createGate({ firewall: machine.firewall, egress, log });
+    const egress = machine.egress(() => undefined, noPlaceholders);
+    const gate = createGate({ firewall: machine.firewall, egress, values: noValues, log });
     const common = { ...machine, gate, now: Date.now, log };
     const found = await recover({ ...common, stores });
     const slots = createSlots({ ...common, ahead: 0, restMs: 1 });

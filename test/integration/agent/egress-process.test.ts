@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import type { AskedValue } from "../../../agent/egress/messages.ts";
 import { createEgressProcess, type EgressProcess } from "../../../agent/egress-supervisor/process.ts";
 import type { NetworkLogEntry } from "../../../shared/agent-api/routes.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
@@ -27,6 +28,7 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
   const directory = await mkdtemp(join(tmpdir(), "svc-egress-"));
   undo.push(() => rm(directory, { recursive: true }));
   const file = join(directory, "heard");
+  const used: (AskedValue & { count: number })[] = [];
   const decisions: { sandboxId: string; entries: readonly NetworkLogEntry[]; suppressed: number }[] = [];
   const egress: EgressProcess = createEgressProcess(
     {
@@ -39,8 +41,13 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
       log,
       authority: () => Promise.resolve({ certificate: "c", key: "k" }),
       extraCertificates: () => Promise.resolve("more"),
-      resolve: (executionId, name) =>
-        name === "broken" ? Promise.reject(new Error("no")) : Promise.resolve(`${name} of ${executionId}`),
+      placeholders: {
+        resolve: ({ executionId, placeholder, host }) =>
+          placeholder === "broken"
+            ? Promise.reject(new Error("no"))
+            : Promise.resolve({ answer: { value: `${placeholder} of ${executionId} at ${host}` }, keepMs: 7 }),
+        used: (asked, count) => void used.push({ ...asked, count }),
+      },
     },
     (sandboxId, entries, suppressed) => void decisions.push({ sandboxId, entries, suppressed }),
   );
@@ -52,7 +59,7 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
       .filter(Boolean)
       .map((line) => JSON.parse(line) as { is: string; process: number } & Record<string, unknown>);
   };
-  return { egress, heard, decisions };
+  return { egress, heard, decisions, used };
 }
 
 test("the egress process gets all running sandboxes at its start, then each new one", async () => {
@@ -86,12 +93,17 @@ test("the egress process gets all running sandboxes at its start, then each new 
 });
 
 test("the egress process gets an answer for each placeholder, also for one that has no value", async () => {
-  const { egress, heard } = await setup();
+  const { egress, heard, used } = await setup();
   await egress.begin([], 10_000);
   await egress.set(sandbox(2, { rules: [{ host: "token", headers: {} }] }));
   await egress.set(sandbox(2, { rules: [{ host: "broken", headers: {} }] }));
-  const answers = async () => (await heard()).filter(({ is }) => is === "resolved").map(({ value }) => value);
-  await expect.poll(answers).toEqual(["token of execution-2", undefined]);
+  const answers = async () =>
+    (await heard()).filter(({ is }) => is === "resolved").map(({ answer, keepMs }) => ({ answer, keepMs }));
+  await expect.poll(answers).toEqual([
+    { answer: { value: "token of execution-2 at host.test" }, keepMs: 7 },
+    { answer: { problem: "the node could not ask for its value" }, keepMs: 0 },
+  ]);
+  expect(used).toContainEqual({ executionId: "execution-2", placeholder: "token", host: "host.test", count: 3 });
 });
 
 test("an egress process that dies is started again with all sandboxes; meanwhile readiness reports that it is down", async () => {

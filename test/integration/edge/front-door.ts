@@ -62,7 +62,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
   const { room } = options;
   const limits = () => (room === undefined ? {} : { connections: connectionLimits({ ...room, name: "test", log }) });
   const proxy = await startNodeProxy(
-    { host: "127.0.0.1", port: 0, nodeToken: NODE_TOKEN },
+    { host: "127.0.0.1", port: 0, nodeTokens: [NODE_TOKEN] },
     { log, ...limits(), route: (sandboxId) => nodeRoutes.get(sandboxId) },
   );
   teardown.add("proxy", () => proxy.stop());

@@ -23,7 +23,9 @@ const admin = { "x-admin-token": ADMIN_TOKEN };
 async function call(route: Route, ask: Ask) {
   const body = route.body === undefined ? {} : { body: good(route.body) };
   const query = new URLSearchParams(good(route.query ?? { type: "object" }) as Record<string, string>);
-  return cluster.ask(route.method, `${pathOf(route)}?${query.toString()}`, { ...ask, ...body });
+  // A project may ask about itself only.
+  const own = route.access === "project" ? { teamID: cluster.teamId, projectID: cluster.projectId } : {};
+  return cluster.ask(route.method, `${pathOf(route, own)}?${query.toString()}`, { ...ask, ...body });
 }
 
 describe("every guarded route", () => {
@@ -91,13 +93,13 @@ test.each(guarded.filter(([, { access }]) => access !== "project"))(
   },
 );
 
-test("no route of the contract is missing, and none of a later version pretends to work", async () => {
+test("no route of the contract is missing, and none answers that it is not implemented", async () => {
   for (const [name, route] of routes) {
     const headers = { ...admin, "x-team-id": cluster.teamId };
     const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` };
     const answer = await call(route, { key: null, headers: route.access === "bearer" ? bearer : headers });
     expect(answer.text, name).not.toContain("no route");
-    if (answer.status === 501) expect(answer.body).toMatchObject({ code: 501, error_code: "not_implemented" });
+    expect(answer.status, name).not.toBe(501);
     if (answer.status >= 400) expect(answer.body, name).toMatchObject({ code: answer.status });
   }
 });

@@ -108,7 +108,11 @@ describe("an update", () => {
     }[];
     const updates = events.filter(({ type }) => type === "sandbox.lifecycle.updated");
     expect(updates.map(({ eventData }) => eventData)).toEqual([
-      { network: { allow_out: ["a.com"], deny_out: [ALL], rules: ["a.com"], egress_proxy: PROXY.address } },
+      {
+        sandbox_metadata: {},
+        network_egress: { allowed_cidrs: [], denied_cidrs: [ALL], allowed_domains: ["a.com"] },
+        network: { allow_out: ["a.com"], deny_out: [ALL], rules: ["a.com"], egress_proxy: PROXY.address },
+      },
     ]);
   });
 
@@ -165,7 +169,7 @@ describe("an update", () => {
       [{ rules: { "*": [{}] } }, "invalid rule host '*'"],
       [
         { rules: { "a.com": [{ transform: { headers: { x: "${e2b.secrets.KEY}" } } }] } },
-        "has the placeholder ${e2b.secrets.KEY}, but secrets and identity tokens are not available yet",
+        "rules of 'a.com' have the placeholder ${e2b.secrets.KEY}, but the project has no secret 'key'",
       ],
       [{ allow_internet_access: "no" }, "allow_internet_access"],
     ] as const) {

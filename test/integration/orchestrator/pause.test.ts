@@ -121,7 +121,10 @@ describe("pause", () => {
       const events = (await plain.ask("GET", `/events/sandboxes/${made.sandboxID}?orderAsc=true`)).body as {
         eventData: unknown;
       }[];
-      expect(events.slice(1).map(({ eventData }) => eventData)).toEqual([{ memory: false }, { restored: "disk" }]);
+      expect(events.slice(1).map(({ eventData }) => eventData)).toMatchObject([
+        { memory: false },
+        { restored: "disk" },
+      ]);
       // The snapshot is of no use once the sandbox runs on its disk again.
       await expect.poll(() => plain.agent.snapshots.size).toBe(0);
       const taken = await plain.ask("POST", `${path}/snapshots`, { body: {} });

@@ -64,7 +64,7 @@ test("a sandbox its node no longer reports is lost, with an event", async () => 
     )
     .toBe(404);
   const events = (await cluster.ask("GET", `/events/sandboxes/${id}`)).body as { eventData: unknown }[];
-  expect(events[0]?.eventData).toEqual({ reason: "lost" });
+  expect(events[0]?.eventData).toMatchObject({ reason: "lost", kill_reason: "lost" });
 });
 
 test("a silent node is unhealthy, then its sandboxes are lost; when it returns it is asked to stop them", async () => {

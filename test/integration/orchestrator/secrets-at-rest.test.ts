@@ -119,6 +119,21 @@ test("the registry's credentials of a build are stored and logged nowhere", asyn
   await nowhere("build");
 });
 
+/** Columns of projects that later versions added. */
+const PROJECT_COLUMNS = [
+  "workspace_id",
+  "region",
+  "status",
+  "status_reason",
+  "max_starts_per_minute",
+  "max_total_cpu",
+  "max_total_memory_mb",
+  "max_total_disk_mb",
+  "max_snapshots",
+  "max_volumes",
+  "max_egress_rules",
+];
+
 test("secrets that a version before has written in the clear are sealed at the next start, and leave the file", async () => {
   await cluster.stop();
   cluster = await startCluster({ ...OPTIONS, log, onSqlite: true });
@@ -141,8 +156,20 @@ test("secrets that a version before has written in the clear are sealed at the n
       alter table sandboxes drop column snapshot_memory_bytes; alter table sandboxes drop column snapshot_disk_bytes;
       alter table sandboxes drop column pending_snapshot_bytes;
       alter table sandboxes drop column exit_code; alter table sandboxes drop column end_detail;
+      alter table sandboxes drop column iam; drop table identity_keys;
       alter table builds drop column stored_memory_bytes; alter table builds drop column stored_disk_bytes;
-      delete from kysely_migration where name in ('0005', '0006', '0007', '0008'); pragma user_version = 0`);
+      drop table secret_uses; drop table use_reports; drop table secrets; drop index sandboxes_execution;
+      drop table workspaces; drop table project_deletions; drop index projects_workspace;
+      ${PROJECT_COLUMNS.map((name) => `alter table projects drop column ${name};`).join(" ")}
+      drop table webhook_deliveries; drop table webhooks; drop table event_order;
+      drop table usage_samples; drop table usage_projects; drop table usage_counters; drop table usage_spans;
+      drop table usage_marks; drop index events_sequence; drop table audit_log; drop table audit_anchor;
+      drop table volume_uses; drop table volumes; alter table sandboxes drop column volume_mounts;
+      alter table builds drop column volume_mounts;
+      alter table api_keys drop column scopes; alter table api_keys drop column expires_at;
+      alter table api_keys drop column created_by;
+      alter table sandboxes drop column seed_id; alter table nodes drop column key_id;
+      delete from kysely_migration where name >= '0005'; pragma user_version = 0`);
     database.close();
     before = await filesWith(folder, "hunter2");
   });

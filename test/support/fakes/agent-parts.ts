@@ -24,6 +24,7 @@ import { Teardown } from "../../../shared/program/teardown.ts";
 import { testSeal } from "../store/test-seal.ts";
 import { type FakeEngine, fakeEngine } from "./fake-engine.ts";
 import { roomyDisk } from "./fake-machine.ts";
+import { noPlaceholders, noValues } from "./no-values.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
@@ -86,8 +87,8 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   const machine = engine.deps();
   const told: string[] = [];
   const now = Date.now;
-  const egress = machine.egress(() => undefined);
-  const gate = createGate({ firewall: machine.firewall, egress, log });
+  const egress = machine.egress(() => undefined, noPlaceholders);
+  const gate = createGate({ firewall: machine.firewall, egress, values: noValues, log });
   for (const { container, executionId, sandboxId, egress: policy } of options.before?.sandboxes ?? []) {
     gate.adopt(container.slot, { executionId, sandboxId }, policy);
   }

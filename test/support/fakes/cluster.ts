@@ -1,6 +1,7 @@
 /** A whole platform in one process: the real orchestrator on a temporary database, and fake agents. */
 
-import { mkdtemp, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Orchestrator, startOrchestrator } from "../../../orchestrator/app.ts";
@@ -8,7 +9,7 @@ import { OrchestratorConfig } from "../../../orchestrator/config.ts";
 import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../../shared/program/log.ts";
-import { newDatabase, type TestDatabase } from "../store/databases.ts";
+import { newMigratedDatabase, type TestDatabase } from "../store/databases.ts";
 import { startFakeAgent } from "./fake-agent.ts";
 import type { FakeAgent, FakeAgentOptions } from "./fake-agent-shapes.ts";
 
@@ -69,7 +70,7 @@ export interface ClusterOptions {
 
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = await mkdtemp(join(tmpdir(), "svc-cluster-"));
-  const database = await newDatabase({ folder, ...(options.onSqlite === true ? { server: null } : {}) });
+  const database = await newMigratedDatabase({ folder, ...(options.onSqlite === true ? { server: null } : {}) });
   const log = options.log ?? createLog({ component: "test", level: options.logLevel ?? logLevel() });
   const defaults = readConfig(OrchestratorConfig, {
     SVC_DATABASE: database.place.startsWith("/") ? database.place : join(folder, "svc.db"),
@@ -78,6 +79,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     SVC_NODE_KEY: NODE_KEY,
     SVC_SEED: "test-seed-0000000001",
     SVC_ENCRYPTION_KEY: "test-encryption-key-1",
+    SVC_SECRETS_KEY_FILE: await newKeyFile(folder),
     SVC_API_PORT: "0",
     SVC_EDGE_PORT: "0",
     SVC_EXPIRY_EVERY_MS: "20",
@@ -162,6 +164,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Makes the file with the key of secrets. */
+async function newKeyFile(folder: string): Promise<string> {
+  const path = join(folder, "secrets.key");
+  await writeFile(path, `first ${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
+  return path;
 }
 
 /** The level of the cluster's log: SVC_TEST_LOG=error shows why a request failed that should not have. */

@@ -17,6 +17,7 @@ import type { LogEntry } from "../../../shared/agent-api/sandbox-log.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 import type { FakeBuilds } from "./fake-agent-builds.ts";
 import type { Standing } from "./fake-heartbeat.ts";
+import type { FakeVolumes } from "./fake-volumes.ts";
 
 export interface Started extends Standing {
   readonly executionId: string;
@@ -40,6 +41,7 @@ export interface FakeAgent extends FakeBuilds {
   readonly live: Map<string, Started>;
   /** The stored snapshots, by snapshot id. */
   readonly snapshots: Map<string, StoredSnapshot>;
+  readonly volumes: FakeVolumes;
   /** The snapshots that the orchestrator has ordered the node to remove, in order. */
   readonly removed: string[];
   /** Every requested start, in order. */

@@ -19,6 +19,7 @@ import { ENVD_VERSION } from "../../../shared/version.ts";
 import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
 import type { FakeAgent, FakeAgentOptions, SnapshotRequest, Started } from "./fake-agent-shapes.ts";
 import { fakeHeartbeat } from "./fake-heartbeat.ts";
+import { createFakeVolumes } from "./fake-volumes.ts";
 
 export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
   const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
@@ -77,6 +78,11 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     },
   });
 
+  const authenticate = ({ headers }: { readonly headers: { readonly authorization?: string | undefined } }) => {
+    if (headers.authorization !== `Bearer ${options.orchestratorToken}`)
+      throw new AppError("unauthorized", "wrong token");
+  };
+  const volumes = createFakeVolumes(server, authenticate);
   serve(
     server,
     agentApi,
@@ -125,6 +131,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         return { entries: cursor === undefined ? from.slice(-limit) : from.slice(0, limit), suppressed };
       },
       ...building.handlers,
+      ...volumes.handlers,
       async pauseExecution({ params: { executionId }, body }) {
         const take = () => {
           store("pause", { executionId, ...body });
@@ -156,10 +163,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       },
       executionLogs: ({ query }) => agent.logs.slice(0, query.limit),
     },
-    (_access, request) => {
-      if (request.headers.authorization !== `Bearer ${options.orchestratorToken}`)
-        throw new AppError("unauthorized", "wrong token");
-    },
+    (_access, request) => authenticate(request),
   );
   await server.listen({ host: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
@@ -186,6 +190,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     url,
     live,
     snapshots,
+    volumes: volumes.state,
     removed: [],
     starts: [],
     stops: [],
@@ -249,6 +254,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       clearInterval(beating);
       await server.close();
       await orchestrator.close();
+      await volumes.stop();
     },
   } satisfies Omit<FakeAgent, keyof FakeBuilds>);
   await agent.beat();

@@ -35,7 +35,10 @@ function set(id: number, sandbox: SandboxEgress): void {
   if (allowDomains.includes("silent")) return;
   if (allowDomains.includes("refuse")) return say({ is: "failed", id, message: "no" });
   known.set(sandbox.address, sandbox);
-  for (const { host } of rules) say({ is: "resolve", id: 1, executionId: sandbox.executionId, placeholder: host });
+  const { executionId } = sandbox;
+  for (const { host } of rules) say({ is: "resolve", id: 1, executionId, placeholder: host, host: "host.test" });
+  for (const { host } of rules)
+    say({ is: "used", uses: [{ executionId, placeholder: host, host: "host.test", count: 3 }] });
   const entry = { at: 5, protocol: "tcp", address: sandbox.address, port: 80, verdict: "deny", rule: "fake" } as const;
   const counted = { ...entry, count: 1, sentBytes: 0, receivedBytes: 0 };
   say({ is: "decisions", sandboxId: sandbox.sandboxId, entries: [counted], suppressed: 2 });

@@ -38,6 +38,7 @@ export interface FakeEngine {
   /** A sandbox's answer to a request for its logs. */
   logs: unknown;
   freeMemory: number;
+  readonly mounts: Map<string, readonly { readonly source: string; readonly path: string }[]>;
   fail(fault: Fault): void;
   /** Ends the container's first process, as if by itself. */
   die(id: string, exit?: { code?: number; oom?: boolean }): void;
@@ -65,10 +66,9 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const plan = planNetwork("t", "10.99.0.0/24");
   const containers = new Map<string, FakeContainer>();
   const slots = new Set<number>();
-  const annotations = new Map<string, string>();
-  const restores = new Map<string, string>();
-  const images = new Set<string>();
-  const [steps, company] = [[] as string[], fakeCompany()];
+  const [annotations, restores] = [new Map<string, string>(), new Map<string, string>()];
+  const mounts: FakeEngine["mounts"] = new Map();
+  const [steps, images, company] = [[] as string[], new Set<string>(), fakeCompany()];
   const listeners = new Set<(event: ContainerEvent) => void>();
   const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
   const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
@@ -272,6 +272,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       state.free = bytes;
     },
     company,
+    mounts,
     fail(fault) {
       state.fault = fault;
     },
@@ -288,6 +289,11 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
           await step("annotations");
           annotations.set(id, path);
         },
+        async mountVolumes(id, given) {
+          await step("volume annotations");
+          mounts.set(id, given);
+        },
+        volumePaths: (id) => Promise.resolve((mounts.get(id) ?? []).map(({ path }) => path)),
         async restore(id, directory) {
           await step("memory annotations");
           restores.set(id, directory);

@@ -59,7 +59,7 @@ export function fakeHeartbeat(facts: {
       machineId: "fake-machine",
       labels: {},
       machine: { cpuFamily: "6", cpuModel: "1", cpuModelName: "Fake", cpuArchitecture: "x64" },
-      capabilities: { memorySnapshots: true, diskLimit: false, detail: {} },
+      capabilities: { memorySnapshots: true, diskLimit: false, volumes: true, detail: {} },
       maxSandboxes: 10_000,
       ...options.facts,
     },

@@ -33,7 +33,15 @@ const NONE = { count: 0, seconds: 0 };
 export const fakeDisk = {
   diskWork: () => ({ make: NONE, ahead: NONE, frozen: NONE }),
   diskUsage: () => Promise.resolve(4_096),
+  traffic: () => ({ sentBytes: 0, receivedBytes: 0 }),
   findHole: () => Promise.resolve(undefined),
+  volumes: {
+    make: () => Promise.resolve(),
+    open: (id: string) => Promise.resolve(`/volumes/${id}`),
+    remove: () => Promise.resolve(),
+    list: () => [],
+  },
+  volumeProgram: () => Promise.resolve("/svc-volume-files"),
   readSpace: () => Promise.resolve(plenty),
   keepBallast: () => Promise.resolve(),
   growth: { written: () => 0, countFiles: () => Promise.resolve(0) },

@@ -5,7 +5,7 @@ import { createServer as createHttps } from "node:https";
 import { connect, createServer, type Socket } from "node:net";
 import { type SecureContext, connect as tlsConnect } from "node:tls";
 import { onTestFinished } from "vitest";
-import type { Carried, CarriedResult } from "../../../agent/egress/carried.ts";
+import type { Carried, CarriedResult, TransformOptions } from "../../../agent/egress/carried.ts";
 import type { CertificateWithKey } from "../../../agent/egress/messages.ts";
 import { makeAuthority, makeLeaf, readSigner } from "../../../agent/egress/rewrite/certificates.ts";
 import { transform } from "../../../agent/egress/rewrite/transform.ts";
@@ -73,6 +73,9 @@ export interface ListenOptions {
   readonly to: number | (() => Promise<Socket>);
   readonly headers?: Record<string, string>;
   readonly secrets?: Record<string, string>;
+  /** By default it finds values in `secrets`. */
+  readonly resolve?: TransformOptions["resolve"];
+  readonly allowPlainHttp?: boolean;
   readonly trust?: SecureContext;
   /** By default the port on which the listener listens. */
   readonly port?: number;
@@ -95,6 +98,7 @@ export async function listenTransformed(options: ListenOptions): Promise<Listeni
         hostname,
         tls,
         headers,
+        ...(options.allowPlainHttp === undefined ? {} : { allowPlainHttp: options.allowPlainHttp }),
         first,
         trust,
         port: options.port ?? port,
@@ -105,7 +109,9 @@ export async function listenTransformed(options: ListenOptions): Promise<Listeni
         },
         resolve: (placeholder) => {
           asked.push(placeholder);
-          return Promise.resolve(secrets[placeholder]);
+          if (options.resolve !== undefined) return options.resolve(placeholder);
+          const value = secrets[placeholder];
+          return Promise.resolve(value === undefined ? { problem: "there is no such value" } : { value });
         },
       });
       open.add(transformed);

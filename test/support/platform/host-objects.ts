@@ -37,7 +37,7 @@ export interface ContainerInfo {
 }
 
 /** Directories beside the disks of containers (agent/disks). */
-const OF_ALL_DISKS = new Set(["stored", "formatted"]);
+const OF_ALL_DISKS = new Set(["stored", "formatted", "volumes"]);
 const CGROUPS = ["/sys/fs/cgroup/memory/docker", "/sys/fs/cgroup/docker", "/sys/fs/cgroup/system.slice"];
 
 export async function countHostObjects(platform: Platform): Promise<HostObjects> {

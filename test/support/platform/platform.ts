@@ -42,7 +42,7 @@ export function openPlatform(fallback = "test"): Platform {
   const instance = process.env.SVC_INSTANCE ?? fallback;
   const suffix = instance === "" ? "" : `-${instance}`;
   const file = `${checkout}.svc${suffix}/env`;
-  const adminFile = `${checkout}.svc${suffix}/admin.env`;
+  const adminFile = `/etc/svc${suffix}/admin-token`;
   if (!existsSync(file) || !existsSync(adminFile)) {
     throw new Error(`no platform: ${file} does not exist; run SVC_INSTANCE=${instance} ./scripts/up`);
   }
@@ -53,7 +53,7 @@ export function openPlatform(fallback = "test"): Platform {
     apiUrl: need(values, "SVC_API_URL", file),
     sandboxUrl: need(values, "SVC_SANDBOX_URL", file),
     apiKey: need(values, "SVC_API_KEY", file),
-    adminToken: need(readEnvFile(adminFile), "SVC_ADMIN_TOKEN", adminFile),
+    adminToken: readFileSync(adminFile, "utf8").split(/\s/, 1)[0] ?? "",
     paths: { run: `/run/svc${suffix}`, state: `/var/lib/svc${suffix}`, etc: `/etc/svc${suffix}` },
   };
 }

@@ -3,11 +3,14 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { copyFile, mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import SQLite from "better-sqlite3";
 import { HandleEmptyInListsPlugin, Kysely, replaceWithNoncontingentExpression, sql } from "kysely";
 import { Client } from "pg";
+import { auditedDialect } from "../../../orchestrator/store/audit/dialect.ts";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../../orchestrator/store/database.ts";
 import type { Tables } from "../../../orchestrator/store/tables.ts";
 import { testSeal } from "./test-seal.ts";
@@ -35,6 +38,20 @@ export async function newDatabase({ folder, ...choice }: DatabaseChoice = {}): P
   const server = choice.server === undefined ? process.env["SVC_TEST_POSTGRES"] : choice.server;
   if (server !== undefined && server !== null) return onServer(server);
   return folder === undefined ? inMemory() : inFile(join(folder, "svc.db"));
+}
+
+/**
+ * As `newDatabase` with a folder, but the schema is there already: its steps run once for each test file, because they take
+ * longer than the start of everything else.
+ */
+export async function newMigratedDatabase(choice: DatabaseChoice & { readonly folder: string }): Promise<TestDatabase> {
+  const server = choice.server === undefined ? process.env["SVC_TEST_POSTGRES"] : choice.server;
+  if (server !== undefined && server !== null) {
+    return onServer(server, await (migrated.onServer ??= migratedOnServer(server)));
+  }
+  const path = join(choice.folder, "svc.db");
+  await copyFile(await (migrated.inFile ??= migratedInFile()), path);
+  return inFile(path);
 }
 
 function inMemory(): TestDatabase {
@@ -121,7 +138,16 @@ interface Schema {
   readonly newest: string;
 }
 
-const migrated: { inMemory?: Promise<Schema>; onServer?: Promise<string> } = {};
+const migrated: { inMemory?: Promise<Schema>; inFile?: Promise<string>; onServer?: Promise<string> } = {};
+
+/** Makes a file with the schema, which is removed with this process. */
+async function migratedInFile(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-schema-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "svc.db");
+  await (await openDatabase(path, testSeal)).close();
+  return path;
+}
 
 /** Makes a database with the schema. Its server is removed after the run, and this database with it. */
 async function migratedOnServer(server: string): Promise<string> {
@@ -151,7 +177,10 @@ async function migratedInMemory(): Promise<Schema> {
 async function copyInMemory(): Promise<OpenedDatabase> {
   const { statements, newest } = await (migrated.inMemory ??= migratedInMemory());
   const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
-  const database = new Kysely<Tables>({ dialect: openDialect(":memory:").dialect, plugins: [emptyLists] });
+  const database = new Kysely<Tables>({
+    dialect: auditedDialect(openDialect(":memory:").dialect),
+    plugins: [emptyLists],
+  });
   for (const statement of statements) await sql.raw(statement).execute(database);
   return {
     database,

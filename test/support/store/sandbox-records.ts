@@ -17,9 +17,11 @@ export function newSandbox(over: Partial<NewSandbox> = {}): NewSandbox {
     diskSizeMB: 0,
     envdVersion: "0.6.13",
     metadata: {},
+    volumeMounts: [],
     network: undefined,
     sealedProxyPassword: undefined,
     internet: undefined,
+    iam: undefined,
     onTimeout: "kill",
     onTimeoutMemory: true,
     onResume: "restore",
@@ -30,6 +32,7 @@ export function newSandbox(over: Partial<NewSandbox> = {}): NewSandbox {
     endAt: 2,
     deadlineAt: 10,
     sealedEnvs: "",
+    seedId: undefined,
     ...over,
   };
 }

@@ -24,6 +24,7 @@ afterEach(async () => {
 function setup({ everyMs = 5 } = {}) {
   const clock = { now: 1_000_000 };
   const used = { cpuUs: 400_000, memory: 30_000_000, cache: 5_000, shared: 0, kills: 0, gone: false };
+  const traffic = { sentBytes: 900, receivedBytes: 100 };
   const disk = { bytes: 4_096 as number | undefined, asked: 0 };
   const live: Sandbox[] = [];
   const sandbox: Sandbox = {
@@ -76,13 +77,14 @@ function setup({ everyMs = 5 } = {}) {
       return Promise.resolve(disk.bytes);
     },
     memoryKills,
+    traffic: () => ({ ...traffic }),
     everyMs,
     now: () => clock.now,
     log,
   });
   running.push(usage);
   usage.begin();
-  return { clock, used, disk, live, sandbox, store, usage, memoryKills };
+  return { clock, used, traffic, disk, live, sandbox, store, usage, memoryKills };
 }
 
 test("the first sample comes soon and does not count earlier usage", async () => {
@@ -119,6 +121,18 @@ test("a sandbox's processor use is a percentage of all its processors, and never
   clock.now += 1_000;
   used.cpuUs += 9_000_000;
   await expect.poll(share).toBe(100);
+});
+
+test("the counters of an execution begin at its first sample", async () => {
+  const { usage, sandbox, live, clock, used, traffic } = setup();
+  expect(usage.use("e1")).toBeUndefined();
+  live.push(sandbox);
+  await expect.poll(() => usage.use("e1")).toMatchObject({ cpuMs: 0, sentBytes: 0, receivedBytes: 0 });
+  clock.now += 1_000;
+  used.cpuUs += 250_000;
+  Object.assign(traffic, { sentBytes: 1_900, receivedBytes: 150 });
+  const use = { cpuMs: 250, sentBytes: 1_000, receivedBytes: 50, memoryBytes: 30_000_000 };
+  await expect.poll(() => usage.use("e1")).toMatchObject(use);
 });
 
 test("the disk is measured when the sandbox worked, and only then", async () => {

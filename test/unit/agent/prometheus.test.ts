@@ -23,6 +23,7 @@ const sources: InstrumentSources = {
   pools: () => [],
   slots: () => 0,
   pendingRemovals: () => 0,
+  placeholderUses: () => ({ used: 5, missing: 1, refused: 0, unavailable: 2 }),
   orchestratorReached: () => true,
   memoryKills: () => 4,
   hostLimits: () => ({ connections: { used: 12, max: 262_144 }, terminals: { used: 3, max: 3_072 } }),

@@ -26,7 +26,7 @@ describe.each(operations)("$method $path", ({ path, method, operation }) => {
   test("has an example answer that its own schema accepts", () => {
     const answer = answerOf(operation);
     // A route that is only announced has no answer to show.
-    expect(answer !== undefined).toBe(route?.reply !== undefined && route.notImplemented !== true);
+    expect(answer !== undefined).toBe(route?.reply !== undefined);
     if (route?.reply !== undefined && answer !== undefined) check(route.reply, "reply").parse(answer);
   });
 });

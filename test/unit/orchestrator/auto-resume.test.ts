@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { VisitorTokens } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import { createSeeds } from "../../../orchestrator/rotation/seeds.ts";
 import { denial, mayAutoResume, secondsFor } from "../../../orchestrator/sandboxes/lifecycle/auto-resume.ts";
 import { envdToken, fileSignature, trafficToken } from "../../../shared/ids.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
@@ -32,8 +33,8 @@ describe("the policy of auto-resume", () => {
 });
 
 describe("the tokens of a visitor", () => {
-  const open = { id, network: undefined };
-  const closed = { id, network: { allowPublicTraffic: false } };
+  const open = { id, network: undefined, seedId: undefined };
+  const closed = { id, network: { allowPublicTraffic: false }, seedId: undefined };
   const path = "/a b";
   const signature = (token: string) => fileSignature({ path, operation: "read", username: "", token });
   const signed = (token: string) =>
@@ -59,7 +60,7 @@ describe("the tokens of a visitor", () => {
     ["envd's port, with a wrongly signed URL", false, [open, 49_983], { signed: signed("x") }],
     ["another port, with a signed URL", false, [closed, 80], { signed: signed(envdToken(seed, id)) }],
   ])("%s: the visitor is let in: %s", (_what, allowed, [record, port], tokens) => {
-    expect(denial(record, { port, tokens, seed }) === undefined).toBe(allowed);
+    expect(denial(record, { port, tokens, seeds: createSeeds(seed, []) }) === undefined).toBe(allowed);
   });
 });
 

@@ -12,7 +12,7 @@ import { tarOf } from "../../support/images/tar.ts";
 
 const project = {
   slug: "team",
-  limits: { cpuCount: 4, memoryMb: 4096, diskMb: 20_000 },
+  limits: { cpuCount: 4, memoryMb: 4096, diskMb: 20_000, contact: "us" },
   defaults: { cpuCount: 2, memoryMB: 1024, diskMb: 10_000, freeDiskMb: 12_000 },
 };
 const read = (body: TemplateAsk) => readTemplateRequest(body, project);
@@ -175,8 +175,9 @@ describe("archives", () => {
 
 test("an upload URL is valid for its own place until it expires", () => {
   const place = { templateId: "t".repeat(20), hash: "a".repeat(64) };
-  const key = { seed: "seed-seed-seed-seed", now: 1_000_000 };
-  const { searchParams, pathname, origin } = new URL(uploadUrl("https://api.test/", place, key));
+  const seed = "seed-seed-seed-seed";
+  const key = { seeds: ["a newer seed", seed], now: 1_000_000 };
+  const { searchParams, pathname, origin } = new URL(uploadUrl("https://api.test/", place, { ...key, seed }));
   const query = Object.fromEntries(searchParams);
   expect(origin + pathname).toBe(`https://api.test/uploads/${place.templateId}/${place.hash}`);
   expect(() => checkUploadUrl(place, query, key)).not.toThrow();

@@ -93,7 +93,7 @@ test("the oldest ended sandboxes are deleted first, and neither live ones nor us
   const facts = { cpuCount: 1, memoryMB: 128, diskSizeMB: 0, envdVersion: "0" };
   const base = await store.templates.seed("base", { image: "base", ...facts });
   const source = newSandbox({ id: "source", templateId: base.templateId, buildId: base.id });
-  await store.sandboxes.add(source, 100);
+  await store.sandboxes.add(source, { sandboxes: 100 });
   const snapshot = { id: "0b2f1d43-0000-4000-8000-000000000001", memory: true, kind: "snapshot" } as const;
   await store.move({ id: "source", to: "running" });
   const running = await store.sandboxes.get("source");
@@ -118,7 +118,7 @@ test("the oldest ended sandboxes are deleted first, and neither live ones nor us
     ["e", 60, base.id],
   ] as const) {
     const metadata = { name: id };
-    await store.sandboxes.add(newSandbox({ id, templateId: base.templateId, buildId, metadata }), 100);
+    await store.sandboxes.add(newSandbox({ id, templateId: base.templateId, buildId, metadata }), { sandboxes: 100 });
     await store.move({ id, to: "gone", set: { endedAt, end: { reason: "request" } } });
   }
   const left = async () =>

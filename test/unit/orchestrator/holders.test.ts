@@ -36,7 +36,10 @@ test.each<[string, boolean, VisitorTokens]>([
   ["an unknown key", false, { apiKey: `svc_${"c".repeat(40)}` }],
   ["a wrong token and the project's key", true, { envdAccessToken: "wrong", apiKey: KEY }],
 ])("a visitor with %s: %s", async (_what, expected, tokens) => {
-  const proof = await proofOf(id, tokens, { seed, projectOf: (key) => Promise.resolve(keys.get(key)) });
+  const proof = await proofOf(id, tokens, {
+    seeds: { all: ["newer", seed] },
+    projectOf: (key) => Promise.resolve(keys.get(key)),
+  });
   expect(isHolder(proof, { projectId: "p1" })).toBe(expected);
 });
 
@@ -47,7 +50,10 @@ test("a text that is no API key is never looked up", async () => {
     return Promise.resolve("p1");
   };
   for (const apiKey of ["", "svc_", "svc_xyz", `svc_${"A".repeat(40)}`, "x".repeat(100_000)]) {
-    expect(await proofOf(id, { apiKey }, { seed, projectOf })).toEqual({ token: false, projectId: undefined });
+    expect(await proofOf(id, { apiKey }, { seeds: { all: ["newer", seed] }, projectOf })).toEqual({
+      token: false,
+      projectId: undefined,
+    });
   }
   expect(asked).toEqual([]);
 });

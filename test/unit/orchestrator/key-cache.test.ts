@@ -1,26 +1,32 @@
 import { expect, test } from "vitest";
 import { createIdentity } from "../../../orchestrator/api/key-cache.ts";
-import type { KeyOwner } from "../../../orchestrator/store/keys.ts";
+import { createKeyUses } from "../../../orchestrator/keys/key-uses.ts";
+import type { KeyOwner } from "../../../orchestrator/store/keys/keys.ts";
 import { hashApiKey } from "../../../shared/ids.ts";
 
-function setUp() {
-  const seen = { lookups: 0, touches: 0 };
+function setUp(expiresAt?: number) {
+  const seen = { lookups: 0, written: [] as [string, number][][] };
   const clock = { now: 1_000_000 };
+  const uses = createKeyUses({
+    keys: {
+      touch: (noted) => {
+        seen.written.push([...noted]);
+        return Promise.resolve();
+      },
+    },
+    now: () => clock.now,
+  });
   const identity = createIdentity({
     keys: {
       findOwner: (hash) => {
         seen.lookups++;
-        return Promise.resolve({ keyId: hash, project: { id: "p" } } as unknown as KeyOwner);
-      },
-      touch: () => {
-        seen.touches++;
-        return Promise.resolve();
+        return Promise.resolve({ keyId: hash, expiresAt, project: { id: "p" } } as unknown as KeyOwner);
       },
     },
-    background: { run: (_name, work) => void work(), settled: () => Promise.resolve() },
+    uses,
     now: () => clock.now,
   });
-  return { identity, seen, clock };
+  return { identity, uses, seen, clock };
 }
 
 test("a key in use stays in the cache while more other keys come than the cache holds", async () => {
@@ -34,13 +40,43 @@ test("a key in use stays in the cache while more other keys come than the cache 
   expect(seen.lookups).toBe(others + 1);
 });
 
-test("a deleted key is looked up again, and the use of a key is noted once a minute", async () => {
-  const { identity, seen, clock } = setUp();
+test("a changed or deleted key is looked up again", async () => {
+  const { identity, seen } = setUp();
   await identity.owner("key");
   await identity.owner("key");
-  expect(seen).toEqual({ lookups: 1, touches: 1 });
+  expect(seen.lookups).toBe(1);
   identity.forget(hashApiKey("key"));
-  clock.now += 60_000;
   await identity.owner("key");
-  expect(seen).toEqual({ lookups: 2, touches: 2 });
+  expect(seen.lookups).toBe(2);
+});
+
+test("the uses of all keys are written together, and each key's once a minute", async () => {
+  const { identity, uses, seen, clock } = setUp();
+  const [one, two] = [hashApiKey("one"), hashApiKey("two")];
+  for (const key of ["one", "two", "one"]) await identity.owner(key);
+  await uses.flush();
+  expect(seen.written).toEqual([
+    [
+      [one, clock.now],
+      [two, clock.now],
+    ],
+  ]);
+  clock.now += 59_999;
+  await identity.owner("one");
+  await uses.flush();
+  expect(seen.written).toHaveLength(1);
+  clock.now += 1;
+  await identity.owner("one");
+  await uses.flush();
+  expect(seen.written[1]).toEqual([[one, clock.now]]);
+});
+
+test("a cached key ends at its expiry, and its use is not noted any more", async () => {
+  const { identity, uses, seen, clock } = setUp(1_000_001);
+  expect(await identity.owner("key")).toMatchObject({ project: { id: "p" } });
+  await uses.flush();
+  clock.now += 120_000;
+  expect(await identity.owner("key")).toBe("expired");
+  await uses.flush();
+  expect(seen.written).toHaveLength(1);
 });

@@ -8,6 +8,9 @@ import { createNetworkUpdating, type NewEgress } from "../../../orchestrator/net
 import { finishAbandoned } from "../../../orchestrator/nodes/housekeeping.ts";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
 import { noSuspicions, reconcile } from "../../../orchestrator/nodes/reconcile.ts";
+import { createLimits } from "../../../orchestrator/projects/limits.ts";
+import { createRefusals } from "../../../orchestrator/projects/refusals.ts";
+import { createSeeds } from "../../../orchestrator/rotation/seeds.ts";
 import { createRoutingTable, type RoutingTable } from "../../../orchestrator/routing-table.ts";
 import { createHistory } from "../../../orchestrator/sandboxes/history.ts";
 import { createCheckpointing } from "../../../orchestrator/sandboxes/lifecycle/checkpoint.ts";
@@ -17,7 +20,7 @@ import { createResuming } from "../../../orchestrator/sandboxes/lifecycle/resume
 import { createTransitions } from "../../../orchestrator/sandboxes/lifecycle/transitions.ts";
 import { createProjectQuota } from "../../../orchestrator/snapshots/quota.ts";
 import { createSnapshotRemover } from "../../../orchestrator/snapshots/removal.ts";
-import type { Project } from "../../../orchestrator/store/projects.ts";
+import type { Project } from "../../../orchestrator/store/projects/projects.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
 import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
@@ -37,6 +40,15 @@ const TUNNELLED: NewEgress = {
 };
 const FAULTS: Record<Fault, true> = { refuse: true, break: true, "silent before": true, "silent after": true };
 export const sealing = createSeal("key", "the test");
+const LIMITS = {
+  maxProjectVolumes: 20,
+  maxProjectSandboxes: 10,
+  maxProjectBuilds: 10,
+  maxSandboxHours: 24,
+  maxSandboxCpu: 8,
+  maxSandboxMemoryMb: 8_192,
+  maxTemplateDiskMb: 8_192,
+};
 const NODE = "n1";
 /** As much as the sandbox reserves for a snapshot: a reservation that is never given back refuses the next one. */
 const ROOM_FOR_ONE = 128 * 1024 ** 2;
@@ -120,7 +132,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     } as unknown as Nodes;
     const background = createBackground(log);
     const routes = createRoutingTable({
-      seed: "seed",
+      seeds: createSeeds("seed", []),
       place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }),
     });
     const transitions = createTransitions();
@@ -134,6 +146,8 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       routes,
       transitions,
       snapshots: removal,
+      limits: createLimits(LIMITS),
+      refusals: createRefusals({ store: mine, now, contact: "the operator" }),
       quota: createProjectQuota({ storage: mine.storage, nodes, log, quotaBytes: ROOM_FOR_ONE }),
       background,
       sealing,
@@ -158,13 +172,18 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
         ...parts,
         // The wait must be above zero: it is the time for concurrent transitions, and not for the node.
         transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
-        seed: "seed",
+        seeds: createSeeds("seed", []),
         random: () => 0,
         end: (nodeId, executionId) => ending.end(nodeId, executionId),
         expiresAt,
       }),
       checkpointing: createCheckpointing({ ...parts, expiresAt }),
-      networks: createNetworkUpdating({ ...parts, networkTimeoutMs: 5_000 }),
+      networks: createNetworkUpdating({
+        ...parts,
+        networkTimeoutMs: 5_000,
+        placeholders: { check: () => Promise.resolve() },
+        tokenNames: () => new Set(),
+      }),
     };
   }
 
@@ -180,7 +199,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       onTimeout: "pause",
       sealedEnvs: sealing.close("{}", ID),
     });
-    await store.sandboxes.add(sandbox, 10);
+    await store.sandboxes.add(sandbox, { sandboxes: 10 });
     const running = await store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
     live.set(executionId, OPEN);
     if (running !== undefined) current.routes.add(running);
@@ -218,7 +237,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     return ending.expirePaused({ id: ID, snapshotId: record.snapshot.id }, NOW);
   }
 
-  const ask = { seconds: 60, limit: 10 };
+  const ask = { seconds: 60, limit: { sandboxes: 10 } };
   const acts: Record<Exclude<Operation, Fault>, (process: Process) => Promise<unknown>> = {
     pause: ({ pausing }) => pausing.pause(project, ID, true),
     "pause disk": ({ pausing }) => pausing.pause(project, ID, false),

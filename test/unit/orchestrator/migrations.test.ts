@@ -61,7 +61,7 @@ test("of two network changes that read the same version only one begins and take
   await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();
   const store = createStore(db, () => 5, testSeal);
   const project = await store.projects.create("test");
-  await store.sandboxes.add(newSandbox({ projectId: project.id }), 10);
+  await store.sandboxes.add(newSandbox({ projectId: project.id }), { sandboxes: 10 });
   const seen = await store.move({ id: "i1", to: "running" });
   if (seen === undefined) throw new Error("not running");
   const first = await store.networks.begin(seen, "sealed 1");

@@ -40,6 +40,12 @@ describe("why there is no node", () => {
       demand({ labels: { region: "eu" } }),
       { is: "none", reason: "no node has the labels asked for" },
     ],
+    [
+      "another region",
+      [node({ labels: { region: "US" } })],
+      demand({ region: "EU" }),
+      { is: "none", reason: "no node that could run it is in region EU" },
+    ],
     ["too large", [node()], demand({ cpuCount: 17 }), { is: "none", reason: "no node is large enough for 17 cores" }],
     [
       "promised enough cores without having them",
@@ -105,6 +111,18 @@ describe("why there is no node", () => {
   ])("%s: no node is chosen, and the result says why", (_name, nodes, wanted, expected) => {
     expect(choose(nodes, wanted, policy, first)).toEqual(expected);
   });
+});
+
+test("a region limits the nodes to its own and to those without a region; without one, every node is taken", () => {
+  const nodes = [
+    node({ id: "us", labels: { region: "US" } }),
+    node({ id: "eu", labels: { region: "eu" }, allocatedCpu: 1 }),
+    node({ id: "any", allocatedCpu: 2 }),
+  ];
+  const chosen = (region: string | undefined, of = nodes) => choose(of, demand({ region }), policy, first);
+  expect(chosen("EU")).toEqual({ is: "node", id: "eu" });
+  expect(chosen("APAC")).toEqual({ is: "node", id: "any" });
+  expect(chosen(undefined)).toEqual({ is: "node", id: "us" });
 });
 
 test("the emptier and the less busy of two nodes is taken", () => {

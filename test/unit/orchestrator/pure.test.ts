@@ -103,6 +103,7 @@ describe("pools", () => {
     withAccess: false,
     accepted: false,
     logOffset: 0,
+    volumeMounts: [],
     reason: undefined,
     createdAt: 0,
     updatedAt: 0,
@@ -199,6 +200,23 @@ describe("seals", () => {
       "SVC_ENCRYPTION_KEY",
     );
     expect(() => seal.open(`${closed.slice(0, -4)}AAA=`, "i1")).toThrow();
-    expect(() => seal.open("v1:AAAA", "i1")).toThrow("damaged");
+    for (const damaged of ["v1:AAAA", `${seal.prefix}AAAA`, "v2:AAAA", "v3:a:AAAA", ""])
+      expect(() => seal.open(damaged, "i1"), damaged).toThrow("damaged");
+  });
+
+  test("under an earlier key open, also those from before values had the id of their key, and new ones are under the current key", () => {
+    const closed = seal.close("secret", "i1");
+    const former = `v1:${closed.slice(seal.prefix.length)}`;
+    const next = createSeal("the next key of some length", "SVC_ENCRYPTION_KEY", [
+      "one between",
+      "a key of some length",
+    ]);
+    for (const sealed of [closed, former]) {
+      expect(next.open(sealed, "i1")).toBe("secret");
+      expect(() => next.open(sealed, "i2")).toThrow("does not open");
+    }
+    expect(next.close("secret", "i1").startsWith(next.prefix)).toBe(true);
+    expect(next.prefix).not.toBe(seal.prefix);
+    expect(() => seal.open(next.close("secret", "i1"), "i1")).toThrow("does not open");
   });
 });

@@ -27,7 +27,7 @@ async function openPaused(count: number) {
         ...facts,
         sealedEnvs: testSeal.close("{}", id),
       }),
-      count,
+      { sandboxes: count },
     );
     const snapshotId = newUuid();
     await store.move({ id, to: "running", set: { address: "127.0.0.1" } });
@@ -39,7 +39,7 @@ async function openPaused(count: number) {
     store.move({
       id,
       to: "starting",
-      when: { from: ["paused"], snapshotId, limit },
+      when: { from: ["paused"], snapshotId, limit: { sandboxes: limit } },
       set: { executionId: newExecutionId(), resumption: { memory: true, seconds: 60 }, deadlineAt: 100 },
     });
   return { store, paused, resume };

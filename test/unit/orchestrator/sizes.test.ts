@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { readSize } from "../../../orchestrator/sandboxes/sizes.ts";
 
 const template = { cpuCount: 2, memoryMB: 1_024, diskSizeMB: 10_240 };
-const limits = { cpuCount: 8, memoryMb: 4_096 };
+const limits = { sandboxCPU: 8, sandboxMemoryMB: 4_096, contact: "ops@example.com" };
 const own = { cpuCount: 2, memoryMB: 1_024, diskSizeMB: 10_240 };
 
 test.each([
@@ -30,7 +30,10 @@ test.each([
 });
 
 test.each([
-  [{ cpuCount: 9 }, /'cpuCount': 9 CPU cores is more .* ask for at most 8, .*\(SVC_MAX_SANDBOX_CPU\)/],
+  [
+    { cpuCount: 9 },
+    /'cpuCount': 9 CPU cores is more .* ask for at most 8, or ask ops@example.com .*\(SVC_MAX_SANDBOX_CPU\)/,
+  ],
   [{ memoryMB: 4_097 }, /'memoryMB': 4097 MiB is more .* ask for at most 4096 MiB, .*\(SVC_MAX_SANDBOX_MEMORY_MB\)/],
 ])("more than the project may have, %j, is forbidden with the limit and the way out", (ask, message) => {
   expect(() => readSize(ask, template, limits)).toThrow(message);

@@ -24,7 +24,7 @@ export async function openWorld(now: () => number = () => 1) {
     const sealedEnvs = testSeal.close("{}", id);
     await store.sandboxes.add(
       newSandbox({ id, projectId: project.id, executionId, templateId: base.templateId, buildId, sealedEnvs }),
-      100,
+      { sandboxes: 100 },
     );
     await store.move({ id, to: "running", set: { address: "127.0.0.1" } });
   }

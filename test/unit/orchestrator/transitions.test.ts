@@ -5,6 +5,7 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
+import { createSeeds } from "../../../orchestrator/rotation/seeds.ts";
 import { createRoutingTable, type RoutingTable } from "../../../orchestrator/routing-table.ts";
 import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
 import {
@@ -47,7 +48,7 @@ async function world(step: () => Promise<void>): Promise<World> {
   const live = new Set<string>();
   const ended = new Set<string>();
   const routes = createRoutingTable({
-    seed: "seed",
+    seeds: createSeeds("seed", []),
     place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }),
   });
   const transitions = createTransitions();
@@ -131,7 +132,7 @@ describe("random interleavings", () => {
           const w = await world(step);
           try {
             const first = newExecutionId();
-            await w.store.sandboxes.add(sandbox(first), 10);
+            await w.store.sandboxes.add(sandbox(first), { sandboxes: 10 });
             const running = await w.store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
             w.live.add(first);
             if (running !== undefined) w.routes.add(running);
@@ -219,7 +220,7 @@ describe("ends", () => {
 
   async function running(over: Partial<NewSandbox>): Promise<string> {
     const executionId = newExecutionId();
-    await w.store.sandboxes.add(sandbox(executionId, over), 10);
+    await w.store.sandboxes.add(sandbox(executionId, over), { sandboxes: 10 });
     await w.store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
     return executionId;
   }

@@ -64,7 +64,7 @@ const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (sock
   const owner = {
     policy: () => state.policy,
     note: (entry: Noted) => void state.noted.push(entry),
-    resolve: async () => undefined,
+    resolve: async () => ({ problem: "there is no value" }),
   };
   socket.on("error", () => undefined);
   const flow = startFlow(socket, owner, deps, (one) => proxyRequest(one, state.proxies));

@@ -69,12 +69,16 @@ test.each([
 );
 
 test.each([
-  ["that does not exist", { X: "${e2b.secrets.GONE}" }, "the placeholder ${e2b.secrets.GONE} cannot be resolved"],
+  [
+    "that does not exist",
+    { X: "${e2b.secrets.GONE}" },
+    "the placeholder ${e2b.secrets.GONE} cannot be resolved: there is no such value",
+  ],
   ["that is malformed", { X: "${e2b.nothing}" }, "the placeholder ${e2b.nothing} is malformed"],
   [
     "whose value no header can hold",
     { X: "${e2b.secrets.BAD}" },
-    "the value of the header X has characters that no header can have",
+    "the value of the placeholder ${e2b.secrets.BAD} has characters that no header can have",
   ],
   ["that would frame the message", { "Content-Length": "5" }, "a rule cannot set the header Content-Length"],
 ])(

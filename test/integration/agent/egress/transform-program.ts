@@ -25,7 +25,7 @@ const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (sock
     authority,
     trust: trust(),
     connect: dial,
-    resolve: () => Promise.resolve(undefined),
+    resolve: () => Promise.resolve({ problem: "there is no value" }),
   });
 });
 server.listen(0, "127.0.0.1", () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));

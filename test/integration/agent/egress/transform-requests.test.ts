@@ -45,7 +45,8 @@ const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 async function plain(answer: Parameters<typeof rawOrigin>[0] = OK, options: Partial<ListenOptions> = {}) {
   const { port, seen } = await rawOrigin(answer);
-  const all = { hostname: HOST, tls: false, to: port, port: 80, headers: RULE, secrets: SECRETS, ...options };
+  const rule = { headers: RULE, secrets: SECRETS, allowPlainHttp: true };
+  const all = { hostname: HOST, tls: false, to: port, port: 80, ...rule, ...options };
   const listening = await listenTransformed(all);
   return { ...listening, seen, say: (bytes: string) => exchangeRaw(listening.port, undefined, bytes) };
 }

@@ -3,7 +3,10 @@ import { describe, expect, test } from "vitest";
 import { placeholdersIn, resolveHeaders, UnresolvedError } from "../../../../agent/egress/rewrite/placeholders.ts";
 import { canBeSet } from "../../../../shared/policy/rule-headers.ts";
 
-const known = (values: Record<string, string>) => (placeholder: string) => Promise.resolve(values[placeholder]);
+const known = (values: Record<string, string>) => (placeholder: string) => {
+  const value = values[placeholder];
+  return Promise.resolve(value === undefined ? { problem: "there is none" } : { value });
+};
 const nothing = known({});
 const spaced = { "e2b.identity.tokens.my token (1)": "three" };
 
@@ -57,25 +60,34 @@ describe("values of rules", () => {
     await expect(resolveHeaders({ [name]: "x" }, nothing)).rejects.toThrow(UnresolvedError);
   });
 
-  test.each(["a\nb", "a\r\nX: y", "a\0b", "trailing\n", " leading", "wide ☃"])(
-    "a value %j is refused, and the error does not contain it",
+  test.each(["a\nb", "a\r\nX: y", "a\0b", "trailing\n", "wide ☃"])(
+    "a value %j is refused, and the error names the placeholder only",
     async (value) => {
-      const failure = await resolveHeaders({ X: "${e2b.secrets.A}" }, known({ "e2b.secrets.A": value })).catch(String);
-      expect(failure).toBe("Error: the value of the header X has characters that no header can have");
+      const failure = await resolveHeaders({ X: "a${e2b.secrets.A}" }, known({ "e2b.secrets.A": value })).catch(String);
+      expect(failure).toBe(
+        "Error: the value of the placeholder ${e2b.secrets.A} has characters that no header can have",
+      );
     },
   );
+
+  test("a value that begins or ends a header with white space is refused, because that would be lost", async () => {
+    const failure = await resolveHeaders({ X: "${e2b.secrets.A}" }, known({ "e2b.secrets.A": " x" })).catch(String);
+    expect(failure).toBe("Error: the value of the header X has characters that no header can have");
+  });
 
   test("the resolver's own error text is not passed on", async () => {
     const failing = () => Promise.reject(new Error("vault: token hvs.123"));
     const failure = await resolveHeaders({ X: "${e2b.secrets.A}" }, failing).catch(String);
-    expect(failure).toBe("Error: the placeholder ${e2b.secrets.A} cannot be resolved");
+    expect(failure).toBe(
+      "Error: the placeholder ${e2b.secrets.A} cannot be resolved: the node could not ask for its value",
+    );
   });
 
   test("each placeholder is resolved once, and a value that looks like a placeholder is not resolved again", async () => {
     const asked: string[] = [];
     const resolve = (placeholder: string) => {
       asked.push(placeholder);
-      return Promise.resolve("${e2b.secrets.B}$&$1");
+      return Promise.resolve({ value: "${e2b.secrets.B}$&$1" });
     };
     const headers = { X: "${e2b.secrets.A}", Y: "<${svc.secrets.A}>" };
     expect([...(await resolveHeaders(headers, resolve)).values()]).toEqual([
@@ -113,7 +125,7 @@ test("for any rule: no placeholder is sent, no value is logged, and either all a
     fc.asyncProperty(fc.array(part, { maxLength: 12 }), fc.boolean(), async (parts, there) => {
       const template = parts.join("");
       const secret = "V4LUE";
-      const resolve = () => Promise.resolve(there ? secret : undefined);
+      const resolve = () => Promise.resolve(there ? { value: secret } : { problem: "none" });
       const outcome = await resolveHeaders({ X: template }, resolve).catch((error: unknown) => error);
       if (outcome instanceof Map) {
         const value = String(outcome.get("X"));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { LiveContainer } from "../../../../agent/sandboxes/live-container.ts";
-import { sealKey } from "../../../../agent/store/seal-key.ts";
+import { openNodeSeal, sealKeys } from "../../../../agent/store/seal-key.ts";
 import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
@@ -180,12 +180,53 @@ test("a control token opens for its own row only, and the error does not contain
 
 test("the key is made once, and only its owner may read it", async () => {
   const file = join(directory, "keys", "seal.key");
-  const key = sealKey(file);
+  const [key, ...others] = sealKeys(file);
+  expect(others).toEqual([]);
   expect(key).toMatch(/^[\w-]{43}$/);
   expect(((await stat(file)).mode & 0o777).toString(8)).toBe("600");
   await chmod(file, 0o644);
-  expect(sealKey(file)).toBe(key);
+  expect(sealKeys(file)).toEqual([key]);
   expect(((await stat(file)).mode & 0o777).toString(8)).toBe("600");
   await writeFile(file, "");
-  expect(() => sealKey(file)).toThrow("holds no key");
+  expect(() => sealKeys(file)).toThrow("holds no key");
+});
+
+/** Adds a new first line to the file of keys, as `scripts/rotate seal-key` does. */
+async function addKey(file: string, key: string): Promise<void> {
+  await writeFile(file, `${key}\n${sealKeys(file).join("\n")}\n`, { mode: 0o600 });
+}
+
+test("a new first key takes over all values, and earlier keys leave the file only after that, wherever the agent dies", async () => {
+  const file = join(directory, "seal.key");
+  const first = openStores(path(), openNodeSeal(file));
+  first.executions.add(execution("1", policy("first")));
+  first.containers.add(container("1"));
+  first.snapshots.intend(snapshot("2"));
+  first.close();
+  const [old] = sealKeys(file);
+  const holds = (stores: ReturnType<typeof openStores>) => {
+    expect(stores.executions.all()).toMatchObject([{ id: "1", egress: policy("first") }]);
+    expect(stores.containers.all()).toMatchObject([disk("1")]);
+    expect(stores.snapshots.all()).toEqual([snapshot("2")]);
+    stores.close();
+  };
+
+  await addKey(file, "a-second-key-of-the-tests-0123456789");
+  // Dies before the first renewal is written, and then after it, before the earlier key is removed.
+  const dies = () => {
+    throw new Error("killed");
+  };
+  const unlucky = { ...openNodeSeal(file), close: dies };
+  expect(() => openStores(path(), unlucky)).toThrow("killed");
+  expect(() => openStores(path(), { ...openNodeSeal(file), forgetPrevious: dies })).toThrow("killed");
+  expect(sealKeys(file)).toHaveLength(2);
+  // A value from between, under the earlier key, when a third key comes.
+  await addKey(file, "a-third-key-of-the-tests-01234567890");
+  holds(openStores(path(), openNodeSeal(file)));
+  expect(sealKeys(file)).toEqual(["a-third-key-of-the-tests-01234567890"]);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  holds(openStores(path(), openNodeSeal(file)));
+  const stale = openStores(path(), createSeal(old, "the old key"));
+  expect(() => stale.executions.all()).toThrow("does not open");
+  stale.close();
 });

@@ -1,0 +1,37 @@
+/** Constructs the values of placeholders and the reports of their uses, over one connection to the orchestrator. */
+
+import { valueApi } from "../../shared/agent-api/value-shapes.ts";
+import { connect } from "../../shared/http/client.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import { createUses } from "./uses.ts";
+import { createValues, type Values } from "./values.ts";
+
+interface PlaceholdersDeps {
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export function createPlaceholders(
+  { orchestratorUrl, nodeToken }: Pick<AgentConfig, "orchestratorUrl" | "nodeToken">,
+  { now, log }: PlaceholdersDeps,
+  teardown: Teardown,
+): Values {
+  const orchestrator = connect(valueApi, {
+    url: orchestratorUrl,
+    name: "orchestrator",
+    headers: { authorization: `Bearer ${nodeToken}` },
+  });
+  teardown.add("connection for placeholders", () => orchestrator.close());
+  const uses = createUses({ orchestrator: orchestrator.call, now, log });
+  teardown.add("uses of placeholders", () => uses.stop());
+  const values = createValues({
+    orchestrator: orchestrator.call,
+    onUse: (asked, times) => uses.count(asked, times),
+    onEnd: () => uses.soon(),
+    now,
+  });
+  teardown.add("values of placeholders", () => values.stop());
+  return values;
+}

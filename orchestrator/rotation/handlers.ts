@@ -1,0 +1,54 @@
+/** Tells operators what still uses earlier seeds and keys, so that they know when to remove these. */
+
+import type { rotationApi } from "../../shared/api/keys/rotation.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { SealedStore } from "../store/sealed/sealed.ts";
+import type { SeedStore } from "../store/sealed/seeds.ts";
+import type { NodeKeys } from "./node-keys.ts";
+import type { Renewal } from "./renewal.ts";
+import type { Seeds } from "./seeds.ts";
+
+export interface RotationDeps {
+  readonly seeds: Seeds;
+  readonly nodeKeys: NodeKeys;
+  readonly nodes: Pick<Nodes, "list">;
+  readonly seedStore: SeedStore;
+  readonly sealed: Pick<SealedStore, "countOld">;
+  readonly renewal: Renewal;
+  /** Number of earlier ones that the settings name. */
+  readonly previous: { readonly nodeKeys: number; readonly metricsTokens: number; readonly encryptionKeys: number };
+}
+
+export function createRotationHandlers(deps: RotationDeps): Handlers<typeof rotationApi> {
+  const { seeds, nodeKeys, previous, renewal } = deps;
+  return {
+    async readRotation() {
+      const nodes = deps.nodes.list().filter(({ id }) => nodeKeys.keyOf(id) !== nodeKeys.currentId);
+      const earlierSeeds = seeds.ids.slice(1);
+      const sandboxes = earlierSeeds.length === 0 ? 0 : await deps.seedStore.countLive(earlierSeeds);
+      const values = await deps.sealed.countOld();
+      const unreadable = Math.min(values, renewal.unreadable);
+      const renewed = renewal.finished && values === unreadable;
+      return {
+        nodeKey: {
+          previous: previous.nodeKeys,
+          nodes: nodes.map(({ id }) => id),
+          removable: previous.nodeKeys > 0 && nodes.length === 0,
+        },
+        metricsToken: { previous: previous.metricsTokens },
+        sandboxSeed: {
+          previous: earlierSeeds.length,
+          sandboxes,
+          removable: earlierSeeds.length > 0 && sandboxes === 0,
+        },
+        encryptionKey: {
+          previous: previous.encryptionKeys,
+          values,
+          unreadable,
+          removable: previous.encryptionKeys > 0 && renewed,
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,45 @@
+/**
+ * The seeds of sandboxes' tokens: the current one and earlier ones. A record names the seed of its sandbox, so that tokens
+ * stay the same for as long as the sandbox exists; new sandboxes get the current seed. Pure.
+ */
+
+import { createHash } from "node:crypto";
+import { envdToken, trafficToken } from "../../shared/ids.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
+
+type Seeded = Pick<SandboxRecord, "id" | "seedId">;
+
+export interface Seeds {
+  /** Id of the seed that new sandboxes get. */
+  readonly currentId: string;
+  readonly current: string;
+  /** The current seed first, the oldest last. */
+  readonly all: readonly string[];
+  /** Ids of `all`. */
+  readonly ids: readonly string[];
+  envdToken(sandbox: Seeded): string;
+  /** The token that opens the ports of a sandbox without public traffic. */
+  trafficToken(sandbox: Seeded): string;
+}
+
+/** @param previous earlier seeds, newest first */
+export function createSeeds(current: string, previous: readonly string[]): Seeds {
+  const all = [current, ...previous];
+  const byId = new Map(all.map((seed) => [idOf(seed), seed]));
+  const oldest = all.at(-1) ?? current;
+  // A seed that was removed while a sandbox used it: that sandbox's next start gives it a token of the current seed.
+  const seedOf = ({ seedId }: Seeded) => (seedId === undefined ? oldest : (byId.get(seedId) ?? current));
+  return {
+    currentId: idOf(current),
+    current,
+    all,
+    ids: [...byId.keys()],
+    envdToken: (sandbox) => envdToken(seedOf(sandbox), sandbox.id),
+    trafficToken: (sandbox) => trafficToken(seedOf(sandbox), sandbox.id),
+  };
+}
+
+/** Names a seed without revealing it: seeds are random and long. */
+function idOf(seed: string): string {
+  return createHash("sha256").update(`seed id\n${seed}`).digest("hex").slice(0, 16);
+}

@@ -1,0 +1,145 @@
+/** API keys: hashes and masks, never a key. The only SQL on them. */
+
+import { SCOPES, type Scope } from "../../../shared/http/scopes.ts";
+import { hashApiKey, newApiKey, newUuid } from "../../../shared/ids.ts";
+import { type Project, toProject } from "../projects/projects.ts";
+import type { Database } from "../tables.ts";
+import type { KeyRow } from "./row.ts";
+
+/** An API key as the orchestrator uses it, with its project. Times are unix milliseconds. */
+export interface KeyOwner {
+  readonly keyId: string;
+  readonly name: string;
+  readonly mask: string;
+  readonly scopes: readonly Scope[];
+  /** Undefined: the key does not expire. */
+  readonly expiresAt: number | undefined;
+  readonly project: Project;
+}
+
+export interface NewKey {
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly expiresAt: number | undefined;
+  readonly createdBy: string;
+}
+
+/** Fields that are absent stay as they are. */
+export type KeyChange = Pick<NewKey, "name"> & Partial<Pick<NewKey, "scopes" | "expiresAt">>;
+
+export type KeyStore = ReturnType<typeof keyStore>;
+
+export function keyStore(db: Database, now: () => number) {
+  return {
+    /** Only this answer contains the key. */
+    async create(projectId: string, made: NewKey): Promise<{ readonly key: string; readonly row: KeyRow }> {
+      const key = newApiKey();
+      const value = key.slice(key.indexOf("_") + 1);
+      const row: KeyRow = {
+        id: newUuid(),
+        project_id: projectId,
+        name: made.name,
+        hash: hashApiKey(key),
+        mask_prefix: value.slice(0, 2),
+        mask_suffix: value.slice(-4),
+        value_length: value.length,
+        created_at: now(),
+        last_used_at: null,
+        scopes: toText(made.scopes),
+        expires_at: made.expiresAt ?? null,
+        created_by: made.createdBy,
+      };
+      await db.transaction().execute((session) => session.insertInto("api_keys").values(row).execute());
+      return { key, row };
+    },
+
+    async findOwner(hash: string): Promise<KeyOwner | undefined> {
+      const row = await db
+        .selectFrom("api_keys")
+        .innerJoin("projects", "projects.id", "api_keys.project_id")
+        .selectAll("projects")
+        .select([
+          "api_keys.id as key_id",
+          "api_keys.name as key_name",
+          "api_keys.mask_prefix",
+          "api_keys.mask_suffix",
+          "api_keys.scopes",
+          "api_keys.expires_at",
+        ])
+        .where("api_keys.hash", "=", hash)
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      return {
+        keyId: row.key_id,
+        name: row.key_name,
+        mask: maskOf(row),
+        scopes: scopesOf(row),
+        expiresAt: row.expires_at ?? undefined,
+        project: toProject(row),
+      };
+    },
+
+    async list(projectId: string): Promise<KeyRow[]> {
+      return db
+        .selectFrom("api_keys")
+        .selectAll()
+        .where("project_id", "=", projectId)
+        .orderBy("created_at", "desc")
+        .execute();
+    },
+
+    /** The hash of the changed key, for the cache; undefined: the project has no such key. */
+    async change(projectId: string, id: string, { name, scopes, expiresAt }: KeyChange): Promise<string | undefined> {
+      return db.transaction().execute(async (session) => {
+        const row = await session
+          .updateTable("api_keys")
+          .set({
+            name,
+            ...(scopes === undefined ? {} : { scopes: toText(scopes) }),
+            ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+          })
+          .where("project_id", "=", projectId)
+          .where("id", "=", id.toLowerCase())
+          .returning("hash")
+          .executeTakeFirst();
+        return row?.hash;
+      });
+    },
+
+    /** The hash of the deleted key, for the cache; undefined: the project has no such key. */
+    async delete(projectId: string, id: string): Promise<string | undefined> {
+      return db.transaction().execute(async (session) => {
+        const row = await session
+          .deleteFrom("api_keys")
+          .where("project_id", "=", projectId)
+          .where("id", "=", id.toLowerCase())
+          .returning("hash")
+          .executeTakeFirst();
+        return row?.hash;
+      });
+    },
+
+    /** Writes the times of last use, by key, in one transaction. */
+    async touch(uses: ReadonlyMap<string, number>): Promise<void> {
+      await db.transaction().execute(async (session) => {
+        for (const [id, at] of uses) {
+          await session.updateTable("api_keys").set({ last_used_at: at }).where("id", "=", id).execute();
+        }
+      });
+    },
+  };
+}
+
+/** How the key is named to people and in records: its first and last characters. */
+function maskOf({ mask_prefix: first, mask_suffix: last }: Pick<KeyRow, "mask_prefix" | "mask_suffix">): string {
+  return `svc_${first}…${last}`;
+}
+
+export function scopesOf({ scopes }: Pick<KeyRow, "scopes">): Scope[] {
+  const given = scopes.split(",");
+  return SCOPES.filter((scope) => given.includes(scope));
+}
+
+function toText(scopes: readonly Scope[]): string {
+  return SCOPES.filter((scope) => scopes.includes(scope)).join(",");
+}

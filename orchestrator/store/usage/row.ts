@@ -1,0 +1,36 @@
+/** Rows of the tables of use. */
+
+/** What a project used in one step of time: the highest of what is in use, the sum of what is counted. */
+export interface UsageSampleRow {
+  /** `number` of usage_projects. */
+  readonly project: number;
+  /** Length, seconds. */
+  readonly step: number;
+  /** Beginning, Unix seconds, a multiple of `step`. */
+  readonly at: number;
+  readonly sandboxes: number;
+  readonly starts: number;
+  readonly cpu_ms: number;
+  readonly memory_bytes: number;
+  readonly disk_bytes: number;
+  readonly sent_bytes: number;
+  readonly received_bytes: number;
+}
+
+export type StoredSample = Omit<UsageSampleRow, "project" | "step">;
+
+export interface UsageTables {
+  readonly usage_projects: { readonly project_id: string; readonly number: number };
+  readonly usage_samples: UsageSampleRow;
+  /** Counters of running executions as they were counted last. */
+  readonly usage_counters: {
+    readonly execution_id: string;
+    readonly cpu_ms: number;
+    readonly sent_bytes: number;
+    readonly received_bytes: number;
+  };
+  /** Times in which the orchestrator took samples, Unix seconds: outside of them nothing is known. */
+  readonly usage_spans: { readonly began: number; readonly until: number };
+  /** How far samples have been rolled up, by step, and events have been counted. */
+  readonly usage_marks: { readonly name: string; readonly value: number };
+}

@@ -1,0 +1,160 @@
+/** SQL on webhooks. Their secrets are sealed, and only a delivery opens them. */
+
+import { newUuid } from "../../../shared/ids.ts";
+import type { Seal } from "../../../shared/program/seal.ts";
+import type { EventStore } from "../events/events.ts";
+import { webhookSecretContext } from "../sealed/contexts.ts";
+import type { Database, Session } from "../tables.ts";
+import type { WebhookRow } from "./row.ts";
+
+export interface Webhook {
+  readonly id: string;
+  readonly projectId: string;
+  readonly name: string;
+  readonly url: string;
+  /** Types of events. */
+  readonly events: readonly string[];
+  readonly enabled: boolean;
+  readonly createdAt: number;
+  readonly failingSince: number | undefined;
+  readonly disabledAt: number | undefined;
+  /** Why the platform disabled it; undefined: it did not. */
+  readonly disabledReason: "gone" | "failing" | undefined;
+}
+
+export interface NewWebhook {
+  readonly projectId: string;
+  readonly name: string;
+  readonly url: string;
+  readonly events: readonly string[];
+  readonly enabled: boolean;
+  readonly secret: string;
+}
+
+export type WebhookChange = Partial<Omit<NewWebhook, "projectId">>;
+
+const NOT_FAILING = { failures: 0, failing_since: null } as const;
+
+export function webhookStore(db: Database, deps: { now: () => number; sealing: Seal; events: EventStore }) {
+  const { now, sealing, events } = deps;
+
+  const inProject = (session: Session, projectId: string, id: string) =>
+    session.selectFrom("webhooks").selectAll().where("id", "=", id).where("project_id", "=", projectId);
+
+  return {
+    /** Undefined: the project has `limit` webhooks already. */
+    async add(webhook: NewWebhook, limit: number): Promise<Webhook | undefined> {
+      return db.transaction().execute(async (session) => {
+        const { count } = await session
+          .selectFrom("webhooks")
+          .select((select) => select.fn.countAll<number | string>().as("count"))
+          .where("project_id", "=", webhook.projectId)
+          .executeTakeFirstOrThrow();
+        if (Number(count) >= limit) return undefined;
+        const id = newUuid();
+        const row: WebhookRow = {
+          id,
+          project_id: webhook.projectId,
+          name: webhook.name,
+          url: webhook.url,
+          secret: sealing.close(webhook.secret, webhookSecretContext(id)),
+          events: JSON.stringify(webhook.events),
+          enabled: Number(webhook.enabled),
+          created_at: now(),
+          last_event_at: null,
+          disabled_at: null,
+          disabled_reason: null,
+          ...NOT_FAILING,
+        };
+        await session.insertInto("webhooks").values(row).execute();
+        return toWebhook(row);
+      });
+    },
+
+    /** Oldest first. */
+    async list(projectId: string): Promise<Webhook[]> {
+      const rows = await db
+        .selectFrom("webhooks")
+        .selectAll()
+        .where("project_id", "=", projectId)
+        .orderBy("created_at")
+        .orderBy("id")
+        .execute();
+      return rows.map(toWebhook);
+    },
+
+    async get(projectId: string, id: string): Promise<Webhook | undefined> {
+      const row = await inProject(db, projectId, id).executeTakeFirst();
+      return row === undefined ? undefined : toWebhook(row);
+    },
+
+    /** Undefined: the project has no such webhook. Enabling one ends what is known of its failures. */
+    async change(projectId: string, id: string, change: WebhookChange): Promise<Webhook | undefined> {
+      const { name, url, events: types, enabled, secret } = change;
+      return db.transaction().execute(async (session) => {
+        const found = await inProject(session, projectId, id).executeTakeFirst();
+        if (found === undefined) return undefined;
+        const row: WebhookRow = {
+          ...found,
+          ...(name === undefined ? {} : { name }),
+          ...(url === undefined ? {} : { url }),
+          ...(types === undefined ? {} : { events: JSON.stringify(types) }),
+          ...(secret === undefined ? {} : { secret: sealing.close(secret, webhookSecretContext(id)) }),
+          ...(enabled === undefined ? {} : { enabled: Number(enabled) }),
+          ...(enabled === true ? { disabled_at: null, disabled_reason: null, ...NOT_FAILING } : {}),
+        };
+        await session.updateTable("webhooks").set(row).where("id", "=", id).execute();
+        return toWebhook(row);
+      });
+    },
+
+    /** With its deliveries. */
+    async remove(projectId: string, id: string): Promise<boolean> {
+      return db.transaction().execute(async (session) => {
+        const result = await session
+          .deleteFrom("webhooks")
+          .where("id", "=", id)
+          .where("project_id", "=", projectId)
+          .executeTakeFirst();
+        return result.numDeletedRows === 1n;
+      });
+    },
+
+    /** Disables a webhook because of what its receiver does, with an event. False: it was disabled or deleted before. */
+    async disable(id: string, reason: "gone" | "failing"): Promise<boolean> {
+      return db.transaction().execute(async (session) => {
+        const row = await session
+          .updateTable("webhooks")
+          .set({ enabled: 0, disabled_at: now(), disabled_reason: reason })
+          .where("id", "=", id)
+          .where("enabled", "=", 1)
+          .returningAll()
+          .executeTakeFirst();
+        if (row === undefined) return false;
+        const since = row.failing_since === null ? {} : { failing_since: new Date(row.failing_since).toISOString() };
+        await events.addOfWebhook(
+          session,
+          "webhook.disabled",
+          { id, projectId: row.project_id },
+          { name: row.name, reason, ...since },
+        );
+        return true;
+      });
+    },
+  };
+}
+
+function toWebhook(row: WebhookRow): Webhook {
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    name: row.name,
+    url: row.url,
+    events: JSON.parse(row.events) as string[],
+    enabled: row.enabled === 1,
+    createdAt: row.created_at,
+    failingSince: row.failing_since ?? undefined,
+    disabledAt: row.disabled_at ?? undefined,
+    disabledReason: row.disabled_reason ?? undefined,
+  };
+}

@@ -1,0 +1,175 @@
+/**
+ * One attempt of a delivery over `node:http`. Every address is checked where it is dialled, so a name that changes its
+ * address between check and connect cannot lead inside; redirects are not followed.
+ */
+
+import { type LookupAddress, lookup } from "node:dns";
+import { type IncomingMessage, type RequestOptions, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import type { LookupFunction } from "node:net";
+import type { TargetAddresses } from "./addresses.ts";
+import { readRetryAfter } from "./schedule.ts";
+import { addressIn } from "./target.ts";
+
+export interface Sent {
+  readonly httpStatus?: number;
+  /** Undefined: delivered. */
+  readonly errorClass?: ErrorClass;
+  readonly error?: string;
+  /** The beginning of the answer's body. */
+  readonly response?: string;
+  readonly retryAfterMs?: number;
+  readonly durationMs: number;
+}
+
+type ErrorClass =
+  | "event_gone"
+  | "http_status"
+  | "redirect"
+  | "gone"
+  | "timeout"
+  | "forbidden_address"
+  | "dns"
+  | "tls"
+  | "connection";
+
+export type Resolve = (name: string, done: (error: Error | null, addresses: LookupAddress[]) => void) => void;
+
+export interface SendDeps {
+  readonly addresses: TargetAddresses;
+  readonly now: () => number;
+  /** Limit of a whole attempt. */
+  readonly timeoutMs: number;
+  /** Tests name addresses of their own. */
+  readonly resolve?: Resolve;
+}
+
+export interface Letter {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export type Send = (letter: Letter, signal: AbortSignal) => Promise<Sent>;
+
+const MAX_RESPONSE_BYTES = 16 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
+/** How long the body of an answer is waited for: its status has decided already. */
+const BODY_MS = 1_000;
+
+class ForbiddenAddress extends Error {}
+
+/** Rejects only when the signal aborts. */
+export function createSend(deps: SendDeps): Send {
+  const resolve: Resolve = deps.resolve ?? ((name, done) => lookup(name, { all: true, verbatim: true }, done));
+
+  /** Every connection to a name goes through here. */
+  const checkedLookup: LookupFunction = (name, { all, family }, done) => {
+    resolve(name, (error, found) => {
+      if (error !== null) {
+        done(error, "", 0);
+        return;
+      }
+      const wanted = found.filter((each) => (family !== 4 && family !== 6 ? true : each.family === family));
+      const allowed = wanted.filter(({ address }) => deps.addresses.allows(address));
+      const [first] = allowed;
+      if (first === undefined) done(new ForbiddenAddress("the name has no address that may be a target"), "", 0);
+      else if (all === true) done(null, allowed);
+      else done(null, first.address, first.family);
+    });
+  };
+
+  async function attempt({ url: text, headers, body }: Letter, signal: AbortSignal): Promise<Omit<Sent, "durationMs">> {
+    const url = new URL(text);
+    const literal = addressIn(url);
+    // An address in the URL is dialled without a look-up.
+    if (literal !== undefined && !deps.addresses.allows(literal))
+      throw new ForbiddenAddress("the address is not allowed");
+    const options: RequestOptions = {
+      method: "POST",
+      agent: false,
+      lookup: checkedLookup,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headers: {
+        "content-type": "application/json; charset=utf-8",
+        "content-length": Buffer.byteLength(body),
+        "user-agent": "svc-webhooks/1",
+        ...headers,
+      },
+      signal,
+    };
+    const answer = await new Promise<IncomingMessage>((answered, failed) => {
+      const request = (url.protocol === "https:" ? requestHttps : requestHttp)(url, options, answered);
+      request.on("error", failed);
+      // An informational answer that asks for another protocol is not taken.
+      request.on("upgrade", (_answer, socket) => {
+        socket.destroy();
+        failed(new Error("the receiver changed the protocol"));
+      });
+      request.end(body);
+    });
+    const status = answer.statusCode ?? 0;
+    const response = await beginning(answer);
+    const retryAfterMs = readRetryAfter(answer.headers["retry-after"], deps.now());
+    return { httpStatus: status, response, ...judge(status), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  }
+
+  return async (letter, signal) => {
+    const limit = AbortSignal.timeout(deps.timeoutMs);
+    const before = performance.now();
+    const sent = await attempt(letter, AbortSignal.any([signal, limit])).catch((reason: unknown) => {
+      signal.throwIfAborted();
+      return failure(reason, limit.aborted, deps.timeoutMs);
+    });
+    return { ...sent, durationMs: performance.now() - before };
+  };
+}
+
+function judge(status: number): Pick<Sent, "errorClass" | "error"> {
+  if (status >= 200 && status < 300) return {};
+  if (status === 410) return { errorClass: "gone", error: "the receiver answered 410: it wants no more deliveries" };
+  if (status >= 300 && status < 400) {
+    return { errorClass: "redirect", error: `the receiver answered ${status}: redirects are not followed` };
+  }
+  return { errorClass: "http_status", error: `the receiver answered ${status}` };
+}
+
+/** Reads at most `MAX_RESPONSE_BYTES` for at most `BODY_MS`, and ends the connection. */
+async function beginning(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const timer = setTimeout(() => answer.destroy(), BODY_MS);
+  try {
+    for await (const chunk of answer) {
+      chunks.push(chunk as Buffer);
+      size += (chunk as Buffer).length;
+      if (size >= MAX_RESPONSE_BYTES) break;
+    }
+  } catch {
+    // The status is known; a body that breaks off changes nothing.
+  } finally {
+    clearTimeout(timer);
+    answer.destroy();
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_RESPONSE_BYTES).toString("utf8");
+}
+
+function failure(reason: unknown, timedOut: boolean, timeoutMs: number): Omit<Sent, "durationMs"> {
+  if (timedOut) return { errorClass: "timeout", error: `the receiver did not answer within ${timeoutMs} ms` };
+  const found = first(reason);
+  if (found instanceof ForbiddenAddress) {
+    return {
+      errorClass: "forbidden_address",
+      error: "the target is an address of the platform or of a private network; SVC_WEBHOOK_ALLOW may name its range",
+    };
+  }
+  const code = found instanceof Error && "code" in found ? String(found.code) : "";
+  if (/^(ENOTFOUND|EAI_|ENODATA)/.test(code)) return { errorClass: "dns", error: `the name was not found (${code})` };
+  if (/CERT|TLS|SSL|SELF_SIGNED|ISSUER/.test(code)) return { errorClass: "tls", error: `TLS failed (${code})` };
+  return { errorClass: "connection", error: `the connection failed${code === "" ? "" : ` (${code})`}` };
+}
+
+/** Of a name with several addresses the failures come together. */
+function first(reason: unknown): unknown {
+  return reason instanceof AggregateError ? (reason.errors[0] ?? reason) : reason;
+}

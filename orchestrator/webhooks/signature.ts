@@ -1,0 +1,47 @@
+/** Headers of a delivery, with the signature of the wire protocol and that of Standard Webhooks. Pure. */
+
+import { createHash, createHmac } from "node:crypto";
+
+export interface Signed {
+  readonly webhookId: string;
+  readonly deliveryId: string;
+  /** The same at each attempt and redelivery of an event. */
+  readonly messageId: string;
+  /** Unix milliseconds of the attempt. */
+  readonly at: number;
+  readonly secret: string;
+  readonly body: string;
+}
+
+export function deliveryHeaders(signed: Signed): Readonly<Record<string, string>> {
+  const { webhookId, deliveryId, messageId, at, secret, body } = signed;
+  const own = {
+    "webhook-id": webhookId,
+    "delivery-id": deliveryId,
+    "signature-version": "v1",
+    signature: createHash("sha256")
+      .update(secret + body)
+      .digest("base64url"),
+  };
+  const timestamp = String(Math.floor(at / 1000));
+  const hmac = createHmac("sha256", keyOf(secret)).update(`${messageId}.${timestamp}.${body}`).digest("base64");
+  return {
+    ...Object.fromEntries(["e2b", "svc"].flatMap((prefix) => prefixed(prefix, own))),
+    "webhook-id": messageId,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": `v1,${hmac}`,
+  };
+}
+
+function prefixed(prefix: string, headers: Readonly<Record<string, string>>): [string, string][] {
+  return Object.entries(headers).map(([name, value]) => [`${prefix}-${name}`, value]);
+}
+
+/** The bytes behind `whsec_`, which libraries of Standard Webhooks expect; of any other secret its UTF-8 bytes. */
+function keyOf(secret: string): Buffer {
+  const [, encoded] =
+    /^whsec_((?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/.exec(
+      secret,
+    ) ?? [];
+  return encoded === undefined ? Buffer.from(secret, "utf8") : Buffer.from(encoded, "base64");
+}

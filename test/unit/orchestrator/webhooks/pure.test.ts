@@ -1,0 +1,93 @@
+/** Signatures that receivers check with a library or by hand, times of retries, and what the delivery log leaves out. */
+
+import { createHash } from "node:crypto";
+import { Webhook } from "standardwebhooks";
+import { describe, expect, test } from "vitest";
+import { redacted } from "../../../../orchestrator/webhooks/redact.ts";
+import { nextAttempt, readRetryAfter } from "../../../../orchestrator/webhooks/schedule.ts";
+import { deliveryHeaders } from "../../../../orchestrator/webhooks/signature.ts";
+
+const HOUR_MS = 3_600_000;
+
+describe("signatures", () => {
+  const WHSEC = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+  const body = JSON.stringify({ id: "e", text: "ü" });
+  const headersOf = (secret: string) =>
+    deliveryHeaders({ webhookId: "w", deliveryId: "d", messageId: "e", at: Date.now(), secret, body });
+
+  test.each([WHSEC, "plain secret", "ünïcode", "whsec_not base64!"])(
+    "of the wire protocol, with the secret %s",
+    (secret) => {
+      const signature = createHash("sha256").update(secret).update(body).digest("base64url");
+      for (const prefix of ["e2b", "svc"]) {
+        expect(headersOf(secret)).toMatchObject({
+          [`${prefix}-webhook-id`]: "w",
+          [`${prefix}-delivery-id`]: "d",
+          [`${prefix}-signature-version`]: "v1",
+          [`${prefix}-signature`]: signature,
+        });
+      }
+    },
+  );
+
+  test("pass the library of Standard Webhooks with its own form of a secret", () => {
+    expect(new Webhook(WHSEC).verify(body, headersOf(WHSEC))).toEqual(JSON.parse(body));
+  });
+
+  test.each(["plain secret", "ünïcode", "whsec_not base64!"])(
+    "pass the library with the bytes of the secret %s",
+    (secret) => {
+      const bytes = `whsec_${Buffer.from(secret).toString("base64")}`;
+      expect(new Webhook(bytes).verify(body, headersOf(secret))).toEqual(JSON.parse(body));
+      expect(() => new Webhook(bytes).verify(`${body} `, headersOf(secret))).toThrow(/No matching signature/);
+    },
+  );
+});
+
+describe("the next attempt", () => {
+  const failed = { attempts: 1, createdAt: 0, now: 1_000, random: 0.5 };
+
+  test("is twice as far away each time, with jitter, and at most an hour", () => {
+    expect([1, 2, 3, 11, 1000].map((attempts) => (nextAttempt({ ...failed, attempts }) ?? 0) - 1_000)).toEqual([
+      3_750, 7_500, 15_000, 2_700_000, 2_700_000,
+    ]);
+    expect([0, 0.999].map((random) => nextAttempt({ ...failed, random }))).toEqual([3_500, 5_998]);
+  });
+
+  test("is when the receiver asks for it, within an hour, and not before the own time", () => {
+    const asked = (retryAfterMs: number) => (nextAttempt({ ...failed, retryAfterMs }) ?? 0) - 1_000;
+    expect([asked(60_000), asked(0), asked(48 * HOUR_MS)]).toEqual([60_000, 3_750, HOUR_MS]);
+  });
+
+  test("is none after a day", () => {
+    expect(nextAttempt({ ...failed, now: 24 * HOUR_MS - 1 })).toBeGreaterThan(24 * HOUR_MS);
+    expect(nextAttempt({ ...failed, now: 24 * HOUR_MS })).toBeUndefined();
+  });
+
+  test("reads Retry-After as seconds or as a date", () => {
+    const now = Date.parse("2026-01-01T00:00:00Z");
+    const read = (header: string | undefined) => readRetryAfter(header, now);
+    expect([read("120"), read("Thu, 01 Jan 2026 00:01:00 GMT"), read("Wed, 31 Dec 2025 00:00:00 GMT")]).toEqual([
+      120_000, 60_000, 0,
+    ]);
+    expect([read(undefined), read("soon"), read("-1x")]).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe("the log", () => {
+  test.each([
+    ['{"my_secret": "abc\\"def", "n": 1}', '{"my_secret": "[redacted]", "n": 1}'],
+    ['{"accessToken":"abc', '{"accessToken":"[redacted]"'],
+    ["Authorization: Basic abc\nnext", "Authorization: [redacted]\nnext"],
+    ["sent Bearer abc.def-1 to me", "sent Bearer [redacted] to me"],
+    [`key svc_${"0a".repeat(20)}!`, "key [redacted]!"],
+    ["the secret is hush-hush", "the secret is [redacted]"],
+    ["a\u0000b\u001b[1m\n", "a\u{FFFD}b\u{FFFD}[1m\n"],
+  ])("shows %j as %j", (text, shown) => {
+    expect(redacted(text, "hush-hush")).toBe(shown);
+  });
+
+  test("shows the beginning of a long text", () => {
+    expect(redacted("x".repeat(5_000), "s")).toHaveLength(2_048);
+  });
+});
