@@ -21,8 +21,8 @@ const project = (
     root,
     include: [`test/${name}/**/*.test.ts`],
     pool: "forks" as const,
-    // Starting a process and loading the libraries takes longer than the tests of a file in `unit`. Such files share a
-    // process and leave it as they found it; the setup file fails those that do not.
+    // Starting a process and loading the libraries takes longer than the tests of most files. Such files share a process and
+    // leave it as they found it; the setup file fails those that do not.
     isolate: limits.shared !== true,
     setupFiles: limits.shared === true ? ["test/support/runner/leaves-process-as-found.ts"] : [],
     testTimeout: limits.testTimeout,
@@ -46,7 +46,7 @@ export default defineConfig({
     projects: [
       // A machine with two cores can be busy: these limits end a test that hangs, and do not judge speed.
       project("unit", { testTimeout: 20_000, hookTimeout: 20_000, database: true, shared: true }),
-      project("integration", { testTimeout: 30_000, hookTimeout: 30_000, database: true }),
+      project("integration", { testTimeout: 30_000, hookTimeout: 30_000, database: true, shared: true }),
       project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("snapshots", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),

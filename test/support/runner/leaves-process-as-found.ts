@@ -23,7 +23,7 @@ beforeAll(() => {
 });
 
 afterAll(() => {
-  expect(traces(), "what a file of unit tests leaves in the process it shares").toEqual(before);
+  expect(traces(), "what a file of tests leaves in the process it shares").toEqual(before);
 });
 
 function traces(): Traces {
