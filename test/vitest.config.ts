@@ -50,7 +50,7 @@ export default defineConfig({
       project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("snapshots", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
-      project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
+      project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true, shared: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
     ],
   },

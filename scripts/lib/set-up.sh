@@ -11,8 +11,16 @@ set_up_host() {
   step 'Docker daemon' "$here/host/engine/start"
   step 'CRIU' "$here/host/criu/install"
   step 'runtime svc' "$here/host/runtime/register"
-  step 'template base' "$here/host/engine/base-image" "$SHARED_STATE"
-  step 'npm packages' "$here/host/programs/modules" "$SHARED_STATE"
-  step 'build' "$here/host/programs/build"
-  step 'envd runtime' "$here/host/programs/envd-runtime"
+  # Both take more than a minute on a new machine, and do not need each other.
+  local status=0
+  step_aside 'template base' "$here/host/engine/base-image" "$SHARED_STATE"
+  set_up_programs || status=$?
+  end_aside || status=$?
+  return "$status"
+}
+
+set_up_programs() {
+  step 'npm packages' "$here/host/programs/modules" "$SHARED_STATE" &&
+    step 'build' "$here/host/programs/build" &&
+    step 'envd runtime' "$here/host/programs/envd-runtime"
 }

@@ -35,12 +35,43 @@ seconds_since() { # START in the form of $EPOCHREALTIME → "1.4"
 
 # step TITLE COMMAND…: runs COMMAND with its output in the log, shows progress while it runs.
 step() {
-  local title=$1 start=$EPOCHREALTIME status=0 notes pid
+  local title=$1 start=$EPOCHREALTIME notes
   shift
   notes=$(mktemp -d)
+  start_command "$title" "$notes" "$@"
+  end_step "$title" "$notes" "$start" $!
+}
+
+# step_aside TITLE COMMAND…: starts COMMAND as a step that takes long beside the steps that follow; its output goes to a log of
+# its own, and end_aside shows it. There is one such step at a time.
+step_aside() {
+  aside_title=$1 aside_start=$EPOCHREALTIME
+  shift
+  aside_notes=$(mktemp -d)
+  LOG_FILE=$LOG_FILE.aside start_command "$aside_title" "$aside_notes" "$@"
+  aside_pid=$!
+}
+
+# end_aside: waits for the step aside, with its exit status. Its log goes to the end of the usual one.
+end_aside() {
+  local status=0 own=$LOG_FILE.aside
+  LOG_FILE=$own end_step "$aside_title" "$aside_notes" "$aside_start" "$aside_pid" || status=$?
+  cat "$own" >>"$LOG_FILE" && rm -f "$own"
+  return "$status"
+}
+
+# start_command TITLE NOTES COMMAND…: runs COMMAND in the background, with its output in the log; $! is its process.
+start_command() {
+  local title=$1 notes=$2
+  shift 2
+  (umask 077 && : >>"$LOG_FILE")
   printf '\n== %s %s\n' "$(date -u +%FT%TZ)" "$title" >>"$LOG_FILE"
   STEP_NOTE="$notes/note" "$@" >>"$LOG_FILE" 2>&1 </dev/null &
-  pid=$!
+}
+
+# end_step TITLE NOTES START PID: shows progress until the command ends, then its line or its failure.
+end_step() {
+  local title=$1 notes=$2 start=$3 pid=$4 status=0
   show_progress "$title" "$pid" "$start"
   wait "$pid" || status=$?
   if [ "$status" -eq 0 ]; then
@@ -81,7 +112,7 @@ explain_failure() {
   fi
   {
     printf '%s  ✗ %-22s %s (%s s)\n' "${CLEAR:-}" "$title" "${what:-failed}" "$elapsed"
-    printf '\n    last lines of %s:\n' "$LOG_FILE"
+    printf '\n    last lines of %s:\n' "${LOG_FILE%.aside}"
     tail -n 25 "$LOG_FILE" | sed 's/^/    | /'
     [ -z "$way_out" ] || printf '\n    what to do: %s\n' "$way_out"
   } >&2

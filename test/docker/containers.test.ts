@@ -12,6 +12,8 @@ import { findHole } from "../../agent/disk/holes.ts";
 import { BASE, NODE_ID, RESOURCES } from "../support/agent/real-agent.ts";
 
 const ROUNDS = 40;
+/** An image that is copied into one layer in a moment. */
+const SMALL = { templateId: "small", buildId: "small-build", image: "svc/test-busybox:latest" };
 
 test("a container that is renamed during its removal is gone: Docker does not list it as `removing` for ever", async () => {
   const runtimeDirectory = await mkdtemp(join(tmpdir(), "svc-containers-"));
@@ -62,7 +64,7 @@ test("an image with a hole in one of its layers is not copied into one layer; wi
   });
   const id = await containers.create({
     name: nodeId,
-    build: BASE,
+    build: SMALL,
     resources: RESOURCES,
     command: ["/nothing"],
     env: [],

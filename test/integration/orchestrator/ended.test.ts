@@ -189,13 +189,14 @@ describe("the time for which history is kept", () => {
   });
 
   test("the logs of a sandbox whose node is lost are lost with it, and the answer names the node", async () => {
-    cluster = await startCluster({ config: { nodeTimeoutMs: 300, nodeLostMs: 1_500 }, agent: { heartbeatMs: 0 } });
+    cluster = await startCluster();
     const { sandboxID: killed } = await create();
     const { sandboxID: lost } = await create();
     await cluster.ask("DELETE", `/sandboxes/${killed}`);
     await cluster.agent.stop();
     const early = await cluster.ask("GET", `/sandboxes/${killed}/logs`);
     expect([early.status, early.body]).toMatchObject([503, { error_code: "node_unreachable" }]);
+    await cluster.restart({ nodeTimeoutMs: 300, nodeLostMs: 1_500 });
     await expect
       .poll(() => cluster.ask("GET", `/sandboxes/${lost}`), { timeout: 8_000 })
       .toMatchObject({ status: 404 });
