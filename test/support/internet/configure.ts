@@ -45,6 +45,8 @@ const wanted = {
   SVC_BASE_DISK_MB: "1024",
   // Tests build from local images, and no build may leave an image that another build could use.
   SVC_BUILD_LOCAL_IMAGES: "*",
+  // A test searches the logs for secrets.
+  SVC_LOG_LEVEL: "debug",
   // Receivers of the tests listen here.
   SVC_WEBHOOK_ALLOW: "127.0.0.1",
 };
