@@ -20,7 +20,7 @@ export function letterOf(claimed: Claimed, at: number): Letter | undefined {
     secret: claimed.secret,
     body,
   });
-  return { url: claimed.url, headers, body };
+  return { webhookId: claimed.webhookId, url: claimed.url, headers, body };
 }
 
 export function bodyOf(own: string | undefined, event: LoggedDelivery["eventRow"]): string | undefined {

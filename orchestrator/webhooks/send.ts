@@ -4,10 +4,11 @@
  */
 
 import { type LookupAddress, lookup } from "node:dns";
-import { type IncomingMessage, type RequestOptions, request as requestHttp } from "node:http";
+import { type ClientRequest, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { LookupFunction } from "node:net";
 import type { TargetAddresses } from "./addresses.ts";
+import { keptConnections, type ReceiverOptions } from "./connections.ts";
 import { readRetryAfter } from "./schedule.ts";
 import { addressIn } from "./target.ts";
 
@@ -45,6 +46,8 @@ export interface SendDeps {
 }
 
 export interface Letter {
+  /** Letters of one webhook share connections. */
+  readonly webhookId: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -61,6 +64,7 @@ class ForbiddenAddress extends Error {}
 
 /** Rejects only when the signal aborts. */
 export function createSend(deps: SendDeps): Send {
+  const kept = keptConnections();
   const resolve: Resolve = deps.resolve ?? ((name, done) => lookup(name, { all: true, verbatim: true }, done));
 
   /** Every connection to a name goes through here. */
@@ -79,34 +83,49 @@ export function createSend(deps: SendDeps): Send {
     });
   };
 
-  async function attempt({ url: text, headers, body }: Letter, signal: AbortSignal): Promise<Omit<Sent, "durationMs">> {
-    const url = new URL(text);
+  /** Resolves when the answer's headers are there. */
+  async function post(url: URL, body: string, options: ReceiverOptions): Promise<IncomingMessage> {
+    const isHttps = url.protocol === "https:";
+    const sent: { request?: ClientRequest } = {};
+    const once = (agent: ReceiverOptions["agent"]) =>
+      new Promise<IncomingMessage>((answered, failed) => {
+        const request = (isHttps ? requestHttps : requestHttp)(url, { ...options, agent }, answered);
+        sent.request = request;
+        request.on("error", failed);
+        // An informational answer that asks for another protocol is not taken.
+        request.on("upgrade", (_answer, socket) => {
+          socket.destroy();
+          failed(new Error("the receiver changed the protocol"));
+        });
+        request.end(body);
+      });
+    try {
+      return await once(isHttps ? kept.https : kept.http);
+    } catch (error) {
+      // The receiver may have ended a kept connection at the moment of its use.
+      if (sent.request?.reusedSocket !== true || options.signal?.aborted === true) throw error;
+      return once(false);
+    }
+  }
+
+  async function attempt(letter: Letter, signal: AbortSignal): Promise<Omit<Sent, "durationMs">> {
+    const url = new URL(letter.url);
     const literal = addressIn(url);
     // An address in the URL is dialled without a look-up.
     if (literal !== undefined && !deps.addresses.allows(literal))
       throw new ForbiddenAddress("the address is not allowed");
-    const options: RequestOptions = {
+    const answer = await post(url, letter.body, {
       method: "POST",
-      agent: false,
+      webhookId: letter.webhookId,
       lookup: checkedLookup,
       maxHeaderSize: MAX_HEADER_BYTES,
       headers: {
         "content-type": "application/json; charset=utf-8",
-        "content-length": Buffer.byteLength(body),
+        "content-length": Buffer.byteLength(letter.body),
         "user-agent": "svc-webhooks/1",
-        ...headers,
+        ...letter.headers,
       },
       signal,
-    };
-    const answer = await new Promise<IncomingMessage>((answered, failed) => {
-      const request = (url.protocol === "https:" ? requestHttps : requestHttp)(url, options, answered);
-      request.on("error", failed);
-      // An informational answer that asks for another protocol is not taken.
-      request.on("upgrade", (_answer, socket) => {
-        socket.destroy();
-        failed(new Error("the receiver changed the protocol"));
-      });
-      request.end(body);
     });
     const status = answer.statusCode ?? 0;
     const response = await beginning(answer);
@@ -115,13 +134,31 @@ export function createSend(deps: SendDeps): Send {
   }
 
   return async (letter, signal) => {
-    const limit = AbortSignal.timeout(deps.timeoutMs);
+    signal.throwIfAborted();
     const before = performance.now();
-    const sent = await attempt(letter, AbortSignal.any([signal, limit])).catch((reason: unknown) => {
+    const ending = new AbortController();
+    const cut = () => ending.abort();
+    let timedOut = false;
+    const giveUp = () => {
+      timedOut = true;
+      cut();
+    };
+    let grace: NodeJS.Immediate | undefined;
+    const timer = setTimeout(() => {
+      // A busy process reads the answers that are there before it gives up.
+      grace = setImmediate(giveUp);
+    }, deps.timeoutMs);
+    signal.addEventListener("abort", cut, { once: true });
+    try {
+      return { ...(await attempt(letter, ending.signal)), durationMs: performance.now() - before };
+    } catch (reason) {
       signal.throwIfAborted();
-      return failure(reason, limit.aborted, deps.timeoutMs);
-    });
-    return { ...sent, durationMs: performance.now() - before };
+      return { ...failure(reason, timedOut, deps.timeoutMs), durationMs: performance.now() - before };
+    } finally {
+      clearTimeout(timer);
+      clearImmediate(grace);
+      signal.removeEventListener("abort", cut);
+    }
   };
 }
 
@@ -134,7 +171,7 @@ function judge(status: number): Pick<Sent, "errorClass" | "error"> {
   return { errorClass: "http_status", error: `the receiver answered ${status}` };
 }
 
-/** Reads at most `MAX_RESPONSE_BYTES` for at most `BODY_MS`, and ends the connection. */
+/** Reads at most `MAX_RESPONSE_BYTES` for at most `BODY_MS`. The connection of an answer that has more, or takes longer, ends. */
 async function beginning(answer: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
