@@ -8,7 +8,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { Store } from "../store/store.ts";
-import type { Claimed, Outcome } from "../store/webhooks/deliveries.ts";
+import type { Claimed, DueWebhook, Outcome } from "../store/webhooks/deliveries.ts";
 import { letterOf } from "./letter.ts";
 import { redacted } from "./redact.ts";
 import { nextAttempt } from "./schedule.ts";
@@ -32,8 +32,8 @@ export interface DeliveringDeps {
 }
 
 export interface Delivering {
-  /** There may be deliveries that are due. */
-  wake(): void;
+  /** There may be deliveries that are due, of this project or of any. */
+  wake(projectId?: string): void;
   /** Starts workers for what is due, and resolves when every worker has ended. */
   settle(): Promise<void>;
   stop(): Promise<void>;
@@ -51,27 +51,35 @@ const MANY_FAILURES = 5;
 const CLAIM_MARGIN_MS = 1_000;
 const STOP_MS = 2_000;
 
-interface Due {
-  readonly id: string;
-  readonly projectId: string;
-  readonly failures: number;
-}
-
 export function startDelivering(deps: DeliveringDeps): Delivering {
   const { store, now, log } = deps;
   const attempts = createSemaphore(AT_ONCE, PER_PROJECT);
   const workers = new Map<string, Set<Promise<void>>>();
   const stopping = new AbortController();
   const cutting = new AbortController();
+  /** Deliveries of which an attempt is under way, by webhook. */
+  const underWay = new Map<string, Set<string>>();
+  const asked = new Set<string>();
+  let lookedAtAll = Number.NEGATIVE_INFINITY;
 
-  async function startWorkers(): Promise<void> {
-    for (const due of await store.deliveries.due()) {
+  async function startWorkers(projectIds?: readonly string[]): Promise<void> {
+    for (const due of await store.deliveries.due(projectIds)) {
       if (stopping.signal.aborted) return;
       startWorker(due);
     }
   }
 
-  function startWorker(due: Due): void {
+  /** An event has its own project looked at: the webhooks of all projects, at each event, would be too many. */
+  async function round(): Promise<void> {
+    const projectIds = [...asked];
+    asked.clear();
+    const at = performance.now();
+    if (projectIds.length > 0 && at - lookedAtAll < EVERY_MS) return startWorkers(projectIds);
+    lookedAtAll = at;
+    return startWorkers();
+  }
+
+  function startWorker(due: DueWebhook): void {
     const running = workers.get(due.id) ?? new Set<Promise<void>>();
     if (running.size >= (due.failures >= MANY_FAILURES ? 1 : PER_WEBHOOK)) return;
     workers.set(due.id, running);
@@ -86,22 +94,39 @@ export function startDelivering(deps: DeliveringDeps): Delivering {
   }
 
   /** Works until nothing is due for its webhook; starts another worker for what is left. */
-  async function worker(due: Due): Promise<void> {
+  async function worker(due: DueWebhook): Promise<void> {
     let { failures } = due;
     while (!stopping.signal.aborted) {
       const release = await attempts.take(stopping.signal, due.projectId);
       try {
-        const claimed = await store.deliveries.claim(due.id, now() + deps.timeoutMs + CLAIM_MARGIN_MS);
+        const claimed = await store.deliveries.claim(due.id, deps.timeoutMs + CLAIM_MARGIN_MS, [
+          ...(underWay.get(due.id) ?? []),
+        ]);
         if (claimed === undefined) return;
-        startWorker({ ...due, failures });
-        const failed = await deliver(claimed);
-        failures = failed ? failures + 1 : 0;
+        const done = begin(claimed);
+        try {
+          startWorker({ ...due, failures });
+          const failed = await deliver(claimed);
+          failures = failed ? failures + 1 : 0;
+        } finally {
+          done();
+        }
       } finally {
         release();
       }
       // The other workers are enough to see whether the receiver works again.
       if (failures >= MANY_FAILURES && (workers.get(due.id)?.size ?? 0) > 1) return;
     }
+  }
+
+  /** Returns the end of the attempt. */
+  function begin({ id, webhookId }: Claimed): () => void {
+    const ids = underWay.get(webhookId) ?? new Set<string>();
+    underWay.set(webhookId, ids.add(id));
+    return () => {
+      ids.delete(id);
+      if (ids.size === 0 && underWay.get(webhookId) === ids) underWay.delete(webhookId);
+    };
   }
 
   /** Makes one attempt and records it. True: it failed. */
@@ -128,7 +153,7 @@ export function startDelivering(deps: DeliveringDeps): Delivering {
     if (outcome.is === "delivered") {
       if (health.failures >= MANY_FAILURES) {
         await store.deliveries.hurry(claimed.webhookId);
-        rounds.wake();
+        wake();
       }
       return false;
     }
@@ -158,9 +183,16 @@ export function startDelivering(deps: DeliveringDeps): Delivering {
     log.warn({ webhookId, reason, failingSince }, "disabled a webhook");
   }
 
-  const rounds = loop({ name: "webhooks", everyMs: EVERY_MS, log }, startWorkers);
+  const rounds = loop({ name: "webhooks", everyMs: EVERY_MS, log }, round);
+
+  function wake(projectId?: string): void {
+    if (projectId === undefined) lookedAtAll = Number.NEGATIVE_INFINITY;
+    else asked.add(projectId);
+    rounds.wake();
+  }
+
   return {
-    wake: () => rounds.wake(),
+    wake,
     async settle() {
       await startWorkers();
       while (workers.size > 0) await Promise.all([...workers.values()].flatMap((running) => [...running]));

@@ -6,6 +6,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import { fromToken, toToken } from "../events/cursor.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
+import { earlierAttempts } from "../store/webhooks/attempts.ts";
 import type { LoggedDelivery } from "../store/webhooks/deliveries.ts";
 import type { Webhook } from "../store/webhooks/webhooks.ts";
 import type { TargetAddresses } from "./addresses.ts";
@@ -135,6 +136,7 @@ function toView(webhook: Webhook): WebhookView {
 function toDelivery(row: LoggedDelivery): DeliveryView {
   const body = bodyOf(row.event ?? undefined, row.eventRow);
   const sandboxId = row.eventRow?.sandbox_id ?? "";
+  const earlier = earlierAttempts(row);
   return {
     id: row.id,
     webhookId: row.webhook_id,
@@ -149,6 +151,7 @@ function toDelivery(row: LoggedDelivery): DeliveryView {
     ...(row.due_at === null || row.claim !== null ? {} : { nextAttemptAt: iso(row.due_at) }),
     ...(row.finished_at === null ? {} : { finishedAt: iso(row.finished_at) }),
     ...(row.attempted_at === null ? {} : { lastAttempt: toAttempt(row, row.attempted_at) }),
+    ...(earlier.length === 0 ? {} : { earlierAttempts: earlier.map((each) => ({ ...each, at: iso(each.at) })) }),
     // The secret is in no body: only what looks like one is left out.
     ...(body === undefined ? {} : { requestBody: redacted(body, "") }),
   };

@@ -34,7 +34,7 @@ export function startWebhooks({ config, now, random, log, teardown }: Base, { st
   teardown.add("webhook log", () => upkeep.stop());
   teardown.add(
     "news of deliveries",
-    store.events.onAdded((_projectId, deliveries) => void (deliveries > 0 && delivering.wake())),
+    store.events.onAdded((projectId, deliveries) => void (deliveries > 0 && delivering.wake(projectId))),
   );
   return {
     handlers: createWebhookHandlers({

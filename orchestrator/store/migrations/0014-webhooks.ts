@@ -49,6 +49,7 @@ async function deliveries(db: Kysely<unknown>): Promise<void> {
     .addColumn("error_class", "text")
     .addColumn("error", "text")
     .addColumn("response", "text")
+    .addColumn("earlier", "text")
     .execute();
   const index = (name: string) => db.schema.createIndex(name).on("webhook_deliveries");
   await index("webhook_deliveries_due").columns(["webhook_id", "due_at"]).execute();

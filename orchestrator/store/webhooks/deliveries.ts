@@ -3,13 +3,14 @@
  * so that a process that dies, and several at once, lose nothing.
  */
 
-import { sql } from "kysely";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import { nextInOrder } from "../events/events.ts";
 import { webhookSecretContext } from "../sealed/contexts.ts";
 import type { Database, EventRow, Session } from "../tables.ts";
-import { newDelivery } from "./outbox.ts";
+import { type AttemptFacts, attemptsBefore, endColumns } from "./attempts.ts";
+import { newDelivery, release } from "./outbox.ts";
+import { deliveryRetention } from "./retention.ts";
 import type { DeliveryRow, WebhookRow } from "./row.ts";
 
 /** A delivery that this process may attempt until its claim ends. */
@@ -32,14 +33,10 @@ export interface Claimed {
   readonly body: string | undefined;
 }
 
-/** What the log keeps of an attempt. */
-export interface AttemptFacts {
-  readonly at: number;
-  readonly durationMs: number;
-  readonly httpStatus?: number | undefined;
-  readonly errorClass?: string | undefined;
-  readonly error?: string | undefined;
-  readonly response?: string | undefined;
+export interface DueWebhook {
+  readonly id: string;
+  readonly projectId: string;
+  readonly failures: number;
 }
 
 export type Outcome =
@@ -82,11 +79,15 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
   }
 
   return {
-    /** Webhooks with a delivery that may be claimed now; of a disabled one only what its project asked for. */
-    async due(): Promise<{ readonly id: string; readonly projectId: string; readonly failures: number }[]> {
-      const rows = await db
-        .selectFrom("webhooks")
-        .select(["id", "project_id", "failures"])
+    ...deliveryRetention(db, { now }),
+
+    /**
+     * Webhooks with a delivery that may be claimed now; of a disabled one only what its project asked for.
+     * @param projectIds absent: webhooks of all projects, each of which is looked at
+     */
+    async due(projectIds?: readonly string[]): Promise<DueWebhook[]> {
+      const webhooks = db.selectFrom("webhooks").select(["id", "project_id", "failures"]);
+      const rows = await (projectIds === undefined ? webhooks : webhooks.where("project_id", "in", projectIds))
         .where((where) =>
           where.exists(
             where
@@ -101,29 +102,46 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
       return rows.map(({ id, project_id: projectId, failures }) => ({ id, projectId, failures }));
     },
 
-    /** The delivery that has been due longest, claimed until `until`. Undefined: none is due. */
-    async claim(webhookId: string, until: number): Promise<Claimed | undefined> {
+    /**
+     * The delivery that has been due longest, claimed for `forMs`. Undefined: none is due.
+     * @param underWay deliveries that this process attempts: a claim that ended because it is busy is not for itself
+     */
+    async claim(webhookId: string, forMs: number, underWay: readonly string[] = []): Promise<Claimed | undefined> {
       return db.transaction().execute(async (session) => {
         const webhook = await session.selectFrom("webhooks").selectAll().where("id", "=", webhookId).executeTakeFirst();
         if (webhook === undefined) return undefined;
         const claim = newUuid();
+        const at = now();
         const row = await session
           .updateTable("webhook_deliveries")
-          .set((update) => ({ claim, due_at: until, attempts: update("attempts", "+", 1), attempted_at: now() }))
+          .set((update) => ({
+            claim,
+            due_at: at + forMs,
+            attempts: update("attempts", "+", 1),
+            attempted_at: update.fn.coalesce("attempted_at", update.val(at)),
+          }))
           .where("id", "=", (from) => {
-            const due = from
+            let due = from
               .selectFrom("webhook_deliveries")
               .select("id")
               .where("webhook_id", "=", webhookId)
-              .where("due_at", "<=", now());
-            const wanted = webhook.enabled === 1 ? due : due.where("kind", "!=", "event");
-            return wanted.orderBy("due_at").orderBy("sequence").limit(1);
+              .where("due_at", "<=", at);
+            if (underWay.length > 0) due = due.where("id", "not in", underWay);
+            if (webhook.enabled === 0) due = due.where("kind", "!=", "event");
+            return due.orderBy("due_at").orderBy("sequence").limit(1);
           })
           // Another process may have claimed it since the selection.
-          .where("due_at", "<=", now())
+          .where("due_at", "<=", at)
           .returningAll()
           .executeTakeFirst();
         if (row === undefined) return undefined;
+        if (row.attempts > 1) {
+          await session
+            .updateTable("webhook_deliveries")
+            .set({ ...endColumns(undefined), earlier: attemptsBefore(row), attempted_at: at })
+            .where("id", "=", row.id)
+            .execute();
+        }
         const event = await session.selectFrom("events").selectAll().where("id", "=", row.event_id).executeTakeFirst();
         return toClaimed(row, {
           webhook,
@@ -148,11 +166,7 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
             due_at: outcome.is === "retry" ? outcome.at : null,
             finished_at: ended ? now() : null,
             attempted_at: facts.at,
-            duration_ms: Math.round(facts.durationMs),
-            http_status: facts.httpStatus ?? null,
-            error_class: facts.errorClass ?? null,
-            error: facts.error ?? null,
-            response: facts.response ?? null,
+            ...endColumns(facts),
           })
           .where("id", "=", claimed.id)
           .where("claim", "=", claimed.claim)
@@ -161,11 +175,13 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
         if (ended) await release(session, claimed);
         const failed = outcome.is !== "delivered";
         const failingSince = failed ? (before.failing_since ?? facts.at) : null;
-        await session
-          .updateTable("webhooks")
-          .set({ failures: failed ? before.failures + 1 : 0, failing_since: failingSince })
-          .where("id", "=", claimed.webhookId)
-          .execute();
+        if (failed || before.failures > 0) {
+          await session
+            .updateTable("webhooks")
+            .set({ failures: failed ? before.failures + 1 : 0, failing_since: failingSince })
+            .where("id", "=", claimed.webhookId)
+            .execute();
+        }
         return { failures: before.failures, failingSince: failingSince ?? undefined };
       });
     },
@@ -227,54 +243,6 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
       });
       return { ...row, eventRow: undefined };
     },
-
-    async countPending(): Promise<number> {
-      const { count } = await db
-        .selectFrom("webhook_deliveries")
-        .select((select) => select.fn.countAll<number | string>().as("count"))
-        .where("webhook_id", "in", (from) => from.selectFrom("webhooks").select("id"))
-        .where("finished_at", "is", null)
-        .executeTakeFirstOrThrow();
-      return Number(count);
-    },
-
-    /** Fails at most `limit` deliveries that a disabled webhook has not sent in time. Returns their number. */
-    async abandon(before: number, limit: number): Promise<number> {
-      const result = await db
-        .updateTable("webhook_deliveries")
-        .set({ ...UNCLAIMED, status: "failed", due_at: null, finished_at: now(), error_class: "disabled" })
-        .where("id", "in", (from) =>
-          from
-            .selectFrom("webhook_deliveries as late")
-            .innerJoin("webhooks", "webhooks.id", "late.webhook_id")
-            .select("late.id")
-            .where("webhooks.enabled", "=", 0)
-            .where("late.status", "=", "pending")
-            .where("late.created_at", "<", before)
-            .limit(limit),
-        )
-        .executeTakeFirst();
-      return Number(result.numUpdatedRows);
-    },
-
-    /** Deletes at most `limit` entries of each webhook's log that are too old or too many. Returns their number. */
-    async forget(old: { readonly before: number; readonly keep: number; readonly limit: number }): Promise<number> {
-      const { before, keep, limit } = old;
-      const webhooks = await db.selectFrom("webhooks").select("id").execute();
-      let count = 0;
-      for (const { id } of webhooks) {
-        const { rows } = await sql<{ id: string }>`delete from webhook_deliveries where id in (
-          select id from webhook_deliveries where webhook_id = ${id} and (
-            finished_at < ${before} or finished_at <= (
-              select finished_at from webhook_deliveries where webhook_id = ${id} and finished_at is not null
-              order by finished_at desc limit 1 offset ${keep}
-            )
-          ) limit ${limit}
-        ) returning id`.execute(db);
-        count += rows.length;
-      }
-      return count;
-    },
   };
 }
 
@@ -286,25 +254,6 @@ async function lockWebhook(session: Session, id: string): Promise<WebhookRow | u
     .where("id", "=", id)
     .returningAll()
     .executeTakeFirst();
-}
-
-/** The next delivery of the stream is due. */
-async function release(session: Session, { webhookId, stream }: Claimed): Promise<void> {
-  await session
-    .updateTable("webhook_deliveries")
-    .set((update) => ({ due_at: update.ref("created_at") }))
-    .where("id", "=", (from) =>
-      from
-        .selectFrom("webhook_deliveries")
-        .select("id")
-        .where("webhook_id", "=", webhookId)
-        .where("stream", "=", stream)
-        .where("status", "=", "pending")
-        .orderBy("sequence")
-        .limit(1),
-    )
-    .where("due_at", "is", null)
-    .execute();
 }
 
 function toClaimed(

@@ -64,6 +64,7 @@ export function newDelivery({ webhookId, kind, event, body = null, stream, dueAt
     error_class: null,
     error: null,
     response: null,
+    earlier: null,
   };
 }
 
@@ -77,4 +78,28 @@ async function hasPending(session: Session, webhookId: string, stream: string): 
     .limit(1)
     .executeTakeFirst();
   return found !== undefined;
+}
+
+interface Stream {
+  readonly webhookId: string;
+  readonly stream: string;
+}
+
+/** The next delivery of the stream is due. */
+export async function release(session: Session, { webhookId, stream }: Stream): Promise<void> {
+  await session
+    .updateTable("webhook_deliveries")
+    .set((update) => ({ due_at: update.ref("created_at") }))
+    .where("id", "=", (from) =>
+      from
+        .selectFrom("webhook_deliveries")
+        .select("id")
+        .where("webhook_id", "=", webhookId)
+        .where("stream", "=", stream)
+        .where("status", "=", "pending")
+        .orderBy("sequence")
+        .limit(1),
+    )
+    .where("due_at", "is", null)
+    .execute();
 }

@@ -41,6 +41,7 @@ export interface DeliveryRow {
   readonly due_at: number | null;
   /** The claim under way, which `due_at` ends if its process dies. */
   readonly claim: string | null;
+  /** Begin of the latest attempt; its end is in the columns behind `finished_at`, which are null until then. */
   readonly attempted_at: number | null;
   readonly finished_at: number | null;
   readonly duration_ms: number | null;
@@ -49,6 +50,16 @@ export interface DeliveryRow {
   readonly error: string | null;
   /** Beginning of the receiver's answer, redacted. */
   readonly response: string | null;
+  /** JSON list of `EarlierAttempt`, oldest first. */
+  readonly earlier: string | null;
+}
+
+/** An attempt before the latest one. One without a duration has no end: the process died, or cut it off when it stopped. */
+export interface EarlierAttempt {
+  readonly at: number;
+  readonly durationMs?: number;
+  readonly httpStatus?: number;
+  readonly errorClass?: string;
 }
 
 interface EventOrderRow {

@@ -68,6 +68,19 @@ export const DeliveryView = Type.Object({
       responseBody: Type.Optional(Type.String({ description: "The beginning, redacted" })),
     }),
   ),
+  earlierAttempts: Type.Optional(
+    Type.Array(
+      Type.Object({
+        at: Timestamp,
+        durationMs: Type.Optional(
+          Type.Integer({ description: "Absent: the orchestrator ended before the attempt did" }),
+        ),
+        httpStatus: Type.Optional(Type.Integer()),
+        errorClass: Type.Optional(Type.String()),
+      }),
+      { description: "Before `lastAttempt`, oldest first; at most 50" },
+    ),
+  ),
   requestBody: Type.Optional(Type.String({ description: "The beginning, redacted" })),
 });
 export type DeliveryView = Static<typeof DeliveryView>;

@@ -160,12 +160,22 @@ describe("several processes", () => {
     expect(idsOf(receiver.got).toSorted()).toEqual((await world.events()).map(({ id }) => id).toSorted());
   });
 
+  test("look at the webhooks of the projects that have events, and at all from time to time", async () => {
+    const world = await webhookWorld();
+    const webhook = await world.webhook("https://example.com/");
+    await world.event("i1");
+    const { deliveries } = world.store;
+    const due = [{ id: webhook.id, projectId: PROJECT, failures: 0 }];
+    expect([await deliveries.due(), await deliveries.due(["x", PROJECT])]).toEqual([due, due]);
+    expect(await deliveries.due(["x"])).toEqual([]);
+  });
+
   test("repeat the delivery of one that died, once its claim ends, and only the newer claim counts", async () => {
     const world = await webhookWorld();
     const receiver = await startReceiver();
     const webhook = await world.webhook(receiver.url);
     await world.event("i1");
-    const dead = await world.store.deliveries.claim(webhook.id, world.clock.at + 1_000);
+    const dead = await world.store.deliveries.claim(webhook.id, 1_000);
     if (dead === undefined) throw new Error("nothing was due");
     const delivering = world.process();
     await delivering.settle();
@@ -176,6 +186,28 @@ describe("several processes", () => {
     const late = await world.store.deliveries.finish(dead, { is: "failed" }, { at: 1, durationMs: 1 });
     expect(late).toBeUndefined();
     expect(await world.deliveries(webhook.id)).toMatchObject([{ status: "delivered", attempts: 2 }]);
+  });
+
+  test("do not repeat an attempt of their own whose claim ended because they are busy", async () => {
+    const world = await webhookWorld();
+    const held = hold();
+    const receiver = await startReceiver(held.reply);
+    const webhook = await world.webhook(receiver.url);
+    const delivering = world.process();
+    await world.event("i1");
+    delivering.wake();
+    await expect.poll(held.held).toBe(1);
+    world.clock.at += 10 * MINUTE_MS;
+    await world.event("i2");
+    delivering.wake();
+    await expect.poll(held.held).toBe(2);
+    held.release();
+    await delivering.settle();
+    expect(receiver.got.map(({ event }) => event.sandboxId)).toEqual(["i1", "i2"]);
+    expect(await world.deliveries(webhook.id)).toMatchObject([
+      { status: "delivered", attempts: 1 },
+      { status: "delivered", attempts: 1 },
+    ]);
   });
 
   test("that stop wait for an attempt under way, and begin no other", async () => {
@@ -225,29 +257,20 @@ test("signatures of deliveries pass the library of Standard Webhooks", async () 
   expect(verified).toMatchObject({ type: "sandbox.lifecycle.created", sandboxId: "i1", sandbox_id: "i1" });
 });
 
-test("the log is bounded by time and number, and keeps what has not ended", async () => {
+test("once a webhook that was disabled for a day is enabled, what is younger than a day is sent, and so are new events", async () => {
   const world = await webhookWorld();
   const delivering = world.process();
   const receiver = await startReceiver();
   const webhook = await world.webhook(receiver.url);
-  for (let i = 0; i < 6; i++) {
-    await world.event(`i${i}`);
-    await delivering.settle();
-    world.clock.at += 1_000;
-  }
-  receiver.answer(status(500));
-  await world.event("i9");
-  await delivering.settle();
-  const { deliveries } = world.store;
-  expect(await deliveries.forget({ before: world.clock.at - 5_000, keep: 100, limit: 10 })).toBe(1);
-  expect(await deliveries.forget({ before: 0, keep: 3, limit: 10 })).toBe(2);
-  expect((await world.deliveries(webhook.id)).map(({ status: is }) => is)).toEqual([
-    "pending",
-    "delivered",
-    "delivered",
-    "delivered",
-  ]);
+  await world.event("i1", "created");
+  world.clock.at += 60 * MINUTE_MS;
+  await world.event("i1", "paused");
   await world.store.webhooks.change(PROJECT, webhook.id, { enabled: false });
-  expect(await deliveries.abandon(world.clock.at + 1, 10)).toBe(1);
-  expect(await deliveries.countPending()).toBe(0);
+  expect(await world.store.deliveries.abandon(world.clock.at, 10)).toBe(1);
+  await delivering.settle();
+  expect(receiver.got).toHaveLength(0);
+  await world.store.webhooks.change(PROJECT, webhook.id, { enabled: true });
+  await world.event("i1", "killed");
+  await delivering.settle();
+  expect(receiver.got.map(({ event }) => event.type)).toEqual(["sandbox.lifecycle.paused", "sandbox.lifecycle.killed"]);
 });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DeliveryView, WebhookView } from "../../../../shared/api/events/webhooks.ts";
 import { type Answer, type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../../support/fakes/cluster-sandboxes.ts";
-import { startReceiver, status } from "../../../support/webhooks/receiver.ts";
+import { accept, startReceiver, status } from "../../../support/webhooks/receiver.ts";
 import { LIFECYCLE, SECRET } from "../../../support/webhooks/world.ts";
 
 let cluster: Cluster;
@@ -201,6 +201,18 @@ test("a restart of the platform loses no delivery", async () => {
   await cluster.restart();
   const [waiting] = await log(webhook.id);
   expect(waiting).toMatchObject({ status: "pending", sandboxId: id, nextAttemptAt: expect.any(String) as string });
+  expect(waiting).not.toHaveProperty("earlierAttempts");
+  receiver.answer(accept);
+  await cluster.database.query("update webhook_deliveries set due_at = 1 where webhook_id = ?", webhook.id);
+  await expect.poll(async () => (await log(webhook.id))[0]?.status).toBe("delivered");
+  const failed = { ...waiting?.lastAttempt };
+  delete failed.error;
+  delete failed.responseBody;
+  expect((await log(webhook.id))[0]).toMatchObject({
+    attempts: 2,
+    lastAttempt: { httpStatus: 200 },
+    earlierAttempts: [failed],
+  });
   await cluster.ask("DELETE", `/sandboxes/${id}`);
   await remove(webhook.id);
 });

@@ -1,0 +1,46 @@
+/**
+ * What is stored of attempts: the end of the latest one in columns, those before it in a short list, without what receivers
+ * answered. Pure.
+ */
+
+import type { DeliveryRow, EarlierAttempt } from "./row.ts";
+
+/** Of one delivery: the attempts of a day are fewer. */
+const MOST = 50;
+
+/** What the log keeps of an attempt. */
+export interface AttemptFacts {
+  readonly at: number;
+  readonly durationMs: number;
+  readonly httpStatus?: number | undefined;
+  readonly errorClass?: string | undefined;
+  readonly error?: string | undefined;
+  readonly response?: string | undefined;
+}
+
+/** The columns of the end of an attempt; undefined: it has not ended. */
+export function endColumns(facts: AttemptFacts | undefined) {
+  return {
+    duration_ms: facts === undefined ? null : Math.round(facts.durationMs),
+    http_status: facts?.httpStatus ?? null,
+    error_class: facts?.errorClass ?? null,
+    error: facts?.error ?? null,
+    response: facts?.response ?? null,
+  };
+}
+
+export function earlierAttempts({ earlier }: Pick<DeliveryRow, "earlier">): readonly EarlierAttempt[] {
+  return earlier === null ? [] : (JSON.parse(earlier) as EarlierAttempt[]);
+}
+
+/** The stored list once the latest attempt of `row` is an earlier one. */
+export function attemptsBefore(row: DeliveryRow): string | null {
+  if (row.attempted_at === null) return row.earlier;
+  const latest: EarlierAttempt = {
+    at: row.attempted_at,
+    ...(row.duration_ms === null ? {} : { durationMs: row.duration_ms }),
+    ...(row.http_status === null ? {} : { httpStatus: row.http_status }),
+    ...(row.error_class === null ? {} : { errorClass: row.error_class }),
+  };
+  return JSON.stringify([...earlierAttempts(row), latest].slice(-MOST));
+}
