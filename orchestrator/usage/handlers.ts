@@ -5,7 +5,7 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { iso } from "../sandboxes/view.ts";
 import { isProject, type Project } from "../store/projects/projects.ts";
-import { STORED_STEPS, stepsFor } from "../store/usage/steps.ts";
+import { STORED_STEPS, slotOf, stepsFor } from "../store/usage/steps.ts";
 import type { UsageStore } from "../store/usage/usage.ts";
 import { highest, type Point, timestamps, toSeries } from "./series.ts";
 
@@ -29,8 +29,8 @@ export function createUsageHandlers(deps: {
     if (last < first) throw new AppError("bad_request", "query field 'end' must not be before 'start'");
     const asked = { start: Math.max(first, now - OLDEST_S), end: Math.min(last, now) };
     const { step, stored } = stepsFor(asked, now);
-    // The last second counts to its end.
-    const range = { start: asked.start, end: asked.end + 1 };
+    // The first step counts from its beginning, and the last second to its end.
+    const range = { start: slotOf(asked.start, step), end: asked.end + 1 };
     const [rows, spans] = await Promise.all([deps.store.samples(project.id, stored, range), deps.store.spans(range)]);
     return { step, points: toSeries(rows, spans, { ...range, step }) };
   }

@@ -2,24 +2,28 @@
 
 import type { LiveExecution } from "../../shared/agent-api/routes.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Counters, Used } from "../store/usage/usage.ts";
+import type { Counters, Used } from "../store/usage/sample.ts";
 
 export interface Pending {
   /** By project: what was counted since the last flush, and what is in use now. */
   readonly used: ReadonlyMap<string, Used>;
   readonly counters: ReadonlyMap<string, Counters>;
-  readonly ended: readonly string[];
+  /** Executions that no report has mentioned for a while. */
+  readonly silent: readonly string[];
 }
 
 export interface Meter {
   heard(executions: readonly LiveExecution[], records: readonly Owner[]): void;
-  /** Passes on what is pending. When `store` fails, it is pending again. */
-  flush(store: (pending: Pending) => Promise<void>): Promise<void>;
+  /**
+   * Passes on what is pending; `store` resolves with the silent executions that have ended. When it fails, everything is
+   * pending again.
+   */
+  flush(store: (pending: Pending) => Promise<readonly string[]>): Promise<void>;
 }
 
 type Owner = Pick<SandboxRecord, "id" | "executionId" | "projectId">;
 
-/** An execution that no report has mentioned for so long has ended; until half of it, it counts as in use. */
+/** An execution that no report has mentioned for so long may have ended; until half of it, it counts as in use. */
 const SILENT_MS = 60_000;
 
 interface Seen {
@@ -41,10 +45,10 @@ export function createMeter(known: ReadonlyMap<string, Counters>, now: () => num
 
   function take(): Pending {
     const used = new Map<string, Used>([...sums].map(([id, sum]) => [id, { ...sum, memoryBytes: 0, diskBytes: 0 }]));
-    const ended = new Set<string>();
+    const silent: string[] = [];
     for (const [id, { heardAt, projectId, memoryBytes, diskBytes }] of executions) {
       const silentFor = now() - heardAt;
-      if (silentFor > SILENT_MS) ended.add(id);
+      if (silentFor > SILENT_MS) silent.push(id);
       if (projectId === undefined || silentFor > SILENT_MS / 2) continue;
       const before = used.get(projectId) ?? { ...NONE, memoryBytes: 0, diskBytes: 0 };
       used.set(projectId, {
@@ -53,8 +57,7 @@ export function createMeter(known: ReadonlyMap<string, Counters>, now: () => num
         diskBytes: before.diskBytes + diskBytes,
       });
     }
-    const counters = new Map([...changed].filter(([id]) => !ended.has(id)));
-    return { used, counters, ended: [...ended] };
+    return { used, counters: changed, silent };
   }
 
   return {
@@ -76,14 +79,16 @@ export function createMeter(known: ReadonlyMap<string, Counters>, now: () => num
       const pending = take();
       sums = new Map();
       changed = new Map();
+      let ended: readonly string[];
       try {
-        await store(pending);
+        ended = await store(pending);
       } catch (error) {
         for (const [id, sum] of oldSums) sums.set(id, plus(sums.get(id) ?? NONE, sum));
         changed = new Map([...oldChanged, ...changed]);
         throw error;
       }
-      for (const id of pending.ended) executions.delete(id);
+      // A report that came meanwhile shows that an execution still runs: its counters go on from where they are.
+      for (const id of ended) if (!changed.has(id)) executions.delete(id);
     },
   };
 }

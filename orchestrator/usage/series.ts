@@ -1,8 +1,9 @@
 /** Makes the answer to a query from stored samples. Pure. */
 
 import type { StoredSample } from "../store/usage/row.ts";
+import type { Sample } from "../store/usage/sample.ts";
 import { slotOf } from "../store/usage/steps.ts";
-import type { Sample, Span } from "../store/usage/usage.ts";
+import type { Span } from "../store/usage/usage.ts";
 
 export interface Point extends Sample {
   /** Beginning of its step, Unix seconds. */
@@ -21,7 +22,7 @@ type Sum = { -readonly [K in keyof Point]: Point[K] };
 /**
  * One point for each step in which samples were taken: without a sample of the project it used nothing then. Steps in which
  * the platform did not run have no point.
- * @param rows oldest first
+ * @param rows oldest first; two may be of the same step
  */
 export function toSeries(rows: readonly StoredSample[], spans: readonly Span[], { start, end, step }: Asked): Point[] {
   const points: Point[] = [];

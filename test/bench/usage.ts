@@ -9,6 +9,9 @@ import { join } from "node:path";
 import SQLite from "better-sqlite3";
 import { openDatabase } from "../../orchestrator/store/database.ts";
 import { createStore } from "../../orchestrator/store/store.ts";
+import { byBlock, pack } from "../../orchestrator/store/usage/packed.ts";
+import type { StoredSample } from "../../orchestrator/store/usage/row.ts";
+import { SAMPLE } from "../../orchestrator/store/usage/rows.ts";
 import { STORED_STEPS, slotOf } from "../../orchestrator/store/usage/steps.ts";
 import { createUsageHandlers } from "../../orchestrator/usage/handlers.ts";
 import { createSeal } from "../../shared/program/seal.ts";
@@ -18,6 +21,8 @@ import { type Row, row, summarise } from "./numbers.ts";
 const PROJECTS = 1_000;
 const QUICK_PROJECTS = 20;
 const QUERIES = 200;
+/** Ten minutes: every step but the coarsest is rolled up. */
+const ROUNDS = 120;
 const LIMIT_MS = 50;
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
@@ -60,13 +65,13 @@ async function measured(path: string, count: number, say: Bench["say"]): Promise
       const note = `${count} projects, database of ${Math.round(bytes / 1e6)} MB`;
       rows.push(row({ name: `usage of a project, ${name}`, unit: "ms", ours, budgets, note }));
     }
-    // What every round costs while all projects use something.
-    const used = new Map(
-      projects.map(({ id }) => [id, { cpuMs: 9, sentBytes: 9, receivedBytes: 9, memoryBytes: 9, diskBytes: 9 }]),
-    );
+    // What every round costs while all projects use something, each with one sandbox.
+    const use = { cpuMs: 9, sentBytes: 9, receivedBytes: 9, memoryBytes: 9, diskBytes: 9 };
+    const used = new Map(projects.map(({ id }) => [id, use]));
+    const counters = new Map(projects.map(({ id }) => [`execution of ${id}`, use]));
     const rounds: number[] = [];
-    for (let at = now; at < now + 200; at += 5) {
-      const sample = { at, missed: [], began: now - 90 * DAY, used, counters: new Map(), ended: [] };
+    for (let at = now; at < now + 5 * ROUNDS; at += 5) {
+      const sample = { at, missed: [], began: now - 90 * DAY, used, counters, silent: [] };
       rounds.push(await timed(() => store.usage.add(sample)));
     }
     rows.push(row({ name: "sample of all projects", unit: "ms", ours: summarise(rounds), budgets: [] }));
@@ -85,13 +90,28 @@ function fill(
   try {
     database.pragma("synchronous = OFF");
     const number = database.prepare("insert into usage_projects values (?, ?)");
-    const sample = database.prepare("insert into usage_samples values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    const columns = `${SAMPLE.join(", ")}, project`;
+    const finest = database.prepare(`insert into usage_finest (${columns}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+    const sample = database.prepare(
+      `insert into usage_samples (${columns}, step) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    const block = database.prepare("insert into usage_blocks values (?, ?, ?, ?)");
     const all = database.transaction((id: string, project: number) => {
       number.run(id, project);
-      for (const { seconds, keptFor } of STORED_STEPS) {
-        for (let at = now - keptFor; at < now; at += seconds) {
-          const some = (at / 5 + project * 7) % 97;
-          sample.run(project, seconds, at, some, some % 5, some * 31, some * 4e7, some * 9e7, some * 1e5, some * 3e5);
+      for (const step of STORED_STEPS) {
+        const samples: StoredSample[] = [];
+        for (let at = now - step.keptFor; at < now; at += step.seconds) samples.push(sampleAt(at, project));
+        const until = step.block === undefined ? 0 : slotOf(now, step.block);
+        for (const [at, some] of byBlock(
+          samples.filter((one) => one.at < until),
+          step.block ?? 0,
+        )) {
+          block.run(project, step.seconds, at, pack(some, { at, step: step.seconds }));
+        }
+        for (const one of samples.filter((one) => one.at >= until)) {
+          const values = [...SAMPLE.map((name) => one[name]), project];
+          if (step.block === undefined) finest.run(values);
+          else sample.run(values, step.seconds);
         }
       }
     });
@@ -103,4 +123,18 @@ function fill(
   } finally {
     database.close();
   }
+}
+
+function sampleAt(at: number, project: number): StoredSample {
+  const some = (at / 5 + project * 7) % 97;
+  return {
+    at,
+    sandboxes: some,
+    starts: some % 5,
+    cpu_ms: some * 31,
+    memory_bytes: some * 4e7,
+    disk_bytes: some * 9e7,
+    sent_bytes: some * 1e5,
+    received_bytes: some * 3e5,
+  };
 }

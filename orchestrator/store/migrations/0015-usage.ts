@@ -1,6 +1,6 @@
 /** Migration 0015: what projects use over time, in four steps of time. */
 
-import { type Kysely, type Migration, sql } from "kysely";
+import { type CreateTableBuilder, type Kysely, type Migration, SqliteAdapter, sql } from "kysely";
 
 export const usage: Migration = {
   async up(db: Kysely<unknown>) {
@@ -10,21 +10,35 @@ export const usage: Migration = {
       .addColumn("project_id", "text", (column) => column.primaryKey().references("projects.id").onDelete("cascade"))
       .addColumn("number", "integer", (column) => column.notNull().unique())
       .execute();
+    // Written for all projects at once, every few seconds: in the order of time they fill few pages. No foreign key, whose
+    // check would need an index by project; these samples are deleted after an hour.
+    const finest = withValues(
+      db.schema
+        .createTable("usage_finest")
+        .addColumn("at", "bigint", (column) => column.notNull())
+        .addColumn("project", "integer", (column) => column.notNull()),
+    ).addPrimaryKeyConstraint("usage_finest_pk", ["at", "project"]);
+    await inOrderOfKey(db, finest).execute();
+    // Read project by project.
+    const samples = withValues(
+      db.schema
+        .createTable("usage_samples")
+        .addColumn("project", "integer", (column) =>
+          column.notNull().references("usage_projects.number").onDelete("cascade"),
+        )
+        .addColumn("step", "integer", (column) => column.notNull())
+        .addColumn("at", "bigint", (column) => column.notNull()),
+    ).addPrimaryKeyConstraint("usage_samples_pk", ["project", "step", "at"]);
+    await inOrderOfKey(db, samples).execute();
     await db.schema
-      .createTable("usage_samples")
+      .createTable("usage_blocks")
       .addColumn("project", "integer", (column) =>
         column.notNull().references("usage_projects.number").onDelete("cascade"),
       )
       .addColumn("step", "integer", (column) => column.notNull())
       .addColumn("at", "bigint", (column) => column.notNull())
-      .addColumn("sandboxes", "integer", (column) => column.notNull())
-      .addColumn("starts", "integer", (column) => column.notNull())
-      .addColumn("cpu_ms", "bigint", (column) => column.notNull())
-      .addColumn("memory_bytes", "bigint", (column) => column.notNull())
-      .addColumn("disk_bytes", "bigint", (column) => column.notNull())
-      .addColumn("sent_bytes", "bigint", (column) => column.notNull())
-      .addColumn("received_bytes", "bigint", (column) => column.notNull())
-      .addPrimaryKeyConstraint("usage_samples_pk", ["project", "step", "at"])
+      .addColumn("samples", "bytea", (column) => column.notNull())
+      .addPrimaryKeyConstraint("usage_blocks_pk", ["project", "step", "at"])
       .execute();
     await db.schema
       .createTable("usage_counters")
@@ -47,3 +61,19 @@ export const usage: Migration = {
     await sql`create index events_sequence on events (sequence)`.execute(db);
   },
 };
+
+function withValues<T extends string, C extends string>(table: CreateTableBuilder<T, C>) {
+  return table
+    .addColumn("sandboxes", "integer", (column) => column.notNull())
+    .addColumn("starts", "integer", (column) => column.notNull())
+    .addColumn("cpu_ms", "bigint", (column) => column.notNull())
+    .addColumn("memory_bytes", "bigint", (column) => column.notNull())
+    .addColumn("disk_bytes", "bigint", (column) => column.notNull())
+    .addColumn("sent_bytes", "bigint", (column) => column.notNull())
+    .addColumn("received_bytes", "bigint", (column) => column.notNull());
+}
+
+/** SQLite then stores the rows in the order of their key, without an index beside them. PostgreSQL has no such tables. */
+function inOrderOfKey<T extends string, C extends string>(db: Kysely<unknown>, table: CreateTableBuilder<T, C>) {
+  return db.getExecutor().adapter instanceof SqliteAdapter ? table.modifyEnd(sql`without rowid`) : table;
+}

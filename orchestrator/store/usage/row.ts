@@ -1,12 +1,8 @@
 /** Rows of the tables of use. */
 
 /** What a project used in one step of time: the highest of what is in use, the sum of what is counted. */
-export interface UsageSampleRow {
-  /** `number` of usage_projects. */
-  readonly project: number;
-  /** Length, seconds. */
-  readonly step: number;
-  /** Beginning, Unix seconds, a multiple of `step`. */
+export interface StoredSample {
+  /** Beginning, Unix seconds, a multiple of the step's length. */
   readonly at: number;
   readonly sandboxes: number;
   readonly starts: number;
@@ -17,11 +13,34 @@ export interface UsageSampleRow {
   readonly received_bytes: number;
 }
 
-export type StoredSample = Omit<UsageSampleRow, "project" | "step">;
+export interface FinestSampleRow extends StoredSample {
+  /** `number` of usage_projects. The project may have been deleted. */
+  readonly project: number;
+}
+
+interface UsageSampleRow extends StoredSample {
+  /** `number` of usage_projects. */
+  readonly project: number;
+  /** Length, seconds. */
+  readonly step: number;
+}
+
+/** Packed samples of a length of time that is over. */
+interface UsageBlockRow {
+  readonly project: number;
+  readonly step: number;
+  /** Beginning, Unix seconds, a multiple of the length of the step's blocks. */
+  readonly at: number;
+  /** As of `pack`. */
+  readonly samples: Uint8Array;
+}
 
 export interface UsageTables {
   readonly usage_projects: { readonly project_id: string; readonly number: number };
+  readonly usage_finest: FinestSampleRow;
+  /** Of the longer steps, in blocks that are not packed yet. */
   readonly usage_samples: UsageSampleRow;
+  readonly usage_blocks: UsageBlockRow;
   /** Counters of running executions as they were counted last. */
   readonly usage_counters: {
     readonly execution_id: string;
@@ -31,6 +50,6 @@ export interface UsageTables {
   };
   /** Times in which the orchestrator took samples, Unix seconds: outside of them nothing is known. */
   readonly usage_spans: { readonly began: number; readonly until: number };
-  /** How far samples have been rolled up, by step, and events have been counted. */
+  /** How far samples have been rolled up, by step, and events have been counted; the last number of a project. */
   readonly usage_marks: { readonly name: string; readonly value: number };
 }

@@ -1,27 +1,15 @@
 /** Samples of what projects use: written every few seconds, rolled up into longer steps, deleted when they are old. */
 
-import { sql } from "kysely";
+import { LIVE } from "../projects/use.ts";
 import type { Database, Session } from "../tables.ts";
-import { mark, prune, rolled, rollUp, setMark } from "./roll-up.ts";
-import type { StoredSample, UsageSampleRow } from "./row.ts";
-import { FINEST, slotOf } from "./steps.ts";
-
-export interface Counters {
-  readonly cpuMs: number;
-  readonly sentBytes: number;
-  readonly receivedBytes: number;
-}
-
-/** What the executions of a project used since the last sample, and use now. */
-export interface Used extends Counters {
-  readonly memoryBytes: number;
-  readonly diskBytes: number;
-}
-
-export interface Sample extends Used {
-  readonly sandboxes: number;
-  readonly starts: number;
-}
+import { compiledForRows, inBatches } from "./batches.ts";
+import { packedSamples, rowsOf } from "./blocks.ts";
+import { countAll, projectsOf } from "./counting.ts";
+import { allMarks, type Marks, mark, prune, rolled, rollUp } from "./roll-up.ts";
+import type { FinestSampleRow, StoredSample } from "./row.ts";
+import { finestSelection, highest, sampleInsertion } from "./rows.ts";
+import { type Counters, gauges, type Sample, type Used } from "./sample.ts";
+import { FINEST, STORED_STEPS, slotOf } from "./steps.ts";
 
 export interface NewSamples {
   /** Beginning of the step, Unix seconds. */
@@ -34,7 +22,13 @@ export interface NewSamples {
   readonly used: ReadonlyMap<string, Used>;
   /** By id of the execution: what `used` includes. */
   readonly counters: ReadonlyMap<string, Counters>;
-  /** Executions that run no longer. */
+  /** Executions that no node has reported for a while. */
+  readonly silent: readonly string[];
+}
+
+export interface Added {
+  readonly samples: readonly ProjectSample[];
+  /** Those of the silent executions that run no longer. The others may be on a node that cannot be reached. */
   readonly ended: readonly string[];
 }
 
@@ -50,23 +44,28 @@ export interface Span {
 
 export type UsageStore = ReturnType<typeof usageStore>;
 
-const NOTHING: Sample = {
-  sandboxes: 0,
-  starts: 0,
-  cpuMs: 0,
-  memoryBytes: 0,
-  diskBytes: 0,
-  sentBytes: 0,
-  receivedBytes: 0,
-};
-const RUNNING = ["running", "pausing", "snapshotting"] as const;
-const STARTED = ["sandbox.lifecycle.created", "sandbox.lifecycle.resumed"] as const;
-const EVENTS = "events";
-/** Rows of one statement: few texts of statements, which stay prepared, and no more variables than a database allows. */
-const BATCH = 50;
+/** How long a process must have taken samples before it deletes old ones: until then a wrong clock may have been set right. */
+const SETTLED_S = 600;
 
 export function usageStore(db: Database) {
+  const insertFinest = sampleInsertion(db, "usage_finest", ["at", "project"]);
+  const insertSamples = sampleInsertion(db, "usage_samples", ["project", "step", "at"]);
+  const selectFinest = finestSelection(db);
+  const insertCounters = compiledForRows((count) => counterInsertion(db, count));
+  const findProjects = projectsOf(db);
   let pruned = 0;
+
+  async function rememberCounters(session: Session, { counters }: NewSamples): Promise<void> {
+    await inBatches([...counters], (batch) =>
+      session.executeQuery(
+        insertCounters(
+          batch.length,
+          batch.flatMap(([id, { cpuMs, sentBytes, receivedBytes }]) => [id, cpuMs, sentBytes, receivedBytes]),
+        ),
+      ),
+    );
+  }
+
   return {
     async counters(): Promise<Map<string, Counters>> {
       const rows = await db.selectFrom("usage_counters").selectAll().execute();
@@ -82,51 +81,62 @@ export function usageStore(db: Database) {
      * Adds a step to the samples of every project that uses something, in one transaction with everything that it was
      * counted from: a crash counts nothing twice and forgets nothing. Returns the samples that it added.
      */
-    async add(samples: NewSamples): Promise<ProjectSample[]> {
+    async add(samples: NewSamples): Promise<Added> {
       return db.transaction().execute(async (session) => {
-        const counted = await countAll(session, samples.used);
-        const numbers = await numbersOf(session, [...counted.keys()]);
-        const rows: UsageSampleRow[] = [];
-        const added: ProjectSample[] = [];
-        for (const [projectId, sample] of counted) {
-          const project = numbers.get(projectId);
-          if (project === undefined) continue;
-          added.push({ publicId: project.publicId, sample });
-          rows.push(toRow(project.number, samples.at, sample));
-          const still = { ...NOTHING, ...gauges(sample) };
-          for (const at of samples.missed) rows.push(toRow(project.number, at, still));
+        const marks = await allMarks(session);
+        const counted = await countAll(session, samples.used, marks);
+        const projects = await findProjects(session, [...counted.keys()], marks);
+        const added = projects.flatMap(({ id, publicId, number }) => {
+          const sample = counted.get(id);
+          return sample === undefined ? [] : [{ number, publicId, sample }];
+        });
+        for (const at of [samples.at, ...samples.missed]) {
+          const stored = added.map(({ number, sample }) =>
+            toRow(number, at, at === samples.at ? sample : gauges(sample)),
+          );
+          await insertFinest(session, stored);
+          for (const step of rolledUpAt(at, marks)) {
+            const longer = stored.map((row) => ({ ...row, step, at: slotOf(at, step) }));
+            await insertSamples(session, longer);
+          }
         }
-        await insertAll(session, rows);
         await rememberCounters(session, samples);
+        const ended = await forgetEnded(session, samples.silent);
         await extendSpan(session, { began: samples.began, until: samples.at + FINEST });
-        await rollUp(session, samples.at);
-        pruned = await prune(session, { now: samples.at, after: pruned });
-        return added;
+        await rollUp(session, samples.at, marks);
+        if (samples.at - samples.began >= SETTLED_S) {
+          pruned = await prune(session, { now: samples.at, after: pruned });
+        }
+        return { samples: added.map(({ publicId, sample }) => ({ publicId, sample })), ended };
       });
     },
 
-    /** The project's samples of a stored step, and the finest ones of the time that is not rolled up yet; oldest first. */
+    /**
+     * The project's samples of a stored step, and the finest ones of the time that is not rolled up yet; oldest first. Two
+     * may be of the same step.
+     */
     async samples(
       projectId: string,
       stored: number,
       { start, end }: { readonly start: number; readonly end: number },
     ): Promise<StoredSample[]> {
-      const until = stored === FINEST ? end : Math.min(end, (await mark(db, rolled(stored))) ?? 0);
-      const rows = (step: number, from: number, to: number) =>
-        db
-          .selectFrom("usage_samples")
-          .select(["at", "sandboxes", "starts", "cpu_ms", "memory_bytes", "disk_bytes", "sent_bytes", "received_bytes"])
-          .where("project", "=", (select) =>
-            select.selectFrom("usage_projects").select("number").where("project_id", "=", projectId),
-          )
-          .where("step", "=", step)
-          .where("at", ">=", from)
-          .where("at", "<", to)
-          .orderBy("at")
-          .execute();
-      const coarse = await rows(stored, slotOf(start, stored), until);
-      if (until >= end) return coarse;
-      return [...coarse, ...(await rows(FINEST, Math.max(slotOf(start, stored), until), end))];
+      // One transaction: samples may be packed, which moves them, between two statements.
+      return db.transaction().execute(async (session) => {
+        const known = await session
+          .selectFrom("usage_projects")
+          .select("number")
+          .where("project_id", "=", projectId)
+          .executeTakeFirst();
+        if (known === undefined) return [];
+        const project = known.number;
+        const first = slotOf(start, stored);
+        const until = stored === FINEST ? first : Math.min(end, (await mark(session, rolled(stored))) ?? 0);
+        const range = { project, step: stored, start: first, end: until };
+        const packed = await packedSamples(session, range);
+        const coarse = await rowsOf(session, range);
+        const fine = await selectFinest(session, project, { start: Math.max(first, until), end });
+        return [...packed, ...coarse, ...fine].sort((one, other) => one.at - other.at);
+      });
     },
 
     /** The times in the range in which samples were taken. */
@@ -142,140 +152,60 @@ export function usageStore(db: Database) {
   };
 }
 
-/** Running sandboxes, starts since the last sample, and `used`, by project. */
-async function countAll(session: Session, used: ReadonlyMap<string, Used>): Promise<Map<string, Sample>> {
-  const samples = new Map<string, Sample>([...used].map(([id, use]) => [id, { ...NOTHING, ...use }]));
-  const change = (id: string, values: Partial<Sample>) => {
-    samples.set(id, { ...(samples.get(id) ?? NOTHING), ...values });
-  };
-  const running = await session
-    .selectFrom("sandboxes")
-    .select((select) => ["project_id", select.fn.countAll<number | string>().as("count")])
-    .where("state", "in", RUNNING)
-    .groupBy("project_id")
-    .execute();
-  for (const { project_id, count } of running) change(project_id, { sandboxes: Number(count) });
-
-  const newest = await session
-    .selectFrom("events")
-    .select((select) => select.fn.max("sequence").as("sequence"))
-    .executeTakeFirst();
-  const until = newest?.sequence ?? 0;
-  const seen = await mark(session, EVENTS);
-  // Before the first sample: what has happened until then is not a start of this moment.
-  if (seen !== undefined && until > seen) {
-    const starts = await session
-      .selectFrom("events")
-      .select((select) => ["project_id", select.fn.countAll<number | string>().as("count")])
-      .where("sequence", ">", seen)
-      .where("sequence", "<=", until)
-      .where("type", "in", STARTED)
-      .groupBy("project_id")
-      .execute();
-    for (const { project_id, count } of starts) change(project_id, { starts: Number(count) });
-  }
-  await setMark(session, EVENTS, Math.max(until, seen ?? 0));
-  return samples;
+/** The longer steps that are rolled up already beyond this time: those of a clock that was set back. */
+function rolledUpAt(at: number, marks: Marks): number[] {
+  return STORED_STEPS.map(({ seconds }) => seconds).filter((seconds) => at < (marks.get(rolled(seconds)) ?? 0));
 }
 
-/** A project that was deleted has none, and nothing is stored for it. */
-async function numbersOf(
-  session: Session,
-  ids: readonly string[],
-): Promise<Map<string, { readonly number: number; readonly publicId: string }>> {
-  const known = () =>
-    session
-      .selectFrom("projects")
-      .leftJoin("usage_projects", "usage_projects.project_id", "projects.id")
-      .select(["projects.id", "projects.public_id", "usage_projects.number"])
-      .where("projects.id", "in", ids)
-      .execute();
-  let rows = await known();
-  const missing = rows.filter(({ number }) => number === null);
-  if (missing.length > 0) {
-    const last = await session
-      .selectFrom("usage_projects")
-      .select((select) => select.fn.max("number").as("number"))
-      .executeTakeFirst();
-    const first = (last?.number ?? 0) + 1;
-    const values = missing.map(({ id }, index) => ({ project_id: id, number: first + index }));
-    await session.insertInto("usage_projects").values(values).execute();
-    rows = await known();
-  }
-  return new Map(rows.map(({ id, public_id, number }) => [id, { number: number ?? 0, publicId: public_id }]));
+function counterInsertion(db: Database, count: number) {
+  const example = { execution_id: "", cpu_ms: 0, sent_bytes: 0, received_bytes: 0 };
+  return db
+    .insertInto("usage_counters")
+    .values(Array.from({ length: count }, () => example))
+    .onConflict((conflict) =>
+      conflict.column("execution_id").doUpdateSet((row) => ({
+        cpu_ms: row.ref("excluded.cpu_ms"),
+        sent_bytes: row.ref("excluded.sent_bytes"),
+        received_bytes: row.ref("excluded.received_bytes"),
+      })),
+    )
+    .compile();
 }
 
-async function insertAll(session: Session, rows: readonly UsageSampleRow[]): Promise<void> {
-  for (let first = 0; first < rows.length; first += BATCH) {
-    await session
-      .insertInto("usage_samples")
-      .values(rows.slice(first, first + BATCH))
-      // Two samples in one step: the second one is what is in use now, and adds what was counted since the first one.
-      .onConflict((conflict) =>
-        conflict.columns(["project", "step", "at"]).doUpdateSet((row) => ({
-          sandboxes: highest(row.ref("usage_samples.sandboxes"), row.ref("excluded.sandboxes")),
-          memory_bytes: highest(row.ref("usage_samples.memory_bytes"), row.ref("excluded.memory_bytes")),
-          disk_bytes: highest(row.ref("usage_samples.disk_bytes"), row.ref("excluded.disk_bytes")),
-          starts: row("usage_samples.starts", "+", row.ref("excluded.starts")),
-          cpu_ms: row("usage_samples.cpu_ms", "+", row.ref("excluded.cpu_ms")),
-          sent_bytes: row("usage_samples.sent_bytes", "+", row.ref("excluded.sent_bytes")),
-          received_bytes: row("usage_samples.received_bytes", "+", row.ref("excluded.received_bytes")),
-        })),
-      )
+/** Deletes the counters of the executions that no sandbox runs any more, and returns those executions. */
+async function forgetEnded(session: Session, silent: readonly string[]): Promise<string[]> {
+  const ended: string[] = [];
+  await inBatches(silent, async (batch) => {
+    const live = await session
+      .selectFrom("sandboxes")
+      .select("execution_id")
+      .where("execution_id", "in", batch)
+      .where("state", "in", LIVE)
       .execute();
-  }
-}
-
-// The two databases have different names for the greater of two values.
-function highest(one: unknown, other: unknown) {
-  return sql<number>`case when ${one} > ${other} then ${one} else ${other} end`;
-}
-
-async function rememberCounters(session: Session, { counters, ended }: NewSamples): Promise<void> {
-  const rows = [...counters].map(([execution_id, { cpuMs, sentBytes, receivedBytes }]) => ({
-    execution_id,
-    cpu_ms: cpuMs,
-    sent_bytes: sentBytes,
-    received_bytes: receivedBytes,
-  }));
-  for (let first = 0; first < rows.length; first += BATCH) {
-    await session
-      .insertInto("usage_counters")
-      .values(rows.slice(first, first + BATCH))
-      .onConflict((conflict) =>
-        conflict.column("execution_id").doUpdateSet((row) => ({
-          cpu_ms: row.ref("excluded.cpu_ms"),
-          sent_bytes: row.ref("excluded.sent_bytes"),
-          received_bytes: row.ref("excluded.received_bytes"),
-        })),
-      )
-      .execute();
-  }
-  for (let first = 0; first < ended.length; first += BATCH) {
-    await session
-      .deleteFrom("usage_counters")
-      .where("execution_id", "in", ended.slice(first, first + BATCH))
-      .execute();
-  }
+    const still = new Set(live.map(({ execution_id }) => execution_id));
+    const gone = batch.filter((id) => !still.has(id));
+    await session.deleteFrom("usage_counters").where("execution_id", "in", gone).execute();
+    ended.push(...gone);
+  });
+  return ended;
 }
 
 async function extendSpan(session: Session, { began, until }: Span): Promise<void> {
   await session
     .insertInto("usage_spans")
     .values({ began, until })
-    .onConflict((conflict) => conflict.column("began").doUpdateSet({ until }))
+    .onConflict((conflict) =>
+      conflict
+        .column("began")
+        .doUpdateSet((row) => ({ until: highest(row.ref("usage_spans.until"), row.ref("excluded.until")) })),
+    )
     .execute();
 }
 
-function gauges({ sandboxes, memoryBytes, diskBytes }: Sample) {
-  return { sandboxes, memoryBytes, diskBytes };
-}
-
-function toRow(project: number, at: number, sample: Sample): UsageSampleRow {
+function toRow(project: number, at: number, sample: Sample): FinestSampleRow {
   return {
-    project,
-    step: FINEST,
     at,
+    project,
     sandboxes: sample.sandboxes,
     starts: sample.starts,
     cpu_ms: Math.round(sample.cpuMs),

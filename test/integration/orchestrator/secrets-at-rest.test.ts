@@ -162,7 +162,7 @@ test("secrets that a version before has written in the clear are sealed at the n
       drop table workspaces; drop table project_deletions; drop index projects_workspace;
       ${PROJECT_COLUMNS.map((name) => `alter table projects drop column ${name};`).join(" ")}
       drop table webhook_deliveries; drop table webhooks; drop table event_order;
-      drop table usage_samples; drop table usage_projects; drop table usage_counters; drop table usage_spans;
+      drop table usage_samples; drop table usage_blocks; drop table usage_finest; drop table usage_projects; drop table usage_counters; drop table usage_spans;
       drop table usage_marks; drop index events_sequence; drop table audit_log; drop table audit_anchor;
       drop table volume_uses; drop table volumes; alter table sandboxes drop column volume_mounts;
       alter table builds drop column volume_mounts;
