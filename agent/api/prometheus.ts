@@ -9,6 +9,7 @@ import type { DiskWork } from "../disks/disks.ts";
 import type { HostLimits } from "../host/limits.ts";
 import type { Values } from "../placeholders/values.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
+import type { VolumeUse } from "../volumes/volumes.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -30,6 +31,9 @@ export interface InstrumentSources {
   /** Since the start of the agent. */
   readonly memoryKills: () => number;
   readonly hostLimits: () => HostLimits;
+  readonly volumes: () => readonly VolumeUse[];
+  /** Requests for the content of volumes that have not ended. */
+  readonly volumeRequests: () => number;
 }
 
 export interface Instruments {
@@ -140,6 +144,14 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     });
   ofLimits("svc_host_limit_used", "Use of a kernel limit that all programs of the machine share", "used");
   ofLimits("svc_host_limit_max", "The limit", "max");
+  const ofVolumes = (name: string, help: string, read: (volume: VolumeUse) => number) =>
+    gauge(name, help, [], (one) => one.set(sources.volumes().reduce((sum, volume) => sum + read(volume), 0)));
+  ofVolumes("svc_volumes", "Volumes on this node", () => 1);
+  ofVolumes("svc_volume_size_bytes", "Sizes of the volumes on this node", ({ sizeMb }) => sizeMb * 1024 ** 2);
+  ofVolumes("svc_volume_used_bytes", "Bytes that these take on the disk", ({ usedBytes }) => usedBytes);
+  gauge("svc_volume_content_open", "Requests for the content of volumes that have not ended", [], (one) =>
+    one.set(sources.volumeRequests()),
+  );
   gauge("svc_orchestrator_reached", "1 while the orchestrator answers", [], (one) =>
     one.set(Number(sources.orchestratorReached())),
   );

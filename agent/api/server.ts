@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { agentApi, Garbage } from "../../shared/agent-api/routes.ts";
 import type { Access, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { sameSecret } from "../../shared/ids.ts";
+import { isUuid, sameSecret } from "../../shared/ids.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { Builds } from "../builds/builds.ts";
@@ -25,7 +25,7 @@ export interface ApiDeps {
   readonly taker: Pick<SnapshotTaker, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
-  readonly volumes: Pick<Volumes, "make" | "remove">;
+  readonly volumes: Pick<Volumes, "make" | "remove" | "list">;
   /** Why nothing new can begin on the node's disk; undefined while there is room. */
   readonly refusal: () => AppError | undefined;
   readonly listGarbage: () => Promise<Garbage>;
@@ -88,6 +88,11 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       await deps.volumes.make(params.volumeId, body.sizeMb);
     },
     deleteVolume: ({ params }) => deps.volumes.remove(params.volumeId),
+    listVolumes: () =>
+      deps.volumes
+        .list()
+        .filter(({ id }) => isUuid(id))
+        .map(({ id, sizeMb, usedBytes }) => ({ volumeId: id, sizeMb, usedBytes })),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
     latestMetrics: ({ body }) =>

@@ -10,8 +10,7 @@ import { readPrevious } from "../../shared/program/previous.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import { addVolumeRoutes } from "../volumes/routes.ts";
-import { createVolumeFiles } from "../volumes/volume-files.ts";
-import type { Volumes } from "../volumes/volumes.ts";
+import type { VolumeFiles } from "../volumes/volume-files.ts";
 import type { Instruments } from "./prometheus.ts";
 import { type ApiDeps, addOperatorRoutes, handlers, type OperatorDeps, orchestratorOnly } from "./server.ts";
 import { createStartGate } from "./start-gate.ts";
@@ -23,8 +22,7 @@ export interface StartApiDeps extends ApiDeps {
   readonly instruments: Instruments;
   readonly config: AgentConfig;
   readonly checks: OperatorDeps["checks"];
-  readonly volumes: Volumes;
-  readonly volumeProgram: () => Promise<string>;
+  readonly volumeFiles: VolumeFiles;
   /** For tests: the limit of open files. Absent: the kernel's limit for this process. */
   readonly descriptors?: number;
   readonly log: Log;
@@ -47,7 +45,7 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
   const authenticate = orchestratorOnly(orchestratorTokens);
   serve(server, agentApi, handlers(deps), authenticate);
   addVolumeRoutes(server, {
-    files: createVolumeFiles({ volumes: deps.volumes, program: deps.volumeProgram }),
+    files: deps.volumeFiles,
     authenticate: (request) => {
       authenticate("node", request);
     },

@@ -18,6 +18,7 @@ import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
+import { createVolumeFiles } from "../volumes/volume-files.ts";
 import { listGarbage } from "./garbage.ts";
 import type { NodeIdentity } from "./heartbeat.ts";
 import { identify } from "./identity.ts";
@@ -56,6 +57,8 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
   const { now, log, diskWork } = deps;
   const report = createReport({ nodeId, everyMs: config.heartbeatEveryMs, now, log });
 
+  const volumeFiles = createVolumeFiles({ volumes: deps.volumes, program: deps.volumeProgram });
+
   const measure = ({
     live,
     disk,
@@ -83,6 +86,8 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
       pendingRemovals: () => disposal.pending,
       memoryKills: () => memoryKills.total,
       hostLimits: () => limits.seen(),
+      volumes: () => deps.volumes.list(),
+      volumeRequests: () => volumeFiles.open,
       orchestratorReached: () => report.reached,
     });
 
@@ -97,7 +102,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
         samples: stores.samples,
         networkLog: stores.networkLog,
         volumes: deps.volumes,
-        volumeProgram: deps.volumeProgram,
+        volumeFiles,
         refusal: () => disk.refusal(),
         listGarbage: () => listGarbage({ ...deps, stores, nodeId, budgetBytes: config.buildCacheMb * 1024 ** 2 }),
         checks: () => ({

@@ -27,6 +27,8 @@ interface Making extends Metadata {
 
 /** `path` is below the volume's root, without a slash at its start; an empty one is the root. */
 export interface VolumeFiles {
+  /** Requests that a program works on, or that wait for their turn. */
+  readonly open: number;
   stat(id: string, path: string): Promise<unknown>;
   change(id: string, path: string, metadata: Metadata): Promise<unknown>;
   /** Directories with all that is in them. */
@@ -113,6 +115,9 @@ export function createVolumeFiles({ volumes, program }: VolumeFilesDeps): Volume
   };
 
   return {
+    get open() {
+      return turns.busy + turns.waiting;
+    },
     stat: (id, path) => asked(id, "stat", path),
     change: (id, path, metadata) => asked(id, "change", path, ...numbers(metadata)),
     async remove(id, path) {

@@ -23,7 +23,7 @@ const MOUNT_OPTIONS = "loop,noatime,discard,nodev,nosuid,errors=remount-ro";
 const OWNER = 1000;
 const ROOT_MODE = 0o777;
 
-interface VolumeUse {
+export interface VolumeUse {
   readonly id: string;
   readonly sizeMb: number;
   readonly usedBytes: number;

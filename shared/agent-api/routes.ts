@@ -14,7 +14,7 @@ import { LogEntry } from "./sandbox-log.ts";
 import { EgressReplaced, ExitReport, MetricSample, Started, StartRequest } from "./sandbox-shapes.ts";
 import { closed, SnapshotId, time } from "./shapes.ts";
 import { TakenSnapshot, TakeSnapshotBody } from "./snapshot-shapes.ts";
-import { VolumeBody } from "./volume-shapes.ts";
+import { KeptVolume, VolumeBody } from "./volume-shapes.ts";
 
 export * from "./garbage-shapes.ts";
 export * from "./network-shapes.ts";
@@ -164,6 +164,15 @@ export const agentApi = contract({
     access: "node",
     params: byVolume,
     status: 204,
+  },
+  listVolumes: {
+    method: "GET",
+    path: "/v1/volumes",
+    summary: "The volumes of this node",
+    tag: "Volumes",
+    access: "node",
+    status: 200,
+    reply: Type.Array(KeptVolume),
   },
   executionMetrics: {
     method: "GET",

@@ -21,5 +21,16 @@ export const VolumeBody = Type.Object(
   closed,
 );
 
+/** A volume that a node keeps, whether the orchestrator has a record of it or not. */
+export const KeptVolume = Type.Object(
+  {
+    volumeId: Type.String({ format: "uuid" }),
+    sizeMb: Type.Integer({ minimum: 0 }),
+    usedBytes: Type.Integer({ minimum: 0 }),
+  },
+  closed,
+);
+export type KeptVolume = Static<typeof KeptVolume>;
+
 /** Time limit of one request for the content of a volume, waiting for its turn not included. */
 export const CONTENT_WAIT_MS = 30_000;

@@ -49,6 +49,8 @@ beforeAll(async () => {
     orchestratorReached: () => true,
     memoryKills: () => 0,
     hostLimits: () => ({}),
+    volumes: () => [],
+    volumeRequests: () => 0,
   });
   // The only route that the test calls returns usage samples.
   const unused = {} as never;
@@ -60,7 +62,7 @@ beforeAll(async () => {
       builds: unused,
       listGarbage: unused,
       volumes: unused,
-      volumeProgram: unused,
+      volumeFiles: unused,
       refusal: unused,
       samples: unused,
       logs: unused,

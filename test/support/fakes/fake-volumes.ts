@@ -16,7 +16,13 @@ export interface FakeVolumes {
   /** Called before a volume is made or deleted; what it throws is the answer. */
   onMake: (id: string, sizeMb: number) => Promise<void> | void;
   onDelete: (id: string) => Promise<void> | void;
+  /** Called before the volumes are listed for the orchestrator. */
+  onList: () => void;
   readonly list: Volumes["list"];
+  /** Makes a volume that nobody asked for. */
+  readonly make: Volumes["make"];
+  /** Loses a volume, as a broken disk does. */
+  readonly lose: Volumes["remove"];
   /** Why nothing may be written. */
   refusal: AppError | undefined;
 }
@@ -28,6 +34,9 @@ export function createFakeVolumes(server: FastifyInstance, authenticate: (reques
     folder: join(folder, "volumes"),
     onMake: () => undefined,
     onDelete: () => undefined,
+    onList: () => undefined,
+    make: (id, sizeMb) => volumes.make(id, sizeMb),
+    lose: (id) => volumes.remove(id),
     list: () => volumes.list(),
     refusal: undefined,
   };
@@ -40,6 +49,10 @@ export function createFakeVolumes(server: FastifyInstance, authenticate: (reques
       async makeVolume({ params, body }: { params: { volumeId: string }; body: { sizeMb: number } }) {
         await state.onMake(params.volumeId, body.sizeMb);
         await volumes.make(params.volumeId, body.sizeMb);
+      },
+      listVolumes: () => {
+        state.onList();
+        return volumes.list().map(({ id, sizeMb, usedBytes }) => ({ volumeId: id, sizeMb, usedBytes }));
       },
       async deleteVolume({ params }: { params: { volumeId: string } }) {
         await state.onDelete(params.volumeId);

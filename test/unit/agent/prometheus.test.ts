@@ -26,6 +26,11 @@ const sources: InstrumentSources = {
   placeholderUses: () => ({ used: 5, missing: 1, refused: 0, unavailable: 2 }),
   orchestratorReached: () => true,
   memoryKills: () => 4,
+  volumes: () => [
+    { id: "a", sizeMb: 100, usedBytes: 5_000 },
+    { id: "b", sizeMb: 28, usedBytes: 1_000 },
+  ],
+  volumeRequests: () => 6,
   hostLimits: () => ({ connections: { used: 12, max: 262_144 }, terminals: { used: 3, max: 3_072 } }),
 };
 
@@ -47,6 +52,16 @@ test("/metrics has held sandboxes, free and reserved bytes of each disk, what is
     'svc_disk_work_seconds_total{work="frozen"} 0.25',
     "svc_snapshot_stored_bytes 400",
     "svc_snapshot_quota_bytes 500",
+  ]);
+});
+
+test("/metrics has number, sizes and use of the node's volumes, and open requests for their content", async () => {
+  const text = await createInstruments(sources).text();
+  expect(text.split("\n").filter((line) => line.startsWith("svc_volume"))).toEqual([
+    "svc_volumes 2",
+    `svc_volume_size_bytes ${128 * 1024 ** 2}`,
+    "svc_volume_used_bytes 6000",
+    "svc_volume_content_open 6",
   ]);
 });
 
