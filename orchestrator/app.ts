@@ -109,7 +109,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
   const { queue, cleaning, archives, files } = builds;
   const removal = templates.removal({ snapshots: remover, pools, archives, builds: queue });
-  const volumes = startVolumes(base, { store, nodes, nodeToken: (id) => nodeKeys.tokenTo(id), limits });
+  const volumes = startVolumes(base, { store, nodes, nodeToken: (id) => nodeKeys.tokenTo(id), limits, metrics });
   const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
   own.url = await api.start({
     schema,
@@ -135,11 +135,12 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       ...projects.start({ ending, builds: queue, templates: removal, identity, parts: [volumes.part] }),
       sandboxNetworks: network.handlers,
       snapshots: snapshots.handlers({ store, names, checkpointing }),
-      storage: snapshots.storage,
+      storage: snapshots.storage(volumes.problems),
       teamMetrics: usage.handlers,
       ...secrets.handlers,
       rotation: startRotation(base, { store, nodes }),
       volumes: volumes.handlers,
+      unknownVolumes: volumes.unknown,
       builds: builds.handlers,
       events: events.handlers,
       webhooks: webhooks.handlers,

@@ -1,11 +1,11 @@
 /** Writes shared/openapi.json from the contract; `--check` only compares, and fails if the file is stale. */
 
 import { readFile, writeFile } from "node:fs/promises";
-import { publicApi } from "../shared/api/public.ts";
+import { describedApi } from "../shared/api/public.ts";
 import { toOpenApi } from "../shared/http/openapi.ts";
 
 const file = new URL("../shared/openapi.json", import.meta.url);
-const wanted = `${JSON.stringify(toOpenApi(publicApi), null, 2)}\n`;
+const wanted = `${JSON.stringify(toOpenApi(describedApi), null, 2)}\n`;
 
 if (process.argv.includes("--check")) {
   const found = await readFile(file, "utf8").catch(() => "");

@@ -13,7 +13,7 @@ import type { AdminTokens } from "../keys/admin-tokens.ts";
 import type { ProjectCaller } from "../keys/project-caller.ts";
 import { checkStanding } from "../projects/standing.ts";
 import type { NodeKeys } from "../rotation/node-keys.ts";
-import { isProject, type Project, type ProjectStore } from "../store/projects/projects.ts";
+import { isProject, type ProjectStore } from "../store/projects/projects.ts";
 import type { Identity } from "./key-cache.ts";
 import type { Rate, RateLimiter } from "./rate-limit.ts";
 
@@ -46,6 +46,14 @@ export interface Auth {
   /** Operators and the program that collects metrics. */
   readonly metrics: Authenticate<undefined>;
   readonly open: Authenticate<undefined>;
+  /**
+   * Callers with a token that another folder reads. Limits wrong tokens and then the calls of the project, and refuses a
+   * project that an operator has closed.
+   */
+  readonly token: <T extends { readonly projectId: string }>(
+    call: { readonly request: FastifyRequest; readonly reply: FastifyReply; readonly route: Route },
+    read: () => Promise<T>,
+  ) => Promise<T>;
 }
 
 export function createAuth(deps: AuthDeps): Auth {
@@ -71,10 +79,10 @@ export function createAuth(deps: AuthDeps): Auth {
     }
   }
 
-  function limited(project: Project, route: Route, reply: FastifyReply): void {
+  function limited(projectId: string, route: Route, reply: FastifyReply): void {
     const { group, rate } = deps.rate(route);
     try {
-      const standing = deps.limiter.take(`${group} ${project.id}`, rate);
+      const standing = deps.limiter.take(`${group} ${projectId}`, rate);
       void reply.headers({
         "ratelimit-limit": String(standing.limit),
         "ratelimit-remaining": String(standing.remaining),
@@ -150,7 +158,7 @@ export function createAuth(deps: AuthDeps): Auth {
     project: async (access, request, route, reply) => {
       const caller = await guarded(request, () => projectOf(access, request));
       checkStanding(caller, route);
-      limited(caller, route, reply);
+      limited(caller.id, route, reply);
       allowed(caller, route);
       return caller;
     },
@@ -185,6 +193,13 @@ export function createAuth(deps: AuthDeps): Auth {
         throw new AppError("unauthorized", "Send the metrics token or the admin token: Authorization: Bearer <token>");
       }),
     open: () => undefined,
+    async token({ request, reply, route }, read) {
+      const named = await guarded(request, read);
+      limited(named.projectId, route, reply);
+      const project = await deps.projects.find(named.projectId);
+      if (project !== undefined) checkStanding(project, route);
+      return named;
+    },
   };
 }
 

@@ -19,6 +19,8 @@ export interface Metrics {
   used(samples: readonly ProjectSample[]): void;
   /** One attempt to deliver an event to a webhook. */
   sent(result: "delivered" | "retry" | "failed"): void;
+  /** What the last comparison of a node's volumes with the records found. */
+  volumeProblems(node: string, counts: Readonly<Record<"unknown" | "missing", number>>): void;
   /** Measures the duration of each answered request of a server. */
   watch(server: FastifyInstance): void;
 }
@@ -26,6 +28,7 @@ export interface Metrics {
 export interface MetricsSources {
   sandboxesByState(): Promise<ReadonlyMap<string, number>>;
   buildsByStatus(): Promise<ReadonlyMap<string, number>>;
+  volumesByState(): Promise<ReadonlyMap<string, { readonly count: number; readonly sizeMb: number }>>;
   pendingDeliveries(): Promise<number>;
   nodes(): readonly NodeView[];
   /** Number of the audit log's last entry. */
@@ -134,9 +137,11 @@ export function createMetrics(sources: MetricsSources): Metrics {
   nodeGauges(registers, sources);
   const projects = projectUse(registers);
   const webhooks = webhookMetrics(registers, sources);
+  const volumes = volumeMetrics(registers, sources);
 
   return {
     ...webhooks,
+    volumeProblems: volumes.problems,
     contentType: registry.contentType,
     text: () => registry.metrics(),
     created(outcome) {
@@ -156,6 +161,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       server.addHook("onResponse", (request, reply, done) => {
         // The route's pattern, not the path: paths would make one label per sandbox.
         const route = request.routeOptions.url ?? "unknown";
+        if (route.startsWith("/volumecontent/")) volumes.answered(reply.statusCode);
         requests.observe({ route, method: request.method, code: reply.statusCode }, reply.elapsedTime / 1000);
         done();
       });
@@ -180,6 +186,40 @@ function webhookMetrics(registers: Registry[], sources: MetricsSources): Pick<Me
   });
   queue.set(0);
   return { sent: (result) => sent.inc({ result }) };
+}
+
+function volumeMetrics(registers: Registry[], sources: MetricsSources) {
+  const byState = (name: string, help: string, read: (of: { count: number; sizeMb: number }) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ["state"],
+      registers,
+      async collect() {
+        this.reset();
+        for (const [state, of] of await sources.volumesByState()) this.set({ state }, read(of));
+      },
+    });
+  byState("svc_volumes", "Volumes by state", ({ count }) => count);
+  byState("svc_volume_size_bytes", "Sizes of the volumes by state", ({ sizeMb }) => sizeMb * 1024 ** 2);
+  const problems = new Gauge({
+    name: "svc_volume_problems",
+    help: "Volumes of a node that no record names (unknown), and that a record names and the node does not have (missing)",
+    labelNames: ["node", "kind"],
+    registers,
+  });
+  const answers = new Counter({
+    name: "svc_volume_content_requests_total",
+    help: "Requests for the content of volumes, by class of their status",
+    labelNames: ["class"],
+    registers,
+  });
+  return {
+    problems: (node: string, counts: Readonly<Record<"unknown" | "missing", number>>) => {
+      for (const [kind, count] of Object.entries(counts)) problems.set({ node, kind }, count);
+    },
+    answered: (status: number) => answers.inc({ class: `${Math.floor(status / 100)}xx` }),
+  };
 }
 
 function nodeGauges(registers: Registry[], sources: MetricsSources): void {

@@ -16,7 +16,7 @@ import { sandboxNetworkApi } from "../../shared/api/sandboxes/sandbox-network.ts
 import { sandboxApi, sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import { secretApi, secretKeyApi } from "../../shared/api/secrets.ts";
 import { snapshotApi } from "../../shared/api/snapshots.ts";
-import { storageApi } from "../../shared/api/storage.ts";
+import { storageApi, unknownVolumeApi } from "../../shared/api/storage.ts";
 import { keyApi, teamApi, teamMetricsApi } from "../../shared/api/teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "../../shared/api/templates.ts";
 import { volumeApi } from "../../shared/api/volumes.ts";
@@ -55,6 +55,7 @@ export interface ApiHandlers {
   readonly admin: Handlers<typeof adminApi>;
   readonly nodes: Handlers<typeof nodesApi>;
   readonly storage: Handlers<typeof storageApi>;
+  readonly unknownVolumes: Handlers<typeof unknownVolumeApi>;
   readonly teamMetrics: Handlers<typeof teamMetricsApi, Project>;
   readonly secrets: Handlers<typeof secretApi, Project>;
   readonly secretKeys: Handlers<typeof secretKeyApi>;
@@ -105,6 +106,7 @@ export function createApiServer(deps: {
   serve(server, adminApi, handlers.admin, auth.operator);
   serve(server, nodesApi, handlers.nodes, auth.operator);
   serve(server, storageApi, handlers.storage, auth.operator);
+  serve(server, unknownVolumeApi, handlers.unknownVolumes, auth.operator);
   serve(server, rotationApi, handlers.rotation, auth.operator);
   serve(server, auditApi, handlers.audit, auth.project);
   serve(server, adminAuditApi, handlers.adminAudit, auth.operator);
@@ -121,7 +123,7 @@ export function createApiServer(deps: {
   serve(server, buildApi, handlers.builds, auth.project);
   serve(server, volumeApi, handlers.volumes, auth.project);
   addFileRoutes(server, { ...deps.files, auth, around: deps.around });
-  deps.volumeContent.add(server);
+  deps.volumeContent.add(server, auth);
   addDocuments(server);
   addMetrics(server, metrics, auth);
   return server;

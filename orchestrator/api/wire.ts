@@ -61,6 +61,7 @@ export function createApi(base: Base, { store, nodes }: ApiSources) {
   const metrics = createMetrics({
     sandboxesByState: () => store.sandboxes.countByState(),
     buildsByStatus: () => store.builds.countByStatus(),
+    volumesByState: () => store.volumes.countByState(),
     pendingDeliveries: () => store.deliveries.countPending(),
     nodes: () => nodes.list(),
     auditSeq: async () => (await store.audit.head()).seq,
@@ -148,6 +149,7 @@ function perMinute(count: number): Rate {
 /** A start of a sandbox costs more than a read. */
 function rateOf(route: Route, config: OrchestratorConfig): { readonly group: string; readonly rate: Rate } {
   const rate = (perSecond: number): Rate => ({ perSecond, burst: perSecond * 2 });
+  if (route.access === "volume") return { group: "volume_content", rate: rate(config.rateLimitContentPerSecond) };
   if (route.method === "GET") return { group: "read", rate: rate(config.rateLimitReadPerSecond) };
   const starts = /^(\/v2)?\/sandboxes$|\/(fork|resume|connect)$/.test(route.path);
   if (route.method === "POST" && starts) return { group: "create", rate: rate(config.rateLimitCreatePerSecond) };

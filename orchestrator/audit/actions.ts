@@ -82,6 +82,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   deleteTags: tags,
   createVolume: { object: "volume", table: "volumes", fields: ["name"], shown: ["volumeID"] },
   deleteVolume: { ...volume, ...several },
+  adoptVolume: { ...volume, fields: ["teamID", "name"] },
+  deleteUnknownVolume: volume,
   createSecret: { object: "secret", table: "secrets", fields: ["name"], shown: ["secretID"] },
   updateSecret: secret,
   deleteSecret: secret,

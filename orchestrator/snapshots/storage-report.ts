@@ -9,6 +9,7 @@ import { iso } from "../sandboxes/view.ts";
 import { totalBytes } from "../store/storage/size.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
 import type { Store } from "../store/store.ts";
+import type { VolumeSweep } from "../volumes/sweep.ts";
 import { expiresAt, type Lifetimes, type StoredByProject, storedByProject } from "./storage-plan.ts";
 
 export interface StorageReportDeps {
@@ -18,6 +19,7 @@ export interface StorageReportDeps {
   /** 0: no quota over all nodes. */
   readonly quotaBytes: number;
   readonly now: () => number;
+  readonly volumeProblems: VolumeSweep["problems"];
 }
 
 /** A node lists its images in Docker for the answer. */
@@ -56,11 +58,18 @@ export function createStorageHandlers(deps: StorageReportDeps): Handlers<typeof 
   }
 
   async function ofNode({ id, status, load }: NodeView): Promise<StorageReport["nodes"][number]> {
+    const { unknown, missing } = deps.volumeProblems(id);
     const node = {
       nodeID: id,
       status,
       storedBytes: load.stored?.storedBytes ?? 0,
       quotaBytes: load.stored?.quotaBytes ?? 0,
+      unknownVolumes: unknown.map(({ volumeId, sizeMb, usedBytes }) => ({
+        volumeID: volumeId,
+        sizeMB: sizeMb,
+        usedBytes,
+      })),
+      missingVolumes: [...missing],
     };
     try {
       return { ...node, error: null, garbage: shownGarbage(await nodes.agent(id).listGarbage({}, NODE_LIMIT)) };

@@ -4,6 +4,7 @@ import type { Base } from "../app-parts.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import type { Store } from "../store/store.ts";
+import type { VolumeSweep } from "../volumes/sweep.ts";
 import { startStorageExpiry } from "./expiry.ts";
 import { createSnapshotHandlers, type SnapshotsDeps } from "./handlers.ts";
 import { createProjectQuota } from "./quota.ts";
@@ -41,6 +42,7 @@ export function createSnapshots(base: Base, { store, nodes }: SnapshotSources) {
       teardown.add("storage expiry", () => rounds.stop());
     },
     handlers: (deps: SnapshotsDeps) => createSnapshotHandlers(deps),
-    storage: createStorageHandlers({ store, nodes, lifetimes, quotaBytes, now }),
+    storage: (volumeProblems: VolumeSweep["problems"]) =>
+      createStorageHandlers({ store, nodes, lifetimes, quotaBytes, now, volumeProblems }),
   };
 }

@@ -5,15 +5,18 @@
 
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { Type } from "typebox";
+import type { TSchema } from "typebox";
 import { Agent, type Dispatcher } from "undici";
+import { volumeContentApi } from "../../shared/api/volume-content.ts";
+import type { Route } from "../../shared/http/contract.ts";
 import { AppError, fromBody } from "../../shared/http/errors.ts";
 import { REQUEST_ID, showedCredentials } from "../../shared/http/server.ts";
 import { fromUrl } from "../../shared/http/url-values.ts";
-import { check } from "../../shared/http/validate.ts";
+import { type Check, check } from "../../shared/http/validate.ts";
 import { isUuid } from "../../shared/ids.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { Auth } from "../api/auth.ts";
 import type { Volume } from "../store/volumes/volumes.ts";
 import type { VolumeTokens } from "./tokens.ts";
 
@@ -22,8 +25,6 @@ export interface ContentDeps {
   readonly find: (projectId: string, id: string) => Promise<Volume | undefined>;
   /** Where the agent of a node is, and what it wants to see; undefined: the node is not known. */
   readonly reach: (nodeId: string) => { readonly url: string; readonly token: string } | undefined;
-  /** Counts a refused token; throws AppError `rate_limited` for an address that has shown too many. */
-  readonly refused: (address: string) => void;
   readonly log: Log;
 }
 
@@ -33,49 +34,35 @@ const LIMIT_MS = 300_000;
 const MOST_ANSWER_BYTES = 64 * 1024;
 const MAX_PATH = 4095;
 
-const uint32 = (description: string) =>
-  Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_294, description }));
-const metadata = {
-  uid: uint32("Owner"),
-  gid: uint32("Group"),
-  mode: Type.Optional(Type.Integer({ minimum: 0, maximum: 0o7777 })),
-};
-const Path = { path: Type.String() };
-const ByPath = check(Type.Object(Path), "query");
-const Making = Type.Object({ ...Path, ...metadata, force: Type.Optional(Type.Boolean()) });
-const MakingCheck = check(Making, "query");
-const Listing = Type.Object({ ...Path, depth: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })) });
-const ListingCheck = check(Listing, "query");
-const Change = check(Type.Object(metadata), "body");
-
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+type Part = "path" | "dir" | "file";
 
 export interface Content {
-  add(server: FastifyInstance): void;
+  add(server: FastifyInstance, auth: Pick<Auth, "token">): void;
   stop(): Promise<void>;
 }
 
-export function createContent({ tokens, find, reach, refused, log }: ContentDeps): Content {
+export function createContent({ tokens, find, reach, log }: ContentDeps): Content {
   const dispatcher = new Agent({ connections: 64, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
 
-  const identify = async (request: FastifyRequest): Promise<Volume> => {
-    const { volumeId } = request.params as { volumeId: string };
+  const identify = async (
+    call: { readonly request: FastifyRequest; readonly reply: FastifyReply; readonly route: Route },
+    auth: Pick<Auth, "token">,
+  ): Promise<Volume> => {
+    const { request } = call;
+    const { volumeID } = request.params as { volumeID: string };
     const token = /^bearer\s+(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
-    try {
-      if (token === undefined)
-        throw new AppError("unauthorized", "Missing volume token: send Authorization: Bearer <token>");
-      const named = await tokens.read(token);
-      if (!isUuid(volumeId)) throw new AppError("bad_request", "the volume's id must be a UUID");
-      if (named.id !== volumeId.toLowerCase())
-        throw new AppError("forbidden", "the token is for another volume than the path names");
-      showedCredentials(request, "known");
-      const volume = await find(named.projectId, named.id);
-      if (volume === undefined) throw new AppError("not_found", `Volume '${volumeId}' not found`);
-      return volume;
-    } catch (error) {
-      if (error instanceof AppError && error.code === "unauthorized") refused(request.ip);
-      throw error;
-    }
+    const named = await auth.token(call, () => {
+      if (token !== undefined) return tokens.read(token);
+      throw new AppError("unauthorized", "Missing volume token: send Authorization: Bearer <token>");
+    });
+    if (!isUuid(volumeID)) throw new AppError("bad_request", "the volume's id must be a UUID");
+    if (named.id !== volumeID.toLowerCase())
+      throw new AppError("forbidden", "the token is for another volume than the path names");
+    showedCredentials(request, "known");
+    const volume = await find(named.projectId, named.id);
+    if (volume === undefined) throw new AppError("not_found", `Volume '${volumeID}' not found`);
+    return volume;
   };
 
   const ask = async (
@@ -83,20 +70,20 @@ export function createContent({ tokens, find, reach, refused, log }: ContentDeps
     reply: FastifyReply,
     to: {
       readonly volume: Volume;
-      readonly route: "path" | "dir" | "file";
+      readonly part: Part;
       readonly query: Query;
       readonly body?: Readable;
     },
   ): Promise<Dispatcher.ResponseData> => {
     const node = reach(to.volume.nodeId);
     if (node === undefined) throw new AppError("node_unreachable", `node ${to.volume.nodeId} is not known`);
-    const url = new URL(`/v1/volumes/${to.volume.id}/content/${to.route}`, node.url);
+    const url = new URL(`/v1/volumes/${to.volume.id}/content/${to.part}`, node.url);
     for (const [name, value] of Object.entries(to.query))
       if (value !== undefined) url.searchParams.set(name, String(value));
     const left = new AbortController();
     reply.raw.once("close", () => reply.raw.writableFinished || left.abort());
     raw.once("aborted", () => left.abort());
-    const limit = AbortSignal.timeout(to.route === "file" ? CONTENT_LIMIT_MS : LIMIT_MS);
+    const limit = AbortSignal.timeout(to.part === "file" ? CONTENT_LIMIT_MS : LIMIT_MS);
     try {
       const answer = await dispatcher.request({
         origin: url.origin,
@@ -138,13 +125,12 @@ export function createContent({ tokens, find, reach, refused, log }: ContentDeps
 
   return {
     stop: () => dispatcher.destroy(),
-    add(server) {
+    add(server, auth) {
       const callers = new WeakMap<FastifyRequest, Volume>();
       // A separate fastify context, because its routes take a body of any type as a stream, and have errors of their own.
       void server.register((routes, _options, done) => {
         routes.removeAllContentTypeParsers();
         routes.addContentTypeParser("*", (_request, body, next) => next(null, body));
-        routes.addHook("onRequest", async (request) => void callers.set(request, await identify(request)));
         routes.setErrorHandler((reason, request, reply) => {
           const error = AppError.from(reason);
           const at = { method: request.method, path: request.url.split("?", 1)[0], err: error };
@@ -158,38 +144,49 @@ export function createContent({ tokens, find, reach, refused, log }: ContentDeps
             .send(JSON.stringify({ code: String(error.status), message: error.message, error_code: error.code }));
         });
 
-        const on = (
-          methods: readonly ("GET" | "POST" | "PUT" | "PATCH" | "DELETE")[],
-          route: "path" | "dir" | "file",
-          given: (request: FastifyRequest) => Promise<Query> | Query,
-        ) =>
+        for (const route of Object.values<Route>(volumeContentApi)) {
+          const read = reader(route);
           routes.route({
-            method: [...methods],
-            url: `/volumecontent/:volumeId/${route}`,
+            method: route.method,
+            url: route.path.replace("{volumeID}", ":volumeID"),
             exposeHeadRoute: false,
+            onRequest: async (request, reply) =>
+              void callers.set(request, await identify({ request, reply, route }, auth)),
             async handler(request, reply) {
               const volume = callers.get(request) as Volume;
-              const { path, ...rest } = await given(request);
+              const { path, ...rest } = await read(request);
               const query = { path: cleanPath(String(path)), ...rest };
-              const body = request.method === "PUT" ? ((request.body ?? request.raw) as Readable) : undefined;
-              const to = { volume, route, query, ...(body === undefined ? {} : { body }) };
-              return pass(reply, await ask(request, reply, to));
+              const body = route.bytes === undefined ? undefined : ((request.body ?? request.raw) as Readable);
+              const part = route.path.split("/").at(-1) as Part;
+              return pass(reply, await ask(request, reply, { volume, part, query, ...(body && { body }) }));
             },
           });
-
-        on(["GET", "DELETE"], "path", ({ query }) => ByPath.parse(query));
-        on(["PATCH"], "path", async (request) => ({
-          ...ByPath.parse(request.query),
-          ...Change.parse(await jsonOf(request.body as Readable | undefined)),
-        }));
-        on(["GET"], "dir", ({ query }) => ListingCheck.parse(fromUrl(Listing, query)));
-        on(["POST"], "dir", ({ query }) => MakingCheck.parse(fromUrl(Making, query)));
-        on(["GET"], "file", ({ query }) => ByPath.parse(query));
-        on(["PUT"], "file", ({ query }) => MakingCheck.parse(fromUrl(Making, query)));
+        }
+        routes.all("/volumecontent/*", ({ method, url }) => {
+          throw new AppError("not_found", `no route ${method} ${url.split("?", 1)[0]}`);
+        });
         done();
       });
     },
   };
+}
+
+/** Reads what a node is asked for: the query, and the fields of a small body. */
+function reader({ query = {}, body }: Route): (request: FastifyRequest) => Promise<Query> {
+  const ofQuery = check(query, "query");
+  const ofBody: Check<TSchema> | undefined = body === undefined ? undefined : check(body, "body");
+  return async (request) => {
+    const given = ofQuery.parse(fromUrl(query, request.query));
+    if (ofBody === undefined) return only(query, given);
+    const fields = ofBody.parse(await jsonOf(request.body as Readable | undefined));
+    return { ...only(query, given), ...only(body, fields) };
+  };
+}
+
+/** The fields that the schema names: unknown ones are ignored, as everywhere. */
+function only(schema: TSchema | undefined, value: unknown): Query {
+  const names = schema !== undefined && "properties" in schema ? Object.keys(schema.properties as object) : [];
+  return Object.fromEntries(Object.entries(value as Query).filter(([name]) => names.includes(name)));
 }
 
 /** Below the volume's root, without a slash at its start. */

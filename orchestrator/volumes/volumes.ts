@@ -3,6 +3,7 @@
  * deletion is repeated until the node has confirmed it.
  */
 
+import { LRUCache } from "lru-cache";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { newUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -36,6 +37,8 @@ export interface VolumeWork {
   delete(project: Project, id: string): Promise<boolean>;
   /** Deletes those of a project that nothing mounts. */
   deleteAll(projectId: string): Promise<void>;
+  /** This orchestrator gave up the creation of the volume: it was never ready, and nobody has written to it. */
+  gaveUp(id: string): boolean;
   /** Starts the rounds that finish what was interrupted. */
   startRepairs(): Loop;
 }
@@ -45,11 +48,14 @@ const MIB = 1024 ** 2;
 const AT_ONCE = 20;
 /** Most ids in a message. */
 const NAMED = 10;
+/** Creations that were given up. */
+const REMEMBERED = 10_000;
 /** Beyond the time of a call: a creation that is older was interrupted. */
 const SLACK_MS = 30_000;
 
 export function createVolumeWork(deps: VolumesDeps): VolumeWork {
   const { store, nodes, now } = deps;
+  const givenUp = new LRUCache<string, true>({ max: REMEMBERED });
 
   function home(): string {
     const able = new Set(
@@ -76,6 +82,12 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
     throw new AppError("no_compatible_node", `no volume: ${reason}`);
   }
 
+  async function giveUp(id: string): Promise<boolean> {
+    const isGivenUp = await store.giveUp(id);
+    if (isGivenUp) givenUp.set(id, true);
+    return isGivenUp;
+  }
+
   async function remove({ id, nodeId }: Volume): Promise<void> {
     await nodes.agent(nodeId).deleteVolume({ params: { volumeId: id } }, { timeoutMs: deps.timeoutMs });
     await store.forget(id);
@@ -94,7 +106,8 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
   async function repair(): Promise<void> {
     const old = { creating: now() - deps.timeoutMs - SLACK_MS, deleting: now() - deps.repairEveryMs };
     for (const volume of await store.unfinished(old, AT_ONCE)) {
-      if (volume.state === "creating") await store.giveUp(volume.id);
+      // It may have become ready meanwhile.
+      if (volume.state === "creating" && !(await giveUp(volume.id))) continue;
       try {
         await remove(volume);
       } catch (error) {
@@ -122,8 +135,9 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
           throw new AppError("unavailable", "the volume was not made in time: try again");
         return { ...volume, state: "ready" };
       } catch (reason) {
-        await store.giveUp(volume.id);
-        deps.background.run("delete failed volume", () => remove({ ...volume, state: "deleting" }));
+        // Where it is not `creating` any more, its answer was lost after the record was written, or repairs have begun.
+        if (await giveUp(volume.id))
+          deps.background.run("delete failed volume", () => remove({ ...volume, state: "deleting" }));
         throw reason;
       }
     },
@@ -156,6 +170,8 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
         await removeNowOrLater(volume);
       }
     },
+
+    gaveUp: (id) => givenUp.has(id),
 
     startRepairs: () => loop({ name: "volume repairs", everyMs: deps.repairEveryMs, log: deps.log }, () => repair()),
   };

@@ -1,6 +1,6 @@
 /** Constructs volumes: their handlers, the routes of their content, and what a create request mounts. */
 
-import { createRateLimiter } from "../api/rate-limit.ts";
+import type { Metrics } from "../api/prometheus.ts";
 import type { Base } from "../app-parts.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Limits } from "../projects/limits.ts";
@@ -8,20 +8,26 @@ import type { Store } from "../store/store.ts";
 import { createContent } from "./content.ts";
 import { createVolumeHandlers } from "./handlers.ts";
 import { createResolveMounts } from "./mounts.ts";
+import { createVolumeSweep } from "./sweep.ts";
 import { createVolumeTokens } from "./tokens.ts";
+import { createUnknownVolumeHandlers } from "./unknown.ts";
 import { createVolumeWork } from "./volumes.ts";
 
 /** For a node to make or delete a volume: on a busy disk that takes seconds. */
 const CALL_LIMIT_MS = 30_000;
+
+/** Rounds of repairs between two comparisons of nodes with the records, which list every volume. */
+const SWEEP_ROUNDS = 12;
 
 interface VolumeSources {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly nodeToken: (nodeId: string) => string;
   readonly limits: Limits;
+  readonly metrics: Pick<Metrics, "volumeProblems">;
 }
 
-export function startVolumes(base: Base, { store, nodes, nodeToken, limits }: VolumeSources) {
+export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metrics }: VolumeSources) {
   const { config, now, log, teardown } = base;
   const tokens = createVolumeTokens(base.seeds.all, now);
   const work = createVolumeWork({
@@ -41,8 +47,6 @@ export function startVolumes(base: Base, { store, nodes, nodeToken, limits }: Vo
     timeoutMs: CALL_LIMIT_MS,
     repairEveryMs: config.reconcileEveryMs,
   });
-  const refusals = createRateLimiter(now);
-  const perMinute = config.rateLimitFailedAuthPerMinute;
   const content = createContent({
     tokens,
     find: (projectId, id) => work.find(projectId, id),
@@ -50,14 +54,34 @@ export function startVolumes(base: Base, { store, nodes, nodeToken, limits }: Vo
       const facts = nodes.get(nodeId)?.facts;
       return facts === undefined ? undefined : { url: facts.apiUrl, token: nodeToken(nodeId) };
     },
-    refused: (address) => void refusals.take(address, { perSecond: perMinute / 60, burst: perMinute }),
     log,
   });
   teardown.add("content of volumes", () => content.stop());
   const repairs = work.startRepairs();
   teardown.add("volume repairs", () => repairs.stop());
+  const sweep = createVolumeSweep({
+    store: store.volumes,
+    nodes,
+    work,
+    graceMs: config.orphanGraceMs,
+    everyMs: SWEEP_ROUNDS * config.reconcileEveryMs,
+    timeoutMs: CALL_LIMIT_MS,
+    now,
+    log,
+    observe: (nodeId, { unknown, missing }) =>
+      metrics.volumeProblems(nodeId, { unknown: unknown.length, missing: missing.length }),
+  });
+  const sweeps = sweep.start();
+  teardown.add("volume sweep", () => sweeps.stop());
   return {
     content,
+    problems: (nodeId: string) => sweep.problems(nodeId),
+    unknown: createUnknownVolumeHandlers({
+      volumes: store.volumes,
+      projects: store.projects,
+      nodes,
+      timeoutMs: CALL_LIMIT_MS,
+    }),
     /** What the deletion of a project removes. */
     part: {
       name: "volumes",

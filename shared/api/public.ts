@@ -14,9 +14,10 @@ import { sandboxNetworkApi } from "./sandboxes/sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "./sandboxes/sandboxes.ts";
 import { secretApi, secretKeyApi } from "./secrets.ts";
 import { snapshotApi } from "./snapshots.ts";
-import { storageApi } from "./storage.ts";
+import { storageApi, unknownVolumeApi } from "./storage.ts";
 import { keyApi, teamApi, teamMetricsApi } from "./teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "./templates.ts";
+import { volumeContentApi } from "./volume-content.ts";
 import { volumeApi } from "./volumes.ts";
 
 export const publicApi = {
@@ -42,6 +43,7 @@ export const publicApi = {
   ...adminApi,
   ...adminSandboxApi,
   ...storageApi,
+  ...unknownVolumeApi,
   ...secretKeyApi,
   ...rotationApi,
   ...auditApi,
@@ -51,3 +53,6 @@ export const publicApi = {
   ...healthApi,
   ...removedApi,
 } satisfies Contract;
+
+/** With the routes that other credentials open: what the documents describe. */
+export const describedApi = { ...publicApi, ...volumeContentApi } satisfies Contract;

@@ -4,6 +4,7 @@ import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { NodeStatus } from "./admin.ts";
 import { nullable, Timestamp } from "./common.ts";
+import { volumeName } from "./volumes.ts";
 
 const Item = Type.Object({
   kind: Type.Enum(["paused", "snapshot"]),
@@ -28,6 +29,8 @@ const Garbage = Type.Object(
   },
 );
 
+const UnknownVolume = Type.Object({ volumeID: Type.String(), sizeMB: Type.Integer(), usedBytes: Type.Integer() });
+
 export const StorageReport = Type.Object({
   nodes: Type.Array(
     Type.Object({
@@ -37,6 +40,13 @@ export const StorageReport = Type.Object({
       quotaBytes: Type.Integer({ description: "The node's quota of stored snapshots; 0: no quota" }),
       error: nullable(Type.String({ description: "The reason why the node listed nothing" })),
       garbage: nullable(Garbage),
+      unknownVolumes: Type.Array(UnknownVolume, {
+        description:
+          "Volumes that no record names. They stay until an operator gives them to a project or removes them",
+      }),
+      missingVolumes: Type.Array(Type.String(), {
+        description: "Ids of volumes that the node should have and has not",
+      }),
     }),
   ),
   projects: Type.Array(
@@ -65,5 +75,30 @@ export const storageApi = contract({
     status: 200,
     reply: StorageReport,
     errors: [401],
+  },
+});
+
+const unknown = {
+  tag: "Admin",
+  access: "admin",
+  path: "/admin/nodes/{nodeID}/volumes/{volumeID}",
+  params: Type.Object({ nodeID: Type.String(), volumeID: Type.String({ format: "uuid" }) }),
+  errors: [401, 404, 409, 503],
+} as const;
+
+export const unknownVolumeApi = contract({
+  adoptVolume: {
+    ...unknown,
+    method: "POST",
+    summary: "Give a volume of a node that no record names to a project",
+    body: Type.Object({ teamID: Type.String(), name: volumeName }),
+    status: 201,
+    reply: Type.Object({ volumeID: Type.String(), name: Type.String() }),
+  },
+  deleteUnknownVolume: {
+    ...unknown,
+    method: "DELETE",
+    summary: "Delete a volume of a node that no record names, with its files",
+    status: 204,
   },
 });

@@ -11,6 +11,17 @@ const VolumeWithToken = Type.Object({
   domain: Type.Optional(Type.String()),
 });
 
+export const volumeName = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  pattern: "^[a-zA-Z0-9_-]+$",
+  ...messages({
+    pattern: "Invalid volume name",
+    minLength: "Invalid volume name",
+    maxLength: "Invalid volume name",
+  }),
+});
+
 const common = { tag: "Volumes", access: "project" } as const;
 const byVolume = Type.Object({ volumeID: Type.String({ format: "uuid" }) });
 
@@ -29,18 +40,7 @@ export const volumeApi = contract({
     method: "POST",
     path: "/volumes",
     summary: "Create a volume",
-    body: Type.Object({
-      name: Type.String({
-        minLength: 1,
-        maxLength: 128,
-        pattern: "^[a-zA-Z0-9_-]+$",
-        ...messages({
-          pattern: "Invalid volume name",
-          minLength: "Invalid volume name",
-          maxLength: "Invalid volume name",
-        }),
-      }),
-    }),
+    body: Type.Object({ name: volumeName }),
     status: 201,
     reply: VolumeWithToken,
     errors: [400, 401, 403, 409, 503, 507],

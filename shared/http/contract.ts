@@ -6,9 +6,9 @@ import type { Scope } from "./scopes.ts";
 
 /**
  * Who may call. `project` = API key, or bearer/admin with a team header; `team` = bearer/admin
- * with a team header, no API key.
+ * with a team header, no API key; `volume` = the token of one volume.
  */
-export type Access = "none" | "project" | "team" | "bearer" | "admin" | "node";
+export type Access = "none" | "project" | "team" | "bearer" | "admin" | "node" | "volume";
 
 export interface Route {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -27,6 +27,8 @@ export interface Route {
   readonly body?: TSchema;
   /** The body may be absent or empty; the handler then sees `{}`. */
   readonly optionalBody?: boolean;
+  /** Content type of a body that is a stream of bytes; such a route has no `body`. */
+  readonly bytes?: string;
   /** Most bytes of the body; absent: the server's limit. */
   readonly maxBodyBytes?: number;
   /** Every answer, also a refusal, has `Cache-Control: no-store`. */
@@ -35,7 +37,7 @@ export interface Route {
   readonly status: number;
   readonly alsoStatus?: readonly number[];
   readonly reply?: TSchema;
-  /** Content type of a stream that a caller who accepts it gets in place of the reply. */
+  /** Content type of a stream that a caller who accepts it gets in place of the reply; without a reply every caller. */
   readonly stream?: string;
   /** Documented error statuses, for OpenAPI. */
   readonly errors?: readonly number[];

@@ -32,6 +32,8 @@ export interface Parameter {
 
 type Content = Readonly<Record<string, { readonly schema: unknown }>>;
 
+const BYTES = { type: "string", format: "binary" };
+
 export interface OpenApi {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
@@ -49,6 +51,12 @@ const errorSchema = {
   },
 };
 
+/** Of the content of volumes, as SDKs read it. */
+const contentErrorSchema = {
+  ...errorSchema,
+  properties: { ...errorSchema.properties, code: { type: "string", description: "The HTTP status as text" } },
+};
+
 const descriptions: Readonly<Record<number, string>> = {
   200: "Success",
   201: "Created",
@@ -58,6 +66,7 @@ const descriptions: Readonly<Record<number, string>> = {
   401: "Missing, malformed or unknown credentials",
   403: "Forbidden: another project's, beyond the project's limits, or beyond the key's scopes; the message has the reason",
   404: "Not found, or not the caller's",
+  408: "The body came too slowly",
   409: "Conflict with the present state",
   410: "Removed",
   413: "The body is too long",
@@ -79,6 +88,7 @@ const security: Readonly<Record<Access, Operation["security"]>> = {
   bearer: [{ bearer: [] }],
   admin: [{ admin: [] }],
   node: [{ bearer: [] }],
+  volume: [{ volume: [] }],
 };
 
 export function toOpenApi(contract: Contract): OpenApi {
@@ -97,12 +107,13 @@ export function toOpenApi(contract: Contract): OpenApi {
     },
     paths,
     components: {
-      schemas: { Error: errorSchema },
+      schemas: { Error: errorSchema, ContentError: contentErrorSchema },
       securitySchemes: {
         apiKey: { type: "apiKey", in: "header", name: "X-API-Key" },
         bearer: { type: "http", scheme: "bearer" },
         admin: { type: "apiKey", in: "header", name: "X-Admin-Token" },
         team: { type: "apiKey", in: "header", name: "X-Team-ID" },
+        volume: { type: "http", scheme: "bearer", description: "The token of the volume" },
       },
     },
   };
@@ -121,14 +132,18 @@ function operation(name: string, route: Route): Operation {
     security: security[route.access],
     ...(scope === undefined ? {} : { "x-scope": scope }),
     parameters: [...parameters("path", route.params), ...parameters("query", route.query)],
-    ...(route.body === undefined
-      ? {}
-      : { requestBody: { required: route.optionalBody !== true, content: json(clean(route.body)) } }),
+    ...requestBody(route),
     responses: Object.fromEntries([
       ...success.map((status) => [status, succeeded(status, route)] as const),
-      ...[...errors].sort((a, b) => a - b).map((status) => [status, failure(status)] as const),
+      ...[...errors].sort((a, b) => a - b).map((status) => [status, failure(status, route)] as const),
     ]),
   };
+}
+
+function requestBody({ body, bytes, optionalBody }: Route): Pick<Operation, "requestBody"> {
+  if (bytes !== undefined) return { requestBody: { required: true, content: { [bytes]: { schema: BYTES } } } };
+  if (body === undefined) return {};
+  return { requestBody: { required: optionalBody !== true, content: json(clean(body)) } };
 }
 
 /** What a route may answer before its handler runs; a route that is only announced answers nothing else but 501. */
@@ -145,13 +160,21 @@ function commonErrors({ access, params, query, body }: Route): number[] {
 
 function succeeded(status: number, route: Route) {
   const description = descriptions[status] ?? "Success";
-  if (route.reply === undefined) return { description };
-  const stream = route.stream === undefined ? {} : { [route.stream]: { schema: { type: "string" } } };
-  return { description, content: { ...json(clean(route.reply)), ...stream } };
+  const { reply, stream } = route;
+  if (reply === undefined && stream === undefined) return { description };
+  const text = reply === undefined ? BYTES : { type: "string" };
+  return {
+    description,
+    content: {
+      ...(reply === undefined ? {} : json(clean(reply))),
+      ...(stream === undefined ? {} : { [stream]: { schema: text } }),
+    },
+  };
 }
 
-function failure(status: number) {
-  return { description: descriptions[status] ?? "Error", content: json({ $ref: "#/components/schemas/Error" }) };
+function failure(status: number, { access }: Route) {
+  const $ref = `#/components/schemas/${access === "volume" ? "ContentError" : "Error"}`;
+  return { description: descriptions[status] ?? "Error", content: json({ $ref }) };
 }
 
 function json(schema: unknown): Content {

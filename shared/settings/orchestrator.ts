@@ -211,6 +211,12 @@ export const OrchestratorConfig = Type.Object({
     maximum: 1_000_000,
     description: "All other requests of one project",
   }),
+  rateLimitContentPerSecond: Type.Integer({
+    default: 200,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: "Requests of one project for the content of its volumes",
+  }),
   rateLimitFailedAuthPerMinute: Type.Integer({
     default: 300,
     minimum: 1,

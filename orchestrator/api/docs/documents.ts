@@ -1,7 +1,7 @@
 /** Serves the API's documents: the OpenAPI description, the reference page, and the answer of the bare address. */
 
 import type { FastifyInstance, FastifyReply } from "fastify";
-import { publicApi } from "../../../shared/api/public.ts";
+import { describedApi } from "../../../shared/api/public.ts";
 import { toOpenApi } from "../../../shared/http/openapi.ts";
 import { type DocsPage, docsPage, rootPage } from "./page.ts";
 
@@ -13,7 +13,7 @@ const ROOT = {
 };
 
 export function addDocuments(server: FastifyInstance): void {
-  const document = toOpenApi(publicApi);
+  const document = toOpenApi(describedApi);
   const text = JSON.stringify(document);
   const docs = docsPage(document);
   const root = rootPage(document);

@@ -26,15 +26,19 @@ type Extent = "request" | "answer";
 /** A curl command for a shell that has read `.svc/env`; path parameters are shell variables. */
 export function curlOf(method: string, path: string, operation: Operation): string {
   const body = operation.requestBody;
-  const schema = body === undefined ? undefined : (Object.values(body.content)[0]?.schema as ExampleSchema | undefined);
+  const [type, content] = Object.entries(body?.content ?? {})[0] ?? [];
   const lines = [
     `curl${method === "GET" ? "" : ` -X ${method}`} "$E2B_API_URL${path.replaceAll(/\{(\w+)\}/g, "${$1}")}${queryOf(operation)}"`,
     ...credentials(operation).map((header) => `-H "${header}"`),
-    ...(schema === undefined
-      ? []
-      : ['-H "Content-Type: application/json"', `-d ${quoted(JSON.stringify(exampleOf(schema, "request")))}`]),
+    ...(type === undefined ? [] : [`-H "Content-Type: ${type}"`, dataOf(type, content?.schema as ExampleSchema)]),
   ];
   return lines.join(" \\\n  ");
+}
+
+function dataOf(type: string, schema: ExampleSchema): string {
+  return type === "application/json"
+    ? `-d ${quoted(JSON.stringify(exampleOf(schema, "request")))}`
+    : "--data-binary @file";
 }
 
 /** An example of the first successful answer that has a body; undefined when none has. */
@@ -112,6 +116,7 @@ const HEADERS: Readonly<Record<string, string>> = {
   admin: "X-Admin-Token: $SVC_ADMIN_TOKEN",
   bearer: "Authorization: Bearer $TOKEN",
   team: "X-Team-ID: $TEAM_ID",
+  volume: "Authorization: Bearer $VOLUME_TOKEN",
 };
 
 /** The authentication scheme that most callers have. */

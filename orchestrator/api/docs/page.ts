@@ -79,6 +79,7 @@ const AUTH: Readonly<Record<string, string>> = {
   bearer: "Authorization: Bearer",
   admin: "X-Admin-Token",
   team: "X-Team-ID",
+  volume: "Authorization: Bearer with the volume's token",
 };
 
 interface Field {

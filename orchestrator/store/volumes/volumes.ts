@@ -39,8 +39,12 @@ export function volumeStore(db: Database, now: () => number) {
   };
 
   return {
-    /** In state `creating`. Undefined: it was added. */
-    async add(volume: Omit<Volume, "state">, limits: VolumeLimits): Promise<NotAdded | undefined> {
+    /** In state `creating`, or `ready` when its node has it already. Undefined: it was added. */
+    async add(
+      volume: Omit<Volume, "state">,
+      limits: VolumeLimits,
+      state: "creating" | "ready" = "creating",
+    ): Promise<NotAdded | undefined> {
       return db.transaction().execute(async (session) => {
         // Locks the project, so that two volumes at a time do not exceed a limit together.
         await sql`update projects set name = name where id = ${volume.projectId}`.execute(session);
@@ -65,7 +69,7 @@ export function volumeStore(db: Database, now: () => number) {
             name: volume.name,
             node_id: volume.nodeId,
             size_mb: volume.sizeMb,
-            state: "creating",
+            state,
             created_at: at,
             updated_at: at,
           })
@@ -83,6 +87,11 @@ export function volumeStore(db: Database, now: () => number) {
     async get(id: string): Promise<Volume | undefined> {
       const row = await db.selectFrom("volumes").selectAll().where("id", "=", id).executeTakeFirst();
       return row === undefined ? undefined : toVolume(row);
+    },
+
+    /** In any state: those that this node has or is about to have. */
+    async onNode(nodeId: string): Promise<Volume[]> {
+      return (await db.selectFrom("volumes").selectAll().where("node_id", "=", nodeId).execute()).map(toVolume);
     },
 
     /** In any state: those of a project whose files a node may have. */

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { answerOf, curlOf, exampleOf } from "../../../orchestrator/api/docs/examples.ts";
 import { docsPage } from "../../../orchestrator/api/docs/page.ts";
-import { publicApi } from "../../../shared/api/public.ts";
+import { describedApi } from "../../../shared/api/public.ts";
 import type { Contract } from "../../../shared/http/contract.ts";
 import { toOpenApi } from "../../../shared/http/openapi.ts";
 import { check } from "../../../shared/http/validate.ts";
 
-const routes: Contract = publicApi;
-const document = toOpenApi(publicApi);
+const routes: Contract = describedApi;
+const document = toOpenApi(describedApi);
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
 );

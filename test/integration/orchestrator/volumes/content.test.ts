@@ -7,10 +7,10 @@ import { lstat, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/pro
 import { connect } from "node:net";
 import { join } from "node:path";
 import { Volume, VolumePathNotFoundError } from "e2b";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { runCommand } from "../../../../agent/host/command.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
-import { type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
 import { until } from "../../../support/runner/until.ts";
 
 /** In CI less than the gigabyte that `SVC_TEST_VOLUME_MB=1024` tries. */
@@ -106,11 +106,21 @@ test("every status of the contract has a string as code", async () => {
     ["GET", "path", { path: "/a\0b" }, {}, 400],
     ["GET", "path", { path: "/x/".repeat(2_100) }, {}, 400],
   ];
+  const { paths } = (await (await fetch(`${cluster.url}/openapi.json`)).json()) as {
+    paths: Record<string, Record<string, { responses: object }>>;
+  };
   for (const [method, route, query, more, status] of cases) {
     const at = `${method} ${route} ${JSON.stringify(query).slice(0, 80)}`;
     const answer = await ask(method, route, query, more);
     expect([at, answer.status, (answer.body as { code: unknown }).code]).toEqual([at, status, String(status)]);
+    const described = paths[`/volumecontent/{volumeID}/${route}`]?.[method.toLowerCase()]?.responses;
+    expect(Object.keys(described ?? {}), at).toContain(String(status));
   }
+  for (const [method, route] of [
+    ["GET", "no-such-route"],
+    ["POST", "file"],
+  ] as const)
+    expect((await ask(method, route, {})).body).toMatchObject({ code: "404" });
   expect((await ask("POST", "dir", { path: "/directory", force: "true" })).status).toBe(201);
   expect((await put("/file", "22", { force: "true" })).body).toMatchObject({ size: 2 });
   expect((await ask("DELETE", "path", { path: "/directory" })).status).toBe(204);
@@ -180,6 +190,52 @@ test("an upload that is cut leaves the old file, and nothing beside it", async (
   await until(async () => !(await writes()), { what: "the end of the upload's program", timeoutMs: 10_000 });
   expect(await volume.readFile("/kept")).toBe("old");
   expect(await readdir(join(files, "..", "tmp"))).toEqual([]);
+});
+
+test("a project that an operator has disabled reads and deletes content only", async () => {
+  await put("/standing", "x");
+  const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
+  const path = `/admin/projects/${cluster.teamId}`;
+  expect((await cluster.ask("POST", `${path}/disable`, { ...admin, body: { reason: "unpaid" } })).status).toBeLessThan(
+    300,
+  );
+  onTestFinished(async () => void (await cluster.ask("POST", `${path}/enable`, admin)));
+  expect((await put("/standing", "y", { force: "true" })).body).toMatchObject({
+    code: "403",
+    message: "team is blocked: unpaid",
+  });
+  expect(await volume.readFile("/standing")).toBe("x");
+  await volume.remove("/standing");
+});
+
+test("a project's requests for content are limited, with Retry-After, apart from its other calls and from other projects", async () => {
+  const { key } = await cluster.addProject("Unlimited");
+  const other = await Volume.create("of-another-project", { apiUrl: cluster.url, apiKey: key });
+  await cluster.restart({ rateLimitContentPerSecond: 1 });
+  onTestFinished(() => cluster.restart({ rateLimitContentPerSecond: 200 }));
+  const list = (of: Volume) =>
+    fetch(`${cluster.url}/volumecontent/${of.volumeId}/dir?path=/`, {
+      headers: { authorization: `Bearer ${of.token}` },
+    });
+  const answers = await Promise.all([1, 2, 3, 4].map(() => list(volume)));
+  const [limited] = answers.filter(({ status }) => status === 429);
+  expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([200, 200, 429, 429]);
+  expect(limited?.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
+  expect(limited?.headers.get("ratelimit-limit")).toBe("2");
+  expect(await limited?.json()).toMatchObject({ code: "429", message: "Rate limit exceeded" });
+  expect((await list(other)).status).toBe(200);
+  expect((await cluster.ask("GET", "/volumes")).status).toBe(200);
+});
+
+test("/metrics counts volumes by state, and requests for content by the class of their status", async () => {
+  await ask("GET", "path", { path: "/" });
+  await ask("GET", "path", { path: "/none" });
+  const headers = { "x-admin-token": ADMIN_TOKEN };
+  const { text } = await cluster.ask("GET", "/metrics", { key: null, headers });
+  expect(text).toMatch(/^svc_volumes\{state="ready"\} [1-9]/m);
+  expect(text).toMatch(/^svc_volume_size_bytes\{state="ready"\} [1-9]/m);
+  for (const of of ["2xx", "4xx"])
+    expect(text).toMatch(new RegExp(`^svc_volume_content_requests_total\\{class="${of}"\\} [1-9]`, "m"));
 });
 
 test("a node that is short of disk refuses what would write, with its reason", async () => {
