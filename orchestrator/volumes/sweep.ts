@@ -10,7 +10,7 @@ import type { Nodes } from "../nodes/nodes.ts";
 import type { VolumeStore } from "../store/volumes/volumes.ts";
 import type { VolumeWork } from "./volumes.ts";
 
-export interface VolumeProblems {
+interface VolumeProblems {
   /** Volumes of the node without a record. */
   readonly unknown: readonly KeptVolume[];
   /** Ids of volumes that a record says are ready, and that the node does not have. */
