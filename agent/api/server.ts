@@ -25,7 +25,7 @@ export interface ApiDeps {
   readonly taker: Pick<SnapshotTaker, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
-  readonly volumes: Pick<Volumes, "make" | "remove" | "list">;
+  readonly volumes: Pick<Volumes, "make" | "remove" | "list" | "capacityMb">;
   /** Why nothing new can begin on the node's disk; undefined while there is room. */
   readonly refusal: () => AppError | undefined;
   readonly listGarbage: () => Promise<Garbage>;
@@ -88,11 +88,14 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       await deps.volumes.make(params.volumeId, body.sizeMb);
     },
     deleteVolume: ({ params }) => deps.volumes.remove(params.volumeId),
-    listVolumes: () =>
-      deps.volumes
-        .list()
-        .filter(({ id }) => isUuid(id))
-        .map(({ id, sizeMb, usedBytes }) => ({ volumeId: id, sizeMb, usedBytes })),
+    async listVolumes() {
+      const kept = deps.volumes.list().filter(({ id }) => isUuid(id));
+      const sizes = await Promise.all(kept.map(({ id }) => deps.volumes.capacityMb(id)));
+      return kept.flatMap(({ id, usedBytes }, index) => {
+        const sizeMb = sizes[index];
+        return sizeMb === undefined ? [] : [{ volumeId: id, sizeMb, usedBytes }];
+      });
+    },
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
     latestMetrics: ({ body }) =>

@@ -50,7 +50,7 @@ export function formatted(directory: string, run: RunCommand): (sizeMb: number) 
         await (await open(draft, "w", 0o600)).close();
         await truncate(draft, bytes);
         await run("mkfs.ext4", [...OPTIONS, draft]);
-        const overhead = (await overheadOf(draft)) * BLOCK;
+        const overhead = await overheadOf(draft);
         if (bytes - overhead >= wanted) break;
         bytes = wanted + overhead;
       }
@@ -60,11 +60,12 @@ export function formatted(directory: string, run: RunCommand): (sizeMb: number) 
     });
 }
 
-async function overheadOf(image: string): Promise<number> {
+/** Bytes that the file system of an image takes for itself. */
+export async function overheadOf(image: string): Promise<number> {
   const file = await open(image, "r");
   try {
     const { buffer } = await file.read(Buffer.alloc(4), 0, 4, SUPERBLOCK + OVERHEAD);
-    return buffer.readUInt32LE(0);
+    return buffer.readUInt32LE(0) * BLOCK;
   } finally {
     await file.close();
   }

@@ -8,7 +8,7 @@ import { chmod, chown, mkdir, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
-import { formatted } from "../disks/formatted.ts";
+import { formatted, overheadOf } from "../disks/formatted.ts";
 import type { RunCommand } from "../host/command.ts";
 import { sync } from "../host/sync.ts";
 
@@ -25,6 +25,7 @@ const ROOT_MODE = 0o777;
 
 export interface VolumeUse {
   readonly id: string;
+  /** Of the image, with what the file system takes for itself. */
   readonly sizeMb: number;
   readonly usedBytes: number;
 }
@@ -37,6 +38,8 @@ export interface Volumes {
   /** Unmounts and deletes the volume. An unknown one counts as success. */
   remove(id: string): Promise<void>;
   list(): VolumeUse[];
+  /** What may be written to the volume; undefined: it has just been deleted. */
+  capacityMb(id: string): Promise<number | undefined>;
 }
 
 interface HostVolumesDeps {
@@ -124,6 +127,16 @@ export function hostVolumes({ root: given, run }: HostVolumesDeps): Volumes {
         });
         await sync(root);
       }),
+
+    async capacityMb(id) {
+      try {
+        const overhead = await overheadOf(image(id));
+        return Math.round((statSync(image(id)).size - overhead) / MIB);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+        throw error;
+      }
+    },
 
     list: () =>
       readdirSync(root)

@@ -39,11 +39,16 @@ test("two sandboxes use SQLite and git in one volume, its quota holds, and it ou
     `python3 -c "
 import sqlite3
 db = sqlite3.connect('/data/shared.db', timeout=30)
-db.execute('pragma journal_mode=wal')
-db.execute('create table if not exists t (v text)')
 for i in range(50):
   with db: db.execute('insert into t values (?)', ('${by}',))
 print(db.execute('pragma integrity_check').fetchone()[0])"`;
+  // Two programs at once cannot make the journal: SQLite does not wait for that lock.
+  const made = `python3 -c "
+import sqlite3
+db = sqlite3.connect('/data/shared.db')
+db.execute('create table t (v text)')
+print(db.execute('pragma journal_mode=wal').fetchone()[0])"`;
+  expect(await shell(one, made)).toBe("wal");
   expect(await Promise.all([shell(one, insert("one")), shell(two, insert("two"))])).toEqual(["ok", "ok"]);
   const count = `python3 -c "import sqlite3; print(sqlite3.connect('/data/shared.db').execute('select count(*) from t').fetchone()[0])"`;
   expect(await shell(one, count)).toBe("100");
@@ -53,6 +58,8 @@ print(db.execute('pragma integrity_check').fetchone()[0])"`;
   expect(await shell(two, commit)).toBe("2");
 
   expect(await shell(one, "df -BM --output=size /data | tail -1 | tr -d 'M '")).toBe("64");
+  const usedBytes = expect.any(Number) as number;
+  expect(await agent.call.listVolumes({})).toContainEqual({ volumeId, sizeMb: 64, usedBytes });
   expect(await shell(one, "dd if=/dev/zero of=/data/full bs=64k 2>&1 | grep -o 'No space left on device'")).toBe(
     "No space left on device",
   );

@@ -39,6 +39,7 @@ export const fakeDisk = {
     make: () => Promise.resolve(),
     open: (id: string) => Promise.resolve(`/volumes/${id}`),
     remove: () => Promise.resolve(),
+    capacityMb: () => Promise.resolve(undefined),
     list: () => [],
   },
   volumeProgram: () => Promise.resolve("/svc-volume-files"),

@@ -26,6 +26,7 @@ export function directoryVolumes(root: string): Volumes {
       sizes.delete(id);
       await rm(join(root, id), { recursive: true, force: true });
     },
+    capacityMb: (id) => Promise.resolve(sizes.get(id)),
     list: () => readdirSync(root).map((id) => ({ id, sizeMb: sizes.get(id) ?? 0, usedBytes: 0 })),
   };
 }
