@@ -107,48 +107,51 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
      * @param underWay deliveries that this process attempts: a claim that ended because it is busy is not for itself
      */
     async claim(webhookId: string, forMs: number, underWay: readonly string[] = []): Promise<Claimed | undefined> {
-      return db.transaction().execute(async (session) => {
-        const webhook = await session.selectFrom("webhooks").selectAll().where("id", "=", webhookId).executeTakeFirst();
-        if (webhook === undefined) return undefined;
-        const claim = newUuid();
-        const at = now();
-        const row = await session
-          .updateTable("webhook_deliveries")
-          .set((update) => ({
-            claim,
-            due_at: at + forMs,
-            attempts: update("attempts", "+", 1),
-            attempted_at: update.fn.coalesce("attempted_at", update.val(at)),
-          }))
-          .where("id", "=", (from) => {
-            let due = from
-              .selectFrom("webhook_deliveries")
-              .select("id")
-              .where("webhook_id", "=", webhookId)
-              .where("due_at", "<=", at);
-            if (underWay.length > 0) due = due.where("id", "not in", underWay);
-            if (webhook.enabled === 0) due = due.where("kind", "!=", "event");
-            return due.orderBy("due_at").orderBy("sequence").limit(1);
-          })
-          // Another process may have claimed it since the selection.
-          .where("due_at", "<=", at)
-          .returningAll()
-          .executeTakeFirst();
-        if (row === undefined) return undefined;
-        if (row.attempts > 1) {
-          await session
-            .updateTable("webhook_deliveries")
-            .set({ ...endColumns(undefined), earlier: attemptsBefore(row), attempted_at: at })
-            .where("id", "=", row.id)
-            .execute();
-        }
-        const event = await session.selectFrom("events").selectAll().where("id", "=", row.event_id).executeTakeFirst();
-        return toClaimed(row, {
-          webhook,
-          event,
+      const claim = newUuid();
+      const at = now();
+      const row = await db
+        .updateTable("webhook_deliveries")
+        .set((update) => ({
           claim,
-          secret: sealing.open(webhook.secret, webhookSecretContext(webhookId)),
-        });
+          due_at: at + forMs,
+          attempts: update("attempts", "+", 1),
+          attempted_at: update.fn.coalesce("attempted_at", update.val(at)),
+        }))
+        .where("id", "=", (from) => {
+          const due = from
+            .selectFrom("webhook_deliveries as due")
+            .innerJoin("webhooks", "webhooks.id", "due.webhook_id")
+            .select("due.id")
+            .where("due.webhook_id", "=", webhookId)
+            .where("due.due_at", "<=", at)
+            .where((either) => either.or([either("webhooks.enabled", "=", 1), either("due.kind", "!=", "event")]))
+            .orderBy("due.due_at")
+            .orderBy("due.sequence")
+            .limit(1);
+          return underWay.length === 0 ? due : due.where("due.id", "not in", underWay);
+        })
+        // Another process may have claimed it since the selection.
+        .where("due_at", "<=", at)
+        .returningAll()
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      if (row.attempts > 1) {
+        await db
+          .updateTable("webhook_deliveries")
+          .set({ ...endColumns(undefined), earlier: attemptsBefore(row), attempted_at: at })
+          .where("id", "=", row.id)
+          .where("claim", "=", claim)
+          .execute();
+      }
+      const webhook = await db.selectFrom("webhooks").selectAll().where("id", "=", webhookId).executeTakeFirst();
+      // It was deleted, and the delivery with it.
+      if (webhook === undefined) return undefined;
+      const event = await db.selectFrom("events").selectAll().where("id", "=", row.event_id).executeTakeFirst();
+      return toClaimed(row, {
+        webhook,
+        event,
+        claim,
+        secret: sealing.open(webhook.secret, webhookSecretContext(webhookId)),
       });
     },
 

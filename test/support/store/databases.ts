@@ -8,8 +8,8 @@ import { copyFile, mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import SQLite from "better-sqlite3";
-import { HandleEmptyInListsPlugin, Kysely, replaceWithNoncontingentExpression, sql } from "kysely";
-import { Client } from "pg";
+import { HandleEmptyInListsPlugin, Kysely, PostgresDialect, replaceWithNoncontingentExpression, sql } from "kysely";
+import { Client, Pool, types } from "pg";
 import { auditedDialect } from "../../../orchestrator/store/audit/dialect.ts";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../../orchestrator/store/database.ts";
 import type { Tables } from "../../../orchestrator/store/tables.ts";
@@ -205,4 +205,24 @@ export async function emptyTestDatabase(): Promise<{
   const database = await newDatabase();
   const db = new Kysely<Tables>({ dialect: openDialect(database.place).dialect });
   return { db, drop: () => db.destroy().then(() => database.drop()) };
+}
+
+const INT8 = 20;
+
+/**
+ * Opens a database on a server as one more process beside others: with several connections, which run at the same time, and
+ * without the lock that lets one orchestrator in.
+ */
+export function openBeside(place: string): Kysely<Tables> {
+  const pool = new Pool({
+    connectionString: place,
+    max: 4,
+    types: {
+      getTypeParser: (type: number, format?: "text" | "binary") =>
+        type === INT8 ? Number : (types.getTypeParser(type, format) as never),
+    },
+  });
+  // The server ends what is left of closing connections when the database is dropped.
+  pool.on("error", () => undefined);
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
