@@ -9,59 +9,31 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
-import { ADMIN_TOKEN, NODE_KEY } from "../../support/fakes/cluster.ts";
-import { startFakeAgent } from "../../support/fakes/fake-agent.ts";
-import type { FakeAgent } from "../../support/fakes/fake-agent-shapes.ts";
-import { type MortalOrchestrator, startMortalOrchestrator } from "../../support/webhooks/mortal-orchestrator.ts";
+import { AS_ADMIN, AS_NODE, type MortalCluster, startMortalCluster } from "../../support/platform/mortal-cluster.ts";
 
 const KILLS = Number(process.env["SVC_SECRET_KILLS"] ?? "3");
 /** A change takes about as long as this; each kill comes at another moment of it. */
 const LONGEST_MS = 12;
 const LIMIT_MS = 60_000 + KILLS * 10_000;
 
-const admin = { "x-admin-token": ADMIN_TOKEN };
-const asNode = { authorization: `Bearer ${nodeToken(NODE_KEY, "n1", "from node")}` };
 const newKey = (name: string) => `${name} ${randomBytes(32).toString("base64")}\n`;
 
 let folder: string;
 let keys: string;
-let orchestrator: MortalOrchestrator;
-let agent: FakeAgent;
-let own: Readonly<Record<string, string>>;
+let cluster: MortalCluster;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-secrets-killed-"));
   keys = join(folder, "secrets.key");
   await writeFile(keys, newKey("key-0"), { mode: 0o600 });
-  orchestrator = await startMortalOrchestrator({
-    SVC_SECRETS_KEY_FILE: keys,
-    SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000",
-  });
-  agent = await startFakeAgent({
-    orchestratorUrl: orchestrator.url,
-    nodeId: "n1",
-    nodeToken: nodeToken(NODE_KEY, "n1", "from node"),
-    orchestratorToken: nodeToken(NODE_KEY, "n1", "to node"),
-  });
-  const { teamID } = (await ask("POST", "/admin/projects", admin, { name: "killed" })).body as { teamID: string };
-  const made = await ask("POST", `/admin/teams/${teamID}/api-keys`, admin, { name: "k" });
-  own = { "x-api-key": (made.body as { key: string }).key };
+  cluster = await startMortalCluster({ SVC_SECRETS_KEY_FILE: keys });
 }, 120_000);
 afterAll(async () => {
-  await agent.stop();
-  await orchestrator.stop();
+  await cluster.stop();
   await rm(folder, { recursive: true, force: true });
 }, 60_000);
 
-async function ask(method: string, path: string, headers: Readonly<Record<string, string>>, body?: object) {
-  const response = await fetch(`${orchestrator.url}${path}`, {
-    method,
-    headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, text, body: text === "" ? undefined : (JSON.parse(text) as unknown) };
-}
+const ask = (method: string, path: string, body?: object) => cluster.ask(method, path, body);
+const rewrap = () => cluster.ask("POST", "/admin/secrets/rewrap", {}, AS_ADMIN);
 
 /** Kills the orchestrator in the middle of a request. True: the request was answered before. */
 async function killedIn(request: () => Promise<{ readonly status: number }>, kill: number): Promise<boolean> {
@@ -70,8 +42,8 @@ async function killedIn(request: () => Promise<{ readonly status: number }>, kil
     () => false,
   );
   await delay((LONGEST_MS * kill) / KILLS);
-  await orchestrator.killAndStart();
-  await agent.beat();
+  await cluster.orchestrator.killAndStart();
+  await cluster.agent.beat();
   return answered;
 }
 
@@ -79,37 +51,37 @@ async function killedIn(request: () => Promise<{ readonly status: number }>, kil
 async function sandboxOf(name: string): Promise<() => Promise<unknown>> {
   const rule = { transform: { headers: { "X-Key": `\${svc.secrets.${name}}` } } };
   const body = { templateID: "base", timeout: 3_000, network: { rules: { "api.test": [rule] } } };
-  const created = await ask("POST", "/v2/sandboxes", own, body);
+  const created = await ask("POST", "/v2/sandboxes", body);
   expect(created.status, created.text).toBe(201);
   const { sandboxID } = created.body as { sandboxID: string };
-  const executionId = agent.starts.findLast(({ body: start }) => start.sandboxId === sandboxID)?.executionId;
+  const executionId = cluster.agent.starts.findLast(({ body: start }) => start.sandboxId === sandboxID)?.executionId;
   return async () => {
-    const answer = await ask("POST", "/v1/values", asNode, { executionId, asks: `e2b.secrets.${name}` });
+    const answer = await cluster.ask("POST", "/v1/values", { executionId, asks: `e2b.secrets.${name}` }, AS_NODE);
     return answer.status === 200 ? (answer.body as { value: string }).value : answer.status;
   };
 }
 
 const versionOf = async (name: string) =>
-  ((await ask("GET", `/secrets/${name}`, own)).body as { currentVersion: number }).currentVersion;
+  ((await ask("GET", `/secrets/${name}`)).body as { currentVersion: number }).currentVersion;
 
 /** Changes of a secret that the audit log has, and whether the log is whole. */
 async function audited(action: string): Promise<number> {
-  expect((await ask("GET", "/admin/audit/verify", admin)).body).toMatchObject({ whole: true });
-  const { body } = await ask("GET", `/audit?action=${action}&limit=100`, own);
+  expect((await cluster.ask("GET", "/admin/audit/verify", undefined, AS_ADMIN)).body).toMatchObject({ whole: true });
+  const { body } = await ask("GET", `/audit?action=${action}&limit=100`);
   return (body as { result: string }[]).filter(({ result }) => result === "begun" || result === "done").length;
 }
 
 test("a kill in the middle of a new version leaves the former value or the new one, and its audit entry", {
   timeout: LIMIT_MS,
 }, async () => {
-  await ask("POST", "/secrets", own, { name: "versioned", value: "value-0" });
+  await ask("POST", "/secrets", { name: "versioned", value: "value-0" });
   const value = await sandboxOf("versioned");
   let current = "value-0";
   let changes = 0;
   for (let kill = 0; kill < KILLS; kill++) {
     const next = `value-${kill + 1}`;
     const before = await versionOf("versioned");
-    const answered = await killedIn(() => ask("POST", "/secrets/versioned", own, { value: next }), kill);
+    const answered = await killedIn(() => ask("POST", "/secrets/versioned", { value: next }), kill);
     const now = await value();
     expect(answered ? [next] : [current, next]).toContain(now);
     expect(await versionOf("versioned")).toBe(now === next ? before + 1 : before);
@@ -122,13 +94,13 @@ test("a kill in the middle of a new version leaves the former value or the new o
 test("a kill in the middle of a deletion leaves the whole secret or nothing of it", { timeout: LIMIT_MS }, async () => {
   for (let kill = 0; kill < KILLS; kill++) {
     const name = `deleted-${kill}`;
-    await ask("POST", "/secrets", own, { name, value: "there" });
+    await ask("POST", "/secrets", { name, value: "there" });
     const value = await sandboxOf(name);
-    const answered = await killedIn(() => ask("DELETE", `/secrets/${name}`, own), kill);
-    const { status } = await ask("GET", `/secrets/${name}`, own);
+    const answered = await killedIn(() => ask("DELETE", `/secrets/${name}`), kill);
+    const { status } = await ask("GET", `/secrets/${name}`);
     expect(answered ? [404] : [200, 404]).toContain(status);
     expect(await value()).toBe(status === 200 ? "there" : 404);
-    expect((await ask("DELETE", `/secrets/${name}`, own)).status).toBe(status === 200 ? 204 : 404);
+    expect((await ask("DELETE", `/secrets/${name}`)).status).toBe(status === 200 ? 204 : 404);
     expect(await value()).toBe(404);
     expect(await audited("deleteSecret")).toBe(kill + 1);
   }
@@ -138,7 +110,7 @@ test("a kill while the data keys are encrypted with a new key loses no value, an
   timeout: LIMIT_MS,
 }, async () => {
   const names = Array.from({ length: 15 }, (_, index) => `kept-${index}`);
-  for (const name of names) await ask("POST", "/secrets", own, { name, value: `value of ${name}` });
+  for (const name of names) await ask("POST", "/secrets", { name, value: `value of ${name}` });
   const values = await Promise.all(names.map(sandboxOf));
   const all = async () => Promise.all(values.map((value) => value()));
   const wanted = names.map((name) => `value of ${name}`);
@@ -146,9 +118,9 @@ test("a kill while the data keys are encrypted with a new key loses no value, an
   for (let kill = 0; kill < KILLS; kill++) {
     const fresh = newKey(`key-${kill + 1}`);
     await writeFile(keys, fresh + former);
-    await killedIn(() => ask("POST", "/admin/secrets/rewrap", admin, {}), kill);
+    await killedIn(() => rewrap(), kill);
     expect(await all()).toEqual(wanted);
-    expect((await ask("POST", "/admin/secrets/rewrap", admin, {})).body).toMatchObject({
+    expect((await rewrap()).body).toMatchObject({
       currentKeyID: `file:key-${kill + 1}`,
       done: true,
     });

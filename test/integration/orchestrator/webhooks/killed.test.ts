@@ -5,11 +5,7 @@
  */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { nodeToken } from "../../../../shared/agent-api/node-tokens.ts";
-import { ADMIN_TOKEN, NODE_KEY } from "../../../support/fakes/cluster.ts";
-import { startFakeAgent } from "../../../support/fakes/fake-agent.ts";
-import type { FakeAgent } from "../../../support/fakes/fake-agent-shapes.ts";
-import { type MortalOrchestrator, startMortalOrchestrator } from "../../../support/webhooks/mortal-orchestrator.ts";
+import { type MortalCluster, startMortalCluster } from "../../../support/platform/mortal-cluster.ts";
 import { type Receiver, startReceiver } from "../../../support/webhooks/receiver.ts";
 
 const EVENTS = Number(process.env["SVC_WEBHOOK_EVENTS"] ?? "300");
@@ -19,73 +15,37 @@ const KILL_MS = 4_000;
 const KILL_SHARE = 1 / 4;
 const LIMIT_MS = 120_000 + EVENTS * 120;
 
-let orchestrator: MortalOrchestrator;
-let agent: FakeAgent;
+let cluster: MortalCluster;
 let receiver: Receiver;
 beforeAll(async () => {
-  orchestrator = await startMortalOrchestrator({
+  cluster = await startMortalCluster({
     SVC_WEBHOOK_ALLOW: "127.0.0.1",
     // A claim of a killed process ends after this and a second; on a busy machine a receiver takes long to answer.
     SVC_WEBHOOK_TIMEOUT_MS: "1000",
     SVC_LOG_LEVEL: "info",
-    SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000",
   });
   receiver = await startReceiver(undefined, { shared: true });
-  agent = await startFakeAgent({
-    orchestratorUrl: orchestrator.url,
-    nodeId: "n1",
-    nodeToken: nodeToken(NODE_KEY, "n1", "from node"),
-    orchestratorToken: nodeToken(NODE_KEY, "n1", "to node"),
-  });
 }, 120_000);
 afterAll(async () => {
-  await agent.stop();
-  await orchestrator.stop();
+  await cluster.stop();
   await receiver.stop();
 }, 60_000);
-
-/** Asks until the orchestrator answers. */
-async function ask<T>(
-  method: string,
-  path: string,
-  body: object,
-  headers: Readonly<Record<string, string>>,
-): Promise<T> {
-  for (;;) {
-    try {
-      const response = await fetch(`${orchestrator.url}${path}`, {
-        method,
-        headers: { "content-type": "application/json", ...headers },
-        body: JSON.stringify(body),
-      });
-      const text = await response.text();
-      if (response.status < 300) return (text === "" ? undefined : JSON.parse(text)) as T;
-      if (response.status < 500) throw new RangeError(`${method} ${path}: ${response.status} ${text}`);
-    } catch (error) {
-      if (error instanceof RangeError) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 test("every event is delivered at least once, in the order of its sandbox, and none is invented", {
   timeout: LIMIT_MS,
 }, async () => {
-  const admin = { "x-admin-token": ADMIN_TOKEN };
-  const { teamID } = await ask<{ teamID: string }>("POST", "/admin/projects", { name: "killed" }, admin);
-  const { key } = await ask<{ key: string }>("POST", `/admin/teams/${teamID}/api-keys`, { name: "k" }, admin);
-  const own = { "x-api-key": key };
+  const { orchestrator } = cluster;
   const types = ["created", "updated"].map((type) => `sandbox.lifecycle.${type}`);
-  await ask("POST", "/events/webhooks", { name: "w", url: receiver.url, events: types, signatureSecret: "s" }, own);
+  await cluster.insist("POST", "/events/webhooks", {
+    name: "w",
+    url: receiver.url,
+    events: types,
+    signatureSecret: "s",
+  });
   const ids = await Promise.all(
     Array.from({ length: SANDBOXES }, async () => {
-      const made = await ask<{ sandboxID: string }>(
-        "POST",
-        "/v2/sandboxes",
-        { templateID: "base", timeout: 3_000 },
-        own,
-      );
-      return made.sandboxID;
+      const body = { templateID: "base", timeout: 3_000 };
+      return (await cluster.insist<{ sandboxID: string }>("POST", "/v2/sandboxes", body)).sandboxID;
     }),
   );
 
@@ -95,7 +55,7 @@ test("every event is delivered at least once, in the order of its sandbox, and n
   const maker = async (id: string) => {
     while (progress.made < EVENTS) {
       progress.made++;
-      await ask("POST", `/sandboxes/${id}/timeout`, { timeout: 3_600 + progress.made }, own);
+      await cluster.insist("POST", `/sandboxes/${id}/timeout`, { timeout: 3_600 + progress.made });
     }
   };
   const killer = async () => {
