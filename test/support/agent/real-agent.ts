@@ -4,7 +4,7 @@
  */
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -302,6 +302,10 @@ async function removeAll(): Promise<void> {
     if (images.size === 0) break;
     for (const image of images) await run("docker", ["rmi", "-f", image]).catch(() => undefined);
   }
+  // Names that keep the images below stored disks (agent/host-deps.ts).
+  const below = `svc/disk-${createHash("sha256").update(NODE_ID).digest("hex").slice(0, 8)}`;
+  const { stdout: names } = await run("docker", ["images", "--format", "{{.Repository}}:{{.Tag}}", below]);
+  for (const name of names.split("\n").filter(Boolean)) await run("docker", ["rmi", name]).catch(() => undefined);
   const { stdout: namespaces } = await run("ip", ["netns", "list"]);
   for (const line of namespaces.split("\n")) {
     const name = line.split(" ")[0] ?? "";
