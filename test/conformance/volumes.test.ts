@@ -1,6 +1,6 @@
 /** Volumes by the published SDK: their routes, their files, and sandboxes that share one. */
 
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { Sandbox, Volume, VolumeError, VolumeNotFoundError, VolumePathNotFoundError } from "e2b";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { watchWorst } from "../attack/flood/memory.ts";
@@ -9,6 +9,7 @@ import { openPlatform } from "../support/platform/platform.ts";
 import { pidOf } from "../support/platform/programs.ts";
 import { forkOf } from "../support/sandbox/egress.ts";
 import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
+import { upAndDown } from "../support/volumes/large-file.ts";
 
 const platform = openPlatform();
 /** What one upload brings. From 256 on the test also judges the memory of the programs, which needs root. */
@@ -152,28 +153,7 @@ describe("the files of a volume", () => {
         return { name, worst, before: (await worst.read()).memoryMb };
       }),
     );
-    const chunk = randomBytes(1024 * 1024);
-    const sent = createHash("sha256");
-    let left = MEGABYTES;
-    const source = new ReadableStream<Uint8Array>(
-      {
-        pull(controller) {
-          if (left-- <= 0) return controller.close();
-          sent.update(chunk);
-          controller.enqueue(new Uint8Array(chunk));
-        },
-      },
-      { highWaterMark: 1 },
-    );
-    const begun = performance.now();
-    expect((await volume.writeFile("/large", source)).size).toBe(MEGABYTES * 1024 * 1024);
-    const uploaded = performance.now();
-    const received = createHash("sha256");
-    const stream = await volume.readFile("/large", { format: "stream" });
-    for await (const part of stream as unknown as AsyncIterable<Uint8Array>) received.update(part);
-    const seconds = { up: (uploaded - begun) / 1000, down: (performance.now() - uploaded) / 1000 };
-    expect(received.digest("hex")).toBe(sent.digest("hex"));
-    await volume.remove("/large");
+    const seconds = await upAndDown(volume, MEGABYTES);
     for (const { name, worst, before } of watched) {
       const { memoryMb } = await worst.read();
       console.log(`${name}: ${before} MB before, ${memoryMb} MB at most; ${JSON.stringify(seconds)}`);

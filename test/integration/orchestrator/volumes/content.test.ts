@@ -1,6 +1,5 @@
 /** The content of volumes: through the orchestrator and a node's own code, with the SDK and without. */
 
-import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { lstat, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
@@ -12,6 +11,7 @@ import { runCommand } from "../../../../agent/host/command.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
 import { until } from "../../../support/runner/until.ts";
+import { upAndDown } from "../../../support/volumes/large-file.ts";
 
 /** In CI less than the gigabyte that `SVC_TEST_VOLUME_MB=1024` tries. */
 const MEGABYTES = Number(process.env["SVC_TEST_VOLUME_MB"] ?? "32");
@@ -148,30 +148,9 @@ test("only this volume's own, unexpired token opens it", async () => {
 });
 
 test(`${MEGABYTES} MB go up and come down unchanged, with flat memory`, { timeout: 120_000 }, async () => {
-  const chunk = randomBytes(1024 * 1024);
-  const sent = createHash("sha256");
-  let left = MEGABYTES;
-  const source = new ReadableStream<Uint8Array>(
-    {
-      pull(controller) {
-        if (left-- <= 0) return controller.close();
-        sent.update(chunk);
-        controller.enqueue(new Uint8Array(chunk));
-      },
-    },
-    { highWaterMark: 1 },
-  );
   const before = process.memoryUsage().arrayBuffers;
-  const made = await volume.writeFile("/large", source);
-  expect(made.size).toBe(MEGABYTES * 1024 * 1024);
-  const received = createHash("sha256");
-  for await (const part of (await volume.readFile("/large", {
-    format: "stream",
-  })) as never as AsyncIterable<Uint8Array>)
-    received.update(part);
-  expect(received.digest("hex")).toBe(sent.digest("hex"));
+  await upAndDown(volume, MEGABYTES);
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(256 * 1024 * 1024);
-  await volume.remove("/large");
 });
 
 test("an upload that is cut leaves the old file, and nothing beside it", async () => {
