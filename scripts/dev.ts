@@ -5,7 +5,7 @@
  */
 
 import { hashApiKey } from "../shared/ids.ts";
-import { startCluster } from "../test/support/fakes/cluster.ts";
+import { startCluster } from "../test/support/cluster/cluster.ts";
 import { freePorts } from "./lib/free-ports.ts";
 
 /** A fixed key, which gives access only to this cluster of fakes on 127.0.0.1. */

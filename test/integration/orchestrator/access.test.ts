@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nodeApi } from "../../../shared/agent-api/routes.ts";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
-import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { ask, RawClient } from "../../support/peers/raw-client.ts";
 import { good, pathOf } from "../../support/samples.ts";
 

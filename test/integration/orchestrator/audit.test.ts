@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AuditEntry } from "../../../shared/api/audit.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { ADMIN_TOKEN, type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Answer, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {

@@ -8,8 +8,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { WebSocket, WebSocketServer } from "ws";
 import { AppError } from "../../../shared/http/errors.ts";
 import { fileSignature } from "../../../shared/ids.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
-import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
+import { sandboxesOn } from "../../support/cluster/sandboxes.ts";
 import { listening } from "../../support/peers/listening.ts";
 import { gateway } from "../../support/runner/promises.ts";
 

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
-import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { bad, good, optional, pathOf, type Schema, withField } from "../../support/samples.ts";
 
 let cluster: Cluster;

@@ -4,8 +4,8 @@
 
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
-import { BUILDING, buildingOn, type Requested } from "../../support/fakes/building.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { BUILDING, buildingOn, type Requested } from "../../support/cluster/building.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import type { FakeBuild } from "../../support/fakes/fake-agent-builds.ts";
 
 let cluster: Cluster;

@@ -6,8 +6,8 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
-import { BUILDING, buildingOn, messageOf, type Requested } from "../../support/fakes/building.ts";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { BUILDING, buildingOn, messageOf, type Requested } from "../../support/cluster/building.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { storedOf } from "../../support/fakes/fake-agent-builds.ts";
 
 let cluster: Cluster;

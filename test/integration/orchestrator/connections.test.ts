@@ -2,7 +2,7 @@
 
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 
 const WAIT = { timeout: 15_000 };
 const TOTAL = 40;

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
-import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
+import { sandboxesOn } from "../../support/cluster/sandboxes.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import type { FakeAgent } from "../../support/fakes/fake-agent-shapes.ts";
 import { gateway, never } from "../../support/runner/promises.ts";
 

@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
-import { buildingOn } from "../../support/fakes/building.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { buildingOn } from "../../support/cluster/building.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { until } from "../../support/runner/until.ts";
 import { good } from "../../support/samples.ts";
 

@@ -1,6 +1,6 @@
 /** A cluster with a short time limit for checkpoints. */
 
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 
 export function forkingCluster(): Promise<Cluster> {
   return startCluster({

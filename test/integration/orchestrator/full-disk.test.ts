@@ -1,8 +1,8 @@
 /** Where sandboxes and builds go while the disk of a node is short, as the nodes report it. */
 
 import { afterEach, expect, test } from "vitest";
-import { BUILDING, buildingOn } from "../../support/fakes/building.ts";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { BUILDING, buildingOn } from "../../support/cluster/building.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import type { FakeAgent } from "../../support/fakes/fake-agent-shapes.ts";
 
 const GIB = 1024 ** 3;

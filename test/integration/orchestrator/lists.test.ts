@@ -1,7 +1,7 @@
 /** Lists: pages, order, filters, counts. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 
 interface Listed {
   readonly sandboxID: string;

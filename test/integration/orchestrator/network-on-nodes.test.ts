@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { sandboxesOn } from "../../support/cluster/sandboxes.ts";
 import { gateway } from "../../support/runner/promises.ts";
 import { ALL, networkOn, sharedNetworkCluster } from "./network-options.ts";
 

@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
-import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
+import { sandboxesOn } from "../../support/cluster/sandboxes.ts";
 
 export const ALL = "0.0.0.0/0";
 export const PROXY = { address: "198.51.100.1:1080", username: "me" };

@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 import type { Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { sandboxesOn } from "../../support/cluster/sandboxes.ts";
 import { ALL, networkOn, PROXY, sharedNetworkCluster } from "./network-options.ts";
 
 const cluster = sharedNetworkCluster();

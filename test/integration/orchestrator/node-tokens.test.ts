@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Direction, nodeOfToken, nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
-import { type Cluster, NODE_KEY, startCluster } from "../../support/fakes/cluster.ts";
+import { type Cluster, NODE_KEY, startCluster } from "../../support/cluster/cluster.ts";
 import { fakeHeartbeat } from "../../support/fakes/fake-heartbeat.ts";
 
 let cluster: Cluster;

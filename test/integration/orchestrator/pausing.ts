@@ -1,6 +1,6 @@
 /** A cluster with short time limits for pauses and resumes, and a way to hold work on its node. */
 
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { gateway } from "../../support/runner/promises.ts";
 
 /** A cluster that notices a silent node within the time of a test. */

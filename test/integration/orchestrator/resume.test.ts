@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
-import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
+import { sandboxesOn } from "../../support/cluster/sandboxes.ts";
 import { gateway, never } from "../../support/runner/promises.ts";
 import { hold, impatientCluster } from "./pausing.ts";
 

@@ -7,7 +7,7 @@ import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import type { Rotation } from "../../../shared/api/keys/rotation.ts";
 import type { Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { envdToken } from "../../../shared/ids.ts";
-import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../support/cluster/cluster.ts";
 import { startFakeAgent } from "../../support/fakes/fake-agent.ts";
 
 const SEED = "test-seed-0000000001";

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
-import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
+import { sandboxesOn } from "../../support/cluster/sandboxes.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {

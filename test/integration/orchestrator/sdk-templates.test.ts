@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Sandbox, Template } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 
 let cluster: Cluster;
 let folder: string;

@@ -2,7 +2,7 @@
 
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {

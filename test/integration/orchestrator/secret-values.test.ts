@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { ADMIN_TOKEN, type Answer, type Cluster, NODE_KEY, startCluster } from "../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Answer, type Cluster, NODE_KEY, startCluster } from "../../support/cluster/cluster.ts";
 import { filesWith } from "../../support/store/files-with.ts";
 
 let cluster: Cluster;

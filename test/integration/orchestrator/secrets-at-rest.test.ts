@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { buildingOn } from "../../support/fakes/building.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { buildingOn } from "../../support/cluster/building.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { filesWith } from "../../support/store/files-with.ts";
 
 const ALL = "0.0.0.0/0";

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { AS_ADMIN, AS_NODE, type MortalCluster, startMortalCluster } from "../../support/platform/mortal-cluster.ts";
+import { AS_ADMIN, AS_NODE, type MortalCluster, startMortalCluster } from "../../support/cluster/mortal-cluster.ts";
 
 const KILLS = Number(process.env["SVC_SECRET_KILLS"] ?? "3");
 /** A change takes about as long as this; each kill comes at another moment of it. */

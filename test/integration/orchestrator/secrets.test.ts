@@ -5,7 +5,7 @@ import { join } from "node:path";
 import * as e2b from "e2b";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../../shared/program/log.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { filesWith } from "../../support/store/files-with.ts";
 
 let cluster: Cluster;

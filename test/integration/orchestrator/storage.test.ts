@@ -4,8 +4,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { OrchestratorConfig } from "../../../orchestrator/config.ts";
 import type { StorageReport } from "../../../shared/api/storage.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
-import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
+import { sandboxesOn } from "../../support/cluster/sandboxes.ts";
 
 const MIB = 1024 ** 2;
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,7 @@
 /** The metrics of a project over time, and the metrics that programs collect of projects. */
 
 import { afterEach, expect, test } from "vitest";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 
 let cluster: Cluster;
 

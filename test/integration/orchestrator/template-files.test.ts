@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
-import { buildingOn, messageOf, type Requested } from "../../support/fakes/building.ts";
-import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../support/fakes/cluster.ts";
+import { buildingOn, messageOf, type Requested } from "../../support/cluster/building.ts";
+import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../support/cluster/cluster.ts";
 import type { FakeBuild } from "../../support/fakes/fake-agent-builds.ts";
 import { tarOf } from "../../support/images/tar.ts";
 

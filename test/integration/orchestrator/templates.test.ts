@@ -1,8 +1,8 @@
 /** Finished templates: names, tags, lists, visibility, deletion, and the removal of what nothing needs any more. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { buildingOn, messageOf } from "../../support/fakes/building.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { buildingOn, messageOf } from "../../support/cluster/building.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 
 let cluster: Cluster;
 let other: { readonly key: string; readonly slug: string; readonly projectId: string };

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {

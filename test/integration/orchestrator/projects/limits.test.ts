@@ -1,7 +1,7 @@
 /** Limits of projects, reached by ten clients at once, and the deletion of a project with everything in it. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ADMIN_TOKEN, type Answer, type Cluster } from "../../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Answer, type Cluster } from "../../../support/cluster/cluster.ts";
 import { forkingCluster } from "../forking.ts";
 
 let cluster: Cluster;

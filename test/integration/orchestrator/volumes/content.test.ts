@@ -9,7 +9,7 @@ import { Volume, VolumePathNotFoundError } from "e2b";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { runCommand } from "../../../../agent/host/command.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { until } from "../../../support/runner/until.ts";
 import { upAndDown } from "../../../support/volumes/large-file.ts";
 

@@ -7,7 +7,7 @@ import { Volume } from "e2b";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { StorageReport } from "../../../../shared/api/storage.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {

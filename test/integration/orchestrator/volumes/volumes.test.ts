@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../../../shared/http/errors.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import type { FakeAgent } from "../../../support/fakes/fake-agent-shapes.ts";
 import { until } from "../../../support/runner/until.ts";
 

@@ -5,7 +5,7 @@
  */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type MortalCluster, startMortalCluster } from "../../../support/platform/mortal-cluster.ts";
+import { type MortalCluster, startMortalCluster } from "../../../support/cluster/mortal-cluster.ts";
 import { type Receiver, startReceiver } from "../../../support/webhooks/receiver.ts";
 
 const EVENTS = Number(process.env["SVC_WEBHOOK_EVENTS"] ?? "300");

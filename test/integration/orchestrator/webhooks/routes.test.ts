@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DeliveryView, WebhookView } from "../../../../shared/api/events/webhooks.ts";
-import { type Answer, type Cluster, startCluster } from "../../../support/fakes/cluster.ts";
-import { sandboxesOn } from "../../../support/fakes/cluster-sandboxes.ts";
+import { type Answer, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 import { accept, startReceiver, status } from "../../../support/webhooks/receiver.ts";
 import { LIFECYCLE, SECRET } from "../../../support/webhooks/world.ts";
 

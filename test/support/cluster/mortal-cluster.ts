@@ -2,9 +2,9 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
-import { ADMIN_TOKEN, NODE_KEY } from "../fakes/cluster.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent } from "../fakes/fake-agent-shapes.ts";
+import { ADMIN_TOKEN, NODE_KEY } from "./cluster.ts";
 import { type MortalOrchestrator, startMortalOrchestrator } from "./mortal-orchestrator.ts";
 
 export const AS_ADMIN = { "x-admin-token": ADMIN_TOKEN };

@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { ADMIN_TOKEN, NODE_KEY } from "../fakes/cluster.ts";
 import { newDatabase } from "../store/databases.ts";
+import { ADMIN_TOKEN, NODE_KEY } from "./cluster.ts";
 
 const root = join(import.meta.dirname, "../../..");
 

@@ -1,8 +1,8 @@
 /** Template builds of a cluster in one process, step by step. */
 
 import { expect } from "vitest";
+import type { FakeBuild } from "../fakes/fake-agent-builds.ts";
 import type { Answer, Ask, Cluster, ClusterOptions } from "./cluster.ts";
-import type { FakeBuild } from "./fake-agent-builds.ts";
 
 /** Settings under which the orchestrator looks at builds often, and keeps a silent node for as long as a test lasts. */
 export const BUILDING: ClusterOptions = { config: { buildPollMs: 20, nodeLostMs: 60_000 } };

@@ -9,9 +9,9 @@ import { OrchestratorConfig } from "../../../orchestrator/config.ts";
 import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../../shared/program/log.ts";
+import { startFakeAgent } from "../fakes/fake-agent.ts";
+import type { FakeAgent, FakeAgentOptions } from "../fakes/fake-agent-shapes.ts";
 import { newMigratedDatabase, type TestDatabase } from "../store/databases.ts";
-import { startFakeAgent } from "./fake-agent.ts";
-import type { FakeAgent, FakeAgentOptions } from "./fake-agent-shapes.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0001";
 export const NODE_KEY = "test-node-key-0001";
