@@ -97,6 +97,8 @@ export class Context {
       this.#sandboxVariables = (await this.#sandbox.variables(accessToken)) ?? this.#sandboxVariables;
       await this.#kernel.prepare({ ...this.#sandboxVariables, ...variables });
       if (left.aborted) return;
+      // The context was restarted or removed while the run was being prepared: it must not begin in the next kernel.
+      if (run.ending !== undefined) throw new Error(run.ending.value);
       left.addEventListener("abort", abort, { once: true });
       await this.#kernel.run(code, emit);
     } catch (error) {

@@ -113,10 +113,9 @@ describe("a restart", () => {
   test("takes an empty body of JSON, ends the run under way, and keeps the context without its state", async () => {
     const id = await created("bash");
     await interpreter.run({ code: "kept=yes", context_id: id });
-    const running = interpreter.run({ code: "echo begun; sleep 300", context_id: id });
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    const running = await interpreter.taken({ code: "echo begun; sleep 300", context_id: id });
     expect(await interpreter.call("POST", `/contexts/${id}/restart`)).toEqual({ status: 200, body: "null" });
-    expect((await running).slice(-2)).toEqual([
+    expect((await running.lines).slice(-2)).toEqual([
       { type: "error", name: "ContextRestarting", value: "Context was restarted", traceback: "" },
       { type: "end_of_execution" },
     ]);
@@ -140,11 +139,11 @@ describe("a restart", () => {
 
 test("a removed context ends its run, and what waits for it", async () => {
   const id = await created("bash");
-  const runs = ["sleep 300", "echo 1"].map((code) => interpreter.run({ code, context_id: id }));
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  const running = await interpreter.taken({ code: "sleep 300", context_id: id });
+  const waiting = await interpreter.taken({ code: "echo 1", context_id: id });
   expect(await interpreter.call("DELETE", `/contexts/${id}`)).toEqual({ status: 200, body: "null" });
-  for (const lines of await Promise.all(runs))
-    expect(lines).toContainEqual(expect.objectContaining({ name: "ContextRemoved" }));
+  for (const { lines } of [running, waiting])
+    expect(await lines).toContainEqual(expect.objectContaining({ name: "ContextRemoved" }));
   expect(await interpreter.call("DELETE", `/contexts/${id}`)).toEqual({
     status: 404,
     body: `Context ${id} not found`,

@@ -17,6 +17,12 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
+interface RunOptions {
+  readonly signal?: AbortSignal;
+  readonly token?: string;
+  readonly onTaken?: () => void;
+}
+
 export interface RunningInterpreter {
   readonly url: string;
   readonly home: string;
@@ -25,7 +31,9 @@ export interface RunningInterpreter {
   /** As when the platform starts, resumes or copies the sandbox. */
   continueAs(sandboxId: string): void;
   /** The lines of one run. */
-  run(body: object, options?: { readonly signal?: AbortSignal; readonly token?: string }): Promise<Line[]>;
+  run(body: object, options?: RunOptions): Promise<Line[]>;
+  /** Resolves to the run when the context has taken it: it runs, or waits for those before it. */
+  taken(body: object): Promise<{ readonly lines: Promise<Line[]> }>;
   /** Text of all output of one run, then names of errors. */
   text(body: object): Promise<string>;
   call(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: string }>;
@@ -80,13 +88,15 @@ export async function runInterpreter(): Promise<RunningInterpreter> {
   const url = `http://127.0.0.1:${interpreter.port}`;
   const headers = { "content-type": "application/json" };
 
-  const run: RunningInterpreter["run"] = async (body, { signal, token = TOKEN } = {}) => {
+  const run: RunningInterpreter["run"] = async (body, { signal, token = TOKEN, onTaken } = {}) => {
     const response = await fetch(`${url}/execute`, {
       method: "POST",
       headers: { ...headers, "x-access-token": token },
       body: JSON.stringify(body),
       ...(signal === undefined ? {} : { signal }),
     });
+    // The server sends the headers when it puts the run into the context's queue.
+    onTaken?.();
     const text = await response.text();
     if (response.status !== 200) throw new Error(`${response.status} ${text}`);
     return text
@@ -105,6 +115,12 @@ export async function runInterpreter(): Promise<RunningInterpreter> {
     },
     continueAs: (sandboxId) => writeFileSync(identityFile, sandboxId),
     run,
+    taken(body) {
+      return new Promise((resolve, reject) => {
+        const lines = run(body, { onTaken: () => resolve({ lines }) });
+        lines.catch(reject);
+      });
+    },
     text: async (body) =>
       (await run(body)).map((line) => line["text"] ?? (line.type === "error" ? line["name"] : "")).join(""),
     call: async (method, path, body) => {
