@@ -10,7 +10,7 @@ import { bucket } from "../../shared/program/bucket.ts";
 import type { AskedValue, ResolvedValue } from "../egress/messages.ts";
 import { type Fetched, fetchValue, type Orchestrator, type Result } from "./fetch-value.ts";
 
-/** The node keeps a secret for this time after it asked for it. The node's clock decides, because the orchestrator's may differ. */
+/** The node keeps a secret for this long after its request. The node's clock measures the time, because the orchestrator's may differ. */
 const KEEP_SECRET_MS = 1_000;
 /** A token that expires this soon is not used any more. */
 const TOKEN_RESERVE_MS = 30_000;

@@ -5,7 +5,7 @@ import type { KeyStore } from "../store/keys/keys.ts";
 
 export interface KeyUses {
   note(keyId: string): void;
-  /** Writes what is noted and not yet written. */
+  /** Stores every use that the database does not have yet. */
   flush(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Deletes projects in rounds. A round asks the ordinary lifecycles to end and remove what is left, and counts again, so it can
- * stop at any line and continue in another process. The project's row goes last.
+ * The orchestrator deletes a project in rounds. A round asks the ordinary lifecycles to remove the project's objects, and counts
+ * those that are left. So a round can stop at any line, and another process continues. The project's row goes last.
  */
 
 import type { Log } from "../../shared/program/log.ts";
@@ -11,7 +11,7 @@ import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateRemoval } from "../templates/removal.ts";
 
-/** A kind of object that belongs to projects, and that another folder keeps: what is left of it, and its removal. */
+/** Another folder keeps objects of this kind for projects. It counts those of one project, and removes them. */
 export interface ProjectPart {
   readonly name: string;
   count(projectId: string): Promise<number>;

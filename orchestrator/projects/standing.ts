@@ -1,4 +1,4 @@
-/** Who may call for a project: nobody for a banned one, and readers and deleters for a disabled one. Pure. */
+/** A banned project refuses every call; a disabled project accepts reads and deletions only. Pure. */
 
 import type { Route } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";

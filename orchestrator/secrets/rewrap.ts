@@ -60,7 +60,10 @@ export function createSecretKeyHandlers({
         .map(({ keyId, secrets }) => ({ keyID: keyId, secrets }));
       const isCurrent = current === (await vault.currentKey());
       const done = complete && isCurrent && counts.failed === 0 && stillNeeded.length === 0;
-      log.info({ current, ...counts, stillNeeded, done }, "encrypted the data keys of secrets anew");
+      log.info(
+        { current, ...counts, stillNeeded, done },
+        "the orchestrator encrypted the data keys of secrets with the current key",
+      );
       return { currentKeyID: current, ...counts, stillNeeded, done };
     },
   };

@@ -39,7 +39,7 @@ export interface ValueHandlersDeps {
 const SENDING: readonly SandboxRecord["state"][] = ["starting", "running", "pausing", "snapshotting"];
 /** A new version and a deletion take effect within this time. */
 const USABLE_MS = 1_000;
-/** Bounds the sum of a report, whatever a node says. */
+/** The orchestrator counts at most this many uses from one report, because a node can send any number. */
 const MOST_USES = 1_000_000_000;
 
 export function createValueHandlers(deps: ValueHandlersDeps): Handlers<typeof valueApi, string> {

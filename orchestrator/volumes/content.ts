@@ -177,14 +177,14 @@ function reader({ query = {}, body }: Route): (request: FastifyRequest) => Promi
   const ofBody: Check<TSchema> | undefined = body === undefined ? undefined : check(body, "body");
   return async (request) => {
     const given = ofQuery.parse(fromUrl(query, request.query));
-    if (ofBody === undefined) return only(query, given);
+    if (ofBody === undefined) return named(query, given);
     const fields = ofBody.parse(await jsonOf(request.body as Readable | undefined));
-    return { ...only(query, given), ...only(body, fields) };
+    return { ...named(query, given), ...named(body, fields) };
   };
 }
 
 /** The fields that the schema names: unknown ones are ignored, as everywhere. */
-function only(schema: TSchema | undefined, value: unknown): Query {
+function named(schema: TSchema | undefined, value: unknown): Query {
   const names = schema !== undefined && "properties" in schema ? Object.keys(schema.properties as object) : [];
   return Object.fromEntries(Object.entries(value as Query).filter(([name]) => names.includes(name)));
 }

@@ -82,7 +82,11 @@ export function createVolumeSweep(deps: SweepDeps): VolumeSweep {
       );
     }
     for (const volumeId of problems.missing)
-      if (!reported.has(volumeId)) log.error({ nodeId, volumeId }, "volume missing on its node");
+      if (!reported.has(volumeId))
+        log.error(
+          { nodeId, volumeId },
+          "a node does not have a volume of its records: restore a copy with scripts/volume, or delete the volume",
+        );
     found.set(nodeId, problems);
     deps.observe(nodeId, problems);
   }
