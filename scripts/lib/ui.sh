@@ -29,8 +29,9 @@ fail() {
   exit 1
 }
 
-seconds_since() { # START in the form of $EPOCHREALTIME → "1.4"
-  awk -v a="${1/,/.}" -v b="${EPOCHREALTIME/,/.}" 'BEGIN { printf "%.1f", b - a }'
+seconds_since() { # START [END] in the form of $EPOCHREALTIME → "1.4"
+  local end=${2:-$EPOCHREALTIME}
+  awk -v a="${1/,/.}" -v b="${end/,/.}" 'BEGIN { printf "%.1f", b - a }'
 }
 
 # step TITLE COMMAND…: runs COMMAND with its output in the log, shows progress while it runs.
@@ -66,7 +67,12 @@ start_command() {
   shift 2
   (umask 077 && : >>"$LOG_FILE")
   printf '\n== %s %s\n' "$(date -u +%FT%TZ)" "$title" >>"$LOG_FILE"
-  STEP_NOTE="$notes/note" "$@" >>"$LOG_FILE" 2>&1 </dev/null &
+  (
+    status=0
+    STEP_NOTE="$notes/note" "$@" || status=$?
+    printf %s "$EPOCHREALTIME" >"$notes/end"
+    exit "$status"
+  ) >>"$LOG_FILE" 2>&1 </dev/null &
 }
 
 # end_step TITLE NOTES START PID: shows progress until the command ends, then its line or its failure.
@@ -75,7 +81,7 @@ end_step() {
   show_progress "$title" "$pid" "$start"
   wait "$pid" || status=$?
   if [ "$status" -eq 0 ]; then
-    printf '%s  ✓ %-22s %s (%s s)\n' "${CLEAR:-}" "$title" "$(cat "$notes/note" 2>/dev/null || true)" "$(seconds_since "$start")"
+    printf '%s  ✓ %-22s %s (%s s)\n' "${CLEAR:-}" "$title" "$(cat "$notes/note" 2>/dev/null || true)" "$(seconds_since "$start" "$(cat "$notes/end")")"
     rm -rf "$notes"
     return 0
   fi
