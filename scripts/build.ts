@@ -77,14 +77,20 @@ function copyAddons(): void {
   }
 }
 
-/** CommonJS without a source map, because every start of a sandbox loads it over a read-only mount. */
+/**
+ * envd, and beside it the acts of a build's steps. CommonJS without a source map, because every start of a sandbox loads it
+ * over a read-only mount.
+ */
 async function bundleEnvd(): Promise<void> {
   const directory = join(dist, "envd");
   mkdirSync(directory, { recursive: true });
   await build({
     ...common,
-    entryPoints: [join(root, "envd/main.ts")],
-    outfile: join(directory, "envd.js"),
+    entryPoints: [
+      { in: join(root, "envd/main.ts"), out: "envd" },
+      { in: join(root, "envd/steps/main.ts"), out: "steps" },
+    ],
+    outdir: directory,
     format: "cjs",
     minify: true,
   });

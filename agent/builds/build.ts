@@ -1,7 +1,7 @@
 /** Runs one build from its base to its result. Removes everything but the result, also when the build fails. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";
+import type { BuildBody, BuildSettings, BuildStep } from "../../shared/agent-api/build-shapes.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
@@ -12,8 +12,8 @@ import { FINAL_STEP, type FinishDeps, startAndWait, startOf } from "./finish.ts"
 import { BASE_STEP, type BaseDeps, type BuildBase, prepareBase, pulledName } from "./images/base.ts";
 import { cachedSteps, type PlannedStep, planSteps } from "./images/layer-key.ts";
 import type { BuildContainer } from "./steps/build-container.ts";
-import type { StepContext } from "./steps/context.ts";
-import { doStep, type StepDeps, stepPrefix, stepTitle, touchesDisk } from "./steps/steps.ts";
+import { contextAfter, needsHome, resolveStep, type StepContext } from "./steps/context.ts";
+import { doStep, ensureDirectory, homeOf, type StepDeps, stepPrefix, stepTitle, touchesDisk } from "./steps/steps.ts";
 
 /** A container whose layer grew beyond this is replaced by a new one: each commit copies all that its layer holds. */
 const CARRY_ON_BYTES = 16 * 1024 ** 2;
@@ -120,52 +120,75 @@ async function doSteps(
   signal: AbortSignal,
 ): Promise<{ image: string; context: StepContext }> {
   const { layers } = deps;
-  const plan = planSteps({ templateId, base: base.id, context: base.context, steps, force });
-  const { count, image: cached } = await reuse(plan, deps);
-  const state = { image: cached ?? base.image, buildContainer: undefined as BuildContainer | undefined, dirty: false };
-  for (const { step } of plan.slice(0, count))
-    log.write("info", `CACHED ${stepTitle(step, stepPrefix(step, plan.length))}`, String(step.number));
+  const definition = { templateId, base: base.id, context: base.context, steps, force };
+  const plan = planSteps(definition, (number) => (progress.at = String(number)));
+  const { count, cached } = await reuse(plan, deps);
+  const state = {
+    image: cached?.image ?? base.image,
+    context: cached?.context ?? base.context,
+    buildContainer: undefined as BuildContainer | undefined,
+    dirty: false,
+  };
+  for (const { step, shown } of plan.slice(0, count))
+    log.write("info", `CACHED ${stepTitle(shown, stepPrefix(step, plan.length))}`, String(step.number));
   const lastOnDisk = plan.findLastIndex(({ step }) => touchesDisk(step));
   const rest = plan.slice(count);
-  for (const [index, planned] of rest.entries()) {
-    const { step, key } = planned;
-    const prefix = stepPrefix(step, plan.length);
+  const files = (hash: string, until: AbortSignal) => deps.files(templateId, hash, until);
+  const opened = async () => (state.buildContainer ??= await deps.open(state.image, signal));
+  const closed = async () => {
+    await state.buildContainer?.close();
+    state.buildContainer = undefined;
+  };
+  const changeDisk = async (step: BuildStep, before: StepContext, { key, prefix, last }: Place) => {
+    const buildContainer = await opened();
+    await doStep({ step, before }, buildContainer, prefix, { log, files, signal });
+    state.dirty = true;
+    // A change of directory or user alone needs no layer: the next layer includes it.
+    if (step.type !== "RUN" && step.type !== "COPY" && !last) return;
+    // Sandboxes start in the directory of the last step, which a step may have removed.
+    if (last && step.type !== "WORKDIR") await ensureDirectory(state.context, buildContainer, { signal });
+    const { image, grown } = await layers.keep(key, buildContainer, state.context);
+    Object.assign(state, { image, dirty: false });
+    if (grown > CARRY_ON_BYTES || last) await closed();
+  };
+  for (const [index, { step: given, shown, key }] of rest.entries()) {
+    const prefix = stepPrefix(given, plan.length);
     const begun = deps.now();
-    progress.at = String(step.number);
+    progress.at = String(given.number);
     signal.throwIfAborted();
-    log.write("info", stepTitle(step, prefix), progress.at);
-    if (touchesDisk(step)) {
-      state.buildContainer ??= await deps.open(state.image, signal);
-      const files = (hash: string, until: AbortSignal) => deps.files(templateId, hash, until);
-      await doStep(planned, state.buildContainer, prefix, { log, files, signal });
-      state.dirty = true;
-      // A change of directory or user alone needs no layer: the next layer includes it.
-      const worth = step.type === "RUN" || step.type === "COPY" || count + index === lastOnDisk;
-      if (worth) {
-        const { image, grown } = await layers.keep(key, state.buildContainer);
-        Object.assign(state, { image, dirty: false });
-        if (grown > CARRY_ON_BYTES || count + index === lastOnDisk) {
-          await state.buildContainer.close();
-          state.buildContainer = undefined;
-        }
-      }
-    } else if (!state.dirty) layers.alias(key, state.image);
+    log.write("info", stepTitle(shown, prefix), progress.at);
+    const before = state.context;
+    const home = needsHome(given, before) ? await homeOf(before.user, await opened(), { signal }) : "";
+    const step = resolveStep(given, before, home);
+    state.context = contextAfter(step, before);
+    if (touchesDisk(step)) await changeDisk(step, before, { key, prefix, last: count + index === lastOnDisk });
+    else if (!state.dirty) layers.alias(key, state.image, state.context);
     log.write("debug", `${prefix} took ${((deps.now() - begun) / 1_000).toFixed(1)} s`, progress.at);
   }
-  return { image: state.image, context: plan.at(-1)?.after ?? base.context };
+  // One that only answered for the home of a user.
+  await closed();
+  return { image: state.image, context: state.context };
 }
 
+interface Place {
+  readonly key: string;
+  readonly prefix: string;
+  /** No later step changes the disk. */
+  readonly last: boolean;
+}
+
+/** The last cached step. A layer without a context cannot be continued. */
 async function reuse(
   plan: readonly PlannedStep[],
   { layers }: Pick<BuildDeps, "layers">,
-): Promise<{ count: number; image: string | undefined }> {
+): Promise<{ count: number; cached: { image: string; context: StepContext } | undefined }> {
   for (;;) {
     const count = cachedSteps(plan, (key) => layers.known(key));
     const key = plan[count - 1]?.key;
-    if (key === undefined) return { count: 0, image: undefined };
-    const image = await layers.use(key);
+    if (key === undefined) return { count: 0, cached: undefined };
+    const layer = await layers.use(key);
     // `use` has deleted the row of a layer whose image is gone: try the layer below.
-    if (image !== undefined) return { count, image };
+    if (layer?.context !== undefined) return { count, cached: { image: layer.image, context: layer.context } };
   }
 }
 

@@ -156,6 +156,8 @@ const MIGRATIONS: readonly Step[] = [
    update snapshots set state = 'taking' where state = 'capturing';`,
   `alter table exits add column detail text;
    update exits set reason = 'out_of_memory' where reason = 'oom';`,
+  // Null: the layer of a base, or of an agent version whose layers are not used any more.
+  "alter table layers add column context text;",
 ];
 
 /** A policy holds the headers of its rules and the password of its proxy. */

@@ -10,6 +10,14 @@ export interface Layer {
   readonly bytes: number;
   /** Unix milliseconds. */
   readonly usedAt: number;
+  /** User, directory and variables after the step; absent for a base. */
+  readonly context?: LayerContext;
+}
+
+export interface LayerContext {
+  readonly envs: Readonly<Record<string, string>>;
+  readonly user: string;
+  readonly workdir: string;
 }
 
 export interface LayerStore {
@@ -26,17 +34,27 @@ interface Row {
   image: string;
   bytes: number;
   used_at: number;
+  context: string | null;
 }
 
 export function layerStore(database: Sqlite): LayerStore {
-  const put = database.prepare<[string, string, number, number]>("insert or replace into layers values (?, ?, ?, ?)");
+  const put = database.prepare<[string, string, number, number, string | null]>(
+    "insert or replace into layers (key, image, bytes, used_at, context) values (?, ?, ?, ?, ?)",
+  );
   const get = database.prepare<[string], Row>("select * from layers where key = ?");
   const used = database.prepare<[number, string]>("update layers set used_at = ? where key = ?");
   const remove = database.prepare<[string]>("delete from layers where key = ?");
   const all = database.prepare<[], Row>("select * from layers");
-  const toLayer = ({ key, image, bytes, used_at: usedAt }: Row): Layer => ({ key, image, bytes, usedAt });
+  const toLayer = ({ key, image, bytes, used_at: usedAt, context }: Row): Layer => ({
+    key,
+    image,
+    bytes,
+    usedAt,
+    ...(context === null ? {} : { context: JSON.parse(context) as LayerContext }),
+  });
   return {
-    put: ({ key, image, bytes, usedAt }) => void put.run(key, image, bytes, usedAt),
+    put: ({ key, image, bytes, usedAt, context }) =>
+      void put.run(key, image, bytes, usedAt, context === undefined ? null : JSON.stringify(context)),
     get(key) {
       const row = get.get(key);
       return row === undefined ? undefined : toLayer(row);

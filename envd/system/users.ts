@@ -50,10 +50,20 @@ function isId(text: string | undefined): text is string {
   return text !== undefined && /^\d{1,10}$/.test(text) && Number(text) <= 0xffffffff;
 }
 
-/** A name, or a number for an image whose user has no name (it then gets group 0 and `/`, as Docker has it). */
+/**
+ * The user of `name` or `name:group`, as `USER` of a Dockerfile has it: each a name or a number. A number that no user has
+ * gets group 0 and `/`. A group that is named takes the place of all groups of the user. Undefined when the image does not
+ * know the name of the user or the group.
+ */
 export function findUser(name: string, passwd: readonly Passwd[], group: readonly Group[]): User | undefined {
-  const entry = passwd.find((user) => user.name === name) ?? numericUser(name, passwd) ?? rootWithoutFile(name);
-  if (entry === undefined) return undefined;
+  const [userName = "", groupName, ...more] = name.split(":");
+  const entry =
+    passwd.find((user) => user.name === userName) ?? numericUser(userName, passwd) ?? rootWithoutFile(userName);
+  if (entry === undefined || more.length > 0) return undefined;
+  if (groupName !== undefined) {
+    const gid = group.find((each) => each.name === groupName)?.gid ?? (isId(groupName) ? Number(groupName) : undefined);
+    return gid === undefined ? undefined : { ...entry, gid, groups: [] };
+  }
   const groups = group.filter(({ gid, members }) => gid !== entry.gid && members.includes(entry.name));
   return { ...entry, groups: groups.map(({ gid }) => gid) };
 }

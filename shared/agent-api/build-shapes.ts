@@ -39,6 +39,7 @@ export const BuildStep = Type.Union([
       type: Type.Literal("COPY"),
       source: text,
       destination: text,
+      /** `name` or `name:group`, each a name or a number. */
       user: Type.Optional(Type.String()),
       /** File mode, octal. */
       mode: Type.Optional(Type.String({ pattern: "^[0-7]{3,4}$" })),
@@ -47,7 +48,7 @@ export const BuildStep = Type.Union([
     },
     closed,
   ),
-  /** Variables in order; a later value may refer to an earlier one. */
+  /** Values see the variables of earlier steps, not those of their own: as in a Dockerfile. */
   Type.Object({ ...step, type: Type.Literal("ENV"), variables: Type.Array(Type.Tuple([text, text])) }, closed),
   Type.Object({ ...step, type: Type.Literal("WORKDIR"), path: text }, closed),
   Type.Object({ ...step, type: Type.Literal("USER"), user: text }, closed),

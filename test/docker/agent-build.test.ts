@@ -32,13 +32,8 @@ const { built, copy, sandboxOf, start, untilSaid } = buildsOn(() => agent);
 describe.each(["base", "svc/test-busybox"])("from %s", (image) => {
   test("steps have their effects, and a sandbox of the template has them", async () => {
     const done = await built(image, [
-      {
-        type: "ENV",
-        variables: [
-          ["GREETING", 'it\'s "here"\n$(id) `id`'],
-          ["TWICE", "$GREETING!"],
-        ],
-      },
+      { type: "ENV", variables: [["GREETING", 'it\'s "here"\n$(id) `id`']] },
+      { type: "ENV", variables: [["TWICE", "$GREETING!"]] },
       { type: "WORKDIR", path: "/srv/app" },
       run('pwd > where; id -un > who; printf %s "$TWICE" > said; echo to-stderr >&2'),
       { type: "USER", user: "root" },
@@ -51,7 +46,7 @@ describe.each(["base", "svc/test-busybox"])("from %s", (image) => {
       workdir: "/srv/app/sub",
       envs: { TWICE: 'it\'s "here"\n$(id) `id`!' },
     });
-    expect(messages(done)).toContain("[builder 3/7] [stderr]: to-stderr");
+    expect(messages(done)).toContain("[builder 4/8] [stderr]: to-stderr");
     const sandbox = await sandboxOf(done);
     const read = (path: string) => command(sandbox.address, `cat ${path}`, { user: "user" });
     expect((await read("/srv/app/where")).output).toBe("/srv/app");

@@ -95,7 +95,7 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
   const cached = force ? undefined : await deps.layers.use(key);
   if (cached !== undefined) {
     log.write("info", `CACHED ${PREFIX} provisioned ${said}`, BASE_STEP);
-    return { image: cached, id: (await containers.image(cached))?.id ?? key, context, settings: undefined };
+    return { image: cached.image, id: (await containers.image(cached.image))?.id ?? key, context, settings: undefined };
   }
   const buildContainer = await opened(image, deps, signal);
   try {

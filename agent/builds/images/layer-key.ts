@@ -4,11 +4,11 @@ import { createHash } from "node:crypto";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
 import { contextAfter, resolveStep, type StepContext } from "../steps/context.ts";
 
-/** A step with its variables substituted, its context before and after, and the key of its result. */
+/** A step as it was given, and the key of its result. */
 export interface PlannedStep {
   readonly step: BuildStep;
-  readonly before: StepContext;
-  readonly after: StepContext;
+  /** With its variables substituted as far as they are known without the image, for the log. */
+  readonly shown: BuildStep;
   readonly key: string;
   /** This step or an earlier one must run again. */
   readonly forced: boolean;
@@ -24,17 +24,31 @@ export interface Definition {
   readonly force: boolean;
 }
 
-export function planSteps({ templateId, base, context, steps, force }: Definition): PlannedStep[] {
-  const state = { context, key: digest(["template", templateId, base, sorted(context)]), forced: force };
-  return steps.map((given) => {
-    const before = state.context;
-    const step = resolveStep(given, before);
-    state.context = contextAfter(step, before);
+/** Increased when the same steps have another result. */
+const STEPS_VERSION = 2;
+/** Stands for the home of a user, which only the image knows, in the log. */
+const HOME = "$HOME";
+
+/**
+ * Each key stands for the base and all steps up to its own, as they were given.
+ * @param onStep called with the number of each step before it is read
+ * @throws {AppError} bad_request for a reference that is not understood
+ */
+export function planSteps(
+  { templateId, base, context, steps, force }: Definition,
+  onStep: (number: number) => void = () => undefined,
+): PlannedStep[] {
+  const first = digest(["template", STEPS_VERSION, templateId, base, sorted(context)]);
+  const state = { context, key: first, forced: force };
+  return steps.map((step) => {
+    onStep(step.number);
+    const shown = resolveStep(step, state.context, HOME);
+    state.context = contextAfter(shown, state.context);
     state.forced ||= step.force;
     // `number` is only a position, and `force` does not change the result.
     const { number: _number, force: _force, ...what } = step;
-    state.key = digest([state.key, sorted(what), sorted(state.context)]);
-    return { step, before, after: state.context, key: state.key, forced: state.forced };
+    state.key = digest([state.key, sorted(what)]);
+    return { step, shown, key: state.key, forced: state.forced };
   });
 }
 
@@ -52,7 +66,7 @@ export function cachedSteps(plan: readonly PlannedStep[], known: (key: string) =
   return 0;
 }
 
-function digest(parts: readonly string[]): string {
+function digest(parts: readonly (string | number)[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 

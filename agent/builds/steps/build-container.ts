@@ -8,6 +8,7 @@ import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import type { BootSpec } from "../../containers/boot.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { CaFor, Envd, NetworkVariables } from "../../containers/envd.ts";
+import { RUNTIME_MOUNT } from "../../containers/options.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { ReadSpace } from "../../disk/space.ts";
 import type { Gate } from "../../network/gate.ts";
@@ -15,6 +16,7 @@ import type { Disposal } from "../../sandboxes/disposal.ts";
 import { networkInit } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { StepContext } from "./context.ts";
+import { watchLeftovers } from "./leftovers.ts";
 import {
   type EnvdUser,
   type ExitStatus,
@@ -54,6 +56,11 @@ export interface BuildContainer {
   /** Runs a program to its end. @throws {RpcError} when it does not start */
   run(script: Script, onOutput: Output, signal: AbortSignal): Promise<ExitStatus>;
   start(script: Script, onOutput: Output, signal: AbortSignal): Promise<RunningProgram>;
+  /**
+   * Runs a program to its end, and kills what it left running: a step is over when its command is, also while another
+   * process holds its output. @throws {RpcError} when it does not start
+   */
+  runAlone(script: Script, onOutput: Output, signal: AbortSignal): Promise<ExitStatus>;
   /** Writes a file as root. */
   upload(path: string, content: Readable, signal: AbortSignal): Promise<void>;
   /** Whether its disk has no room left, for bytes or for files. */
@@ -83,6 +90,17 @@ export function rootScript(script: string, ...args: string[]): Script {
     cmd: "/bin/sh",
     args: ["-c", script, "svc", ...args],
     context: { user: "root", workdir: "/", envs },
+  };
+}
+
+/** Runs an act of `envd/steps/` as root, with the Node of the runtime: it needs no program of the image. */
+export function stepAct(verb: "copy" | "directory" | "home", order: Readonly<Record<string, unknown>>): Script {
+  const library = `${RUNTIME_MOUNT}/lib`;
+  const node = ["--library-path", library, `${RUNTIME_MOUNT}/node`, `${RUNTIME_MOUNT}/envd/steps.js`];
+  return {
+    cmd: `${library}/loader`,
+    args: [...node, verb, JSON.stringify(order)],
+    context: { user: "root", workdir: "/", envs: {} },
   };
 }
 
@@ -136,9 +154,16 @@ export async function openBuildContainer(
           const { ended } = await start(script, onOutput, until);
           return await ended;
         } catch (error) {
-          if (error instanceof RpcError && error.code === "unavailable")
-            throw await explained(container.id, deps, error);
-          throw error;
+          throw isLost(error) ? await explained(container.id, deps, error) : error;
+        }
+      },
+      async runAlone(script, onOutput, until) {
+        const leftovers = watchLeftovers(container.cgroup);
+        try {
+          const { pid, ended } = await start(script, onOutput, until);
+          return await leftovers.endWith(pid, ended, until);
+        } catch (error) {
+          throw isLost(error) ? await explained(container.id, deps, error) : error;
         }
       },
       upload: (path, content, until) => processes.upload(at, path, content, until),
@@ -168,6 +193,10 @@ export async function openBuildContainer(
 /** Looks like a sandbox id and belongs to no sandbox. */
 export function buildContainerId(buildId: string): string {
   return `b${buildId.replaceAll("-", "")}`;
+}
+
+function isLost(error: unknown): error is RpcError {
+  return error instanceof RpcError && error.code === "unavailable";
 }
 
 async function explained(id: string, { containers }: BuildContainerDeps, cause: RpcError): Promise<unknown> {

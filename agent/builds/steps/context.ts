@@ -2,13 +2,20 @@
 
 import { posix } from "node:path";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
-import { substitute } from "./substitute.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { refersTo, substitute } from "./substitute.ts";
 
 export interface StepContext {
   readonly envs: Readonly<Record<string, string>>;
   readonly user: string;
   /** Absolute. */
   readonly workdir: string;
+}
+
+/** The user of a context: `name` or `name:group`, each a name or a number. */
+export function splitUser(text: string): { readonly name: string; readonly group: string | undefined } {
+  const [name = "", group] = text.split(":");
+  return { name, group };
 }
 
 /** Context of sandboxes whose steps set nothing else. */
@@ -23,21 +30,47 @@ export function contextOf(env: readonly string[]): StepContext {
   return { envs, user: DEFAULT_USER, workdir: DEFAULT_WORKDIR };
 }
 
-/** The step with its variables substituted: what is run, logged and hashed. */
-export function resolveStep<S extends BuildStep>(step: S, context: StepContext): S;
-export function resolveStep(step: BuildStep, context: StepContext): BuildStep {
-  const resolve = (text: string) => substitute(text, lookUpIn(context));
+/**
+ * The step with its variables substituted: what is run and logged.
+ * @param home of the context's user, for `$HOME`; only an image knows it
+ * @throws {AppError} bad_request for a reference that is not understood, and a user that is none
+ */
+export function resolveStep<S extends BuildStep>(step: S, context: StepContext, home: string): S;
+export function resolveStep(step: BuildStep, context: StepContext, home: string): BuildStep {
+  const resolve = (text: string) => substitute(text, lookUpIn(context, home));
   switch (step.type) {
     case "RUN":
-    case "ENV":
       return step;
+    case "ENV":
+      // As in a Dockerfile, all values of one step see the variables before it.
+      return { ...step, variables: step.variables.map(([name, value]) => [name, resolve(value)]) };
     case "COPY":
-      return { ...step, destination: resolve(step.destination) };
+      return {
+        ...step,
+        destination: resolve(step.destination),
+        ...(step.user === undefined ? {} : { user: userOf(resolve(step.user)) }),
+      };
     case "WORKDIR":
       return { ...step, path: posix.resolve(context.workdir, resolve(step.path)) };
     case "USER":
       return { ...step, user: userOf(resolve(step.user)) };
   }
+}
+
+/** Whether resolving the step needs the home of the context's user. */
+export function needsHome(step: BuildStep, { envs }: StepContext): boolean {
+  if (Object.hasOwn(envs, "HOME")) return false;
+  const texts =
+    step.type === "ENV"
+      ? step.variables.map(([, value]) => value)
+      : step.type === "COPY"
+        ? [step.destination, step.user ?? ""]
+        : step.type === "WORKDIR"
+          ? [step.path]
+          : step.type === "USER"
+            ? [step.user]
+            : [];
+  return texts.some((text) => refersTo(text, "HOME"));
 }
 
 /** The context after the step, whose variables must be substituted. */
@@ -47,13 +80,7 @@ export function contextAfter(step: BuildStep, context: StepContext): StepContext
     case "COPY":
       return context;
     case "ENV":
-      return step.variables.reduce<StepContext>(
-        (before, [name, value]) => ({
-          ...before,
-          envs: { ...before.envs, [name]: substitute(value, lookUpIn(before)) },
-        }),
-        context,
-      );
+      return { ...context, envs: { ...context.envs, ...Object.fromEntries(step.variables) } };
     case "WORKDIR":
       return { ...context, workdir: step.path };
     case "USER":
@@ -62,18 +89,16 @@ export function contextAfter(step: BuildStep, context: StepContext): StepContext
 }
 
 // An image without PATH gets the usual one.
-function lookUpIn({ envs, user }: StepContext): (name: string) => string | undefined {
-  const always: Record<string, string> = {
-    PATH: DEFAULT_PATH,
-    USER: user,
-    HOME: user === "root" ? "/root" : `/home/${user}`,
-  };
+function lookUpIn({ envs, user }: StepContext, home: string): (name: string) => string | undefined {
+  const always: Record<string, string> = { PATH: DEFAULT_PATH, USER: splitUser(user).name, HOME: home };
   return (name) => (Object.hasOwn(envs, name) ? envs[name] : Object.hasOwn(always, name) ? always[name] : undefined);
 }
 
-// Dockerfiles allow `user:group`; only the user is kept.
+/** `name` or `name:group`. A trailing colon names no group, as in a Dockerfile. */
 function userOf(text: string): string {
-  return text.split(":")[0] ?? "";
+  const [name = "", group = "", ...more] = text.split(":");
+  if (more.length > 0 || (name === "" && text !== "")) throw new AppError("bad_request", `invalid username: '${text}'`);
+  return group === "" ? name : `${name}:${group}`;
 }
 
 /** The step as a line of the log. */

@@ -53,6 +53,8 @@ export class RpcError extends Error {
 }
 
 export interface RunningProgram {
+  /** Inside the container, as envd says. */
+  readonly pid: number;
   readonly ended: Promise<ExitStatus>;
 }
 
@@ -94,20 +96,22 @@ async function start(
       throw toRpcError(reason);
     }
   };
-  await untilStarted(next);
+  const pid = await untilStarted(next);
   const ended = follow(next, onOutput);
   // Without this a caller that does not wait for the end would cause an unhandled rejection.
   ended.catch(() => undefined);
-  return { ended };
+  return { pid, ended };
 }
 
 type Happened = ProcessEvent["event"];
 /** Undefined: the stream has ended as the protocol says. */
 type Next = () => Promise<Happened | undefined>;
 
-async function untilStarted(next: Next): Promise<void> {
-  for (let event = await next(); event?.case !== "start"; event = await next()) {
+async function untilStarted(next: Next): Promise<number> {
+  for (;;) {
+    const event = await next();
     if (event === undefined) throw lost(new Error("the stream ended before the program started"));
+    if (event.case === "start") return event.value.pid;
   }
 }
 

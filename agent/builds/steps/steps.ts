@@ -6,13 +6,12 @@ import type { Readable } from "node:stream";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { BuildLog } from "../build-log.ts";
-import type { PlannedStep } from "../images/layer-key.ts";
 import { ADD_USER_SCRIPT } from "../images/provision-script.ts";
 import { cleanArchive } from "./archive.ts";
 import { ARCHIVE_LIMITS, type ArchiveLimits, createArchiveCheck } from "./archive-rules.ts";
-import { type BuildContainer, loginShell, rootScript, type Script } from "./build-container.ts";
-import { describeStep, type StepContext } from "./context.ts";
-import { COPY_SCRIPT, splitSource } from "./copy-script.ts";
+import { type BuildContainer, loginShell, rootScript, type Script, stepAct } from "./build-container.ts";
+import { describeStep, type StepContext, splitUser } from "./context.ts";
+import { REMOVE_SCRIPT, splitSource, UNPACK_SCRIPT } from "./copy-script.ts";
 import { type ExitStatus, RpcError } from "./processes.ts";
 
 export interface StepDeps {
@@ -21,6 +20,12 @@ export interface StepDeps {
   readonly files: (hash: string, signal: AbortSignal) => Promise<Readable>;
   readonly signal: AbortSignal;
   readonly limits?: ArchiveLimits;
+}
+
+/** A step with its variables substituted, and the context in which it runs. */
+export interface ResolvedStep {
+  readonly step: BuildStep;
+  readonly before: StepContext;
 }
 
 /** Whether a step changes the disk and therefore needs a layer. */
@@ -35,7 +40,7 @@ export function stepPrefix(step: BuildStep, count: number): string {
 
 /** @throws the reason why the step failed, for the client */
 export async function doStep(
-  { step, before }: PlannedStep,
+  { step, before }: ResolvedStep,
   buildContainer: BuildContainer,
   prefix: string,
   deps: StepDeps,
@@ -49,25 +54,38 @@ export async function doStep(
     case "ENV":
       return;
     case "WORKDIR":
-      await script(
-        rootScript(WORKDIR_SCRIPT, step.path, before.user),
-        `the directory '${step.path}' cannot be made`,
-        buildContainer,
-        deps,
-      );
+      await ensureDirectory({ workdir: step.path, user: before.user }, buildContainer, deps);
       return;
-    case "USER":
-      if (step.user === "root" || /^\d+$/.test(step.user)) return;
-      await script(
-        rootScript(ADD_USER_SCRIPT, step.user),
-        `the user '${step.user}' cannot be made`,
-        buildContainer,
-        deps,
-      );
+    case "USER": {
+      const { name, group } = splitUser(step.user);
+      const failed = `the user '${step.user}' cannot be used`;
+      if (name !== "root" && !/^\d+$/.test(name))
+        await script(rootScript(ADD_USER_SCRIPT, name), failed, buildContainer, deps);
+      if (group !== undefined) await script(stepAct("home", { user: step.user }), failed, buildContainer, deps);
       return;
+    }
     case "COPY":
       await copy(step, before, buildContainer, deps);
   }
+}
+
+/** The home of a user, as the image has it. @throws {AppError} bad_request */
+export async function homeOf(user: string, buildContainer: BuildContainer, deps: Pick<StepDeps, "signal">) {
+  return script(stepAct("home", { user }), `the home of the user '${user}' is not known`, buildContainer, deps);
+}
+
+/**
+ * Makes the directory of a context that is missing, as its user's. Docker makes it at every start of a container; here it is
+ * made again where a step has removed it.
+ */
+export async function ensureDirectory(
+  { workdir, user }: Pick<StepContext, "workdir" | "user">,
+  buildContainer: BuildContainer,
+  deps: Pick<StepDeps, "signal">,
+): Promise<"made" | "there"> {
+  const failed = `the directory '${workdir}' cannot be made`;
+  const said = await script(stepAct("directory", { path: workdir, user }), failed, buildContainer, deps);
+  return said === "made" ? "made" : "there";
 }
 
 /** Runs a command of the template's author and logs its output. @throws {AppError} with the wire contract's message */
@@ -78,9 +96,17 @@ async function command(
   { log, prefix, step, signal }: Pick<StepDeps, "log" | "signal"> & { readonly prefix: string; readonly step: string },
 ): Promise<void> {
   const output = log.output(prefix, step);
-  const ended = await tried(text, () => buildContainer.run(loginShell(text, context), output.push, signal)).finally(
-    output.end,
-  );
+  const run = () => buildContainer.runAlone(loginShell(text, context), output.push, signal);
+  const ended = await tried(text, async () => {
+    try {
+      return await run();
+    } catch (error) {
+      // The command did not start: an earlier step may have removed its directory.
+      if (!(error instanceof RpcError) || error.code === "unavailable") throw error;
+      if ((await ensureDirectory(context, buildContainer, { signal })) === "there") throw error;
+      return run();
+    }
+  }).finally(output.end);
   if (ended.exitCode === 0) return;
   const full = (await buildContainer.isFull())
     ? `; the build's disk of ${buildContainer.container.resources.diskSizeMB} MiB is full`
@@ -104,27 +130,20 @@ export async function tried<T>(text: string, run: () => Promise<T>): Promise<T> 
   }
 }
 
-// Root creates it, because root may write everywhere; then the user owns it.
-const WORKDIR_SCRIPT = `set -e
-[ ! -d "$1" ] || exit 0
-mkdir -p "$1"
-ids=$(sed -n "s/^$2:[^:]*:\\([0-9]*\\):\\([0-9]*\\):.*/\\1:\\2/p" /etc/passwd | head -n 1)
-[ -z "$ids" ] || chown "$ids" "$1"`;
-
-/** Runs one of the platform's own scripts. @throws {AppError} with the last line it printed */
+/** Runs one of the platform's own scripts; the end of its output. @throws {AppError} with the last line it printed */
 async function script(
   what: Script,
   otherwise: string,
   buildContainer: BuildContainer,
   { signal }: Pick<StepDeps, "signal">,
-): Promise<void> {
+): Promise<string> {
   let text = "";
   const ended: ExitStatus = await buildContainer.run(
     what,
     (_stream, bytes) => (text = (text + bytes.toString("utf8")).slice(-2_000)),
     signal,
   );
-  if (ended.exitCode === 0) return;
+  if (ended.exitCode === 0) return text;
   const last = text.trim().split("\n").at(-1) ?? "";
   throw new AppError("bad_request", `${otherwise}: ${last === "" ? ended.status : last}`);
 }
@@ -136,14 +155,15 @@ async function copy(
   deps: StepDeps,
 ): Promise<void> {
   const { source, destination, filesHash, mode = "" } = step;
-  const owner = step.user === undefined || step.user === "" ? before.user : (step.user.split(":")[0] ?? "");
+  const owner = step.user === undefined || step.user === "" ? before.user : step.user;
   const failed = `failed to copy '${source}' to '${destination}'`;
   if (source.split("/").includes(".."))
     throw new AppError("bad_request", `${failed}: the source must not leave the template's directory ('..')`);
   const directory = `/tmp/.svc-${randomUUID()}`;
+  const { name: ownerName } = splitUser(owner);
   const check = createArchiveCheck({
     limits: deps.limits ?? ARCHIVE_LIMITS,
-    keepSetuid: owner === "root" || owner === "0",
+    keepSetuid: ownerName === "root" || ownerName === "0",
   });
   const archive = cleanArchive(await deps.files(filesHash, deps.signal), check);
   try {
@@ -153,12 +173,9 @@ async function copy(
   }
   const { from, wild } = splitSource(source);
   const target = posix.resolve(before.workdir, destination) + (destination.endsWith("/") ? "/" : "");
-  await script(
-    rootScript(COPY_SCRIPT, directory, from, wild ? "yes" : "no", target, owner, mode),
-    failed,
-    buildContainer,
-    deps,
-  );
+  const order = { files: `${directory}/files`, from, wild, destination: target, owner, mode };
+  const acts = [rootScript(UNPACK_SCRIPT, directory), stepAct("copy", order), rootScript(REMOVE_SCRIPT, directory)];
+  for (const act of acts) await script(act, failed, buildContainer, deps);
 }
 
 /** Describes the step and its duration, for the log. */

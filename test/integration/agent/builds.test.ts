@@ -22,7 +22,14 @@ test("a build with a start command becomes an image and a snapshot, and nothing 
     settings: { user: "user", workdir: "/home/user", envs: { PATH: "/usr/bin" }, startCmd: "serve" },
     snapshot: { memory: true },
   });
-  expect(made.engine.builds.named.get(`svc/build:${buildId}`)?.history).toEqual(["one", "files", "script"]);
+  expect(made.engine.builds.named.get(`svc/build:${buildId}`)?.history).toEqual([
+    "one",
+    "files",
+    "script",
+    "script",
+    "script",
+    "script",
+  ]);
   expect(entries.map(({ message, step }) => `${step}: ${message}`)).toEqual(
     expect.arrayContaining([
       "1: [builder 1/2] RUN one",

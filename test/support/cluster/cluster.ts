@@ -9,6 +9,7 @@ import { OrchestratorConfig } from "../../../orchestrator/config.ts";
 import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../../shared/program/log.ts";
+import { forgetKeptConnections } from "../connections/kept-connections.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent, FakeAgentOptions } from "../fakes/fake-agent-shapes.ts";
 import { newMigratedDatabase, type TestDatabase } from "../store/databases.ts";
@@ -152,12 +153,14 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     folder,
     filesFolder: join(folder, "files"),
     async restart(changed = {}, between = () => undefined) {
+      forgetKeptConnections();
       await orchestrator.stop();
       await between();
       config = { ...config, ...changed };
       orchestrator = await startOrchestrator(config, deps);
     },
     async stop() {
+      forgetKeptConnections();
       await Promise.all(agents.map((each) => each.stop()));
       await orchestrator.stop();
       await database.drop();

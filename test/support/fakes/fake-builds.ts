@@ -85,13 +85,16 @@ export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {
       await step("process");
       const id = at(address);
       if (user === "nobody-here") throw new RpcError("unauthenticated", `invalid username: '${user}'`);
-      const text = cmd === "/bin/sh" ? "script" : (args.at(-1) ?? "");
+      // An act of `steps.js`, with the Node of the runtime.
+      const act = cmd?.endsWith("/loader") === true ? args.at(-2) : undefined;
+      const text = cmd === "/bin/sh" || act !== undefined ? "script" : (args.at(-1) ?? "");
       ran.set(id, [...(ran.get(id) ?? []), text]);
       onOutput("stdout", Buffer.from(`ran ${text}\n`));
       const code = Number(/^exit (\d+)$/.exec(text)?.[1] ?? 0);
       const ended: ExitStatus = { exitCode: code, status: `exit status ${code}` };
-      if (text !== "serve" && text !== "hang") return { ended: Promise.resolve(ended) };
+      if (text !== "serve" && text !== "hang") return { pid: 2, ended: Promise.resolve(ended) };
       return {
+        pid: 2,
         ended: new Promise((_resolve, reject) => {
           signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
         }),

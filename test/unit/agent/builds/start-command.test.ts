@@ -33,8 +33,8 @@ function world({
   const processes: Processes = {
     start(_at, { args, tag }) {
       ran.push(`${args.at(-1) ?? ""}${tag === undefined ? "" : ` as ${tag}`}`);
-      if (tag !== undefined) return Promise.resolve({ ended: serve === undefined ? FOREVER : ended(serve) });
-      return Promise.resolve({ ended: ended(ran.length - 1 > failures ? 0 : 1) });
+      if (tag !== undefined) return Promise.resolve({ pid: 2, ended: serve === undefined ? FOREVER : ended(serve) });
+      return Promise.resolve({ pid: 2, ended: ended(ran.length - 1 > failures ? 0 : 1) });
     },
     upload: () => Promise.resolve(),
   };

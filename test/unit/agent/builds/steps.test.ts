@@ -7,7 +7,13 @@ import {
   parseImageName,
 } from "../../../../agent/builds/images/image-name.ts";
 import { cachedSteps, type Definition, planSteps } from "../../../../agent/builds/images/layer-key.ts";
-import { contextAfter, contextOf, resolveStep, type StepContext } from "../../../../agent/builds/steps/context.ts";
+import {
+  contextAfter,
+  contextOf,
+  needsHome,
+  resolveStep,
+  type StepContext,
+} from "../../../../agent/builds/steps/context.ts";
 import { substitute } from "../../../../agent/builds/steps/substitute.ts";
 import type { BuildStep } from "../../../../shared/agent-api/build-shapes.ts";
 
@@ -15,7 +21,8 @@ const common = { number: 1, force: false };
 const env = (...variables: [string, string][]): BuildStep => ({ ...common, type: "ENV", variables });
 const run = (command: string): BuildStep => ({ ...common, type: "RUN", command });
 const after = (context: StepContext, ...steps: BuildStep[]) =>
-  steps.reduce((before, step) => contextAfter(resolveStep(step, before), before), context);
+  steps.reduce((before, step) => contextAfter(resolveStep(step, before, HOME), before), context);
+const HOME = "/srv/home";
 const start = contextOf(["PATH=/usr/bin", "LANG=C.UTF-8", "SVC_ENVD_CONTROL=secret"]);
 
 test("a build starts with the image's variables and without the platform's own", () => {
@@ -38,12 +45,69 @@ test.each([
   ["backticks", "`id`", "`id`"],
   ["a command", "$(id)", "$(id)"],
   ["a lone dollar", "5$ $1 $$", "5$ $1 $$"],
+  ["a default in a default", "${NOTHING:-${ALSO:-${BASE}/x}}", "/opt/x"],
+  ["an alternative in an alternative", "/a${NOTHING:+:${NOTHING}}", "/a"],
+  ["an alternative with its own name", "/a${BASE:+:${BASE}}", "/a:/opt"],
+  ["an empty value, which is none with a colon", "${EMPTY:-a}${EMPTY:+b}", "a"],
+  ["an empty value, which is one without a colon", "${EMPTY-a}${EMPTY+b}", "b"],
+  ["an unknown name without a colon", "${NOTHING-a}${NOTHING+b}", "a"],
+  ["a value that has to be there", "${BASE:?it is needed}", "/opt"],
+  ["the shortest end", "${FILE%.*}", "/d/a.tar"],
+  ["the longest end", "${FILE%%.*}", "/d/a"],
+  ["the shortest front", "${FILE#*/}", "d/a.tar.gz"],
+  ["the longest front", "${FILE##*/}", "a.tar.gz"],
+  ["an end that does not match", "${FILE%.zip}", "/d/a.tar.gz"],
+  ["one letter of a pattern", "${FILE%.?z}", "/d/a.tar"],
+  ["a pattern with its stars escaped", "${STARS#\\*}", "*"],
+  ["a pattern from a variable", "${FILE%$SUFFIX}", "/d/a.tar"],
+  ["the first match replaced", "${FILE/a/b}", "/d/b.tar.gz"],
+  ["all matches replaced", "${FILE//a/b}", "/d/b.tbr.gz"],
+  ["matches removed", "${FILE//a}", "/d/.tr.gz"],
+  ["a replacement with a reference", "${FILE/.tar.gz/${SUFFIX}}", "/d/a.gz"],
+  ["an escaped brace in a word", "${NOTHING:-a\\}b}", "a}b"],
+  ["letters outside of the basic plane", "${SMILE%?}", "a"],
 ])("ENV with %s sets the expected value", (_name, value, expected) => {
-  expect(after(start, env(["BASE", "/opt"], ["X", value])).envs["X"]).toBe(expected);
+  const given = env(
+    ["BASE", "/opt"],
+    ["EMPTY", ""],
+    ["FILE", "/d/a.tar.gz"],
+    ["SUFFIX", ".gz"],
+    ["STARS", "**"],
+    ["SMILE", "a😀"],
+  );
+  expect(after(start, given, env(["X", value])).envs["X"]).toBe(expected);
+});
+
+test.each([
+  ["a brace that is not closed", "a${BASE", "'}' is missing"],
+  ["a default that is not closed", "a${BASE:-x", "'}' is missing"],
+  ["a modifier that is not known", "${BASE!}", "'!' is not known there"],
+  ["upper case as in bash", "${BASE^^}", "'^' is not known there"],
+  ["a part as in bash", "${BASE:1:2}", "':1' is not known there"],
+  ["no name", "${}", "a name must follow"],
+  ["a number", "${1}", "a name must follow"],
+  ["a value that is missing", "${NOTHING:?it is needed}", "it is needed"],
+  ["a name with a dot", "${java.home}", "'.' is not known there"],
+])("ENV with %s fails and names the reference", (_name, value, reason) => {
+  expect(() => after(start, env(["BASE", "/opt"]), env(["X", value]))).toThrow(reason);
+  expect(() => after(start, env(["BASE", "/opt"]), env(["X", value]))).toThrow("the reference '${");
+});
+
+test("a pattern that would take minutes fails", () => {
+  const value = "a".repeat(50_000);
+  expect(() => after(start, env(["A", value]), env(["X", "${A//*a*a*b/}"]))).toThrow("takes too long");
+  expect(after(start, env(["A", value]), env(["X", "${A##*a}"])).envs["X"]).toBe("");
+});
+
+test("values of one ENV step see the variables before the step, as in a Dockerfile", () => {
+  expect(after(start, env(["abc", "hello"]), env(["abc", "bye"], ["def", "$abc"])).envs).toMatchObject({
+    abc: "bye",
+    def: "hello",
+  });
 });
 
 test("a substituted value is not substituted again", () => {
-  expect(after(start, env(["A", "\\$PATH"], ["B", "$A"])).envs["B"]).toBe("$PATH");
+  expect(after(start, env(["A", "\\$PATH"]), env(["B", "$A"])).envs["B"]).toBe("$PATH");
   fc.assert(
     fc.property(fc.string(), (value) => {
       expect(substitute("$X", () => value)).toBe(value);
@@ -69,10 +133,33 @@ test.each([
 
 test.each([
   ["root", "root"],
-  ["app:staff", "app"],
+  ["app:staff", "app:staff"],
+  ["6001:6001", "6001:6001"],
+  ["app:", "app"],
+  ["$LANG:$PATH", "C.UTF-8:/usr/bin"],
   ["1000", "1000"],
 ])("USER %s is %s", (user, expected) => {
   expect(after(start, { ...common, type: "USER", user }).user).toBe(expected);
+});
+
+test("a user has the home that the image says, and no group in its name", () => {
+  const steps: BuildStep[] = [{ ...common, type: "USER", user: "app:staff" }, env(["X", "$HOME $USER"])];
+  expect(after(start, ...steps).envs["X"]).toBe(`${HOME} app`);
+  expect([needsHome(env(["X", "$HOMER"]), start), needsHome(env(["X", "${A:-$HOME}"]), start)]).toEqual([false, true]);
+  expect(needsHome(env(["X", "$HOME"]), after(start, env(["HOME", "/h"])))).toBe(false);
+});
+
+test("the owner of a COPY is substituted", () => {
+  const copy: BuildStep = {
+    ...common,
+    type: "COPY",
+    source: "a",
+    destination: "/b",
+    filesHash: "a".repeat(64),
+    user: "$U:$G",
+  };
+  expect(resolveStep(copy, after(start, env(["U", "1000"], ["G", "s2"])), HOME)).toMatchObject({ user: "1000:s2" });
+  expect(() => resolveStep({ ...copy, user: "a:b:c" }, start, HOME)).toThrow("invalid username: 'a:b:c'");
 });
 
 const definition = (more: Partial<Definition> = {}): Definition => ({
