@@ -6,7 +6,7 @@ DOCKER_SOCKET=/var/run/docker.sock
 # Prefers the packaged Docker client, because a client of another version may come earlier in PATH.
 docker_cli() { DOCKER_HOST="unix://$DOCKER_SOCKET" "$([ -x /usr/bin/docker ] && echo /usr/bin/docker || echo docker)" "$@"; }
 
-engine_answers() { curl -fsS -m 5 --unix-socket "$DOCKER_SOCKET" http://docker/_ping >/dev/null 2>&1; }
+engine_answers() { local_curl -fsS -m 5 --unix-socket "$DOCKER_SOCKET" http://docker/_ping >/dev/null 2>&1; }
 
 # runs PID WORD: whether process PID exists and its command line contains WORD. A pid file alone
 # proves nothing: /run may survive a reboot, and process ids are reused.
@@ -19,6 +19,17 @@ engine_pid() {
   pid=$(cat /var/run/docker.pid 2>/dev/null || true)
   if ! runs "$pid" dockerd; then pid=$(pgrep -o -x dockerd || true); fi
   printf '%s' "$pid"
+}
+
+# The log of the Docker daemon that `up` starts.
+ENGINE_LOG=/var/log/svc/dockerd.log
+
+# own_engine_pid: prints the process of the Docker daemon if `up` started it, which its log tells: the file with the process id may
+# have been removed by a cleaner of /run.
+own_engine_pid() {
+  local pid
+  pid=$(engine_pid)
+  if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/fd/1")" = "$ENGINE_LOG" ]; then printf '%s' "$pid"; fi
 }
 
 # The file that the daemon reads its settings from: --config-file on its command line, else the usual one.

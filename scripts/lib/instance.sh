@@ -11,7 +11,7 @@ if [[ -n $INSTANCE && ! $INSTANCE =~ ^[a-z][a-z0-9]{0,4}$ ]]; then
 fi
 SUFFIX=${INSTANCE:+-$INSTANCE}
 
-CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+CHECKOUT=$(CDPATH='' cd -- "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 OWN_DIR=$CHECKOUT/.svc$SUFFIX
 CONFIG_DIR=/etc/svc$SUFFIX
 STATE_DIR=/var/lib/svc$SUFFIX
@@ -64,7 +64,8 @@ as_owner() {
   if [ "$owner" = "$(id -u)" ]; then
     "$@"
   else
+    # Root's directory for temporary files is closed to that user.
     setpriv --reuid "$owner" --regid "$(stat -c %g "$CHECKOUT")" --init-groups -- \
-      env HOME="$(getent passwd "$owner" | cut -d : -f 6)" "$@"
+      env -u TMPDIR HOME="$(getent passwd "$owner" | cut -d : -f 6)" "$@"
   fi
 }

@@ -13,12 +13,36 @@ become_root() {
   exec sudo env "PATH=$PATH" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
 }
 
-# one_at_a_time COMMAND…: makes a second set-up wait, because two at once would disturb each other.
+# The lock of the set-up and its short notes: in a directory of root's own, because in one that all may write, anybody could hold
+# the lock, or put a link where root writes.
+LOCK_DIR=/run/svc-setup
+
+# one_at_a_time: makes a second set-up wait, because two at once would disturb each other.
 one_at_a_time() {
-  mkdir -p /run/lock
-  exec 9>/run/lock/svc-setup.lock
+  own_directory "$LOCK_DIR" 0700
+  # The directory itself is locked: no file is made or opened for writing.
+  exec 9<"$LOCK_DIR"
   if ! flock -n 9; then
     printf 'waiting for another set-up on this machine to finish\n'
     flock -w 2400 9 || { printf 'error: the other set-up did not finish in 40 minutes\n' >&2; exit 1; }
   fi
+}
+
+# own_directory DIRECTORY MODE: makes a directory of root's own. Refuses a link, and one that somebody else has made before.
+own_directory() {
+  if ! mkdir -m "$2" "$1" 2>/dev/null && { [ -L "$1" ] || [ ! -d "$1" ] || [ "$(stat -c %u "$1")" != 0 ]; }; then
+    printf 'error: %s is not a directory of root, but: %s\nremove it, then run this again\n' "$1" "$(stat -c '%F of %U' "$1" 2>&1)" >&2
+    exit 1
+  fi
+  chmod "$2" "$1"
+}
+
+# own_temporary_files: mktemp makes its files below a directory that only root may write. On the disk, because /run is small, and
+# programs in it can be started where /tmp is mounted noexec. Others may pass, because npm and the build run as the owner
+# of the checkout. For a script that holds the lock: what a killed run left is removed.
+own_temporary_files() {
+  install -d -m 0755 /var/lib/svc
+  own_directory /var/lib/svc/tmp 0711
+  find /var/lib/svc/tmp -mindepth 1 -maxdepth 1 -exec rm -rf --one-file-system {} + || true
+  export TMPDIR=/var/lib/svc/tmp
 }

@@ -4,11 +4,29 @@
 
 unit_of() { printf 'svc-%s%s.service' "$1" "$SUFFIX"; }
 
+# supervisor PROGRAM: prints the process that keeps PROGRAM running without systemd; nothing while there is none. A cleaner of /run may
+# have removed the files with the process ids: then the processes are found by their command lines, and the files written again.
+supervisor() {
+  local pid child
+  pid=$(cat "$RUN_DIR/$1.supervisor.pid" 2>/dev/null || true)
+  if ! runs "$pid" "supervise $SUFFIX $1"; then
+    pid=$(pgrep -o -u 0 -f "^/bin/bash (-p )?$APP/supervise $SUFFIX $1\$" || true)
+    [ -n "$pid" ] || return 0
+    install -d -m 0755 "$RUN_DIR"
+    printf '%s\n' "$pid" >"$RUN_DIR/$1.supervisor.pid"
+  fi
+  if [ ! -e "$RUN_DIR/$1.pid" ]; then
+    child=$(pgrep -P "$pid" -f "$APP/$1\.js\$" || true)
+    if [ -n "$child" ]; then printf '%s\n' "$child" >"$RUN_DIR/$1.pid"; fi
+  fi
+  printf '%s' "$pid"
+}
+
 service_runs() { # PROGRAM
   if under_systemd; then
     systemctl is-active --quiet "$(unit_of "$1")"
   else
-    runs "$(cat "$RUN_DIR/$1.supervisor.pid" 2>/dev/null)" "supervise $SUFFIX $1"
+    [ -n "$(supervisor "$1")" ]
   fi
 }
 
@@ -17,6 +35,7 @@ service_pid() { # PROGRAM
   if under_systemd; then
     systemctl show --property MainPID --value "$(unit_of "$1")"
   else
+    supervisor "$1" >/dev/null
     cat "$RUN_DIR/$1.pid" 2>/dev/null
   fi
 }
@@ -54,8 +73,8 @@ service_stop() { # PROGRAM
     systemctl disable --quiet --now "$(unit_of "$1")" 2>/dev/null || true
     return 0
   fi
-  supervisor=$(cat "$RUN_DIR/$1.supervisor.pid" 2>/dev/null || true)
-  runs "$supervisor" "supervise $SUFFIX $1" || return 0
+  supervisor=$(supervisor "$1")
+  [ -n "$supervisor" ] || return 0
   child=$(cat "$RUN_DIR/$1.pid" 2>/dev/null || true)
   kill -TERM "$supervisor"
   for _ in $(seq 1 700); do

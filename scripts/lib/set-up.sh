@@ -3,10 +3,12 @@
 # shellcheck shell=bash
 
 : "${here:?}"
+. "$here/lib/installed.sh"
 
 set_up_host() {
   step 'machine' "$here/host/machine/check"
   step 'system packages' "$here/host/machine/packages"
+  step 'directories' shared_directories
   step 'kernel' "$here/host/machine/kernel"
   step 'Docker daemon' "$here/host/engine/start"
   step 'CRIU' "$here/host/criu/install"

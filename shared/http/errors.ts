@@ -104,8 +104,15 @@ export function toBody(error: AppError): ErrorBody {
   return { code: error.status, message: error.message, error_code: error.code };
 }
 
-/** Converts an error reply of another program of the platform back. An unreadable reply is `node_unreachable`. */
+/**
+ * Converts an error reply of another program of the platform back. An unreadable reply is `node_unreachable`. A refused token is that
+ * of the program which called, and never reaches its own caller as that caller's: `unavailable`.
+ */
 export function fromBody(status: number, body: unknown, from: string): AppError {
+  if (status === 401) {
+    const message = `${from} refuses the token of the platform's own program: their keys differ, and the operator must bring them together`;
+    return new AppError("unavailable", message, { details: { status, answer: isErrorBody(body) ? body.message : undefined } });
+  }
   if (isErrorBody(body)) {
     const code = body.error_code;
     if (code !== undefined && isErrorCode(code)) return new AppError(code, body.message);

@@ -1,5 +1,6 @@
 // Exit status 0 when node_modules holds what package-lock.json asks for and the native add-on loads.
-// Compares npm's list of installed packages with the lock file, and ignores packages for other platforms.
+// Compares npm's list of installed packages with the lock file, and ignores packages for other platforms. With --packages it does not
+// load the add-on.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -13,7 +14,7 @@ try {
     reason = `${path} is ${installed[path]?.version ?? "missing"}, not ${version}`;
     break;
   }
-  if (!reason) {
+  if (!reason && !process.argv.includes("--packages")) {
     const Database = createRequire(`${process.cwd()}/package.json`)("better-sqlite3");
     new Database(":memory:").close();
   }
@@ -21,6 +22,6 @@ try {
   reason = error.message;
 }
 if (reason) {
-  process.stdout.write(`${reason}\n`);
+  process.stdout.write(`${reason.split("\n")[0]}\n`);
   process.exit(1);
 }

@@ -1,7 +1,9 @@
 /** The token of one node: it opens reports of that node, and nothing of another node. */
 
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import * as fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Direction, nodeOfToken, nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
@@ -98,6 +100,32 @@ describe("the token of a node", () => {
     );
     for (const none of ["", ":", one(), "n1"]) expect(nodeOfToken("key 1", none, "from node")).toBeUndefined();
   });
+});
+
+test("a node that refuses the orchestrator's token is a fault of the platform, and never 401 for the user", async () => {
+  const alone = await startCluster({ agents: 0 });
+  onTestFinished(() => alone.stop());
+  const refusing = createServer((request, response) => {
+    request.resume();
+    response.writeHead(401, { "content-type": "application/json" });
+    response.end(JSON.stringify({ code: 401, message: "the token is wrong", error_code: "unauthorized" }));
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void refusing.close());
+  await expect.poll(() => refusing.listening).toBe(true);
+  const { port } = refusing.address() as AddressInfo;
+  const report = fakeHeartbeat({
+    nodeId: "n1",
+    url: `http://127.0.0.1:${port}`,
+    serviceInstanceId: newExecutionId(),
+    address: "127.0.0.1",
+    options: {},
+    live: [],
+    snapshots: [],
+  });
+  expect((await alone.ask("POST", "/internal/nodes/heartbeat", { ...as("n1"), body: report })).status).toBe(200);
+  const created = await alone.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+  expect(created.status).toBeGreaterThanOrEqual(500);
+  expect(JSON.stringify(created.body)).toContain("node n1 refuses the token of the platform's own program");
 });
 
 function one(): string {

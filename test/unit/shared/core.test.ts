@@ -124,6 +124,7 @@ test.each(["ENOSPC", "EDQUOT", "SQLITE_FULL"])("%s is reported as a full disk, w
 
 test("errors come back over the wire as they were", () => {
   for (const code of Object.keys(catalogue) as (keyof typeof catalogue)[]) {
+    if (code === "unauthorized") continue;
     const error = new AppError(code, "why");
     expect(fromBody(error.status, JSON.parse(JSON.stringify(toBody(error))), "x")).toMatchObject({
       code,
@@ -131,6 +132,15 @@ test("errors come back over the wire as they were", () => {
     });
   }
   expect(fromBody(502, "<html>", "node n1")).toMatchObject({ code: "node_unreachable" });
+});
+
+test("a token that another program of the platform refuses is not the caller's own: 503, in any form of the refusal", () => {
+  const refusal = toBody(new AppError("unauthorized", "the orchestrator's token is missing or wrong"));
+  for (const body of [refusal, { code: 401, message: "no" }, "<html>", undefined]) {
+    const error = fromBody(401, body, "node n1");
+    expect([error.code, error.status]).toEqual(["unavailable", 503]);
+    expect(error.message).toContain("node n1 refuses the token of the platform's own program");
+  }
 });
 
 test("the state gone is final, and a sandbox in every other state can be killed", () => {
