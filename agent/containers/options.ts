@@ -135,7 +135,8 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
       Privileged: false,
       CapDrop: ["ALL"],
       CapAdd: [...CAPABILITIES],
-      SecurityOpt: [`seccomp=${node.seccomp}`, ...(node.sudo ? [] : ["no-new-privileges:true"])],
+      // Said either way: the daemon may have "no-new-privileges" in its settings, and then no sandbox could use sudo.
+      SecurityOpt: [`seccomp=${node.seccomp}`, `no-new-privileges=${node.sudo ? "false" : "true"}`],
       MaskedPaths: [...MASKED_PATHS],
       ReadonlyPaths: [...READ_ONLY_PATHS],
       Sysctls: {

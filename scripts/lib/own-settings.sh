@@ -112,13 +112,14 @@ platform_runs() {
 # settings_stay HOW: fails when this checkout would change the settings of a platform that runs and HOW is not the word for it.
 settings_stay() {
   local changes kept
-  if [ "$1" != add ] || [ ! -f "$machine_file" ]; then return 0; fi
-  changes=$(wanted_settings add | difference) || return 1
-  if [ -n "$changes" ] && platform_runs; then
+  if [ "$1" = machine ] || [ ! -f "$machine_file" ]; then return 0; fi
+  changes=$(wanted_settings "$1" | difference) || return 1
+  if [ "$1" = add ] && [ -n "$changes" ] && platform_runs; then
     printf 'what %s would change on this machine:\n%s\n' "$own_file" "$changes"
     fail "this checkout would change settings of the running platform: $(paste -sd ';' <<<"$changes" | sed 's/;/; /g')" \
       "'./scripts/up --change-settings' gives the machine exactly the settings of $own_file; to leave them, take these lines out of it ($machine_file has the machine's)"
   fi
-  kept=$(settings_kept | paste -sd ' ') || return 1
-  if [ -n "$kept" ]; then note "this checkout lacks $kept: kept"; else note "no change"; fi
+  kept=''
+  if [ "$1" = add ]; then kept=$(settings_kept | paste -sd ' ') || return 1; fi
+  note "${changes:+changed: $(paste -sd ';' <<<"$changes" | sed 's/;/; /g')}${kept:+this checkout lacks $kept: kept}"
 }

@@ -11,6 +11,7 @@ set_up_host() {
   step 'directories' shared_directories
   step 'kernel' "$here/host/machine/kernel"
   step 'Docker daemon' "$here/host/engine/start"
+  step 'Docker settings' "$here/host/engine/check"
   step 'CRIU' "$here/host/criu/install"
   step 'runtime svc' "$here/host/runtime/register"
   # Both take more than a minute on a new machine, and do not need each other.

@@ -24,8 +24,21 @@ const OPENED = {
     { key: "secrets.key", tables: { secrets: "secrets of projects" } },
   ],
   agent: [
-    { key: "SVC_NODE_ID", tables: { snapshots: "snapshots and paused sandboxes of this node", executions: "running sandboxes of this node" } },
-    { key: "seal.key", tables: { snapshots: "policies and variables of snapshots and paused sandboxes", executions: "policies of running sandboxes" } },
+    {
+      key: "SVC_NODE_ID",
+      tables: {
+        snapshots: "snapshots and paused sandboxes of this node",
+        executions: "running sandboxes of this node",
+        builds: "template builds of this node",
+      },
+    },
+    {
+      key: "seal.key",
+      tables: {
+        snapshots: "policies and variables of this node's snapshots and paused sandboxes",
+        executions: "policies of its running sandboxes",
+      },
+    },
   ],
 };
 

@@ -30,7 +30,7 @@ test("a container has no network but the slot's, no privileges and no way to rea
     CapDrop: ["ALL"],
     IpcMode: "private",
     CgroupnsMode: "private",
-    SecurityOpt: ["seccomp={}"],
+    SecurityOpt: ["seccomp={}", "no-new-privileges=false"],
     Binds: ["/opt/runtime/1:/svc:ro"],
     LogConfig: { Type: "none" },
     RestartPolicy: { Name: "no" },
@@ -72,7 +72,7 @@ test("the disk is limited where the storage driver supports it", () => {
 
 test("an image that does without sudo cannot gain privileges", () => {
   const { HostConfig } = containerOptions(spec, { ...node, sudo: false });
-  expect(HostConfig.SecurityOpt).toContain("no-new-privileges:true");
+  expect(HostConfig.SecurityOpt).toContain("no-new-privileges=true");
 });
 
 test("the container is labelled with its node, and its only secret is the control token", () => {
