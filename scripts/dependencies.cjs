@@ -113,7 +113,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: "node_modules" },
-    exclude: { path: "(^|/)(dist|envd-rpc/gen)/" },
+    // Only our own output: packages have their files in directories of the same name.
+    exclude: { path: "^(dist|shared/envd-rpc/gen)/" },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: "tsconfig.json" },
     enhancedResolveOptions: {

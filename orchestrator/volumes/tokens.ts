@@ -1,9 +1,9 @@
 /** Tokens for the content of one volume: signed, so that nothing is stored, and each read of a volume makes another one. */
 
 import { createHmac } from "node:crypto";
-import { jwtVerify, SignJWT } from "jose";
 import { AppError } from "../../shared/http/errors.ts";
 import { newUuid } from "../../shared/ids.ts";
+import { readOwnToken, signOwnToken } from "../identity/own-tokens.ts";
 
 const ISSUER = "svc";
 const AUDIENCE = "svc-volume-content";
@@ -23,23 +23,22 @@ export function createVolumeTokens(seeds: readonly string[], now: () => number):
   return {
     sign: ({ id, projectId }) => {
       const at = Math.floor(now() / 1000);
-      return new SignJWT({ volid: id })
-        .setProtectedHeader({ alg: "HS256" })
-        .setIssuer(ISSUER)
-        .setAudience(AUDIENCE)
-        .setSubject(projectId)
-        .setJti(newUuid())
-        .setIssuedAt(at)
-        .setExpirationTime(at + LIFETIME_S)
-        .sign(key);
+      return signOwnToken(key, {
+        issuer: ISSUER,
+        audience: AUDIENCE,
+        subject: projectId,
+        id: newUuid(),
+        issuedAtS: at,
+        expiresAtS: at + LIFETIME_S,
+        more: { volid: id },
+      });
     },
     async read(token) {
-      const options = { algorithms: ["HS256"], issuer: ISSUER, audience: AUDIENCE, currentDate: new Date(now()) };
+      const expected = { issuer: ISSUER, audience: AUDIENCE, nowMs: now() };
       let cause: unknown;
       for (const each of keys) {
         try {
-          const { payload } = await jwtVerify(token, each, options);
-          const { sub, volid } = payload;
+          const { sub, volid } = await readOwnToken(each, token, expected);
           if (typeof sub === "string" && typeof volid === "string") return { id: volid, projectId: sub };
         } catch (error) {
           cause ??= error;

@@ -1,0 +1,99 @@
+/** Every rule of scripts/dependencies.cjs fails when an import breaks it: a tree with one planted violation of each. */
+
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { cruise, type ICruiseResult, type IConfiguration } from "dependency-cruiser";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const file = join(import.meta.dirname, "../../../scripts/dependencies.cjs");
+const rules = createRequire(import.meta.url)(file) as {
+  readonly forbidden: readonly { readonly name: string }[];
+  readonly options: Record<string, unknown>;
+};
+
+/** Rule → the file that breaks it, and what that file imports: another file, or a package, whose files are in its dist/. */
+const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
+  "no-cycles": ["shared/circle/a.ts", "shared/circle/b.ts"],
+  "programs-do-not-import-each-other": ["agent/one.ts", "envd/two.ts"],
+  "shared-is-a-leaf": ["shared/leaf.ts", "agent/branch.ts"],
+  "nothing-shipped-imports-tests-or-scripts": ["envd/shipped.ts", "test/helper.ts"],
+  "main-is-not-imported": ["envd/early.ts", "envd/main.ts"],
+  "envd-stays-light": ["envd/heavy.ts", "fastify"],
+  "interpreter-stays-light": ["interpreter/heavy.ts", "undici"],
+  "a-worker-is-a-program-of-its-own": ["interpreter/kernels/workers/javascript/worker.ts", "interpreter/server.ts"],
+  "interpreter-kernels-know-no-context": ["interpreter/kernels/known.ts", "interpreter/context.ts"],
+  "interpreter-json-is-a-leaf": ["interpreter/json/leaf.ts", "interpreter/branch.ts"],
+  "zeromq-has-one-owner": ["interpreter/other.ts", "zeromq"],
+  "dockerode-has-one-owner": ["agent/other.ts", "dockerode"],
+  "sqlite-has-its-owners": ["orchestrator/sqlite.ts", "better-sqlite3"],
+  "pg-has-one-owner": ["orchestrator/store/second.ts", "pg"],
+  "http-proxy-has-one-owner": ["shared/proxy/other.ts", "http-proxy"],
+  "jose-has-one-owner": ["orchestrator/volumes/other.ts", "jose"],
+  "pino-has-one-owner": ["shared/program/other.ts", "pino"],
+  "socks-has-one-owner": ["agent/socks.ts", "socks"],
+  "orchestrator-store-imports-no-handler": ["orchestrator/store/up.ts", "orchestrator/sandboxes/handlers.ts"],
+  "callers-are-a-leaf": ["orchestrator/callers/up.ts", "orchestrator/handlers.ts"],
+  "edge-imports-nothing-of-the-control-plane": ["orchestrator/edge/up.ts", "orchestrator/control.ts"],
+  "agent-store-is-a-leaf": ["agent/store/up.ts", "agent/above.ts"],
+  "egress-is-a-program-of-its-own": ["agent/egress/up.ts", "agent/network/above.ts"],
+  "a-program-takes-settings-from-its-config": ["agent/unsettled.ts", "shared/settings/agent.ts"],
+  "app-calls-each-folder-through-its-wire": ["agent/app.ts", "agent/builds/part.ts"],
+  "policy-is-pure": ["shared/policy/up.ts", "shared/above-policy.ts"],
+  "states-are-pure": ["shared/states/up.ts", "shared/above-states.ts"],
+  "pure-files-do-no-io": ["orchestrator/nodes/placement.ts", "fs"],
+  resolvable: ["agent/lost.ts", "no-such-package"],
+};
+const PACKAGES = ["fastify", "undici", "zeromq", "dockerode", "better-sqlite3", "pg", "http-proxy", "jose", "pino", "socks"];
+
+const tree = realpathSync(mkdtempSync(join(tmpdir(), "svc-imports-")));
+afterAll(() => rmSync(tree, { recursive: true }));
+
+function put(path: string, text: string): void {
+  mkdirSync(dirname(join(tree, path)), { recursive: true });
+  writeFileSync(join(tree, path), text);
+}
+
+const found = new Map<string, Set<string>>();
+beforeAll(async () => {
+  put("tsconfig.json", "{}");
+  put("package.json", '{"type":"module"}');
+  for (const name of PACKAGES) {
+    put(`node_modules/${name}/package.json`, JSON.stringify({ name, version: "1.0.0", main: "dist/index.js" }));
+    put(`node_modules/${name}/dist/index.js`, "module.exports = {};\n");
+  }
+  for (const [from, to] of Object.values(PLANTED)) {
+    const isFile = to.endsWith(".ts");
+    const target = isFile ? `${"../".repeat(from.split("/").length - 1) || "./"}${to}` : to;
+    put(from, `import * as planted from "${target}";\nexport const of = planted;\n`);
+    if (isFile) put(to, "export const nothing = 0;\n");
+  }
+  put("shared/circle/b.ts", 'import * as planted from "./a.ts";\nexport const of = planted;\n');
+  // Our own output is not judged.
+  put("dist/orchestrator.js", 'import "jose";\n');
+  const { options, forbidden } = rules;
+  const result = await cruise(["."], {
+    ...options,
+    baseDir: tree,
+    ruleSet: { forbidden } as IConfiguration,
+    validate: true,
+    tsConfig: { fileName: join(tree, "tsconfig.json") },
+  } as never);
+  for (const { rule, from } of (result.output as ICruiseResult).summary.violations) {
+    found.set(rule.name, (found.get(rule.name) ?? new Set()).add(from));
+  }
+});
+
+test("every rule has a planted violation", () => {
+  expect(Object.keys(PLANTED).toSorted()).toEqual(rules.forbidden.map(({ name }) => name).toSorted());
+  expect(readFileSync(file, "utf8")).not.toContain('exclude: { path: "(^|/)');
+});
+
+test.each(Object.entries(PLANTED))("%s fails for the import that breaks it", (name, [from]) => {
+  expect([...(found.get(name) ?? [])]).toContain(from);
+});
+
+test("our own built files are not judged", () => {
+  expect([...found.values()].some((files) => [...files].some((path) => path.startsWith("dist/")))).toBe(false);
+});
