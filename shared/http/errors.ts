@@ -111,7 +111,9 @@ export function toBody(error: AppError): ErrorBody {
 export function fromBody(status: number, body: unknown, from: string): AppError {
   if (status === 401) {
     const message = `${from} refuses the token of the platform's own program: their keys differ, and the operator must bring them together`;
-    return new AppError("unavailable", message, { details: { status, answer: isErrorBody(body) ? body.message : undefined } });
+    return new AppError("unavailable", message, {
+      details: { status, answer: isErrorBody(body) ? body.message : undefined },
+    });
   }
   if (isErrorBody(body)) {
     const code = body.error_code;

@@ -23,9 +23,10 @@ function host(step: string, ...args: string[]): Promise<string> {
 function addSetting(line: string): void {
   const kept = existsSync(own) ? readFileSync(own, "utf8") : undefined;
   onTestFinished(async () => {
-    if (kept === undefined) rmSync(own);
+    if (kept === undefined) writeFileSync(own, "");
     else writeFileSync(own, kept);
-    await host("settings");
+    await host("settings", "replace");
+    if (kept === undefined) rmSync(own);
   });
   writeFileSync(own, `${kept ?? ""}\n${line}\n`);
 }
@@ -50,7 +51,8 @@ test("a program is not stopped when the port of its new settings is taken by ano
   const { port } = other.address() as AddressInfo;
   const before = await pidOf(platform, "orchestrator");
   addSetting(`SVC_API_PORT=${port}`);
-  await host("settings");
+  await expect(host("settings")).rejects.toThrow("would change settings of the running platform: SVC_API_PORT");
+  await host("settings", "replace");
   await expect(host("start", "orchestrator")).rejects.toThrow(`port ${port} is in use`);
   expect(await pidOf(platform, "orchestrator")).toBe(before);
 });

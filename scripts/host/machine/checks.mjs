@@ -8,7 +8,8 @@ const NEEDED_MEMORY_MIB = 1_800;
 /** make, the shell and mmdebstrap's hooks each give some of these a meaning of their own. */
 const UNUSABLE_IN_PATHS = /['"\\$`:#%&|;<>(){}[\]*?!\n\t]/;
 
-const securityOption = (docker, name) => (docker.SecurityOptions ?? []).find((option) => option.split(",").includes(`name=${name}`));
+const securityOption = (docker, name) =>
+  (docker.SecurityOptions ?? []).find((option) => option.split(",").includes(`name=${name}`));
 
 export const CHECKS = [
   {
@@ -55,7 +56,8 @@ export const CHECKS = [
     stops: true,
     problem: "a directory that the platform writes to is on a read-only file system",
     evidence: ({ readOnly }) => readOnly[0],
-    wayOut: "make it writable for root, or mount a writable file system at its place below it: /opt/svc, /var/lib/svc, /etc/svc",
+    wayOut:
+      "make it writable for root, or mount a writable file system at its place below it: /opt/svc, /var/lib/svc, /etc/svc",
   },
   {
     id: "programs-noexec",
@@ -69,10 +71,11 @@ export const CHECKS = [
     id: "docker-userns-remap",
     when: "docker",
     stops: true,
-    problem: "the Docker daemon maps users of containers to others (userns-remap), and sandboxes need the machine's own",
+    problem:
+      "the Docker daemon maps users of containers to others (userns-remap), and sandboxes need the machine's own",
     evidence: ({ docker }) => securityOption(docker, "userns"),
     wayOut:
-      "remove \"userns-remap\" from daemon.json and restart the Docker daemon (its images and containers are then in another data root), or give the platform a machine of its own",
+      'remove "userns-remap" from daemon.json and restart the Docker daemon (its images and containers are then in another data root), or give the platform a machine of its own',
   },
   {
     id: "docker-rootless",
@@ -111,8 +114,10 @@ export const CHECKS = [
     id: "network-inside-another",
     when: "docker",
     stops: false,
-    problem: "the sandboxes' subnet is a part of another network, whose addresses in that range cannot be reached from this machine",
-    evidence: ({ routes, subnet }) => routes.find((route) => !within(route.range, subnet) && within(subnet, route.range))?.words,
+    problem:
+      "the sandboxes' subnet is a part of another network, whose addresses in that range cannot be reached from this machine",
+    evidence: ({ routes, subnet }) =>
+      routes.find((route) => !within(route.range, subnet) && within(subnet, route.range))?.words,
     wayOut: "choose another range for sandboxes if something there matters: SVC_SUBNET in .svc/config.env",
   },
   {

@@ -86,12 +86,17 @@ function routes(networkName) {
   const own = new RegExp(`^${networkName}(-[0-9]+|0)$`);
   let listed;
   try {
-    listed = JSON.parse(execFileSync("ip", ["-j", "-4", "route", "show", "table", "all"], { timeout: LIMIT_MS, encoding: "utf8" }));
+    listed = JSON.parse(
+      execFileSync("ip", ["-j", "-4", "route", "show", "table", "all"], { timeout: LIMIT_MS, encoding: "utf8" }),
+    );
   } catch {
     return [];
   }
   return listed
-    .filter(({ type = "unicast", dst, dev }) => type === "unicast" && dst !== "default" && dev !== undefined && !own.test(dev))
+    .filter(
+      ({ type = "unicast", dst, dev }) =>
+        type === "unicast" && dst !== "default" && dev !== undefined && !own.test(dev),
+    )
     .map(({ dst, dev }) => ({ range: dst, words: `${dst} of the link ${dev}` }));
 }
 

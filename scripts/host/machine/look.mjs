@@ -16,5 +16,6 @@ if (first?.stops) {
   process.stdout.write(`${oneLine(`${first.problem}: ${first.evidence}`)}\n${first.wayOut}\n`);
   process.exitCode = 3;
 } else {
-  for (const { problem, evidence, wayOut } of found) process.stdout.write(`${oneLine(`${problem}: ${evidence} (${wayOut})`)}\n`);
+  for (const { problem, evidence, wayOut } of found)
+    process.stdout.write(`${oneLine(`${problem}: ${evidence} (${wayOut})`)}\n`);
 }

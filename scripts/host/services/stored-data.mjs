@@ -1,9 +1,9 @@
 // What the keys of this machine open: counts the records that cannot be read without each key, or whose clients are locked out.
-// Usage: DATABASE_URL=… node stored-data.mjs ORCHESTRATOR-DATABASE AGENT-DATABASE. Prints a line "KEY<tab>what it opens" for each
+// Usage: node stored-data.mjs ORCHESTRATOR-DATABASE AGENT-DATABASE, with the URL of PostgreSQL or nothing on standard input. Prints a line "KEY<tab>what it opens" for each
 // key that something needs; a database that is there and cannot be read needs all of its keys.
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import Database from "better-sqlite3";
-import pg from "pg";
+import { Client } from "pg";
 
 const LIMIT_MS = 10_000;
 
@@ -43,8 +43,12 @@ const OPENED = {
 };
 
 const [orchestratorFile, agentFile] = process.argv.slice(2);
-const url = process.env.DATABASE_URL;
-const postgres = url ? new pg.Client({ connectionString: url, connectionTimeoutMillis: LIMIT_MS, query_timeout: LIMIT_MS }) : undefined;
+// By standard input, because it may have a password in it.
+const url = readFileSync(0, "utf8").trim();
+const postgres =
+  url !== ""
+    ? new Client({ connectionString: url, connectionTimeoutMillis: LIMIT_MS, query_timeout: LIMIT_MS })
+    : undefined;
 await report("orchestrator", postgres ? fromPostgres(postgres) : fromSqlite(orchestratorFile));
 await postgres?.end().catch(() => undefined);
 await report("agent", fromSqlite(agentFile));
@@ -83,7 +87,9 @@ async function report(name, count) {
         if (rows > 0) opens.push(`${what} (${rows})`);
       }
     } catch (error) {
-      opens.push(`what is in the ${name}'s database, which cannot be read now: ${String(error.message).split("\n")[0]}`);
+      opens.push(
+        `what is in the ${name}'s database, which cannot be read now: ${String(error.message).split("\n")[0]}`,
+      );
     }
     if (opens.length > 0) process.stdout.write(`${key}\t${opens.join(", ")}\n`);
   }

@@ -7,7 +7,11 @@ import { describe, expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../../..");
 /** Their text names an image (its hash is in the name), and scripts with a clean environment start them. */
-const PARTS_OF_IMAGES = ["scripts/base-image/finish", "scripts/interpreter-image/finish", "scripts/host/engine/base-node"];
+const PARTS_OF_IMAGES = [
+  "scripts/base-image/finish",
+  "scripts/interpreter-image/finish",
+  "scripts/host/engine/base-node",
+];
 
 function filesBelow(directory: string): string[] {
   return readdirSync(join(root, directory), { recursive: true, encoding: "utf8" })
@@ -36,8 +40,8 @@ describe("every script", () => {
       .filter((file) => !PARTS_OF_IMAGES.includes(file))
       .filter((file) => {
         const lines = textOf(file).split("\n");
-        const parts = lines.filter((line) => /^\. "\$here\//.test(line));
-        const usesParts = lines.some((line) => /^here=/.test(line));
+        const parts = lines.filter((line) => line.startsWith('. "$here/'));
+        const usesParts = lines.some((line) => line.startsWith("here="));
         return lines[0] !== "#!/bin/bash -p" || (usesParts && parts[0] !== '. "$here/lib/environment.sh"');
       });
     expect(wrong).toEqual([]);
@@ -76,8 +80,13 @@ describe("every script", () => {
 
 test("environment.sh keeps the user's proxy for other machines, and none for this one", () => {
   const ask = (env: NodeJS.ProcessEnv) => {
-    const script = ". scripts/lib/environment.sh; printf '%s|%s|%s|%s|%s' \"$no_proxy\" \"$NO_PROXY\" \"$http_proxy\" \"$(umask)\" \"${NODE_ENV-}\"";
-    return spawnSync("bash", ["-pc", `umask 077; ${script}`], { cwd: root, encoding: "utf8", env: { PATH: process.env["PATH"], ...env } }).stdout;
+    const script =
+      '. scripts/lib/environment.sh; printf \'%s|%s|%s|%s|%s\' "$no_proxy" "$NO_PROXY" "$http_proxy" "$(umask)" "${NODE_ENV-}"';
+    return spawnSync("bash", ["-pc", `umask 077; ${script}`], {
+      cwd: root,
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"], ...env },
+    }).stdout;
   };
   const here = "localhost,.localhost,127.0.0.1,::1";
   expect(ask({ http_proxy: "http://p:1", NODE_ENV: "production" })).toBe(`${here}|${here}|http://p:1|0022|`);

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSy
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { cruise, type ICruiseResult, type IConfiguration } from "dependency-cruiser";
+import { cruise, type IConfiguration, type ICruiseResult } from "dependency-cruiser";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const file = join(import.meta.dirname, "../../../scripts/dependencies.cjs");
@@ -45,7 +45,18 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "pure-files-do-no-io": ["orchestrator/nodes/placement.ts", "fs"],
   resolvable: ["agent/lost.ts", "no-such-package"],
 };
-const PACKAGES = ["fastify", "undici", "zeromq", "dockerode", "better-sqlite3", "pg", "http-proxy", "jose", "pino", "socks"];
+const PACKAGES = [
+  "fastify",
+  "undici",
+  "zeromq",
+  "dockerode",
+  "better-sqlite3",
+  "pg",
+  "http-proxy",
+  "jose",
+  "pino",
+  "socks",
+];
 
 const tree = realpathSync(mkdtempSync(join(tmpdir(), "svc-imports-")));
 afterAll(() => rmSync(tree, { recursive: true }));
@@ -79,7 +90,7 @@ beforeAll(async () => {
     ruleSet: { forbidden } as IConfiguration,
     validate: true,
     tsConfig: { fileName: join(tree, "tsconfig.json") },
-  } as never);
+  });
   for (const { rule, from } of (result.output as ICruiseResult).summary.violations) {
     found.set(rule.name, (found.get(rule.name) ?? new Set()).add(from));
   }

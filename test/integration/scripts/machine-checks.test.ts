@@ -29,7 +29,10 @@ const usual = {
   memoryBytes: 8 * GIB,
   readOnly: [] as string[],
   noexec: [] as string[],
-  docker: { SecurityOptions: ["name=apparmor", "name=seccomp,profile=builtin"], DockerRootDir: "/var/lib/docker" } as object,
+  docker: {
+    SecurityOptions: ["name=apparmor", "name=seccomp,profile=builtin"],
+    DockerRootDir: "/var/lib/docker",
+  } as object,
   dockerVersion: { Components: [{ Name: "Engine" }] } as object,
   subnet: "10.213.0.0/16",
   routes: [
@@ -49,7 +52,11 @@ const PLANTED: readonly (readonly [id: string, facts: Partial<typeof usual>, evi
   ["memory", { memoryBytes: GIB }, "1024 MiB"],
   ["directory-read-only", { readOnly: ["/opt"] }, "/opt"],
   ["programs-noexec", { noexec: ["/opt/svc"] }, "/opt/svc"],
-  ["docker-userns-remap", { docker: { SecurityOptions: ["name=seccomp,profile=default", "name=userns"] } }, "name=userns"],
+  [
+    "docker-userns-remap",
+    { docker: { SecurityOptions: ["name=seccomp,profile=default", "name=userns"] } },
+    "name=userns",
+  ],
   ["docker-rootless", { docker: { SecurityOptions: ["name=rootless"] } }, "rootless"],
   ["docker-is-another-program", { dockerVersion: { Components: [{ Name: "Podman Engine" }] } }, "Podman"],
   ["docker-is-a-snap", { docker: { DockerRootDir: "/var/snap/docker/common/var-lib-docker" } }, "/var/snap"],
