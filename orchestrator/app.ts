@@ -109,8 +109,9 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
   const { queue, cleaning, archives, files } = builds;
   const removal = templates.removal({ snapshots: remover, pools, archives, builds: queue });
-  const volumes = startVolumes(base, { store, nodes, nodeToken: (id) => nodeKeys.tokenTo(id), limits, metrics });
   const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
+  const nodeToken = (id: string) => nodeKeys.tokenTo(id);
+  const volumes = startVolumes(base, { store, nodes, nodeToken, limits, metrics, domain });
   own.url = await api.start({
     schema,
     ping,

@@ -4,6 +4,8 @@
  * ports while they are free: a shell with the printed settings works over restarts, also beside a running platform.
  */
 
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { hashApiKey } from "../shared/ids.ts";
 import { startCluster } from "../test/support/cluster/cluster.ts";
 import { freePorts } from "./lib/free-ports.ts";
@@ -19,15 +21,22 @@ const cluster = await startCluster({
 });
 await cluster.database.query("update api_keys set hash = ?", hashApiKey(KEY));
 
+const variables = execFileSync(
+  fileURLToPath(new URL("host/services/client-variables", import.meta.url)),
+  [cluster.url, cluster.edgeUrl, KEY],
+  { encoding: "utf8" },
+);
+
 process.stdout.write(
   [
     "",
     `API          ${cluster.url}     documentation ${cluster.url}/docs`,
     `sandboxes    ${cluster.edgeUrl}`,
     "",
-    `export E2B_API_URL=${cluster.url}`,
-    `export E2B_SANDBOX_URL=${cluster.edgeUrl}`,
-    `export E2B_API_KEY=${KEY}`,
+    ...variables
+      .split("\n")
+      .filter((line) => line.startsWith("E2B_"))
+      .map((line) => `export ${line}`),
     "",
   ].join("\n"),
 );

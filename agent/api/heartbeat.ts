@@ -2,7 +2,7 @@
 
 import type { ExecutionUse, Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
-import type { AgentConfig } from "../config.ts";
+import { type AgentConfig, readLabels } from "../config.ts";
 import { promised } from "../sandboxes/pool/plan.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 
@@ -38,7 +38,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       nodeId: config.nodeId,
       version: VERSION,
       commit: COMMIT,
-      labels: { ...parseLabels(config.labels), ...(config.nodeRegion === "" ? {} : { region: config.nodeRegion }) },
+      labels: { ...readLabels(config.labels), ...(config.nodeRegion === "" ? {} : { region: config.nodeRegion }) },
       maxSandboxes: config.maxSandboxes,
       ...identity,
     },
@@ -67,10 +67,4 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
 
 function used(use: ExecutionUse | undefined): { readonly use?: ExecutionUse } {
   return use === undefined ? {} : { use };
-}
-
-/** Parses `key=value,key=value`; parts of another form are ignored. */
-export function parseLabels(text: string): Record<string, string> {
-  const pairs = text.split(",").map((pair) => pair.trim().split("="));
-  return Object.fromEntries(pairs.filter((pair) => pair.length === 2 && pair[0] !== "") as [string, string][]);
 }

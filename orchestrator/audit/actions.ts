@@ -13,7 +13,10 @@ export interface Action {
   readonly table?: string;
   /** The request changes the database more than once: its first change is `begun`, and its end is an entry of its own. */
   readonly steps?: "several";
-  /** Fields of the body that are written as given: names and sizes. Never one that can hold a secret. */
+  /**
+   * Fields of the body that are written as given: names, sizes, destinations; dots lead into objects. Never one that can
+   * hold a secret. Of an address `url` its query is left out, where receivers keep tokens.
+   */
   readonly fields?: readonly string[];
   /** The same of the answer. */
   readonly shown?: readonly string[];
@@ -38,7 +41,10 @@ const several = { steps: "several" } as const;
 const create = {
   object: "sandbox",
   table: "sandboxes",
-  fields: ["templateID", "timeout", "count", "autoPause", "onTimeout", "allow_internet_access", "memory"],
+  fields: [
+    ...["templateID", "timeout", "count", "autoPause", "onTimeout", "allow_internet_access", "memory"],
+    ...["network.allowOut", "network.denyOut", "network.allowPublicTraffic"],
+  ],
   shown: ["sandboxID", "templateID"],
   ...several,
 } as const;
@@ -70,14 +76,14 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   pause: { ...sandbox, fields: ["memory"], ...several },
   resume: { ...sandbox, fields: ["timeout", "autoPause"], ...several },
   fork: { ...sandbox, fields: ["count", "timeout"], ...several },
-  updateNetwork: { ...sandbox, ...several },
+  updateNetwork: { ...sandbox, fields: ["allowOut", "denyOut", "allow_internet_access"], ...several },
   createSnapshot: { ...sandbox, fields: ["name"], shown: ["snapshotID"], ...several },
   deleteTemplate: { ...template, ...several },
   updateTemplateV1: { ...template, fields: ["public"] },
   updateTemplate: { ...template, fields: ["public"] },
   requestBuild: build,
   requestBuildV2: build,
-  startBuild: { object: "build", param: "buildID", fields: ["fromTemplate", "force"] },
+  startBuild: { object: "build", param: "buildID", fields: ["fromImage", "fromTemplate", "force"] },
   assignTags: tags,
   deleteTags: tags,
   createVolume: { object: "volume", table: "volumes", fields: ["name"], shown: ["volumeID"] },
@@ -87,17 +93,22 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   createSecret: { object: "secret", table: "secrets", fields: ["name"], shown: ["secretID"] },
   updateSecret: secret,
   deleteSecret: secret,
-  createWebhook: { object: "webhook", table: "webhooks", fields: ["name", "enabled", "events"], shown: ["id"] },
-  updateWebhook: { ...webhook, fields: ["name", "enabled", "events"] },
+  createWebhook: { object: "webhook", table: "webhooks", fields: ["name", "url", "enabled", "events"], shown: ["id"] },
+  updateWebhook: { ...webhook, fields: ["name", "url", "enabled", "events"] },
   deleteWebhook: webhook,
   testWebhook: webhook,
   redeliver: { object: "webhook", param: "webhookID" },
   createKey: { object: "key", table: "api_keys", fields: ["name", "scopes", "expiresAt"], shown: ["id"] },
-  renameKey: { ...key, fields: ["name"] },
+  renameKey: { ...key, fields: ["name", "scopes", "expiresAt"] },
   deleteKey: key,
   setNodeStatus: { object: "node", param: "nodeID", fields: ["status"] },
-  createProject: { object: "project", table: "projects", fields: ["name"], shown: ["teamID", "projectID"] },
-  changeProject: { ...projectById, fields: ["name"] },
+  createProject: {
+    object: "project",
+    table: "projects",
+    fields: ["name", "slug", "region", "workspaceID", "limits"],
+    shown: ["teamID", "projectID"],
+  },
+  changeProject: { ...projectById, fields: ["name", "workspaceID", "limits"] },
   disableProject: { ...projectById, fields: ["reason"] },
   banProject: { ...projectById, fields: ["reason"] },
   enableProject: projectById,
@@ -106,7 +117,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   renameWorkspace: { ...workspace, fields: ["name"] },
   deleteWorkspace: workspace,
   rewrapSecrets: { object: "platform", shown: ["currentKeyID", "rewrapped", "failed", "done"], ...several },
-  rotateIdentityKey: { object: "platform" },
+  rotateIdentityKey: { object: "platform", fields: ["revoke"] },
   killTeamSandboxes: { ...project, shown: ["killedCount", "failedCount"], ...several },
   cancelBuilds: { ...project, shown: ["cancelledCount", "failedCount"], ...several },
   collectBuilds: { object: "platform", fields: ["dryRun", "keepHours"], ...several },
@@ -141,22 +152,40 @@ export function actionOf(operation: string, route: Route): Action | undefined {
 const MAX_TEXT = 256;
 const MAX_LIST = 16;
 
-/** The fields that are plain text, numbers, booleans or short lists of text; everything else is left out. */
+/** The fields that are plain text, numbers, booleans, short lists of text, or numbers by name; the rest is left out. */
 export function plainFields(value: unknown, names: readonly string[] = []): Record<string, unknown> {
   const found: Record<string, unknown> = {};
-  if (typeof value !== "object" || value === null) return found;
   for (const name of names) {
-    const field = plain((value as Readonly<Record<string, unknown>>)[name]);
-    if (field !== undefined) found[name] = field;
+    const field = plain(at(value, name.split(".")));
+    if (field !== undefined) found[name] = name === "url" && typeof field === "string" ? withoutQuery(field) : field;
   }
   return found;
+}
+
+function at(value: unknown, [name, ...rest]: readonly string[]): unknown {
+  if (name === undefined) return value;
+  if (typeof value !== "object" || value === null) return undefined;
+  return at((value as Readonly<Record<string, unknown>>)[name], rest);
 }
 
 function plain(value: unknown): unknown {
   if (typeof value === "string") return cut(value);
   if (typeof value === "number" || typeof value === "boolean") return value;
-  if (!Array.isArray(value) || !value.every((item) => typeof item === "string")) return undefined;
-  return value.slice(0, MAX_LIST).map(cut);
+  if (Array.isArray(value)) {
+    return value.every((item) => typeof item === "string") ? value.slice(0, MAX_LIST).map(cut) : undefined;
+  }
+  return typeof value === "object" && value !== null && isNumbers(value) ? value : undefined;
+}
+
+/** Such as the limits of a project, of which null takes one back. */
+function isNumbers(value: object): boolean {
+  const items: readonly unknown[] = Object.values(value);
+  return items.length <= MAX_LIST && items.every((item) => item === null || typeof item === "number");
+}
+
+function withoutQuery(url: string): string {
+  const start = url.indexOf("?");
+  return start < 0 ? url : `${url.slice(0, start)}?…`;
 }
 
 function cut(text: string): string {

@@ -36,9 +36,10 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
   return {
     async updateNetwork({ params, body }, { caller }) {
       const id = checkedId(params.sandboxID);
-      const { network = {}, proxyPassword } = apart(readEgress(body, "", deps));
+      const internet = body.allow_internet_access;
+      const { network = {}, proxyPassword } = apart(readEgress({ ...body, internet }, "", deps));
       deps.refusals.checkEgressRules(countDestinations(network), deps.limits.of(caller).egressRules);
-      await deps.updating.replace(caller, id, { network, proxyPassword, internet: body.allow_internet_access });
+      await deps.updating.replace(caller, id, { network, proxyPassword, internet });
     },
 
     async checkNetwork({ params, query }, { caller }) {

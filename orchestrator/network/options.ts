@@ -20,24 +20,32 @@ export interface NetworkLimits {
 
 const ENVD_PORT = 49_983;
 
+/** `allow_internet_access` of the same request: false denies everything, as `denyOut: ["0.0.0.0/0"]` does. */
+type Internet = boolean | undefined;
+
 /** The options of a create request, as stored. @throws {AppError} bad_request with the wire contract's text */
-export function readNetwork(network: NetworkOptions, limits: NetworkLimits): NetworkOptions {
-  const { httpsPorts, maskRequestHost } = network;
-  const kept = { ...network, ...readEgress(network, "network.", limits) };
+export function readNetwork(network: NetworkOptions, internet: Internet, limits: NetworkLimits): NetworkOptions {
+  const { allowPublicTraffic, httpsPorts, maskRequestHost } = network;
+  const egress = readEgress({ ...network, internet }, "network.", limits);
   if (httpsPorts?.includes(ENVD_PORT)) refuse(`body field 'network.httpsPorts' must not contain ${ENVD_PORT}`);
   if (maskRequestHost !== undefined && !isMask(maskRequestHost)) {
     refuse("body field 'network.maskRequestHost' must be host[:port] in ASCII, with an optional ${PORT} placeholder");
   }
-  return kept;
+  return {
+    ...egress,
+    ...(allowPublicTraffic === undefined ? {} : { allowPublicTraffic }),
+    ...(maskRequestHost === undefined ? {} : { maskRequestHost }),
+    ...(httpsPorts === undefined ? {} : { httpsPorts }),
+  };
 }
 
 /** The egress options alone, as stored. `prefix` stands before field names in messages. */
 export function readEgress(
-  { allowOut, denyOut, egressProxy, rules }: Egress,
+  { allowOut, denyOut, egressProxy, rules, internet }: Egress & { readonly internet: Internet },
   prefix: "network." | "",
   { proxyRanges }: NetworkLimits,
 ): Egress {
-  checkDestinations(allowOut ?? [], denyOut ?? []);
+  checkDestinations(allowOut ?? [], denyOut ?? [], internet);
   if (rules !== undefined) checkRules(rules);
   if (egressProxy) checkProxy(egressProxy, { prefix, allowed: proxyRanges });
   return {
@@ -54,7 +62,7 @@ export function countDestinations(network: Egress | undefined): number {
   return allowOut.length + denyOut.length + Object.keys(rules ?? {}).length;
 }
 
-function checkDestinations(allowOut: readonly string[], denyOut: readonly string[]): void {
+function checkDestinations(allowOut: readonly string[], denyOut: readonly string[], internet: Internet): void {
   const denied = denyOut.map((entry) => {
     const destination = readDestination(entry);
     const isRange = destination?.is === "range" || destination?.is === "ipv6";
@@ -66,7 +74,7 @@ function checkDestinations(allowOut: readonly string[], denyOut: readonly string
     if (destination !== undefined) return destination;
     refuse(`invalid allowed destination ${quoted(entry)}: not an address, CIDR range or domain`);
   });
-  const closes = denied.some((each) => each.is === "range" && each.range === EVERYTHING);
+  const closes = internet === false || denied.some((each) => each.is === "range" && each.range === EVERYTHING);
   if (allowed.some(({ is }) => is === "domain") && !closes) {
     refuse(
       "When specifying allowed domains in allow out, you must include 'ALL_TRAFFIC' in deny out to block all other traffic.",

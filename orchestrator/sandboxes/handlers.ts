@@ -21,7 +21,7 @@ import type { Project } from "../store/projects/projects.ts";
 import type { SandboxFilter } from "../store/sandboxes/filter.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
-import { possibleTemplateReference } from "../templates/reference.ts";
+import { DEFAULT_TAG, possibleTemplateReference } from "../templates/reference.ts";
 import type { Spawns } from "../templates/usage.ts";
 import { mountsFrom, type ResolveMounts } from "../volumes/mounts.ts";
 import type { History } from "./history.ts";
@@ -128,8 +128,13 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       ...(query.startedAfter === undefined ? {} : { startedAfter: Date.parse(query.startedAfter) }),
     };
     if (query.template === undefined || query.template === "") return filter;
-    if (query.template.includes(":")) throw new AppError("bad_request", "query field 'template' must not have a tag");
     const reference = possibleTemplateReference(query.template);
+    if (reference !== undefined && reference.tag !== DEFAULT_TAG) {
+      throw new AppError(
+        "bad_request",
+        `query field 'template' must not have the tag '${reference.tag}': sandboxes of all builds of a template are listed`,
+      );
+    }
     const template = reference === undefined ? undefined : await deps.templates.find(project, reference);
     // An unknown or impossible name gives an empty list, not an error (docs/protocol.md, References).
     return { ...filter, templateId: template?.id ?? "" };

@@ -33,7 +33,12 @@ export function parseMetadata(text: string | undefined): ReadonlyMap<string, str
     if (pair === "") continue;
     const at = pair.indexOf("=");
     if (at <= 0) throw new AppError("bad_request", "query field 'metadata' must be pairs key=value joined by &");
-    pairs.set(decoded(pair.slice(0, at)), decoded(pair.slice(at + 1)));
+    const [key, value] = [decoded(pair.slice(0, at)), decoded(pair.slice(at + 1))];
+    // Every pair must match, and a sandbox has one value.
+    if (pairs.has(key) && pairs.get(key) !== value) {
+      throw new AppError("bad_request", `query field 'metadata' names '${key.slice(0, 128)}' with two values`);
+    }
+    pairs.set(key, value);
   }
   if (pairs.size > 64) throw new AppError("bad_request", "query field 'metadata' must not have more than 64 pairs");
   return pairs;

@@ -34,12 +34,13 @@ export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   checkTimeout(timeoutSeconds, limits.maxHours);
   checkLifecycle(body);
   checkCount(body);
-  const network = body.network === undefined ? undefined : readNetwork(body.network, limits);
+  const internet = body.allow_internet_access;
+  const network = body.network === undefined ? undefined : readNetwork(body.network, internet, limits);
   return {
     timeoutSeconds,
     metadata: body.metadata ?? {},
     envs: body.envVars ?? {},
-    internet: body.allow_internet_access,
+    internet,
     ...apart(network),
     iam: readTokens(body.iam?.tokens ?? {}),
     onTimeout: pauses(body) ? "pause" : "kill",

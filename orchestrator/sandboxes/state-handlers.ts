@@ -2,6 +2,7 @@
 
 import type { sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
+import { toBody } from "../../shared/http/errors.ts";
 import type { Background } from "../background.ts";
 import type { Limits } from "../projects/limits.ts";
 import type { Project } from "../store/projects/projects.ts";
@@ -43,7 +44,7 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
       checkTimeout(seconds, deps.limits.hours(caller));
       const forks = await deps.forking.fork(caller, checkedId(params.sandboxID), { count, seconds });
       return forks.map((fork) => {
-        if ("error" in fork) return { error: { code: fork.error.status, message: fork.error.message } };
+        if ("error" in fork) return { error: toBody(fork.error) };
         if (signal.aborted) {
           // The client has disconnected and cannot learn the sandbox's id.
           deps.background.run("kill unwanted fork", () => deps.ending.kill(fork.record.id, "abandoned"));

@@ -10,9 +10,8 @@ import { Agent, type Dispatcher } from "undici";
 import { volumeContentApi } from "../../shared/api/volume-content.ts";
 import type { Route } from "../../shared/http/contract.ts";
 import { AppError, fromBody } from "../../shared/http/errors.ts";
+import { bodyReader, queryReader } from "../../shared/http/input.ts";
 import { REQUEST_ID, showedCredentials } from "../../shared/http/server.ts";
-import { fromUrl } from "../../shared/http/url-values.ts";
-import { type Check, check } from "../../shared/http/validate.ts";
 import { isUuid } from "../../shared/ids.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -172,18 +171,19 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
 }
 
 /** Reads what a node is asked for: the query, and the fields of a small body. */
-function reader({ query = {}, body }: Route): (request: FastifyRequest) => Promise<Query> {
-  const ofQuery = check(query, "query");
-  const ofBody: Check<TSchema> | undefined = body === undefined ? undefined : check(body, "body");
+function reader(route: Route): (request: FastifyRequest) => Promise<Query> {
+  const { query, body } = route;
+  const ofQuery = queryReader(route);
+  const ofBody = bodyReader(route);
   return async (request) => {
-    const given = ofQuery.parse(fromUrl(query, request.query));
-    if (ofBody === undefined) return named(query, given);
-    const fields = ofBody.parse(await jsonOf(request.body as Readable | undefined));
-    return { ...named(query, given), ...named(body, fields) };
+    const given = named(query, ofQuery?.(request.query) ?? {});
+    if (ofBody === undefined) return given;
+    const fields = ofBody(await jsonOf(request.body as Readable | undefined));
+    return { ...given, ...named(body, fields) };
   };
 }
 
-/** The fields that the schema names: unknown ones are ignored, as everywhere. */
+/** The fields that the schema names. */
 function named(schema: TSchema | undefined, value: unknown): Query {
   const names = schema !== undefined && "properties" in schema ? Object.keys(schema.properties as object) : [];
   return Object.fromEntries(Object.entries(value as Query).filter(([name]) => names.includes(name)));

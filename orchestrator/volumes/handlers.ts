@@ -3,6 +3,7 @@
 import type { volumeApi } from "../../shared/api/volumes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { isUuid } from "../../shared/ids.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { Volume, VolumeStore } from "../store/volumes/volumes.ts";
 import type { VolumeTokens } from "./tokens.ts";
@@ -12,15 +13,20 @@ interface VolumeHandlersDeps {
   readonly store: Pick<VolumeStore, "list">;
   readonly work: VolumeWork;
   readonly tokens: Pick<VolumeTokens, "sign">;
+  /** Base domain of the platform, as sandboxes have it. */
+  readonly domain: string;
 }
 
-export function createVolumeHandlers({ store, work, tokens }: VolumeHandlersDeps): Handlers<typeof volumeApi, Project> {
+export function createVolumeHandlers(deps: VolumeHandlersDeps): Handlers<typeof volumeApi, Project> {
+  const { store, work, tokens, domain } = deps;
   const shown = async (volume: Volume) => ({
     volumeID: volume.id,
     name: volume.name,
     token: await tokens.sign(volume),
+    // Without it the SDK would take its own default, and send token and content to a host that is not this platform's.
+    domain,
   });
-  const missing = (id: string) => new AppError("not_found", `Volume '${id}' not found`);
+  const missing = (id: string) => new AppError("not_found", `Volume '${id.slice(0, 128)}' not found`);
   return {
     async listVolumes(_input, { caller }) {
       return (await store.list(caller.id)).map(({ id, name }) => ({ volumeID: id, name }));
@@ -29,13 +35,15 @@ export function createVolumeHandlers({ store, work, tokens }: VolumeHandlersDeps
       return shown(await work.create(caller, body.name));
     },
     async getVolume({ params }, { caller, header }) {
-      const volume = await work.find(caller.id, params.volumeID.toLowerCase());
+      const id = params.volumeID.toLowerCase();
+      const volume = isUuid(id) ? await work.find(caller.id, id) : undefined;
       if (volume === undefined) throw missing(params.volumeID);
       header("cache-control", "no-store");
       return shown(volume);
     },
     async deleteVolume({ params }, { caller }) {
-      if (!(await work.delete(caller, params.volumeID.toLowerCase()))) throw missing(params.volumeID);
+      const id = params.volumeID.toLowerCase();
+      if (!isUuid(id) || !(await work.delete(caller, id))) throw missing(params.volumeID);
     },
   };
 }

@@ -25,9 +25,11 @@ interface VolumeSources {
   readonly nodeToken: (nodeId: string) => string;
   readonly limits: Limits;
   readonly metrics: Pick<Metrics, "volumeProblems">;
+  /** Base domain of the platform. */
+  readonly domain: string;
 }
 
-export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metrics }: VolumeSources) {
+export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metrics, domain }: VolumeSources) {
   const { config, now, log, teardown } = base;
   const tokens = createVolumeTokens(base.seeds.all, now);
   const work = createVolumeWork({
@@ -89,6 +91,6 @@ export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metr
       remove: (projectId: string) => work.deleteAll(projectId),
     },
     resolveMounts: createResolveMounts({ volumes: store.volumes, nodes }),
-    handlers: createVolumeHandlers({ store: store.volumes, work, tokens }),
+    handlers: createVolumeHandlers({ store: store.volumes, work, tokens, domain }),
   };
 }

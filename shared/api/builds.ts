@@ -2,20 +2,23 @@
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { cpuCount, INT32, LogLevel, logQuery, memoryMB, TeamId, TemplateReference, Timestamp } from "./common.ts";
+import { cpuCount, INT32, LogLevel, logQuery, memoryMB, open, TeamId, TemplateReference, Timestamp } from "./common.ts";
 import { BuildStatus } from "./templates.ts";
 
 const Tag = Type.String({ minLength: 1, maxLength: 128 });
 
-const TemplateRequest = Type.Object({
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: 128, examples: ["my-app"] })),
-  alias: Type.Optional(Type.String({ minLength: 1, maxLength: 128, deprecated: true })),
-  tags: Type.Optional(Type.Array(Tag, { maxItems: 64 })),
-  teamID: Type.Optional(TeamId),
-  cpuCount: Type.Optional(cpuCount),
-  memoryMB: Type.Optional(memoryMB),
-  minFreeDiskMb: Type.Optional(Type.Integer({ minimum: 0, maximum: INT32, description: "MiB free after the build" })),
-});
+const TemplateRequest = Type.Object(
+  {
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: 128, examples: ["my-app"] })),
+    alias: Type.Optional(Type.String({ minLength: 1, maxLength: 128, deprecated: true })),
+    tags: Type.Optional(Type.Array(Tag, { maxItems: 64 })),
+    teamID: Type.Optional(TeamId),
+    cpuCount: Type.Optional(cpuCount),
+    memoryMB: Type.Optional(memoryMB),
+    minFreeDiskMb: Type.Optional(Type.Integer({ minimum: 0, maximum: INT32, description: "MiB free after the build" })),
+  },
+  open,
+);
 
 const BuildEntry = Type.Object({
   timestamp: Timestamp,
@@ -31,12 +34,16 @@ const Registry = Type.Union([
   Type.Object({ type: Type.Literal("gcp"), serviceAccountJson: secret }),
 ]);
 
-const Step = Type.Object({
-  type: Type.String({ minLength: 1, maxLength: 64 }),
-  args: Type.Optional(Type.Array(Type.String({ maxLength: 262_144 }), { maxItems: 1024 })),
-  filesHash: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}$" })),
-  force: Type.Optional(Type.Boolean()),
-});
+// SDKs leave options of their own in their steps: `forceUpload`, `resolveSymlinks`, `gzip`.
+const Step = Type.Object(
+  {
+    type: Type.String({ minLength: 1, maxLength: 64 }),
+    args: Type.Optional(Type.Array(Type.String({ maxLength: 262_144 }), { maxItems: 1024 })),
+    filesHash: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}$" })),
+    force: Type.Optional(Type.Boolean()),
+  },
+  open,
+);
 
 const byBuild = Type.Object({ templateID: TemplateReference, buildID: Type.String({ format: "uuid" }) });
 const common = { tag: "Templates", access: "project" } as const;
@@ -92,17 +99,20 @@ export const buildApi = contract({
     path: "/v2/templates/{templateID}/builds/{buildID}",
     summary: "Start a requested build",
     params: byBuild,
-    body: Type.Object({
-      fromImage: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
-      fromTemplate: Type.Optional(TemplateReference),
-      fromImageRegistry: Type.Optional(Registry),
-      force: Type.Optional(Type.Boolean()),
-      steps: Type.Optional(
-        Type.Array(Step, { maxItems: 1024, examples: [[{ type: "RUN", args: ["pip install --user flask"] }]] }),
-      ),
-      startCmd: Type.Optional(Type.String({ maxLength: 131_072 })),
-      readyCmd: Type.Optional(Type.String({ maxLength: 131_072 })),
-    }),
+    body: Type.Object(
+      {
+        fromImage: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
+        fromTemplate: Type.Optional(TemplateReference),
+        fromImageRegistry: Type.Optional(Registry),
+        force: Type.Optional(Type.Boolean()),
+        steps: Type.Optional(
+          Type.Array(Step, { maxItems: 1024, examples: [[{ type: "RUN", args: ["pip install --user flask"] }]] }),
+        ),
+        startCmd: Type.Optional(Type.String({ maxLength: 131_072 })),
+        readyCmd: Type.Optional(Type.String({ maxLength: 131_072 })),
+      },
+      open,
+    ),
     status: 202,
     errors: [400, 401, 404],
   },

@@ -1,6 +1,10 @@
-/** Schemas that several nouns of the public API share. Public objects stay open: SDKs may be newer than the platform. */
+/**
+ * Schemas that several nouns of the public API share. An object of a request has the fields of its schema and no other
+ * (`http/fields/closed.ts`); `open` makes an exception where SDKs may be newer than the platform.
+ */
 
 import { type Static, type TSchema, Type } from "typebox";
+import { OTHER_NAMES } from "../http/fields/closed.ts";
 import { MESSAGES } from "../http/validate.ts";
 
 /** Largest value of the wire's int32. */
@@ -18,6 +22,20 @@ export function int32(options: {
 export function messages(words: Readonly<Record<string, string>>) {
   return { [MESSAGES]: words };
 }
+
+/**
+ * For the bodies that SDKs send: fields of newer SDKs are ignored. Not for what decides who may reach what: an ignored field
+ * there is an open door.
+ */
+export const open = { additionalProperties: true } as const;
+
+/** Names of SDK options and the like that callers send for a field, with what the refusal advises. */
+export function otherNames(names: Readonly<Record<string, string>>) {
+  return { [OTHER_NAMES]: names };
+}
+
+/** SDKs count in milliseconds, the API in seconds. */
+export const inSeconds = { timeoutMs: "`timeout`, in seconds" } as const;
 
 /** String → value. Replaces Type.Record, whose pattern over names would let a name with a line break pass. */
 export function map<S extends TSchema>(

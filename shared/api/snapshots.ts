@@ -2,7 +2,7 @@
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { bySandbox, page, SandboxId } from "./common.ts";
+import { bySandbox, open, page, SandboxId } from "./common.ts";
 
 const info = { snapshotID: Type.String(), names: Type.Array(Type.String()) };
 const SnapshotInfo = Type.Object(info);
@@ -21,7 +21,7 @@ export const snapshotApi = contract({
     tag: "Snapshots",
     access: "project",
     params: bySandbox,
-    body: Type.Object({ name: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) }),
+    body: Type.Object({ name: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) }, open),
     optionalBody: true,
     status: 201,
     reply: SnapshotInfo,

@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { byTemplate, nullable, page, TeamId, TemplateReference, Timestamp } from "./common.ts";
+import { byTemplate, nullable, open, page, TeamId, TemplateReference, Timestamp } from "./common.ts";
 
 export const BuildStatus = Type.Enum(["waiting", "building", "ready", "error"]);
 
@@ -145,7 +145,7 @@ export const tagApi = contract({
     summary: "Put tags on a build",
     tag: "Tags",
     access: "project",
-    body: Type.Object({ target: TemplateReference, tags }),
+    body: Type.Object({ target: TemplateReference, tags }, open),
     status: 201,
     reply: Type.Object({ tags: Type.Array(Type.String()), buildID: Type.String() }),
     errors: [400, 401, 404],
@@ -156,7 +156,7 @@ export const tagApi = contract({
     summary: "Take tags off a template",
     tag: "Tags",
     access: "project",
-    body: Type.Object({ name: TemplateReference, tags }),
+    body: Type.Object({ name: TemplateReference, tags }, open),
     status: 204,
     errors: [400, 401, 404],
   },

@@ -5,7 +5,7 @@
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { Timestamp } from "./common.ts";
+import { open, Timestamp } from "./common.ts";
 
 const uint32 = (description: string) =>
   Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_294, description }));
@@ -58,7 +58,7 @@ export const volumeContentApi = contract({
     path: "/volumecontent/{volumeID}/path",
     summary: "Change owner, group and mode",
     query: ByPath,
-    body: Type.Object(metadata),
+    body: Type.Object(metadata, open),
     optionalBody: true,
     status: 200,
     reply: Entry,

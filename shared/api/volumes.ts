@@ -2,13 +2,17 @@
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { messages } from "./common.ts";
+import { messages, open } from "./common.ts";
 
 const VolumeWithToken = Type.Object({
   volumeID: Type.String(),
   name: Type.String(),
   token: Type.String(),
-  domain: Type.Optional(Type.String()),
+  domain: Type.Optional(
+    Type.String({
+      description: "SDKs send the volume's content to https://api.<domain>, unless their settings name another address",
+    }),
+  ),
 });
 
 export const volumeName = Type.String({
@@ -23,7 +27,8 @@ export const volumeName = Type.String({
 });
 
 const common = { tag: "Volumes", access: "project" } as const;
-const byVolume = Type.Object({ volumeID: Type.String({ format: "uuid" }) });
+// Text that is no UUID is the id of no volume: 404, which SDKs read as "not found", or as "already deleted".
+const byVolume = Type.Object({ volumeID: Type.String({ minLength: 1, maxLength: 512 }) });
 
 export const volumeApi = contract({
   listVolumes: {
@@ -40,7 +45,7 @@ export const volumeApi = contract({
     method: "POST",
     path: "/volumes",
     summary: "Create a volume",
-    body: Type.Object({ name: volumeName }),
+    body: Type.Object({ name: volumeName }, open),
     status: 201,
     reply: VolumeWithToken,
     errors: [400, 401, 403, 409, 503, 507],
@@ -55,7 +60,7 @@ export const volumeApi = contract({
     params: byVolume,
     status: 200,
     reply: VolumeWithToken,
-    errors: [400, 401, 404],
+    errors: [401, 404],
   },
   deleteVolume: {
     ...common,
@@ -64,6 +69,6 @@ export const volumeApi = contract({
     summary: "Delete a volume that no sandbox and no snapshot mounts",
     params: byVolume,
     status: 204,
-    errors: [400, 401, 404, 409],
+    errors: [401, 404, 409],
   },
 });

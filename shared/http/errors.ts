@@ -6,7 +6,6 @@
 export const catalogue = {
   bad_request: 400,
   failed_precondition: 400,
-  sandbox_memory_override_disabled: 400,
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,

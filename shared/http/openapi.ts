@@ -6,6 +6,7 @@
 import type { TSchema } from "typebox";
 import { VERSION } from "../version.ts";
 import type { Access, Contract, Route } from "./contract.ts";
+import { bodySchema, OTHER_NAMES } from "./fields/closed.ts";
 import { type Scope, scopeOf } from "./scopes.ts";
 import { MESSAGES } from "./validate.ts";
 
@@ -103,7 +104,7 @@ export function toOpenApi(contract: Contract): OpenApi {
       title: "Sandbox platform API",
       version: VERSION,
       description:
-        "Sandboxes for AI agents. Unknown properties of request bodies are ignored; null for an optional field means absent. `x-scope` is the scope that an API key needs; for `read`, the scope that changes the same kind of object serves too.",
+        "Sandboxes for AI agents. An object of a request body has the fields that are described here; where it may have others (`additionalProperties: true`) these are ignored, unless one is a known field in another spelling or place. Null for an optional field means absent. `x-scope` is the scope that an API key needs; for `read`, the scope that changes the same kind of object serves too.",
     },
     paths,
     components: {
@@ -140,7 +141,9 @@ function operation(name: string, route: Route): Operation {
   };
 }
 
-function requestBody({ body, bytes, optionalBody }: Route): Pick<Operation, "requestBody"> {
+function requestBody(route: Route): Pick<Operation, "requestBody"> {
+  const { bytes, optionalBody } = route;
+  const body = route.body === undefined ? undefined : bodySchema(route);
   if (bytes !== undefined) return { requestBody: { required: true, content: { [bytes]: { schema: BYTES } } } };
   if (body === undefined) return {};
   return { requestBody: { required: optionalBody !== true, content: json(clean(body)) } };
@@ -194,6 +197,8 @@ function parameters(where: "path" | "query", schema: TSchema | undefined): Param
 
 /** Removes keywords that only this platform uses. */
 function clean(schema: unknown): unknown {
-  const text = JSON.stringify(schema, (key, value: unknown) => (key === MESSAGES ? undefined : value));
+  const text = JSON.stringify(schema, (key, value: unknown) =>
+    key === MESSAGES || key === OTHER_NAMES ? undefined : value,
+  );
   return JSON.parse(text) as unknown;
 }

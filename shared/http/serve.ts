@@ -2,12 +2,10 @@
 
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { TSchema } from "typebox";
 import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
-import { withoutNullFields } from "./null-fields.ts";
+import { bodyReader, queryReader } from "./input.ts";
 import { REQUEST_ID, showedCredentials } from "./server.ts";
-import { fromUrl } from "./url-values.ts";
-import { type Check, check } from "./validate.ts";
+import { check } from "./validate.ts";
 
 /**
  * Identifies the caller, or throws AppError `unauthorized`, `forbidden` or `rate_limited`. Runs before the body is read.
@@ -121,31 +119,17 @@ function addRoute<Caller>(
 }
 
 function reader(route: Route): (request: FastifyRequest) => Input<Route> {
-  const params = optionalCheck(route.params, "path");
-  const query = optionalCheck(route.query, "query");
-  const body = bodyCheck(route);
+  const params = route.params === undefined ? undefined : check(route.params, "path");
+  const query = queryReader(route);
+  const body = bodyReader(route);
   return (request) => {
     const given = {
       params: params?.parse(request.params),
-      query: query?.parse(fromUrl(route.query, request.query)),
-      body: body?.parse(request.body ?? (route.optionalBody === true ? {} : request.body)),
+      query: query?.(request.query),
+      body: body?.(request.body),
     };
     return given as Input<Route>;
   };
-}
-
-function optionalCheck(schema: TSchema | undefined, where: string): Check<TSchema> | undefined {
-  return schema === undefined ? undefined : check(schema, where);
-}
-
-/**
- * Clients may send null for an optional field, which means absent (docs/protocol.md, Requests). The platform's own programs
- * do not, so their bodies are taken as they are.
- */
-function bodyCheck({ body: schema, access }: Route): Pick<Check<TSchema>, "parse"> | undefined {
-  if (schema === undefined || access === "node") return optionalCheck(schema, "body");
-  const exact = check(schema, "body");
-  return { parse: (given) => exact.parse(exact.passes(given) ? given : withoutNullFields(schema, given)) };
 }
 
 /** Aborted when the caller disconnects. Watches the reply: the request's own `close` fires once its body has been read. */

@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../../http/contract.ts";
-import { page, Timestamp } from "../common.ts";
+import { messages, page, Timestamp } from "../common.ts";
 import { EVENT_NAMES } from "../events.ts";
 
 const hook = { tag: "Webhooks", access: "project" } as const;
@@ -12,7 +12,14 @@ const url = Type.String({
   pattern: "^https?://",
   examples: ["https://example.com/hook"],
 });
-const events = Type.Array(Type.Enum([...EVENT_NAMES]), { maxItems: 16 });
+const events = Type.Array(Type.Enum([...EVENT_NAMES]), {
+  minItems: 1,
+  maxItems: 16,
+  description: "At least one: `enabled` false is how a webhook gets none",
+  ...messages({
+    minItems: "body field 'events' must name at least one type; a webhook with 'enabled' false gets none",
+  }),
+});
 const name = Type.String({ minLength: 1, maxLength: 128 });
 const signatureSecret = Type.String({
   minLength: 1,

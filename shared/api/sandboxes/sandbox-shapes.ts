@@ -2,7 +2,18 @@
 
 import { type Static, Type } from "typebox";
 import { EndReason } from "../../states/end-reason.ts";
-import { INT32, Metadata, map, messages, nullable, TemplateReference, Timestamp } from "../common.ts";
+import {
+  INT32,
+  inSeconds,
+  Metadata,
+  map,
+  messages,
+  nullable,
+  open,
+  otherNames,
+  TemplateReference,
+  Timestamp,
+} from "../common.ts";
 import { Iam } from "../identity/iam.ts";
 import { NetworkOptions, NetworkShown } from "../network.ts";
 
@@ -22,10 +33,12 @@ const EnvVars = map(Type.String({ maxLength: 131_071, pattern: "^[^\\u0000]*$" }
 
 const VolumeMount = Type.Object({ name: Type.String(), path: Type.String() });
 
-export const CreateBody = Type.Object({
+const createFields = {
   templateID: TemplateReference,
   metadata: Type.Optional(Metadata),
-  mcp: Type.Optional(nullable(Type.Object({}, { description: "Accepted and ignored: the SDK starts the gateway" }))),
+  mcp: Type.Optional(
+    nullable(Type.Object({}, { ...open, description: "Accepted and ignored: the SDK starts the gateway" })),
+  ),
   envVars: Type.Optional(EnvVars),
   timeout: Type.Optional(timeout),
   cpuCount: Type.Optional(
@@ -68,6 +81,23 @@ export const CreateBody = Type.Object({
     }),
   ),
   secure: Type.Optional(Type.Boolean({ description: "Accepted and ignored: every sandbox is secured" })),
+};
+
+const LIFECYCLE = "`autoPause`, `autoPauseMemory` and `autoResume`";
+
+export const CreateBody = Type.Object(createFields, {
+  ...open,
+  ...otherNames({
+    ...inSeconds,
+    template: "`templateID`",
+    envs: "`envVars`",
+    env: "`envVars`",
+    internetAccess: "`allow_internet_access`",
+    lifecycle: LIFECYCLE,
+    keepMemory: "`autoPauseMemory`",
+    volumes: "`volumeMounts`",
+    mounts: "`volumeMounts`",
+  }),
 });
 export type CreateBody = Static<typeof CreateBody>;
 
@@ -143,19 +173,33 @@ const lifecycle = {
   onTimeout: Type.Optional(Type.Enum(["kill", "pause"])),
 };
 
-export const ConnectBody = Type.Object({
-  timeout: Type.Optional(timeout),
-  memory: Type.Optional(Type.Boolean({ default: true, description: "false: from disk only, when paused" })),
-  ...lifecycle,
-});
+const connectOptions = { ...open, ...otherNames({ ...inSeconds, keepMemory: "`memory`" }) };
 
-export const ConnectBodyV1 = Type.Object({
-  timeout: Type.Integer({ minimum: 0, maximum: INT32 }),
-  memory: Type.Optional(Type.Boolean()),
-  ...lifecycle,
-});
+export const ConnectBody = Type.Object(
+  {
+    timeout: Type.Optional(timeout),
+    memory: Type.Optional(Type.Boolean({ default: true, description: "false: from disk only, when paused" })),
+    ...lifecycle,
+  },
+  connectOptions,
+);
+
+export const ConnectBodyV1 = Type.Object(
+  {
+    timeout: Type.Integer({ minimum: 0, maximum: INT32 }),
+    memory: Type.Optional(Type.Boolean()),
+    ...lifecycle,
+  },
+  connectOptions,
+);
 
 export const ForkResult = Type.Object({
   sandbox: Type.Optional(Sandbox),
-  error: Type.Optional(Type.Object({ code: Type.Integer(), message: Type.String() })),
+  error: Type.Optional(
+    Type.Object({
+      code: Type.Integer({ description: "HTTP status" }),
+      message: Type.String(),
+      error_code: Type.Optional(Type.String({ description: "Open set" })),
+    }),
+  ),
 });

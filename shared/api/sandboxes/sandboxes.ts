@@ -3,7 +3,19 @@
 import { Type } from "typebox";
 import { LogEntry } from "../../agent-api/sandbox-log.ts";
 import { contract } from "../../http/contract.ts";
-import { bySandbox, ended, int32, LogLevel, logQuery, page, Timestamp, UnixSeconds } from "../common.ts";
+import {
+  bySandbox,
+  ended,
+  inSeconds,
+  int32,
+  LogLevel,
+  logQuery,
+  open,
+  otherNames,
+  page,
+  Timestamp,
+  UnixSeconds,
+} from "../common.ts";
 import {
   ConnectBody,
   ConnectBodyV1,
@@ -189,7 +201,10 @@ export const sandboxApi = contract({
     method: "POST",
     path: "/sandboxes/{sandboxID}/timeout",
     summary: "Set the expiry from now; 0 expires now",
-    body: Type.Object({ timeout: int32({ description: "Seconds from now; below 0 counts as 0" }) }),
+    body: Type.Object(
+      { timeout: int32({ description: "Seconds from now; below 0 counts as 0" }) },
+      { ...open, ...otherNames(inSeconds) },
+    ),
     status: 204,
     errors: [400, 401, 404, 409],
   },
@@ -198,7 +213,10 @@ export const sandboxApi = contract({
     method: "POST",
     path: "/sandboxes/{sandboxID}/refreshes",
     summary: "Extend the expiry; never shortens",
-    body: Type.Object({ duration: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600, description: "Seconds" })) }),
+    body: Type.Object(
+      { duration: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600, description: "Seconds" })) },
+      { ...open, ...otherNames({ timeout: "`duration`", timeoutMs: "`duration`, in seconds" }) },
+    ),
     optionalBody: true,
     status: 204,
     errors: [400, 401, 404, 409],
@@ -212,7 +230,10 @@ export const sandboxStateApi = contract({
     method: "POST",
     path: "/sandboxes/{sandboxID}/pause",
     summary: "Pause a sandbox",
-    body: Type.Object({ memory: Type.Optional(Type.Boolean({ default: true })) }),
+    body: Type.Object(
+      { memory: Type.Optional(Type.Boolean({ default: true })) },
+      { ...open, ...otherNames({ keepMemory: "`memory`" }) },
+    ),
     optionalBody: true,
     status: 204,
     errors: [401, 404, 409, 500, 503, 507],
@@ -223,11 +244,14 @@ export const sandboxStateApi = contract({
     path: "/sandboxes/{sandboxID}/resume",
     summary: "Resume a paused sandbox",
     deprecated: true,
-    body: Type.Object({
-      timeout: Type.Optional(timeout),
-      autoPause: Type.Optional(Type.Boolean({ deprecated: true })),
-      memory: Type.Optional(Type.Boolean({ default: true })),
-    }),
+    body: Type.Object(
+      {
+        timeout: Type.Optional(timeout),
+        autoPause: Type.Optional(Type.Boolean({ deprecated: true })),
+        memory: Type.Optional(Type.Boolean({ default: true })),
+      },
+      { ...open, ...otherNames({ ...inSeconds, keepMemory: "`memory`" }) },
+    ),
     optionalBody: true,
     status: 201,
     reply: Sandbox,
@@ -238,10 +262,13 @@ export const sandboxStateApi = contract({
     method: "POST",
     path: "/sandboxes/{sandboxID}/fork",
     summary: "Start copies of a running sandbox",
-    body: Type.Object({
-      timeout: Type.Optional(timeout),
-      count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 1 })),
-    }),
+    body: Type.Object(
+      {
+        timeout: Type.Optional(timeout),
+        count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 1 })),
+      },
+      { ...open, ...otherNames(inSeconds) },
+    ),
     optionalBody: true,
     status: 201,
     reply: Type.Array(ForkResult),

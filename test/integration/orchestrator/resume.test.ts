@@ -130,7 +130,7 @@ describe("connect", () => {
     expect((await connectV1(sandboxID, { onTimeout: "kill" })).status).toBe(400);
   });
 
-  test.each(["snapshot_corrupt", "snapshot_incompatible", "sandbox_memory_override_disabled", "internal"] as const)(
+  test.each(["snapshot_corrupt", "snapshot_incompatible", "internal"] as const)(
     "refused by the node with %s leaves it paused, with its snapshot",
     async (code) => {
       const { sandboxID } = await paused();

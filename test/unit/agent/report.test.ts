@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
-import { parseLabels } from "../../../agent/api/heartbeat.ts";
 import { createReport, type Report } from "../../../agent/api/report.ts";
+import { readAgentConfig, readLabels } from "../../../agent/config.ts";
 import type { ContainerEvent } from "../../../agent/containers/containers.ts";
 import { createEngineWatch } from "../../../agent/containers/engine-watch.ts";
 import { createExpiry, type Expiry } from "../../../agent/sandboxes/expiry.ts";
@@ -205,7 +205,22 @@ test("containers that died during a gap in the events are found after it", async
   expect(state.back).toBe(1);
 });
 
-test("labels are pairs, and text that is no pair is left out", () => {
-  expect(parseLabels("region=eu, disk=nvme,x,=y,a=b=c")).toEqual({ region: "eu", disk: "nvme" });
-  expect(parseLabels("")).toEqual({});
+test("labels are pairs, whose values may have an equals sign", () => {
+  expect(readLabels("region=eu, disk = nvme,a=b=c,empty=,")).toEqual({
+    region: "eu",
+    disk: "nvme",
+    a: "b=c",
+    empty: "",
+  });
+  expect(readLabels("")).toEqual({});
+});
+
+test.each([
+  ["x", "'x' is not key=value"],
+  ["disk=nvme,=y", "'=y' is not key=value"],
+  ["two words=y", "'two words=y' is not key=value"],
+  ["a=1,a=2", "'a' is given twice"],
+])("an agent with the labels %j does not start, and says which pair it cannot read", (text, words) => {
+  const environment = { SVC_NODE_TOKEN: "a-node-token-of-a-test", SVC_LABELS: text };
+  expect(() => readAgentConfig(environment)).toThrow(`SVC_LABELS: ${words}`);
 });

@@ -17,7 +17,7 @@ const schema = check(NetworkOptions, "body");
 
 /** Reads network options as a create does: by the schema, then by the rules beyond it. */
 function read(network: unknown, allow = ""): NetworkOptions {
-  return readNetwork(schema.parse(network), { proxyRanges: readAllowed(allow) });
+  return readNetwork(schema.parse(network), undefined, { proxyRanges: readAllowed(allow) });
 }
 
 function refusal(network: unknown): string {

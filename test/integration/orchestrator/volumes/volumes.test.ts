@@ -95,7 +95,11 @@ test("wrong names and ids, names that exist, and volumes of other projects are r
     code: 409,
     message: `Volume with name '${volume.name}' already exists`,
   });
-  expect((await cluster.ask("GET", "/volumes/nothing")).status).toBe(400);
+  for (const method of ["GET", "DELETE"]) {
+    for (const id of ["nothing", "x".repeat(500), "00000000-0000-4000-8000-00000000000g"]) {
+      expect((await cluster.ask(method, `/volumes/${id}`)).body).toMatchObject({ code: 404, error_code: "not_found" });
+    }
+  }
   const other = await cluster.addProject("Other");
   for (const method of ["GET", "DELETE"]) {
     expect((await cluster.ask(method, `/volumes/${volume.volumeID}`, { key: other.key })).status).toBe(404);

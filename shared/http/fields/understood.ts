@@ -1,10 +1,9 @@
-/** Removes the nulls of optional fields from a request body, where null means absent. Pure. */
+/** What the platform understood of a request body: without nulls that mean absent, and without ignored fields. Pure. */
 
 import type { TSchema } from "typebox";
+import { type FieldSchema, isOpen } from "./closed.ts";
 
-/** The keywords of a JSON Schema that lead to the fields of a body. */
-interface BodySchema {
-  readonly type?: unknown;
+interface BodySchema extends FieldSchema {
   readonly anyOf?: readonly BodySchema[];
   readonly items?: BodySchema;
   readonly properties?: Readonly<Record<string, BodySchema>>;
@@ -13,10 +12,11 @@ interface BodySchema {
 }
 
 /**
- * A copy of `body` without the nulls of optional fields, at any depth. Leaves the nulls of required fields, of list items
- * and of map entries: those are values, and a schema that does not allow null refuses them.
+ * A copy of `body` without the nulls of optional fields, at any depth, and without the unknown fields of open objects.
+ * Leaves the nulls of required fields, of list items and of map entries: those are values, and a schema that does not
+ * allow null refuses them.
  */
-export function withoutNullFields(schema: TSchema, body: unknown): unknown {
+export function understood(schema: TSchema, body: unknown): unknown {
   return cleaned(schema, body);
 }
 
@@ -32,11 +32,13 @@ function cleaned(schema: BodySchema, value: unknown): unknown {
     return items === undefined ? value : value.map((item) => cleaned(items, item));
   }
   const { properties = {}, required = [], additionalProperties } = schema;
+  const ignores = isOpen(schema);
   const entries = Object.entries(value).flatMap(([name, given]: [string, unknown]) => {
     if (Object.hasOwn(properties, name)) {
       if (given === null && !required.includes(name) && !allowsNull(properties[name])) return [];
       return [[name, cleaned(properties[name] ?? {}, given)] as const];
     }
+    if (ignores) return [];
     return [[name, typeof additionalProperties === "object" ? cleaned(additionalProperties, given) : given] as const];
   });
   return Object.fromEntries(entries);

@@ -1,9 +1,9 @@
-/** Nulls of optional fields in request bodies. */
+/** What is left of request bodies: nulls of optional fields and ignored fields are not. */
 
 import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { map, nullable } from "../../../shared/api/common.ts";
-import { withoutNullFields } from "../../../shared/http/null-fields.ts";
+import { understood } from "../../../shared/http/fields/understood.ts";
 
 const inner = Type.Object({ need: Type.String(), may: Type.Optional(Type.String()) });
 const schema = Type.Object({
@@ -24,7 +24,7 @@ test.each([
   ["a field of an object in a map", { map: { a: { may: null } } }, { map: { a: {} } }],
   ["a field of an object that may be null itself", { clearable: { may: null } }, { clearable: {} }],
 ])("the null of %s is removed", (_what, body, expected) => {
-  expect(withoutNullFields(schema, body)).toEqual(expected);
+  expect(understood(schema, body)).toEqual(expected);
 });
 
 test.each([
@@ -36,11 +36,11 @@ test.each([
   ["an object that may have one of several shapes", { either: { need: "x", may: null } }],
   ["the body itself", null],
 ])("the null of %s stays", (_what, body) => {
-  expect(withoutNullFields(schema, body)).toEqual(body);
+  expect(understood(schema, body)).toEqual(body);
 });
 
 test("a value of the wrong type is left for the check of the schema", () => {
   for (const body of ["text", 5, [], { inner: "text", list: {}, map: [] }]) {
-    expect(withoutNullFields(schema, body)).toEqual(body);
+    expect(understood(schema, body)).toEqual(body);
   }
 });

@@ -1,0 +1,50 @@
+/** The variables that clients read: one list, which has every address that the published SDKs read from their environment. */
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const list = `${root}scripts/host/services/client-variables`;
+const variables = execFileSync(list, ["http://api", "http://edge", "svc_00ff"], { encoding: "utf8" })
+  .trim()
+  .split("\n");
+const ours = variables.map((line) => line.split("=", 1)[0] ?? "").filter((name) => name.startsWith("E2B_"));
+
+/** Variables of the SDK that name no address and no key, or that the addresses of the list make useless. */
+const OTHERS: Readonly<Record<string, string>> = {
+  E2B_DOMAIN: "the part of addresses that are not set; the platform's answers have its own domain",
+  E2B_DEBUG: "the SDK's own test mode, which calls no API",
+  E2B_USER_AGENT_SOURCE: "a name for the log of the service",
+  E2B_API_CONNECTIONS: "the client's tuning",
+  E2B_API_INFLIGHT_REQUESTS: "the client's tuning",
+  E2B_ENVD_INFLIGHT_REQUESTS: "the client's tuning",
+  E2B_ENVD_RPC_CONNECTIONS: "the client's tuning",
+  E2B_ENVD_RPC_INFLIGHT_REQUESTS: "the client's tuning",
+};
+
+test("the list has every variable that the published SDKs read, except for those with a reason", () => {
+  const packages = ["e2b", "@e2b/code-interpreter"].map((name) => createRequire(import.meta.url).resolve(name));
+  const read = packages.flatMap((file) => readFileSync(file, "utf8").match(/\bE2B_[A-Z_]+\b/g) ?? []);
+  expect([...new Set(read)].sort()).toEqual([...ours, ...Object.keys(OTHERS)].sort());
+});
+
+test("a key has the prefix of each family of names", () => {
+  expect(variables).toContain("SVC_API_KEY=svc_00ff");
+  expect(variables).toContain("E2B_API_KEY=e2b_00ff");
+});
+
+test.each(["README.md", "docs/using.md"])("%s names the whole list where it names the first of it", (page) => {
+  const [paragraph = ""] = readFileSync(root + page, "utf8")
+    .split("\n\n")
+    .filter((each) => each.includes(".svc/env` sets"));
+  for (const name of ours) expect(paragraph).toContain(`\`${name}\``);
+});
+
+test.each(["scripts/up", "scripts/dev.ts", "scripts/host/services/access"])("%s has no list of its own", (script) => {
+  const text = readFileSync(root + script, "utf8");
+  expect(text).not.toMatch(/E2B_[A-Z_]+=/);
+  expect(text).toMatch(/client-variables|\$OWN_DIR\/env/);
+});
