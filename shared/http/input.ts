@@ -18,7 +18,7 @@ export function queryReader({ query, access }: Route): Read | undefined {
   if (access === "node") return (given) => exact.parse(fromUrl(query, given));
   const open = { ...query, additionalProperties: true };
   return (given) => {
-    checkFields(open, given, "query parameter");
+    checkFields(open, given, { noun: "query parameter" });
     return exact.parse(fromUrl(query, given));
   };
 }
@@ -37,6 +37,7 @@ export function bodyReader(route: Route): Read | undefined {
 }
 
 function readBody(exact: Check<TSchema>, schema: TSchema, given: unknown): unknown {
-  const ignoresSome = checkFields(schema, given);
-  return exact.parse(!ignoresSome && exact.passes(given) ? given : understood(schema, given));
+  const passes = exact.passes(given);
+  const ignoresSome = checkFields(schema, given, { passes });
+  return passes && !ignoresSome ? given : exact.parse(understood(schema, given));
 }

@@ -15,37 +15,73 @@ interface Place {
   readonly around: readonly Place[];
 }
 
-/**
- * Whether an open object has fields that are ignored.
- * @param noun what the message calls a field: "field", "query parameter"
- * @throws {AppError} bad_request that names the field, its place, and the known field that is nearest
- */
-export function checkFields(schema: FieldSchema, value: unknown, noun = "field"): boolean {
-  return checkAt({ schema, path: [], around: [] }, value, noun);
+interface Look {
+  /** What the message calls a field. */
+  readonly noun: "field" | "query parameter";
+  /** Whether a value of the schema is looked into. */
+  readonly into: (schema: FieldSchema) => boolean;
 }
 
-function checkAt(place: Place, value: unknown, noun: string): boolean {
-  if (typeof value !== "object" || value === null) return false;
+/**
+ * Whether an open object has fields that are ignored.
+ * @param options `passes`: the value passes the schema, so its closed objects have no unknown fields
+ * @throws {AppError} bad_request that names the field, its place, and the known field that is nearest
+ */
+export function checkFields(
+  schema: FieldSchema,
+  value: unknown,
+  { noun = "field", passes = false }: { readonly noun?: Look["noun"]; readonly passes?: boolean } = {},
+): boolean {
+  const into = passes ? holdsOpen : holdsFields;
+  if (typeof value !== "object" || value === null || !into(schema)) return false;
+  return checkAt({ schema, path: [], around: [] }, value, { noun, into });
+}
+
+function checkAt(place: Place, value: object, look: Look): boolean {
   const schema = meant(place.schema, value);
   if (schema === undefined) return false;
   const here = { ...place, schema };
+  const inside = (name: string, of: FieldSchema, field: unknown) =>
+    typeof field === "object" && field !== null && look.into(of) && checkAt(below(here, name, of), field, look);
   const { items, additionalProperties } = schema;
   if (Array.isArray(value)) {
-    return (
-      items !== undefined &&
-      some(value.entries(), ([index, item]) => checkAt(below(here, String(index), items), item, noun))
-    );
+    if (items === undefined || !look.into(items)) return false;
+    return some(value.entries(), ([index, item]) => inside(String(index), items, item));
   }
   const properties = schema.properties ?? {};
   return some(Object.entries(value), ([name, field]: [string, unknown]) => {
     const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    if (known !== undefined) return checkAt(below(here, name, known), field, noun);
-    if (typeof additionalProperties === "object") return checkAt(below(here, name, additionalProperties), field, noun);
+    if (known !== undefined) return inside(name, known, field);
+    if (typeof additionalProperties === "object") return inside(name, additionalProperties, field);
     if (!isClosed(schema) && !isOpen(schema)) return false;
     const advice = isClosed(schema) ? closedAdvice(here, name, field) : knownElsewhere(here, name, field);
     if (advice === undefined) return true;
-    throw new AppError("bad_request", `\`${shortened([...here.path, name].join("."))}\` is not a ${noun}: ${advice}`);
+    throw new AppError(
+      "bad_request",
+      `\`${shortened([...here.path, name].join("."))}\` is not a ${look.noun}: ${advice}`,
+    );
   });
+}
+
+/** Whether a value of the schema can be an object, or hold one. */
+function holdsFields({ anyOf, items, properties, additionalProperties }: FieldSchema): boolean {
+  if (properties !== undefined || anyOf !== undefined) return true;
+  if (items !== undefined) return holdsFields(items);
+  return typeof additionalProperties === "object" && holdsFields(additionalProperties);
+}
+
+const openness = new WeakMap<FieldSchema, boolean>();
+
+/** Whether a value of the schema can be an open object, or hold one. Each schema is walked once. */
+function holdsOpen(schema: FieldSchema): boolean {
+  const known = openness.get(schema);
+  if (known !== undefined) return known;
+  const { anyOf = [], items, properties = {}, additionalProperties } = schema;
+  const inner = [...anyOf, ...Object.values(properties), ...(items === undefined ? [] : [items])];
+  if (typeof additionalProperties === "object") inner.push(additionalProperties);
+  const holds = isOpen(schema) || inner.some(holdsOpen);
+  openness.set(schema, holds);
+  return holds;
 }
 
 /** Unlike `Array.some`, looks at all of them: each may throw. */

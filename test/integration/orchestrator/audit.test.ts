@@ -113,6 +113,47 @@ describe("a request that changes nothing", () => {
     expect(await entriesOf(broken)).toMatchObject([{ action: "create", result: "refused", errorCode: "bad_request" }]);
   });
 
+  test("is recorded by its limits, destinations and addresses, without the query of a URL", async () => {
+    const limits = { sandboxes: 5, volumes: null };
+    const changed = await cluster.ask("PATCH", `/admin/projects/${cluster.teamId}`, { ...admin, body: { limits } });
+    expect(await entriesOf(changed)).toMatchObject([{ action: "changeProject", details: { limits } }]);
+    await cluster.ask("PATCH", `/admin/projects/${cluster.teamId}`, {
+      ...admin,
+      body: { limits: { sandboxes: null } },
+    });
+    const project = { name: "Limited", slug: "limited-one", limits: { builds: 1 } };
+    const added = await cluster.ask("POST", "/admin/projects", { ...admin, body: project });
+    expect((await entriesOf(added))[0]).toMatchObject({ action: "createProject", details: project });
+    const webhook = { name: "w", events: ["sandbox.lifecycle.killed"], signatureSecret: "a-secret-of-the-test" };
+    const hooked = await cluster.ask("POST", "/events/webhooks", {
+      body: { ...webhook, url: "https://example.com/hook?token=hidden-value" },
+    });
+    const [entry] = await entriesOf(hooked);
+    expect(entry).toMatchObject({ action: "createWebhook", details: { url: "https://example.com/hook?…" } });
+    const { id } = hooked.body as { id: string };
+    const moved = await cluster.ask("PATCH", `/events/webhooks/${id}`, { body: { url: "https://example.net/other" } });
+    expect(await entriesOf(moved)).toMatchObject([{ details: { url: "https://example.net/other" } }]);
+    const key = (await createKey("narrower")).body as { id: string };
+    const narrowed = await cluster.ask("PATCH", `/api-keys/${key.id}`, {
+      key: null,
+      headers: { ...admin.headers, "x-team-id": cluster.teamId },
+      body: { name: "narrower", scopes: ["read"], expiresAt: "2999-01-01T00:00:00Z" },
+    });
+    expect(await entriesOf(narrowed)).toMatchObject([
+      { details: { name: "narrower", scopes: ["read"], expiresAt: "2999-01-01T00:00:00Z" } },
+    ]);
+    const made = await cluster.ask("POST", "/v2/sandboxes", {
+      body: { templateID: "base", network: { denyOut: ["0.0.0.0/0"], allowPublicTraffic: false } },
+    });
+    expect((await entriesOf(made))[0]).toMatchObject({
+      details: { "network.denyOut": ["0.0.0.0/0"], "network.allowPublicTraffic": false },
+    });
+    const { sandboxID } = made.body as { sandboxID: string };
+    const opened = await cluster.ask("PUT", `/sandboxes/${sandboxID}/network`, { body: { allowOut: ["192.0.2.1"] } });
+    expect((await entriesOf(opened))[0]).toMatchObject({ details: { allowOut: ["192.0.2.1"] } });
+    expect(JSON.stringify(await log("limit=100"))).not.toMatch(/hidden-value|a-secret-of-the-test/);
+  });
+
   test("is recorded when it succeeds", async () => {
     const made = await createKey("same name");
     const path = `/admin/builds/collect`;

@@ -18,7 +18,7 @@ const { create, eventsOf, read } = sandboxesOn(() => cluster);
 
 interface ForkAnswer {
   readonly sandbox?: Sandbox;
-  readonly error?: { readonly code: number; readonly message: string };
+  readonly error?: { readonly code: number; readonly message: string; readonly error_code: string };
 }
 
 const fork = (id: string, body: object = {}) => cluster.ask("POST", `/sandboxes/${id}/fork`, { body });
@@ -97,6 +97,7 @@ describe("fork", () => {
     expect(forks[1]?.error).toMatchObject({
       code: 500,
       message: expect.stringContaining("a page is damaged") as string,
+      error_code: "snapshot_corrupt",
     });
   });
 
@@ -122,7 +123,9 @@ describe("fork", () => {
     const { sandboxID } = await create();
     await create();
     const forks = (await fork(sandboxID, { count: 2 })).body as ForkAnswer[];
-    expect(forks.flatMap(({ error }) => (error === undefined ? [] : [error.code]))).toEqual([429]);
+    expect(forks.flatMap(({ error }) => (error === undefined ? [] : [error]))).toMatchObject([
+      { code: 429, error_code: "too_many_sandboxes" },
+    ]);
   });
 
   test.each(["snapshot_failed", "no_space", "node_busy"] as const)(

@@ -44,6 +44,54 @@ describe("a create", () => {
   });
 });
 
+describe("a request that would open a closed network by a misspelling", () => {
+  const missing = (name: string) => expect.stringContaining(`\`${name}\` is not a field: did you mean \``) as string;
+
+  test.each<[object, string]>([
+    [{ network: { denyout: [ALL] } }, "network.denyout"],
+    [{ network: { deny_out: [ALL] } }, "network.deny_out"],
+    [{ network: { allowPublicTrafic: false } }, "network.allowPublicTrafic"],
+    [{ allowInternetAccess: false }, "allowInternetAccess"],
+    [{ network: { network: { denyOut: [ALL] } } }, "network.network"],
+  ])("is refused when it creates: %j, and nothing starts", async (body, name) => {
+    const started = cluster().agent.starts.length;
+    for (const path of ["/sandboxes", "/v2/sandboxes"]) {
+      const answer = await cluster().ask("POST", path, { body: { templateID: "base", ...body } });
+      expect(answer.body).toMatchObject({ code: 400, message: missing(name) });
+    }
+    expect(cluster().agent.starts).toHaveLength(started);
+  });
+
+  test.each<[object, string]>([
+    [{ deny_out: [ALL] }, "deny_out"],
+    [{ network: { denyOut: [ALL] } }, "network"],
+    [{ allowInternetAccess: false }, "allowInternetAccess"],
+  ])("is refused when it updates: %j, and the network stays closed", async (body, name) => {
+    const { sandboxID } = await create({ network: { denyOut: [ALL] } });
+    expect((await put(sandboxID, body)).body).toMatchObject({ code: 400, message: missing(name) });
+    expect(policyOf(sandboxID)).toEqual(CLOSED);
+    expect((await read(sandboxID)).network).toEqual({ denyOut: [ALL] });
+  });
+
+  test("allow_internet_access false closes the network beside domains that are allowed, at create and at update", async () => {
+    const body = { allow_internet_access: false, network: { allowOut: ["a.com", "192.0.2.1"] } };
+    const { sandboxID } = await create(body);
+    const closed = { ...OPEN, allowDomains: ["a.com"], allowRanges: ["192.0.2.1/32"], denyRanges: [ALL] };
+    expect(policyOf(sandboxID)).toEqual(closed);
+    expect(await read(sandboxID)).toMatchObject({ allowInternetAccess: false, network: body.network });
+    expect((await put(sandboxID, {})).status).toBe(204);
+    expect((await put(sandboxID, { allow_internet_access: false, ...body.network })).status).toBe(204);
+    expect(policyOf(sandboxID)).toEqual(closed);
+    for (const internet of [true, undefined]) {
+      const open = { allowOut: ["a.com"], allow_internet_access: internet };
+      expect((await put(sandboxID, open)).body).toMatchObject({
+        code: 400,
+        message: expect.stringContaining("ALL_TRAFFIC") as string,
+      });
+    }
+  });
+});
+
 test("a proxy's password is in no answer and not readable in the database", async () => {
   const password = "a-password-that-is-nowhere";
   const { sandboxID } = await create({ network: { egressProxy: { ...PROXY, password } } });

@@ -221,6 +221,7 @@ test.each([
   ["two words=y", "'two words=y' is not key=value"],
   ["a=1,a=2", "'a' is given twice"],
 ])("an agent with the labels %j does not start, and says which pair it cannot read", (text, words) => {
-  const environment = { SVC_NODE_TOKEN: "a-node-token-of-a-test", SVC_LABELS: text };
+  const token = "a-token-of-this-test";
+  const environment = { SVC_NODE_ID: "n1", SVC_NODE_TOKEN: token, SVC_ORCHESTRATOR_TOKEN: token, SVC_LABELS: text };
   expect(() => readAgentConfig(environment)).toThrow(`SVC_LABELS: ${words}`);
 });

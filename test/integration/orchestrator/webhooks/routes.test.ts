@@ -33,6 +33,17 @@ async function log(id: string, query = ""): Promise<DeliveryView[]> {
   return (await cluster.ask("GET", `${PATH}/${id}/deliveries${query}`)).body as DeliveryView[];
 }
 
+test("a webhook without a type of events is refused, when it is made and when it is changed", async () => {
+  const message = "body field 'events' must name at least one type; a webhook with 'enabled' false gets none";
+  const refused = await cluster.ask("POST", PATH, { body: given("https://example.com/none", { events: [] }) });
+  expect(refused.body).toMatchObject({ code: 400, message });
+  const webhook = await made("https://example.com/some");
+  const emptied = await cluster.ask("PATCH", `${PATH}/${webhook.id}`, { body: { events: [] } });
+  expect(emptied.body).toMatchObject({ code: 400, message });
+  expect((await cluster.ask("GET", `${PATH}/${webhook.id}`)).body).toMatchObject({ events: LIFECYCLE });
+  await remove(webhook.id);
+});
+
 test("a webhook is made, read, listed, changed and deleted, and never shows its secret, which is sealed in the database", async () => {
   const webhook = await made("https://example.com/hook");
   const answers: Answer[] = [];
