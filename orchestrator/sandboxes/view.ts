@@ -73,12 +73,20 @@ export function toDetail(record: SandboxRecord, { seeds, domain }: ViewDeps, may
 
 /** The options without the proxy's password; the headers of rules only for callers that may set them. */
 function shownNetwork(network: NetworkOptions, withRules: boolean): NonNullable<SandboxDetail["network"]> {
-  const { egressProxy, rules, ...others } = network;
-  const rest = { ...others, ...(withRules && rules !== undefined ? { rules } : {}) };
-  if (egressProxy === undefined) return rest;
-  if (egressProxy === null) return { ...rest, egressProxy: null };
-  const { address, username } = egressProxy;
-  return { ...rest, egressProxy: { address, ...(username === undefined ? {} : { username }) } };
+  const { allowOut, denyOut, egressProxy, rules, allowPublicTraffic, maskRequestHost, httpsPorts } = network;
+  return answer<NonNullable<SandboxDetail["network"]>>({
+    allowOut,
+    denyOut,
+    egressProxy: egressProxy ? shownProxy(egressProxy) : egressProxy,
+    rules: withRules ? rules : undefined,
+    allowPublicTraffic,
+    maskRequestHost,
+    httpsPorts,
+  });
+}
+
+function shownProxy({ address, username }: NonNullable<NetworkOptions["egressProxy"]>) {
+  return { address, ...(username === undefined ? {} : { username }) };
 }
 
 /** When the sandbox ended; while it is being killed, when that began. Undefined: it has not ended. */

@@ -97,7 +97,7 @@ describe("fork", () => {
     expect(forks[1]?.error).toMatchObject({
       code: 500,
       message: expect.stringContaining("a page is damaged") as string,
-      error_code: "snapshot_corrupt",
+      error_code: "sandbox_create_failed",
     });
   });
 

@@ -67,7 +67,12 @@ const start = (body: object) => cluster.ask("POST", "/v2/sandboxes", { body: { t
 
 test("a volume is created on one node, read with a token that differs each time, listed and deleted", async () => {
   const volume = await create();
-  expect(volume).toEqual({ volumeID: volume.volumeID, name: volume.name, token: expect.any(String) as string });
+  expect(volume).toEqual({
+    volumeID: volume.volumeID,
+    name: volume.name,
+    token: expect.any(String) as string,
+    domain: `localhost:${new URL(cluster.edgeUrl).port}`,
+  });
   const read = (await cluster.ask("GET", `/volumes/${volume.volumeID}`)).body as Shown;
   expect(read).toMatchObject({ volumeID: volume.volumeID, name: volume.name });
   expect(read.token).not.toBe(volume.token);
