@@ -119,13 +119,11 @@ describe("the bodies of the document", () => {
         if (schema.additionalProperties === true) open.push([walked.id, ...at].join(" "));
       }
     }
-    expect(open.sort()).toEqual(
-      [
-        ...["createV1", "create", "connectV1", "connect", "setTimeout", "refresh", "pause", "resume", "fork"],
-        ...["createSnapshot", "requestBuild", "requestBuildV2", "startBuild", "startBuild steps 0"],
-        ...["assignTags", "deleteTags", "createVolume", "changeVolumeEntry"],
-      ].sort(),
-    );
+    const allowed = [
+      "createV1 create connectV1 connect setTimeout refresh pause resume fork createSnapshot requestBuild requestBuildV2",
+      "startBuild assignTags deleteTags createVolume changeVolumeEntry",
+    ].flatMap((line) => line.split(" "));
+    expect(new Set(open)).toEqual(new Set([...allowed, "startBuild steps 0"]));
   });
 
   test("a route that takes no body refuses one with fields, and takes an empty one", async () => {

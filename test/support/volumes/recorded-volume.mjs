@@ -32,5 +32,5 @@ try {
 } finally {
   await Volume.destroy(volume.volumeId);
 }
-process.stdout.write(`${JSON.stringify({ ...report, hosts: [...hosts].sort() })}\n`);
+process.stdout.write(`${JSON.stringify({ ...report, hosts: [...hosts].sort((a, b) => a.localeCompare(b)) })}\n`);
 process.exit();
