@@ -13,6 +13,7 @@ import {
   NODE_TOKEN_HEADER,
   PORT_HEADER,
   PROXY_ERROR_HEADER,
+  PROXY_REASON_HEADER,
   type ProxyError,
   ROUTING_HEADERS,
   SANDBOX_HEADER,
@@ -139,10 +140,11 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
     path,
     edits: { drops: (name) => ROUTING_HEADERS.has(name) },
     nextHops: [nextHop],
-    // Only this proxy may set the header: a sandbox could pretend with it to be the platform.
-    keepsBack: (name) => name === PROXY_ERROR_HEADER,
+    // Only this proxy may set these headers: a sandbox could pretend with them to be the platform.
+    keepsBack: (name) => name === PROXY_ERROR_HEADER || name === PROXY_REASON_HEADER,
     framesErrors: false,
-    refuse: (client, failure) => answer(client, errorOf(failure)),
+    refuse: (client, failure) =>
+      answer(client, errorOf(failure), failure.is === "bad_response" ? [PROXY_REASON_HEADER, failure.reason] : []),
   };
 }
 
@@ -202,8 +204,8 @@ const STATUS: Readonly<Record<ProxyError, number>> = {
 };
 
 /** The edge translates these answers for clients; no other caller is expected. */
-function answer(client: ClientSide, error: ProxyError): void {
+function answer(client: ClientSide, error: ProxyError, more: readonly string[] = []): void {
   const status = STATUS[error];
-  const headers = [PROXY_ERROR_HEADER, error, "Content-Length", "0"];
+  const headers = [PROXY_ERROR_HEADER, error, ...more, "Content-Length", "0"];
   client.answer((response) => answerAndClose(client.request, response, { status, reason: "", headers, body: "" }));
 }

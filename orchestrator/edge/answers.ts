@@ -7,7 +7,8 @@ export type Refusal =
   | { readonly is: "not_found"; readonly sandboxId: string }
   | { readonly is: "paused"; readonly sandboxId: string }
   | { readonly is: "closed_port"; readonly sandboxId: string; readonly port: number }
-  | { readonly is: "bad_response"; readonly sandboxId: string; readonly port: number }
+  /** `reason` completes "the server: …". */
+  | { readonly is: "bad_response"; readonly sandboxId: string; readonly port: number; readonly reason: string }
   | { readonly is: "node_unreachable"; readonly sandboxId: string }
   | { readonly is: "token_missing"; readonly sandboxId: string }
   | { readonly is: "token_invalid"; readonly sandboxId: string; readonly header: string }
@@ -149,11 +150,11 @@ function describe(refusal: WithSandbox): Described {
     case "bad_response":
       return {
         status: 502,
-        message: "The sandbox is running but the server on this port closed the connection or did not answer in HTTP",
+        message: `The sandbox is running but the server on this port closed the connection or did not answer in HTTP: ${refusal.reason}`,
         more: { port: refusal.port },
         page: {
           title: "No Answer",
-          what: `The sandbox is running, but the server on port ${refusal.port} did not give a valid answer.`,
+          what: `The sandbox is running, but the server on port ${refusal.port} did not give a valid answer: ${refusal.reason}.`,
           advice: "Look at the server's own output inside the sandbox, then load this page again.",
         },
       };

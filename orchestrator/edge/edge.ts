@@ -242,7 +242,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
         refuse(client, { is: "closed_port", sandboxId, port });
         return;
       case "bad_response":
-        refuse(client, { is: "bad_response", sandboxId, port });
+        refuse(client, { is: "bad_response", sandboxId, port, reason: failure.reason });
         return;
       case "unreachable":
         log.warn({ sandboxId, nodeId: route.nodeId }, "node proxy unreachable");

@@ -14,6 +14,8 @@ export const PORT_HEADER = "Svc-Sandbox-Port";
 export const TLS_HEADER = "Svc-Upstream-Tls";
 /** Marks answers that the node proxy makes itself; removed from sandboxes' answers. */
 export const PROXY_ERROR_HEADER = "svc-proxy-error";
+/** Beside it: what was wrong with the server's answer, in words. */
+export const PROXY_REASON_HEADER = "svc-proxy-reason";
 
 const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable", "held"] as const;
 export type ProxyError = (typeof PROXY_ERRORS)[number];
@@ -30,6 +32,7 @@ export const ROUTING_HEADERS: ReadonlySet<string> = new Set([
   NODE_TOKEN_HEADER.toLowerCase(),
   PORT_HEADER.toLowerCase(),
   PROXY_ERROR_HEADER,
+  PROXY_REASON_HEADER,
   SANDBOX_HEADER.toLowerCase(),
   TLS_HEADER.toLowerCase(),
 ]);

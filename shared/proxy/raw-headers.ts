@@ -103,7 +103,7 @@ export function outgoingHead(request: RequestHead, edits: HeaderEdits, hop: HopH
     }
   }
   if (hop.upgrade !== undefined) headers.push("Connection", "Upgrade", "Upgrade", hop.upgrade);
-  else if (facts.framing === "none" && !BODILESS_METHODS.has(request.method)) headers.push("Content-Length", "0");
+  if (facts.framing === "none" && !BODILESS_METHODS.has(request.method)) headers.push("Content-Length", "0");
   headers.push(...hop.added);
   return { headers, framing: facts.framing, expectsContinue: facts.expectsContinue };
 }
@@ -124,7 +124,10 @@ function crossingAnyway(lower: string, value: string, facts: BodyFacts): readonl
   return ["Transfer-Encoding", "chunked"];
 }
 
-/** Response headers that may reach the client; `drops` is called with the lower-case name. */
+/**
+ * Response headers that may reach the client; `drops` is called with the lower-case name. Servers' answers are read more
+ * leniently than they may be written, so a control character in a value becomes a space (RFC 9110 §5.5).
+ */
 export function endToEnd(rawHeaders: readonly string[], drops: (name: string) => boolean): string[] {
   const nominated = nominatedBy(rawHeaders);
   const kept: string[] = [];
@@ -132,9 +135,16 @@ export function endToEnd(rawHeaders: readonly string[], drops: (name: string) =>
     const name = rawHeaders[at] ?? "";
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower) || nominated?.has(lower) === true || drops(lower)) continue;
-    kept.push(name, rawHeaders[at + 1] ?? "");
+    kept.push(name, writableText(rawHeaders[at + 1] ?? ""));
   }
   return kept;
+}
+
+const UNWRITABLE = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** A value or a reason phrase without the characters that Node does not write. */
+export function writableText(text: string): string {
+  return UNWRITABLE.test(text) ? text.replace(/[^\t\x20-\x7e\x80-\xff]/g, " ") : text;
 }
 
 /**

@@ -14,6 +14,8 @@ export interface ClientSide {
    * like any other, and its connection ends.
    */
   answer(write: (response: ServerResponse) => void): void;
+  /** The connection for informational responses; undefined once the response has begun. */
+  readonly informable: Socket | undefined;
   /** Set when the client asks to switch protocols. */
   readonly upgrade: UpgradeRequest | undefined;
 }
@@ -21,6 +23,8 @@ export interface ClientSide {
 /** The client side of a request to upgrade. */
 export interface UpgradeRequest {
   readonly protocol: string;
+  /** The whole body of the request: Docker's clients send one with theirs. Mostly empty. */
+  readonly body: Buffer;
   readonly socket: Socket;
   /**
    * Returns the socket, paused, with the bytes that the client sent behind its request put back: the server must not get

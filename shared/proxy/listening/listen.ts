@@ -9,9 +9,9 @@ import { MAX_HEAD_BYTES } from "../limits.ts";
 import { announcesBody, headerValue } from "../raw-headers.ts";
 import type { ClientSide, ExchangeHandler } from "./client.ts";
 import { plainHead } from "./hand-back.ts";
-import { refuseMalformed } from "./malformed.ts";
+import { refuseConnect, refuseMalformed } from "./malformed.ts";
 import { RequestQueue } from "./request-queue.ts";
-import { upgradingClient } from "./upgrading.ts";
+import { MAX_UPGRADE_BODY_BYTES, openUpgrading } from "./upgrading.ts";
 
 /** Time limit of a head, from the first byte or from the connection's beginning. */
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -56,8 +56,8 @@ export async function listen(host: string, port: number, options: ListenOptions)
   // No limit of the count, which would drop headers silently: the size is limited already.
   server.maxHeadersCount = 0;
 
-  const handBack = (request: IncomingMessage, socket: Socket, closes: boolean, behind: Buffer) => {
-    socket.unshift(Buffer.concat([plainHead(request, closes), behind]));
+  const handBack = (request: IncomingMessage, socket: Socket, answered: boolean, behind: Buffer) => {
+    socket.unshift(Buffer.concat([plainHead(request, answered), behind]));
     server.emit("connection", socket);
     socket.resume();
   };
@@ -93,8 +93,13 @@ export async function listen(host: string, port: number, options: ListenOptions)
         answers.set(socket, write);
         handBack(request, socket, true, Buffer.alloc(0));
       };
-      options.handle(upgradingClient({ request, socket, early, answer }));
+      const bodyBytes = Number(headerValue(request.rawHeaders, "content-length") ?? 0);
+      openUpgrading({ request, socket, early, bodyBytes, onWhole: options.handle, answer });
     }
+  });
+  server.on("connect", (_request, socket: Socket) => {
+    if (queue.current(socket) !== undefined) socket.destroy();
+    else refuseConnect(socket, options.refusalHeaders);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) =>
     refuseMalformed(error, socket as Socket, queue.current(socket as Socket), options.refusalHeaders),
@@ -125,13 +130,16 @@ export async function listen(host: string, port: number, options: ListenOptions)
 }
 
 /**
- * This proxy does not speak cleartext HTTP/2, and the parser must read a request with a body: both are served as if
- * Upgrade had not been sent, which RFC 9110 §7.8 allows. So is a request that is not GET, because no known protocol
- * switches with one.
+ * This proxy does not speak cleartext HTTP/2, and the bytes of a protocol begin behind the body of the request for it, which
+ * only a length tells without reading the body as HTTP: such requests are served as if Upgrade had not been sent, which RFC
+ * 9110 §7.8 allows.
  */
-function isPlain({ method, rawHeaders }: IncomingMessage): boolean {
-  if (method !== "GET" || announcesBody(rawHeaders)) return true;
-  return /^\s*h2c?\s*(,|$)/i.test(headerValue(rawHeaders, "upgrade") ?? "");
+function isPlain({ rawHeaders }: IncomingMessage): boolean {
+  if (/^\s*h2c?\s*(,|$)/i.test(headerValue(rawHeaders, "upgrade") ?? "")) return true;
+  if (!announcesBody(rawHeaders)) return false;
+  const length = headerValue(rawHeaders, "content-length");
+  const isShort = length !== undefined && Number(length) <= MAX_UPGRADE_BODY_BYTES;
+  return !isShort || ["transfer-encoding", "expect"].some((name) => headerValue(rawHeaders, name) !== undefined);
 }
 
 /** Errors need no handling, because "close" follows and ends the exchange. */
@@ -145,6 +153,10 @@ class PlainClient implements ClientSide {
   constructor(request: IncomingMessage, response: ServerResponse) {
     this.request = request;
     this.#response = response;
+  }
+
+  get informable(): Socket | undefined {
+    return this.#response.headersSent ? undefined : (this.#response.socket ?? undefined);
   }
 
   get gone(): boolean {

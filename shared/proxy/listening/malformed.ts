@@ -2,6 +2,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { type ClientError, refusedMethod, unknownMethod } from "./unknown-method.ts";
 
 const LINGER_MS = 2_000;
 
@@ -10,7 +11,7 @@ const LINGER_MS = 2_000;
  * @param headers header lines, each ending in CRLF
  */
 export function refuseMalformed(
-  error: NodeJS.ErrnoException,
+  error: ClientError,
   socket: Socket,
   current: ServerResponse | undefined,
   headers: string,
@@ -24,7 +25,19 @@ export function refuseMalformed(
     current.once("close", () => socket.destroySoon());
     return;
   }
-  const [status, text] = refusal(error.code);
+  refuseRaw(socket, refusal(error), headers);
+}
+
+/** Answers CONNECT, which Node's parser does not carry as a request: nothing behind it is read. */
+export function refuseConnect(socket: Socket, headers: string): void {
+  refuseRaw(
+    socket,
+    ["501 Not Implemented", "The method CONNECT cannot be forwarded: use the sandbox's address"],
+    headers,
+  );
+}
+
+function refuseRaw(socket: Socket, [status, text]: Refusal, headers: string): void {
   socket.end(
     `HTTP/1.1 ${status}\r\n${headers}Content-Type: text/plain; charset=utf-8\r\nContent-Length: ${text.length}\r\nConnection: close\r\n\r\n${text}`,
   );
@@ -32,7 +45,14 @@ export function refuseMalformed(
   socket.once("close", () => clearTimeout(timer));
 }
 
-function refusal(code: string | undefined): [status: string, text: string] {
+type Refusal = readonly [status: string, text: string];
+
+function refusal(error: ClientError): Refusal {
+  const { code } = error;
+  const method = unknownMethod(error);
+  if (method !== undefined) return ["501 Not Implemented", refusedMethod(method)];
+  if (code === "HPE_INVALID_VERSION" || code === "HPE_PAUSED_H2_UPGRADE")
+    return ["505 HTTP Version Not Supported", "This address speaks HTTP/1.1 only"];
   if (code === "HPE_HEADER_OVERFLOW") return ["431 Request Header Fields Too Large", "Request headers are too large"];
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return ["408 Request Timeout", "Request headers took too long"];
   return ["400 Bad Request", "Malformed request"];

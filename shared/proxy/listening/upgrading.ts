@@ -7,23 +7,33 @@ import type { ClientSide, UpgradeRequest } from "./client.ts";
 
 /** Bytes that a client may send behind its request before the answer; more stay in the socket. */
 const MAX_EARLY_BYTES = 64 * 1024;
+/** Largest body of a request to upgrade; it is read whole, because what follows it is another protocol. */
+export const MAX_UPGRADE_BODY_BYTES = 64 * 1024;
+/** As long as a head may take. */
+const BODY_LIMIT_MS = 60_000;
 
 export interface UpgradingOptions {
   readonly request: IncomingMessage;
   readonly socket: Socket;
   /** Bytes that came with the head. */
   readonly early: Buffer;
+  /** Length of the request's body, `MAX_UPGRADE_BODY_BYTES` at most. */
+  readonly bodyBytes: number;
+  /** Called when the body has come; never, when the connection ends before. */
+  readonly onWhole: (client: ClientSide) => void;
   /** Returns the connection to the HTTP server, which calls `write` with a response that ends it. */
   readonly answer: (write: (response: ServerResponse) => void) => void;
 }
 
-export function upgradingClient({ request, socket, early, answer }: UpgradingOptions): ClientSide {
-  const kept = early.length > 0 ? [early] : [];
+export function openUpgrading({ request, socket, early, bodyBytes, onWhole, answer }: UpgradingOptions): void {
+  let kept = early.length > 0 ? [early] : [];
   let keptBytes = early.length;
+  let body: Buffer | undefined;
   const collect = (chunk: Buffer) => {
     kept.push(chunk);
     keptBytes += chunk.length;
-    if (keptBytes > MAX_EARLY_BYTES) socket.pause();
+    if (body === undefined) begin();
+    if (keptBytes > MAX_EARLY_BYTES && body !== undefined) socket.pause();
   };
   const leave = () => socket.destroy();
   // Reading detects a client that disconnects.
@@ -36,17 +46,32 @@ export function upgradingClient({ request, socket, early, answer }: UpgradingOpt
     socket.removeListener("end", leave);
     socket.removeListener("error", leave);
   };
+  const bodyTimer = setTimeout(leave, BODY_LIMIT_MS);
+  socket.once("close", () => clearTimeout(bodyTimer));
+  const begin = () => {
+    if (keptBytes < bodyBytes) return;
+    clearTimeout(bodyTimer);
+    const all = Buffer.concat(kept);
+    body = all.subarray(0, bodyBytes);
+    kept = all.length > bodyBytes ? [all.subarray(bodyBytes)] : [];
+    keptBytes = all.length - bodyBytes;
+    onWhole(client);
+  };
   const upgrade: UpgradeRequest = {
     protocol: headerValue(request.rawHeaders, "upgrade") ?? "",
     socket,
+    get body() {
+      return body ?? Buffer.alloc(0);
+    },
     takeOver() {
       letGo();
       if (kept.length > 0) socket.unshift(Buffer.concat(kept));
     },
   };
-  return {
+  const client: ClientSide = {
     request,
     upgrade,
+    informable: socket,
     get gone() {
       return socket.destroyed;
     },
@@ -58,4 +83,5 @@ export function upgradingClient({ request, socket, early, answer }: UpgradingOpt
       answer(write);
     },
   };
+  begin();
 }

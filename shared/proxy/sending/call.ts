@@ -15,10 +15,12 @@ export interface OpenCallOptions {
   readonly headers: OutgoingHead["headers"];
   /** Called when a connection has to be opened: the signal ends the dialling. */
   readonly dialSignal: () => AbortSignal;
+  /** Reads the answer as browsers and curl do: line feeds alone, folded headers, both framings. */
+  readonly lenient: boolean;
 }
 
 /** @throws for a head that Node's client refuses to write */
-export function openCall({ agent, method, path, headers, dialSignal }: OpenCallOptions): ClientRequest {
+export function openCall({ agent, method, path, headers, dialSignal, lenient }: OpenCallOptions): ClientRequest {
   // Does not use Node's `signal`: an AbortSignal for each request is expensive, and Node does not pass it to the dialling.
   const args: DialledArgs = {
     agent,
@@ -28,7 +30,8 @@ export function openCall({ agent, method, path, headers, dialSignal }: OpenCallO
     dialSignal,
     setHost: false,
     maxHeaderSize: MAX_HEAD_BYTES,
-    insecureHTTPParser: false,
+    // Has an effect on answers alone: it is the parser of this connection, which reads nothing else.
+    insecureHTTPParser: lenient,
   };
   const call = httpRequest(args);
   // No limit of the count, which would drop headers silently: the size is limited already.

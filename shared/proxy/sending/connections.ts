@@ -57,11 +57,13 @@ export class Connections {
     if (this.#executions.get(executionId)?.open.size === 0) this.#executions.delete(executionId);
   }
 
-  /** Closes every connection of an execution, idle or busy. */
+  /** Closes every connection of an execution: idle ones with FIN, busy ones with RST. */
   close(executionId: string): void {
     const execution = this.#executions.get(executionId);
     this.#executions.delete(executionId);
-    for (const socket of execution?.open ?? []) cut(socket);
+    // An idle connection ends in order: nothing is under way on it.
+    for (const { keeping } of execution?.agents.values() ?? []) keeping.dropIdle(true);
+    for (const socket of execution?.open ?? []) if (!socket.destroyed) cut(socket);
   }
 
   stop(): void {

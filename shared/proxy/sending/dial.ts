@@ -2,6 +2,7 @@
 
 import net from "node:net";
 import tls from "node:tls";
+import { readDespiteFailedWrites } from "./patient.ts";
 
 const KEEP_ALIVE_PROBE_MS = 60_000;
 
@@ -26,7 +27,7 @@ export function dialTcp({ host, port, timeoutMs }: TcpTarget, signal: AbortSigna
     };
     const done = () => {
       settle();
-      resolve(socket);
+      resolve(readDespiteFailedWrites(socket));
     };
     const fail = (error: unknown) => {
       settle();
@@ -71,7 +72,7 @@ export function secure(
     };
     const done = () => {
       settle();
-      resolve(wrapped);
+      resolve(readDespiteFailedWrites(wrapped));
     };
     const fail = (error: unknown) => {
       settle();

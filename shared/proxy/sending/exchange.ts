@@ -1,24 +1,26 @@
 /** One request of a client carried to a server: by which next hop, on which connection, what if that fails, and how it ends. */
 
-import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { AnswerFault, answerFault } from "../answer-fault.ts";
 import { CONNECTION_LOST, errorFrame, type StreamError } from "../connect-envelope.ts";
+import { InformationRelay, TOO_MUCH_INFORMATION } from "../information.ts";
 import type { ClientSide } from "../listening/client.ts";
 import { type OutgoingHead, outgoingHead, UnforwardableError } from "../raw-headers.ts";
 import { DialError, type DialledAgent } from "./agents.ts";
 import { isRepeatable, openCall } from "./call.ts";
 import type { Connections } from "./connections.ts";
-import { cut } from "./cut.ts";
+import { cut, wasReset } from "./cut.ts";
 import { ended } from "./ended.ts";
 import type { Failure, ForwardPlan, NextHop } from "./forward-plan.ts";
 import { keepFor } from "./keep.ts";
 import { proxyFailure } from "./proxy-failure.ts";
 import { RequestBody } from "./request-body.ts";
-import { ResponseRelay, relayInformation } from "./response-relay.ts";
+import { ResponseRelay } from "./response-relay.ts";
 import { sendUpgrade, type Upgrading } from "./upgrade.ts";
 
-/** Informational responses before the real one; a server that sends more never means to answer. */
-const MOST_INFORMATIONAL = 16;
+/** The server broke off, and the error does not say how. */
+const NO_ANSWER = "it closed the connection or did not answer in HTTP";
 
 export interface ExchangeHost {
   readonly connections: Connections;
@@ -54,7 +56,7 @@ export class Exchange {
   #response: ServerResponse | undefined;
   #relay: ResponseRelay | undefined;
   #lossTimer: NodeJS.Timeout | undefined;
-  #informational = 0;
+  readonly #information: InformationRelay;
   #retried = false;
   #switched = false;
   #done = false;
@@ -63,6 +65,11 @@ export class Exchange {
     this.#host = host;
     this.plan = plan;
     this.#client = client;
+    this.#information = new InformationRelay({
+      request: client.request,
+      connection: () => client.informable,
+      keepsBack: plan.keepsBack,
+    });
   }
 
   start(): void {
@@ -77,7 +84,8 @@ export class Exchange {
   end(error: StreamError, limitMs: number): Promise<void> {
     if (this.#done) return Promise.resolve();
     const response = this.#response;
-    const mayAppend = this.#relay?.mayAppendError === true;
+    const relay = this.#relay;
+    const mayAppend = relay?.mayAppendError === true;
     this.#finish();
     if (this.#switched) return Promise.resolve();
     if (response === undefined) {
@@ -85,7 +93,7 @@ export class Exchange {
       return Promise.resolve();
     }
     if (mayAppend) response.end(errorFrame(error));
-    else response.destroy();
+    else relay?.breakOff(this.#client.request);
     return ended(response, limitMs);
   }
 
@@ -132,18 +140,17 @@ export class Exchange {
       method,
       path: this.plan.path,
       headers: outgoing.headers,
+      lenient: !attempt.nextHop.ours,
       dialSignal: () => (this.#dialling ??= new AbortController()).signal,
     });
     this.#call = call;
-    call.on("information", (info) => {
-      if (this.#mayInform(call) && info.statusCode !== 100)
-        this.#client.answer((response) => relayInformation(request, response, info));
-    });
+    call.on("information", (info) => this.#onInformation(call, info));
     call.on("response", (answer) => this.#onAnswer(call, answer, attempt));
     call.on("error", (error) => this.#onError(call, error, attempt));
     // A close without an error: the server switched to a protocol that the client did not ask for.
     call.on("close", () => {
-      if (this.#call === call && this.#answer === undefined) this.#fail({ is: "bad_response" });
+      if (this.#call === call && this.#answer === undefined)
+        this.#fail({ is: "bad_response", reason: "it switched to a protocol that was not asked for" });
     });
     const { framing, expectsContinue } = outgoing;
     if (framing === "none" || framing === "empty") {
@@ -168,9 +175,10 @@ export class Exchange {
       path: this.plan.path,
       headers: attempt.outgoing.headers,
       agent: attempt.agent,
+      lenient: !attempt.nextHop.ours,
       keepsBack: this.plan.keepsBack,
       onAnswer: (call, answer) => this.#onAnswer(call, answer, attempt),
-      onInformation: (call) => void this.#mayInform(call),
+      onInformation: (call, info) => this.#onInformation(call, info),
       onSwitched: () => {
         this.#switched = true;
       },
@@ -181,11 +189,9 @@ export class Exchange {
 
   // --- from the server
 
-  #mayInform(call: ClientRequest): boolean {
-    if (this.#done || this.#answer !== undefined) return false;
-    if (++this.#informational <= MOST_INFORMATIONAL) return true;
-    call.destroy(new Error("the server sent informational responses without end"));
-    return false;
+  #onInformation(call: ClientRequest, info: InformationEvent): void {
+    if (this.#done || this.#answer !== undefined || this.#information.relay(info)) return;
+    call.destroy(new AnswerFault(TOO_MUCH_INFORMATION));
   }
 
   #onAnswer(call: ClientRequest, answer: IncomingMessage, { nextHop, agent }: Attempt): void {
@@ -209,8 +215,11 @@ export class Exchange {
       try {
         // A client whose body is no longer wanted cannot use its connection for another request.
         relay.head(this.#client.request, answer, this.#body?.started === false);
-      } catch {
-        this.#fail({ is: "bad_response" });
+      } catch (error) {
+        this.#fail({
+          is: "bad_response",
+          reason: answerFault(error) ?? "its answer has a head that cannot be forwarded",
+        });
         return;
       }
       this.#response = response;
@@ -248,13 +257,13 @@ export class Exchange {
       call.reusedSocket &&
       !this.#retried &&
       isRepeatable(this.#client.request, outgoing) &&
-      this.#informational === 0
+      this.#information.count === 0
     ) {
       // The server closed a kept connection just before the request was written.
       this.#retried = true;
       this.#take(true);
     } else {
-      this.#fail({ is: "bad_response" });
+      this.#fail({ is: "bad_response", reason: answerFault(error) ?? NO_ANSWER });
     }
   }
 
@@ -276,9 +285,9 @@ export class Exchange {
       this.#lossTimer = setTimeout(() => void this.end(CONNECTION_LOST, 0), this.#host.lossGraceMs);
       return;
     }
-    const response = this.#response;
+    const relay = this.#relay;
     this.#finish();
-    response?.destroy();
+    relay?.breakOff(this.#client.request);
   }
 
   #fail(failure: Failure): void {
@@ -287,19 +296,24 @@ export class Exchange {
     if (!this.#client.gone) this.plan.refuse(this.#client, failure);
   }
 
-  /** Gives back everything but the response itself. */
+  /**
+   * Gives back everything but the response itself. A server's connection ends as if its client were connected directly: with
+   * RST when the client has reset its own, else with FIN, also after a broken answer. Many servers have no handler for a
+   * reset of an upgraded connection, and die of one.
+   */
   #finish(): void {
     if (this.#done) return;
     this.#done = true;
     clearTimeout(this.#lossTimer);
     this.#body?.stop();
+    const reset = wasReset(this.#client.request.socket);
     if (this.#call !== undefined) {
       const { socket } = this.#call;
-      if (socket !== null) cut(socket);
+      if (reset && socket !== null) cut(socket);
       this.#call.destroy();
     }
     this.#dialling?.abort(new Error("the exchange has ended"));
-    this.#upgrading?.destroy();
+    this.#upgrading?.destroy(reset);
     this.#host.onDone(this);
   }
 }

@@ -16,7 +16,8 @@ export interface NextHop {
   /**
    * The server is ours: it reads every body to its end and keeps idle connections for longer than `idleMs`. Elsewhere a
    * request with a body, or one that must not be sent twice, gets an unshared connection: what a server leaves unread
-   * of a body it would take for the next request, and a kept connection may be closing at this moment.
+   * of a body it would take for the next request, and a kept connection may be closing at this moment. Answers of other
+   * servers are read as leniently as browsers and curl read them.
    */
   readonly ours: boolean;
   /** The next hop is a node proxy: its `Svc-Proxy-Error` is believed. */
@@ -28,8 +29,11 @@ export type Failure =
   | { readonly is: "closed" }
   /** The next hop itself cannot be reached, so nothing is known of the server. */
   | { readonly is: "unreachable" }
-  /** The server closed the connection, or sent something else than HTTP, before a response. */
-  | { readonly is: "bad_response" }
+  /**
+   * The server closed the connection, or sent something else than HTTP, before a response. `reason` completes
+   * "the server: …".
+   */
+  | { readonly is: "bad_response"; readonly reason: string }
   /** The execution is gone, or is not the one this hop knows. */
   | { readonly is: "removed" }
   /** The agent holds the sandbox frozen, because its node's disk is short. */

@@ -1,8 +1,10 @@
 /** A response on its way from a server to the client: headers checked and reframed, body as it comes, nothing kept. */
 
-import type { IncomingMessage, InformationEvent, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { EnvelopeTracker, isConnectStream } from "../connect-envelope.ts";
-import { endToEnd, forwardableTrailers, headerValue } from "../raw-headers.ts";
+import { endToEnd, forwardableTrailers, headerValue, writableText } from "../raw-headers.ts";
+import { responseFraming } from "../response-framing.ts";
+import { breakOff } from "./cut.ts";
 
 /** How long a client may read no byte: one that takes longer has disappeared, or only holds the connection. */
 const SLOW_CLIENT_LIMIT_MS = 600_000;
@@ -10,23 +12,12 @@ const SLOW_CLIENT_LIMIT_MS = 600_000;
 /** Largest first piece of a body that is sent together with the head. */
 const JOINED_BYTES = 1024;
 
+const UPGRADE_REQUIRED = 426;
+
 export interface RelayOptions {
   /** Lower-case names of headers and trailers that stop here. */
   readonly keepsBack: (name: string) => boolean;
   readonly framesErrors: boolean;
-}
-
-/** Relays 102 and 103, but not to HTTP/1.0, which has no interim responses, nor to a slow client without room for one. */
-export function relayInformation(request: IncomingMessage, response: ServerResponse, info: InformationEvent): void {
-  if (request.httpVersionMinor === 0 || response.headersSent || response.writableNeedDrain) return;
-  if (info.statusCode === 102) response.writeProcessing();
-  const link = info.statusCode === 103 ? headerValue(info.rawHeaders, "link") : undefined;
-  if (link === undefined) return;
-  try {
-    response.writeEarlyHints({ link });
-  } catch {
-    // A hint that cannot be relayed is dropped.
-  }
 }
 
 export class ResponseRelay {
@@ -35,6 +26,8 @@ export class ResponseRelay {
   #tracker: EnvelopeTracker | undefined;
   #slow: NodeJS.Timeout | undefined;
   #begun = false;
+  /** The client knows where the body ends without the end of the connection. */
+  #framed = true;
 
   constructor(response: ServerResponse, options: RelayOptions) {
     this.#response = response;
@@ -48,26 +41,30 @@ export class ResponseRelay {
 
   /**
    * @param closes the client's connection is to end with this response
-   * @throws when a header cannot be passed on.
+   * @throws {AnswerFault} when the answer cannot be forwarded with its meaning intact
    */
   head(request: IncomingMessage, answer: IncomingMessage, closes: boolean): void {
     const { keepsBack, framesErrors } = this.#options;
     const { rawHeaders, statusCode: status = 502 } = answer;
-    const bodiless = request.method === "HEAD" || status === 204 || status === 304;
-    const length = headerValue(rawHeaders, "content-length");
-    const chunks = length === undefined && !bodiless && request.httpVersionMinor > 0;
+    const { length, codings, framed } = responseFraming(request, answer);
     const headers = endToEnd(
       rawHeaders,
-      (name) => name === "content-length" || (name === "trailer" && !chunks) || keepsBack(name),
+      (name) => name === "content-length" || (name === "trailer" && codings === undefined) || keepsBack(name),
     );
-    if (length !== undefined && status !== 204) headers.push("Content-Length", length);
+    if (length !== undefined) headers.push("Content-Length", length);
     // The explicit header lets trailers follow.
-    if (chunks) headers.push("Transfer-Encoding", "chunked");
-    if (closes) headers.push("Connection", "close");
-    this.#response.writeHead(status, answer.statusMessage ?? "", headers);
-    if (framesErrors && chunks && isConnectStream(headerValue(rawHeaders, "content-type"))) {
+    if (codings !== undefined) headers.push("Transfer-Encoding", codings);
+    headers.push(...connectionHeaders(rawHeaders, status, closes));
+    this.#framed = framed;
+    this.#response.writeHead(status, writableText(answer.statusMessage ?? ""), headers);
+    if (framesErrors && codings !== undefined && isConnectStream(headerValue(rawHeaders, "content-type"))) {
       this.#tracker = new EnvelopeTracker();
     }
+  }
+
+  /** The answer has lost its rest: ends the client's connection after what there is of it. */
+  breakOff(request: IncomingMessage): void {
+    breakOff(request, this.#response, this.#framed);
   }
 
   /** Hands the body on, until the response has all of it; `answer` waits while the client is slow. */
@@ -124,4 +121,12 @@ export class ResponseRelay {
     }
     this.#response.end();
   }
+}
+
+/** What this hop says about the connection: 426 names the protocols that the server wants (RFC 9110 §15.5.22). */
+function connectionHeaders(rawHeaders: readonly string[], status: number, closes: boolean): string[] {
+  const upgrade = status === UPGRADE_REQUIRED ? headerValue(rawHeaders, "upgrade") : undefined;
+  if (upgrade !== undefined)
+    return ["Upgrade", writableText(upgrade), "Connection", closes ? "close, Upgrade" : "Upgrade"];
+  return closes ? ["Connection", "close"] : [];
 }

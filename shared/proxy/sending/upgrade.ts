@@ -1,11 +1,13 @@
 /** Requests that switch protocols, through `http-proxy`: it asks the server, writes the 101 and pipes the two sockets. */
 
-import type { Agent, ClientRequest, IncomingMessage } from "node:http";
+import type { Agent, ClientRequest, IncomingMessage, InformationEvent } from "node:http";
 import type { Socket } from "node:net";
 import { createProxyServer } from "http-proxy";
+import { MAX_HEAD_BYTES } from "../limits.ts";
 import type { UpgradeRequest } from "../listening/client.ts";
-import { endToEnd, headerValue } from "../raw-headers.ts";
+import { endToEnd, headerValue, writableText } from "../raw-headers.ts";
 import { cut } from "./cut.ts";
+import { hasFailedWrite } from "./patient.ts";
 
 export interface UpgradeOptions {
   readonly request: IncomingMessage;
@@ -14,10 +16,12 @@ export interface UpgradeOptions {
   /** Name, value, name, value, …, `Upgrade` among them. */
   readonly headers: readonly string[];
   readonly agent: Agent;
+  /** As in `OpenCallOptions`. */
+  readonly lenient: boolean;
   readonly keepsBack: (name: string) => boolean;
   /** Called with the answer of a server that does not agree to switch. */
   onAnswer(call: ClientRequest, answer: IncomingMessage): void;
-  onInformation(call: ClientRequest): void;
+  onInformation(call: ClientRequest, info: InformationEvent): void;
   /** Both sockets are now one pipe; `done` comes when it has ended. */
   onSwitched(): void;
   onDone(): void;
@@ -25,22 +29,25 @@ export interface UpgradeOptions {
 }
 
 export interface Upgrading {
-  /** Ends the upgrade in any phase. */
-  destroy(): void;
+  /** Ends the upgrade in any phase. @param reset the client has reset its connection */
+  destroy(reset: boolean): void;
 }
 
 export function sendUpgrade(options: UpgradeOptions): Upgrading {
-  const { upgrade, path, agent } = options;
+  const { upgrade, path, agent, lenient, request } = options;
   const { socket } = upgrade;
   const state: { call?: ClientRequest; peer?: Socket } = {};
-  const proxy = createProxyServer({ target: "http://upgrade.invalid", agent, prependPath: false });
+  // The library takes the options of its request from here.
+  const ssl = { insecureHTTPParser: lenient, maxHeaderSize: MAX_HEAD_BYTES };
+  const proxy = createProxyServer({ target: "http://upgrade.invalid", agent, ssl, prependPath: false });
   // The request or one of the sockets reports every error.
   proxy.on("error", () => undefined);
   proxy.once("proxyReqWs", (call) => {
     state.call = call;
-    // The library rewrites paths; the server must get the client's path unchanged.
+    // The library rewrites paths, and upgrades with GET alone; the server must get the client's request.
     call.path = path;
-    call.on("information", () => options.onInformation(call));
+    call.method = request.method ?? "GET";
+    call.on("information", (info) => options.onInformation(call, info));
     call.once("upgrade", (answer, peer) => {
       state.peer = peer;
       upgrade.takeOver();
@@ -50,6 +57,7 @@ export function sendUpgrade(options: UpgradeOptions): Upgrading {
     });
     // The library writes other answers past a slow client's back, and closes the client's connection on every error:
     // both are ours, as for any other request.
+    if (upgrade.body.length > 0) call.write(upgrade.body);
     queueMicrotask(() => {
       call.removeAllListeners("response");
       call.once("response", (answer: IncomingMessage) => options.onAnswer(call, answer));
@@ -59,13 +67,14 @@ export function sendUpgrade(options: UpgradeOptions): Upgrading {
   });
   proxy.ws(asWebSocket(options), socket, Buffer.alloc(0));
   return {
-    destroy() {
+    destroy(reset) {
       if (state.peer !== undefined) {
+        // Of a stream without frames an orderly end would look complete.
         cut(state.peer);
         cut(socket);
       }
       const asked = state.call?.socket;
-      if (asked !== undefined && asked !== null) cut(asked);
+      if (reset && asked !== undefined && asked !== null) cut(asked);
       state.call?.destroy();
     },
   };
@@ -77,13 +86,19 @@ function asWebSocket({ request, headers }: UpgradeOptions): IncomingMessage {
   const grouped = byName(headers);
   Object.defineProperty(grouped, "upgrade", { value: "websocket", enumerable: false });
   Object.defineProperty(asked, "headers", { value: grouped });
+  Object.defineProperty(asked, "method", { value: "GET" });
   return asked;
 }
 
 function switchingHeaders(rawHeaders: readonly string[], keepsBack: (name: string) => boolean) {
   const upgrade = headerValue(rawHeaders, "upgrade");
   const kept = endToEnd(rawHeaders, (name) => name === "content-length" || keepsBack(name));
-  return byName(["Connection", "Upgrade", ...(upgrade === undefined ? [] : ["Upgrade", upgrade]), ...kept]);
+  return byName([
+    "Connection",
+    "Upgrade",
+    ...(upgrade === undefined ? [] : ["Upgrade", writableText(upgrade)]),
+    ...kept,
+  ]);
 }
 
 /** Values of one name together, in any spelling of it; the first spelling stays. */
@@ -110,6 +125,9 @@ function endTogether(a: Socket, b: Socket, onDone: () => void): void {
   ] as const) {
     // Runs before the library's own listener, which would end the peer as if the stream were complete.
     from.prependListener("error", () => cut(to));
+    from.prependListener("end", () => {
+      if (hasFailedWrite(from)) cut(to);
+    });
     from.prependListener("close", () => {
       if (!from.readableEnded || !from.writableFinished) cut(to);
       if (--open === 0) onDone();
