@@ -42,8 +42,12 @@ export class InformationRelay {
     if (info.statusCode === 100 || old) return true;
     const to = connection();
     if (to === undefined || to.destroyed || to.writableEnded || to.writableNeedDrain) return true;
-    // Node's own methods know only some of these responses, and only some of their headers.
-    to.write(informationHead(info, keepsBack), "latin1");
+    try {
+      // Node's own methods know only some of these responses, and only some of their headers.
+      to.write(informationHead(info, keepsBack), "latin1");
+    } catch {
+      // A response that cannot be written is dropped: the real one is still to come.
+    }
     return true;
   }
 }

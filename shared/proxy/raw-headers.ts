@@ -1,5 +1,6 @@
 /** Header lists as Node's parser returns them (name, value, …): which headers cross a hop, and how. Pure. */
 
+import { AnswerFault } from "./answer-fault.ts";
 import { ROUTING_HEADERS } from "./hop-contract.ts";
 
 /**
@@ -127,6 +128,7 @@ function crossingAnyway(lower: string, value: string, facts: BodyFacts): readonl
 /**
  * Response headers that may reach the client; `drops` is called with the lower-case name. Servers' answers are read more
  * leniently than they may be written, so a control character in a value becomes a space (RFC 9110 §5.5).
+ * @throws {AnswerFault} for a NUL, which curl and browsers refuse too
  */
 export function endToEnd(rawHeaders: readonly string[], drops: (name: string) => boolean): string[] {
   const nominated = nominatedBy(rawHeaders);
@@ -135,16 +137,22 @@ export function endToEnd(rawHeaders: readonly string[], drops: (name: string) =>
     const name = rawHeaders[at] ?? "";
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower) || nominated?.has(lower) === true || drops(lower)) continue;
-    kept.push(name, writableText(rawHeaders[at + 1] ?? ""));
+    kept.push(name, headerText(name, rawHeaders[at + 1] ?? ""));
   }
   return kept;
 }
 
 const UNWRITABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
+function headerText(name: string, value: string): string {
+  if (!UNWRITABLE.test(value)) return value;
+  if (value.includes("\0")) throw new AnswerFault(`the header ${name} of its answer has a NUL byte`);
+  return writableText(value);
+}
+
 /** A value or a reason phrase without the characters that Node does not write. */
 export function writableText(text: string): string {
-  return UNWRITABLE.test(text) ? text.replace(/[^\t\x20-\x7e\x80-\xff]/g, " ") : text;
+  return text.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, " ");
 }
 
 /**

@@ -54,7 +54,8 @@ export class ResponseRelay {
     if (length !== undefined) headers.push("Content-Length", length);
     // The explicit header lets trailers follow.
     if (codings !== undefined) headers.push("Transfer-Encoding", codings);
-    headers.push(...connectionHeaders(rawHeaders, status, closes));
+    // A header about the connection would make Node forget that the client asked for its end.
+    headers.push(...connectionHeaders(rawHeaders, status, closes || !this.#response.shouldKeepAlive));
     this.#framed = framed;
     this.#response.writeHead(status, writableText(answer.statusMessage ?? ""), headers);
     if (framesErrors && codings !== undefined && isConnectStream(headerValue(rawHeaders, "content-type"))) {

@@ -92,13 +92,13 @@ function asWebSocket({ request, headers }: UpgradeOptions): IncomingMessage {
 
 function switchingHeaders(rawHeaders: readonly string[], keepsBack: (name: string) => boolean) {
   const upgrade = headerValue(rawHeaders, "upgrade");
-  const kept = endToEnd(rawHeaders, (name) => name === "content-length" || keepsBack(name));
-  return byName([
-    "Connection",
-    "Upgrade",
-    ...(upgrade === undefined ? [] : ["Upgrade", writableText(upgrade)]),
-    ...kept,
-  ]);
+  const own = ["Connection", "Upgrade", ...(upgrade === undefined ? [] : ["Upgrade", writableText(upgrade)])];
+  try {
+    return byName([...own, ...endToEnd(rawHeaders, (name) => name === "content-length" || keepsBack(name))]);
+  } catch {
+    // The server has switched already, so headers of which one cannot be written are left out.
+    return byName(own);
+  }
 }
 
 /** Values of one name together, in any spelling of it; the first spelling stays. */

@@ -8,6 +8,8 @@ import { ask, RawClient } from "../../support/peers/raw-client.ts";
 import { httpBackend, rawBackend, routed, routing, WAYS } from "./front-door.ts";
 import { sharedDoor } from "./shared-door.ts";
 
+/** A body that is too long for a request to upgrade. */
+const LONG = "hello".padEnd(64 * 1024 + 1, "x");
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
 
 describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
@@ -156,13 +158,25 @@ describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
   });
 
   test("is given up when its client leaves before the answer", async () => {
-    const backend = await rawBackend(door.route.address, (socket) => socket.resume());
+    const endings: string[] = [];
+    const backend = await rawBackend(door.route.address, (socket) => {
+      socket.resume();
+      socket.on("error", () => endings.push("reset"));
+      socket.on("end", () => {
+        endings.push("end");
+        socket.end();
+      });
+    });
     onTestFinished(() => backend.close());
-    const client = await RawClient.open(door.port);
-    client.send(asking(backend.port));
-    await expect.poll(() => backend.open()).toBe(1);
-    client.destroy();
-    await expect.poll(() => backend.open()).toBe(0);
+    for (const ending of ["end", "reset"]) {
+      const client = await RawClient.open(door.port);
+      client.send(asking(backend.port));
+      await expect.poll(() => backend.open()).toBe(1);
+      if (ending === "end") client.destroy();
+      else client.socket.resetAndDestroy();
+      await expect.poll(() => backend.open()).toBe(0);
+      expect(endings.splice(0)).toEqual([ending]);
+    }
   });
 
   test("to a closed port or an unknown sandbox gets an answer with the reason", async () => {
@@ -178,8 +192,13 @@ describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
 
   test.each([
     ["to HTTP/2", "GET", "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", ""],
-    ["with a body", "POST", "Upgrade: raw\r\nContent-Length: 5\r\n", "hello"],
-    ["with a body in chunks", "POST", "Upgrade: raw\r\nTransfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"],
+    ["with a body of 64 KiB", "POST", `Upgrade: raw\r\nContent-Length: ${LONG.length}\r\n`, LONG],
+    [
+      "with a body in chunks",
+      "POST",
+      "Upgrade: raw\r\nTransfer-Encoding: chunked\r\n",
+      `5\r\nhello\r\n${(LONG.length - 5).toString(16)}\r\n${LONG.slice(5)}\r\n0\r\n\r\n`,
+    ],
   ])("%s is served as if it had not been asked for", async (_name, method, headers, body) => {
     const seen: unknown[] = [];
     const backend = await httpBackend(door.route.address, (request, response) => {
@@ -194,7 +213,7 @@ describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
     const client = await RawClient.open(door.port);
     const head = `${method} /plain HTTP/1.1\r\n${routing(door.route, backend.port)}Connection: Upgrade, HTTP2-Settings\r\n`;
     await client.send(`${head}${headers}\r\n${body}`).until((text) => text.includes("served"));
-    expect(seen).toEqual([[method, "/plain", body === "" ? "" : "hello", undefined]]);
+    expect(seen).toEqual([[method, "/plain", body === "" ? "" : LONG, undefined]]);
     // The connection carries the next request as before.
     await client
       .send(`GET /next HTTP/1.1\r\n${routing(door.route, backend.port)}\r\n`)
