@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { EdgeRoute, EdgeRoutingTable, RemovalListener, RemovalReason } from "./edge/sandbox-lookup.ts";
+import { TokenIndex } from "./edge/token-index.ts";
 import type { Seeds } from "./rotation/seeds.ts";
 import type { SandboxRecord } from "./store/sandboxes/record.ts";
 
@@ -35,13 +36,24 @@ const REMEMBERED = 10_000;
 
 export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
   const routes = new Map<string, EdgeRoute>();
+  const tokens = new TokenIndex<EdgeRoute>();
   const removed = new LRUCache<string, true>({ max: REMEMBERED });
   const listeners = new Set<RemovalListener>();
 
   async function unroute(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void> {
-    if (routes.get(sandboxId)?.executionId !== executionId) return;
+    const route = routes.get(sandboxId);
+    if (route === undefined || route.executionId !== executionId) return;
     routes.delete(sandboxId);
+    tokens.delete(route);
     await Promise.all([...listeners].map(async (listener) => listener(executionId, sandboxId, reason)));
+  }
+
+  /** The token of a sandbox changes when its seed is rotated. */
+  function put(route: EdgeRoute): void {
+    const before = routes.get(route.sandboxId);
+    if (before !== undefined && before.envdAccessToken !== route.envdAccessToken) tokens.delete(before);
+    routes.set(route.sandboxId, route);
+    tokens.set(route);
   }
 
   return {
@@ -49,6 +61,7 @@ export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
       return routes.size;
     },
     lookup: (sandboxId) => routes.get(sandboxId),
+    byToken: (envdAccessToken) => tokens.find(envdAccessToken),
     running: () => routes.values(),
     onRemove(listener) {
       listeners.add(listener);
@@ -58,7 +71,7 @@ export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
       if (removed.has(record.executionId)) return;
       const place = deps.place(record.nodeId);
       if (place === undefined || record.address === undefined) return;
-      routes.set(record.id, toRoute(record, place, deps.seeds));
+      put(toRoute(record, place, deps.seeds));
     },
     async remove(sandboxId, executionId, reason) {
       removed.set(executionId, true);
@@ -68,13 +81,13 @@ export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
     hold(sandboxId, executionId, held) {
       const route = routes.get(sandboxId);
       if (route === undefined || route.executionId !== executionId || route.held === held) return;
-      routes.set(sandboxId, { ...route, held });
+      put({ ...route, held });
     },
     refreshNode(nodeId) {
       const place = deps.place(nodeId);
       if (place === undefined) return;
       for (const route of routes.values()) {
-        if (route.nodeId === nodeId) routes.set(route.sandboxId, { ...route, ...place });
+        if (route.nodeId === nodeId) put({ ...route, ...place });
       }
     },
   };

@@ -1,6 +1,7 @@
 /** Copies bytes both ways between two sockets, with at most one buffer in memory. Each direction ends separately. */
 
 import type { Socket } from "node:net";
+import { hasFailedWrite } from "../../shared/proxy/sending/patient.ts";
 import type { Bytes, Carried } from "./carried.ts";
 import { intakeOf } from "./intake.ts";
 
@@ -12,6 +13,10 @@ export function relay(client: Socket, upstream: Socket, first: Buffer): Carried 
   // An error of one side is an error for the other: an end would look like a complete answer.
   client.on("error", () => upstream.resetAndDestroy());
   upstream.on("error", () => client.resetAndDestroy());
+  // The kernel reports a reset once, and a write may have met it: the end behind it is not one.
+  upstream.once("end", () => {
+    if (hasFailedWrite(upstream)) client.resetAndDestroy();
+  });
   // A socket that closes after its end was read is done, and the other one still sends what it has. Else both are cut.
   client.once("close", () => {
     if (!client.readableEnded) upstream.resetAndDestroy();

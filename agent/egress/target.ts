@@ -2,6 +2,7 @@
 
 import { allowedByName, type ConnectionRequest, type Decision, decide } from "../../shared/policy/decide.ts";
 import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
+import { ConnectError } from "./connect/connect-error.ts";
 import type { NoAnswer } from "./dns/ask.ts";
 import type { Names } from "./dns/names.ts";
 import { CODE, codeName } from "./dns/question.ts";
@@ -63,7 +64,7 @@ export async function findTarget(
 /** For the log of decisions: why a name cannot be dialled. */
 export function noAddress({ code, noAnswer }: { readonly code: number; readonly noAnswer?: NoAnswer }): Error {
   const why = noAnswer ?? (code === CODE.ok ? undefined : codeName(code));
-  return new Error(`the name has no address${why === undefined ? "" : `: ${why}`}`);
+  return new ConnectError(`the name has no address${why === undefined ? "" : `: ${why}`}`);
 }
 
 /** Whether any address of the name is allowed, so that the proxy may resolve it. */

@@ -2,8 +2,11 @@
 
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
 import { AppError } from "../../shared/http/errors.ts";
+import { cut } from "../../shared/proxy/sending/cut.ts";
+import { hasFailedWrite, readDespiteFailedWrites } from "../../shared/proxy/sending/patient.ts";
 import { errnoOf } from "../system/errno.ts";
 
 const TUNNEL_PROTOCOL = "svc-tcp";
@@ -27,7 +30,7 @@ export async function openTunnel(request: IncomingMessage, socket: Duplex, head:
 
 async function dial(port: number, caller: Duplex): Promise<Socket> {
   let last: unknown;
-  for (const host of ["127.0.0.1", "::1"]) {
+  for (const host of new Set(["127.0.0.1", "::1", ...ownAddresses()])) {
     try {
       return await dialOne(host, port, caller);
     } catch (error) {
@@ -37,6 +40,16 @@ async function dial(port: number, caller: Duplex): Promise<Socket> {
   throw new AppError("nothing_listening", `nothing answers on port ${port} (${errnoOf(last) ?? "no connection"})`, {
     cause: last,
   });
+}
+
+/**
+ * Every address of the sandbox. A copy, or a sandbox that was resumed elsewhere, keeps its earlier addresses on the loopback
+ * for servers that listen on one of them.
+ */
+function ownAddresses(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+  // An address of a link cannot be dialled without its interface.
+  return all.map(({ address }) => address).filter((address) => !address.startsWith("fe80:"));
 }
 
 function dialOne(host: string, port: number, caller: Duplex): Promise<Socket> {
@@ -54,18 +67,23 @@ function dialOne(host: string, port: number, caller: Duplex): Promise<Socket> {
       caller.off("close", leave);
       socket.off("error", give);
       socket.setTimeout(0);
-      resolve(socket);
+      resolve(readDespiteFailedWrites(socket));
     });
   });
 }
 
-// Each direction ends separately; an error or a lost connection ends both.
+// Each direction ends separately; a reset or a lost connection resets the other one, because an end would look complete.
 function join(caller: Duplex, target: Socket, head: Buffer): void {
-  const both = [caller, target];
-  for (const end of both) {
-    end.on("error", () => both.forEach((each) => each.destroy()));
-    end.on("close", () => {
-      if (!end.readableEnded) both.forEach((each) => each.destroy());
+  for (const [from, to] of [
+    [caller, target],
+    [target, caller],
+  ] as const) {
+    from.on("error", () => cut(to));
+    from.on("end", () => {
+      if (hasFailedWrite(from)) cut(to);
+    });
+    from.on("close", () => {
+      if (!from.readableEnded) cut(to);
     });
   }
   if (head.length > 0) target.write(head);

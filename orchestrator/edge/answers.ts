@@ -20,6 +20,9 @@ export type Refusal =
   | { readonly is: "limited"; readonly sandboxId: string; readonly message: string }
   | { readonly is: "invalid_signature" }
   | { readonly is: "too_many_wrong_signatures"; readonly retryAfterSeconds: number }
+  /** As for an unknown sandbox: clients ask with the token of a killed sandbox whether it runs. */
+  | { readonly is: "unknown_token" }
+  | { readonly is: "too_many_wrong_tokens"; readonly retryAfterSeconds: number }
   | { readonly is: "text"; readonly status: number; readonly message: string };
 
 export interface Answer {
@@ -43,8 +46,10 @@ export const CORS_LINES = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expo
 export function answerFor(refusal: Refusal, reader: Reader): Answer {
   if (refusal.is === "text") return textAnswer(refusal.status, refusal.message);
   if (refusal.is === "invalid_signature") return jsonAnswer(401, { code: 401, message: "invalid signature" });
-  if (refusal.is === "too_many_wrong_signatures") {
-    const message = "Too many wrong signatures came from this address";
+  if (refusal.is === "unknown_token")
+    return jsonAnswer(502, { message: "The sandbox was not found: the access token belongs to none", code: 502 });
+  if (refusal.is === "too_many_wrong_signatures" || refusal.is === "too_many_wrong_tokens") {
+    const message = `Too many wrong ${refusal.is === "too_many_wrong_tokens" ? "tokens" : "signatures"} came from this address`;
     return jsonAnswer(429, { code: 429, message }, ["Retry-After", String(refusal.retryAfterSeconds)]);
   }
   const { status, message, page, more } = describe(refusal);

@@ -28,8 +28,8 @@ import type {
   RemovalReason,
   VisitorTokens,
 } from "./sandbox-lookup.ts";
-import { readSigned, type Signed } from "./signed-url.ts";
-import { createSigners } from "./signers.ts";
+import { readSigned } from "./signed-url.ts";
+import { createSigners, type FoundSandbox } from "./signers.ts";
 import { targetOf } from "./target.ts";
 import { UpstreamPlanner } from "./upstream-planner.ts";
 import { readVisitor, type Visitor } from "./visitor.ts";
@@ -80,6 +80,15 @@ export interface Edge {
   stop(): Promise<void>;
 }
 
+/** The answers to a visitor whose signature or token is of no sandbox. */
+interface Wrong {
+  readonly refusal: Refusal;
+  readonly tooMany: "too_many_wrong_signatures" | "too_many_wrong_tokens";
+}
+
+const WRONG_SIGNATURE: Wrong = { refusal: { is: "invalid_signature" }, tooMany: "too_many_wrong_signatures" };
+const WRONG_TOKEN: Wrong = { refusal: { is: "unknown_token" }, tooMany: "too_many_wrong_tokens" };
+
 /** One request while the checks run. */
 interface Visit {
   readonly client: ClientSide;
@@ -117,7 +126,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
         visitSandbox(visit, target.sandboxId, target.port);
         return;
       case "none":
-        visitSigned(visit, target.message);
+        visitUnaddressed(visit, target.message);
         return;
       case "bad":
         refuse(client, { is: "text", status: target.status, message: target.message });
@@ -125,28 +134,36 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     }
   }
 
-  function visitSigned(visit: Visit, message: string): void {
+  /** Neither host nor headers name a sandbox: a signature may, or a token. */
+  function visitUnaddressed(visit: Visit, message: string): void {
     const { client, visitor } = visit;
-    const signed = readSigned(client.request.method ?? "", visitor.path);
-    if (signed === undefined) {
+    const { method = "", rawHeaders } = client.request;
+    const signed = readSigned(method, visitor.path);
+    const [token, ...others] = new Set(visitor.envdTokens);
+    const named = signed !== undefined || (token !== undefined && others.length === 0);
+    if (!named)
       refuse(client, unaddressedAnswer(client.request, { path: visitor.path, message, docsUrl: config.docsUrl }));
-      return;
-    }
     // A preflight carries no secret that the answer needs, and its method was not signed.
-    if (isPreflight(client.request.method, client.request.rawHeaders)) refuse(client, { is: "invalid_signature" });
-    else void visitSigner(visit, signed);
+    else if (isPreflight(method, rawHeaders)) refuse(client, { is: "invalid_signature" });
+    else if (signed !== undefined) void visitFound(visit, (address) => signers.find(signed, address), WRONG_SIGNATURE);
+    else void visitFound(visit, (address) => signers.findHolder(token ?? "", address), WRONG_TOKEN);
   }
 
-  async function visitSigner(visit: Visit, signed: Signed): Promise<void> {
-    const { client } = visit;
-    const found = await signers.find(signed, clientAddress(client.request)).catch((error: unknown) => {
+  /** Visits envd of the sandbox that a signature or a token has named. */
+  async function visitFound(visit: Visit, find: (address: string) => FoundSandbox, wrong: Wrong): Promise<void> {
+    const { client, visitor } = visit;
+    const found = await find(clientAddress(client.request)).catch((error: unknown) => {
       log.warn({ err: error }, "could not read the paused sandboxes");
       return { is: "wrong" } as const;
     });
     if (client.gone) return;
-    if (found.is === "running") visitRoute(visit, found.route, ENVD_PORT);
-    else if (found.is === "later") refuse(client, { ...found, is: "too_many_wrong_signatures" });
-    else if (found.is === "wrong" || deps.autoResume === undefined) refuse(client, { is: "invalid_signature" });
+    if (found.is === "later") refuse(client, { ...found, is: wrong.tooMany });
+    else if (found.is === "wrong") refuse(client, wrong.refusal);
+    else if (isInternalRoute(visitor.path)) {
+      const sandboxId = found.is === "running" ? found.route.sandboxId : found.sandboxId;
+      send(client, { is: "internal_route", sandboxId, path: pathOnly(visitor.path) });
+    } else if (found.is === "running") visitRoute(visit, found.route, ENVD_PORT);
+    else if (deps.autoResume === undefined) refuse(client, wrong.refusal);
     else await resumeAndVisit(visit, found.sandboxId, { port: ENVD_PORT, autoResume: deps.autoResume });
   }
 

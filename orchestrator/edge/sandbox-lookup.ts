@@ -36,6 +36,8 @@ export type RemovalListener = (executionId: string, sandboxId: string, reason?: 
 
 export interface EdgeRoutingTable {
   lookup(sandboxId: string): EdgeRoute | undefined;
+  /** The route of a running sandbox with this envd token, found by an index. */
+  byToken(envdAccessToken: string): EdgeRoute | undefined;
   /** Every route of a running sandbox, because signed file URLs name no sandbox. */
   running(): Iterable<EdgeRoute>;
   /** Returns the function that removes the listener. */

@@ -1,11 +1,13 @@
 /**
- * Finds the sandbox whose token signed a file URL. That takes one hash per sandbox, so results are cached, and each
- * address may send only a limited number of wrong signatures.
+ * Finds the sandbox of a request that names none: the one whose token signed a file URL, or whose token the request carries.
+ * A signature takes one hash per sandbox, so results are cached; a token takes one look-up. Each address may send only a
+ * limited number of wrong signatures and tokens.
  */
 
 import { LRUCache } from "lru-cache";
-import type { PausedSandbox } from "./sandbox-lookup.ts";
+import type { EdgeRoute, PausedSandbox } from "./sandbox-lookup.ts";
 import { findSigner, type Signed } from "./signed-url.ts";
+import { TokenIndex } from "./token-index.ts";
 
 /** Cached signatures; about 150 bytes each. */
 const REMEMBERED = 10_000;
@@ -22,8 +24,14 @@ type Found<Route> =
   /** The address has sent too many wrong signatures, and this one has not been valid before. */
   | { readonly is: "later"; readonly retryAfterSeconds: number };
 
+export type FoundSandbox = Promise<Found<EdgeRoute>>;
+
 export interface SignersDeps<Route> {
-  readonly routes: { lookup(sandboxId: string): Route | undefined; running(): Iterable<Route> };
+  readonly routes: {
+    lookup(sandboxId: string): Route | undefined;
+    byToken(envdAccessToken: string): Route | undefined;
+    running(): Iterable<Route>;
+  };
   readonly pausedSandboxes: () => Promise<readonly PausedSandbox[]>;
   /** Milliseconds. */
   readonly now: () => number;
@@ -32,12 +40,16 @@ export interface SignersDeps<Route> {
 interface Signers<Route> {
   /** @param address of the client, as limits count it (`clientOf`) */
   readonly find: (signed: Signed, address: string) => Promise<Found<Route>>;
+  /** @param token the value of `X-Access-Token` */
+  readonly findHolder: (token: string, address: string) => Promise<Found<Route>>;
 }
 
 const WRONG = { is: "wrong" } as const;
 
 export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Route>): Signers<Route> {
   const { routes, pausedSandboxes, now } = deps;
+  /** By the list that it is made of, which is read again once a second at most. */
+  const pausedByToken = new WeakMap<readonly PausedSandbox[], TokenIndex<PausedSandbox>>();
   /** Sandbox by signature. */
   const signers = new LRUCache<string, string>({ max: REMEMBERED });
   const { wait, wrong } = wrongOnes(now);
@@ -76,6 +88,19 @@ export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Rou
       if (known !== undefined) return recall(signed, known);
       const retryAfterSeconds = wait(address);
       return retryAfterSeconds > 0 ? { is: "later", retryAfterSeconds } : search(signed, address);
+    },
+    async findHolder(token, address) {
+      const route = routes.byToken(token);
+      if (route !== undefined) return { is: "running", route };
+      const retryAfterSeconds = wait(address);
+      if (retryAfterSeconds > 0) return { is: "later", retryAfterSeconds };
+      const list = await pausedSandboxes().catch((reason: unknown) => fail(reason, address));
+      const index = pausedByToken.get(list) ?? TokenIndex.of(list);
+      pausedByToken.set(list, index);
+      const found = index.find(token);
+      if (found !== undefined) return { is: "paused", sandboxId: found.sandboxId };
+      wrong(address);
+      return WRONG;
     },
   };
 }

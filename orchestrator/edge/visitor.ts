@@ -5,6 +5,8 @@ import type { Addressed } from "./target.ts";
 export interface Visitor extends Addressed {
   /** Values of the traffic token headers, each with the header's name. */
   readonly trafficTokens: readonly { readonly header: string; readonly value: string }[];
+  /** Values of `X-Access-Token`, which names the sandbox of a request that nothing else names. */
+  readonly envdTokens: readonly string[];
   /** Origin-form, or `*`. */
   readonly path: string;
   /** Host of an absolute-form target: replaces Host (RFC 9112 §3.2.2). */
@@ -21,6 +23,7 @@ export function readVisitor(url: string, rawHeaders: readonly string[]): Visitor
   const hosts: string[] = [];
   const ids: string[] = [];
   const ports: string[] = [];
+  const envdTokens: string[] = [];
   const trafficTokens: { header: string; value: string }[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? "";
@@ -31,12 +34,21 @@ export function readVisitor(url: string, rawHeaders: readonly string[]): Visitor
     if (lower === "host") hosts.push(value);
     else if (lower === "e2b-sandbox-id" || lower === "svc-sandbox-id") ids.push(value);
     else if (lower === "e2b-sandbox-port" || lower === "svc-sandbox-port") ports.push(value);
+    else if (lower === "x-access-token") envdTokens.push(value);
     else if (TRAFFIC_TOKEN_HEADERS.has(lower)) trafficTokens.push({ header: lower, value });
   }
   const target = readTarget(url, hosts);
   return target === undefined
     ? undefined
-    : { hosts: target.hosts, ids, ports, trafficTokens, path: target.path, absoluteHost: target.absoluteHost };
+    : {
+        hosts: target.hosts,
+        ids,
+        ports,
+        envdTokens,
+        trafficTokens,
+        path: target.path,
+        absoluteHost: target.absoluteHost,
+      };
 }
 
 type RequestTarget = Pick<Visitor, "hosts" | "path" | "absoluteHost">;

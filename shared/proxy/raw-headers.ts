@@ -144,7 +144,8 @@ export function endToEnd(rawHeaders: readonly string[], drops: (name: string) =>
 
 const UNWRITABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
-function headerText(name: string, value: string): string {
+/** @throws {AnswerFault} for a NUL */
+export function headerText(name: string, value: string): string {
   if (!UNWRITABLE.test(value)) return value;
   if (value.includes("\0")) throw new AnswerFault(`the header ${name} of its answer has a NUL byte`);
   return writableText(value);

@@ -5,9 +5,11 @@ import type { EgressProxy } from "../../../shared/policy/egress-policy.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "../../../shared/policy/ranges.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
+import { readDespiteFailedWrites } from "../../../shared/proxy/sending/patient.ts";
 import type { Names } from "../dns/names.ts";
 import { type LargeBuffers, openIntake } from "../intake.ts";
 import type { Target } from "../target.ts";
+import { ConnectError } from "./connect-error.ts";
 import { connectTunnel } from "./http-connect.ts";
 import { tunnel } from "./socks.ts";
 
@@ -44,14 +46,18 @@ export async function dial(target: Target, options: DialOptions, deps: DialDeps)
   const until = Date.now() + LIMIT_MS;
   switch (target.is) {
     case "refused":
-      throw new Error("refused");
+      throw new ConnectError("refused");
     case "direct":
       return dialAddresses(target.addresses, { ...options, until });
     case "proxied": {
       const { proxy, host } = target;
       const signal = anySignal(options.signal, AbortSignal.timeout(LIMIT_MS));
       const addresses = await proxyAddresses(proxy, deps);
-      const socket = await dialAddresses(addresses, { ...options, port: proxy.port, until });
+      const socket = await dialAddresses(addresses, { ...options, port: proxy.port, until }).catch((error: unknown) => {
+        throw options.signal.aborted
+          ? error
+          : new ConnectError(`egress proxy: it cannot be reached (${codeOf(error)})`);
+      });
       return tunnel(socket, proxy, { host, port: options.port, signal });
     }
     case "company": {
@@ -59,11 +65,11 @@ export async function dial(target: Target, options: DialOptions, deps: DialDeps)
       const signal = anySignal(options.signal, AbortSignal.timeout(LIMIT_MS));
       // The operator has named it: it may be at an address that sandboxes never reach.
       const addresses = addressNumber(proxy.host) === undefined ? await lookUp(proxy.host, deps) : [proxy.host];
-      if (addresses.length === 0) throw new Error("the name of the company's proxy has no address");
+      if (addresses.length === 0) throw new ConnectError("the name of the company's proxy has no address");
       const { buffers: _, ...unbuffered } = options;
       const socket = await dialAddresses(addresses, { ...unbuffered, port: proxy.port, until }).catch(
         (error: unknown) => {
-          throw new Error(`the company's proxy cannot be reached: ${codeOf(error)}`);
+          throw new ConnectError(`the company's proxy cannot be reached: ${codeOf(error)}`);
         },
       );
       return options.plain === true ? socket : connectTunnel(socket, proxy, { host, port: options.port, signal });
@@ -81,7 +87,7 @@ async function proxyAddresses({ host }: EgressProxy, deps: DialDeps): Promise<re
     if (ranges.some((range) => contains(range, number))) return true;
     return alwaysDenied(number) === undefined && !deps.isOwn(address);
   });
-  if (allowed.length === 0) throw new Error("the egress proxy has no address that it may have");
+  if (allowed.length === 0) throw new ConnectError("the egress proxy has no address that it may have");
   return allowed;
 }
 
@@ -96,7 +102,7 @@ async function lookUp(host: string, { names }: DialDeps): Promise<readonly strin
 }
 
 async function dialAddresses(addresses: readonly string[], options: DialAttempt): Promise<Socket> {
-  let failed: unknown = new Error("no address");
+  let failed: unknown = new ConnectError("no address");
   for (const [index, address] of addresses.entries()) {
     const last = index === addresses.length - 1;
     const until = last ? options.until : Math.min(options.until, Date.now() + ADDRESS_LIMIT_MS);
@@ -126,7 +132,7 @@ function dialAddress(host: string, { port, signal, buffers, until }: DialAttempt
       ...(intake === undefined ? {} : { onread: intake.onread }),
     });
     const abort = () => socket.destroy(signal.reason as Error);
-    const late = () => socket.destroy(new Error("the destination did not answer in time"));
+    const late = () => socket.destroy(new ConnectError("the destination did not answer in time"));
     const timer = setTimeout(late, Math.max(until - Date.now(), 0));
     const settled = () => {
       clearTimeout(timer);
@@ -144,7 +150,7 @@ function dialAddress(host: string, { port, signal, buffers, until }: DialAttempt
       // The relay adds its own listeners later; until then a reset must not end the process as an unhandled error.
       socket.on("error", () => undefined);
       intake?.from(socket);
-      resolve(socket);
+      resolve(readDespiteFailedWrites(socket));
     });
   });
 }

@@ -2,6 +2,7 @@
 
 import type { Socket } from "node:net";
 import type { CompanyProxy } from "../messages.ts";
+import { ConnectError } from "./connect-error.ts";
 
 const MOST_HEAD_BYTES = 16 * 1024;
 const HEAD_END = "\r\n\r\n";
@@ -20,8 +21,9 @@ export async function connectTunnel(
     socket.write(`CONNECT ${host}:${port} HTTP/1.1\r\nHost: ${host}:${port}\r\n${credentials}\r\n`);
     const { head, rest } = await readHead(socket);
     const status = /^HTTP\/1\.[01] (\d{3})\b/.exec(head)?.[1];
-    if (status === undefined) throw new Error("the company's proxy did not answer in HTTP");
-    if (!status.startsWith("2")) throw new Error(`the company's proxy refused the connection with status ${status}`);
+    if (status === undefined) throw new ConnectError("the company's proxy did not answer in HTTP");
+    if (!status.startsWith("2"))
+      throw new ConnectError(`the company's proxy refused the connection with status ${status}`);
     if (rest.length > 0) socket.unshift(rest);
     // Node settles the state of a socket whose listeners of `readable` are gone at its next turn.
     await new Promise((resolve) => setImmediate(resolve));
@@ -41,7 +43,7 @@ function readHead(socket: Socket): Promise<{ head: string; rest: Buffer }> {
       socket.off("readable", read).off("close", gone).off("end", gone);
       act();
     };
-    const gone = () => settle(() => reject(new Error("the company's proxy closed the connection")));
+    const gone = () => settle(() => reject(new ConnectError("the company's proxy closed the connection")));
     // Reads and does not let the socket flow: its next user could lose bytes otherwise.
     const read = () => {
       for (let chunk = socket.read() as Buffer | null; chunk !== null; chunk = socket.read() as Buffer | null) {
@@ -52,7 +54,7 @@ function readHead(socket: Socket): Promise<{ head: string; rest: Buffer }> {
           return settle(() => resolve({ head: bytes.toString("latin1", 0, end), rest }));
         }
         if (bytes.length > MOST_HEAD_BYTES)
-          return settle(() => reject(new Error("the answer of the company's proxy is too long")));
+          return settle(() => reject(new ConnectError("the answer of the company's proxy is too long")));
       }
     };
     socket.on("readable", read).once("close", gone).once("end", gone);

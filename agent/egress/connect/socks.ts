@@ -5,6 +5,7 @@ import { SocksClient } from "socks";
 import type { EgressProxy } from "../../../shared/policy/egress-policy.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber } from "../../../shared/policy/ranges.ts";
+import { ConnectError } from "./connect-error.ts";
 
 const LIMIT_MS = 30_000;
 const MOST_CREDENTIAL_BYTES = 255;
@@ -24,8 +25,8 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: Co
   signal.addEventListener("abort", abort, { once: true });
   try {
     signal.throwIfAborted();
-    if (addressNumber(host) === undefined && hostName(host) !== host) throw new Error("not a name for a proxy");
-    if (tooLong(username) || tooLong(password)) throw new Error("credentials of the egress proxy are too long");
+    if (addressNumber(host) === undefined && hostName(host) !== host) throw new ConnectError("not a name for a proxy");
+    if (tooLong(username) || tooLong(password)) throw new ConnectError("credentials of the egress proxy are too long");
     const established = SocksClient.createConnection({
       command: "connect",
       existing_socket: socket,
@@ -40,10 +41,10 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: Co
     });
     const { remoteHost } = await established.catch((error: unknown) => {
       // The library's error holds the password.
-      throw new Error(`egress proxy: ${error instanceof Error ? error.message : "failed"}`);
+      throw new ConnectError(`egress proxy: ${socksFailure(error)}`);
     });
     // The library leaves such an answer unread, and its rest would look like the destination's first bytes.
-    if (remoteHost === undefined) throw new Error("egress proxy: its answer has an address of an unknown type");
+    if (remoteHost === undefined) throw new ConnectError("egress proxy: its answer has an address of an unknown type");
     await settled(socket);
     return socket;
   } catch (error) {
@@ -60,7 +61,7 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: Co
  */
 function settled(socket: Socket): Promise<void> {
   return new Promise((resolve, reject) => {
-    const gone = () => reject(new Error("egress proxy: the connection closed"));
+    const gone = () => reject(new ConnectError("egress proxy: the connection closed"));
     const early: Buffer[] = [];
     const keep = (chunk: Buffer) => void early.push(chunk);
     socket.once("close", gone);
@@ -75,6 +76,29 @@ function settled(socket: Socket): Promise<void> {
       setImmediate(resolve);
     });
   });
+}
+
+/** The library's texts, by their beginning or by the name of the proxy's answer (RFC 1928 §6). */
+const FAILURES: readonly (readonly [RegExp, string])[] = [
+  [/Authentication failed/i, "it refused the user name or the password"],
+  [/no accepted authentication/i, "it wants another kind of authentication"],
+  [/unknown authentication/i, "it wants an unknown kind of authentication"],
+  [/NotAllowed/, "it does not allow the connection"],
+  [/NetworkUnreachable/, "it finds no route to the destination's network"],
+  [/HostUnreachable/, "it cannot reach the destination"],
+  [/ConnectionRefused/, "the destination refused the connection"],
+  [/TTLExpired/, "the destination did not answer it in time"],
+  [/CommandNotSupported/, "it does not support outgoing connections"],
+  [/AddressNotSupported/, "it does not support the destination's kind of address"],
+  [/rejected connection/, "it refused the connection without a known reason"],
+  [/timed out/i, "it did not answer in time"],
+  [/Socket closed|ECONNRESET|EPIPE/i, "it closed the connection"],
+  [/invalid|version/i, "its answer is not SOCKS5"],
+];
+
+function socksFailure(error: unknown): string {
+  const text = error instanceof Error ? error.message : "";
+  return FAILURES.find(([pattern]) => pattern.test(text))?.[1] ?? (text === "" ? "it failed" : text);
 }
 
 function tooLong(text: string | undefined): boolean {

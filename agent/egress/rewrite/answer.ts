@@ -4,7 +4,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:ht
 import type { Duplex } from "node:stream";
 import { UnresolvedError } from "./placeholders.ts";
 import { Refusal, valuesOf } from "./request-head.ts";
-import { UpstreamError, why } from "./upstream.ts";
+import { UpstreamError, whyNoAnswer } from "./upstream.ts";
 
 /** Header on answers that are not the destination's. */
 const MARK = ["svc-egress", "refused"] as const;
@@ -14,7 +14,7 @@ const LINGER_MS = 2_000;
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof UnresolvedError || error instanceof UpstreamError) return new Refusal(502, error.message);
-  return new Refusal(502, `the destination failed: ${why(error)}`);
+  return new Refusal(502, `the destination failed: ${whyNoAnswer(error)}`);
 }
 
 /** 502 leaves the connection open; a client's fault ends it. */

@@ -7,10 +7,12 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from "node:http";
+import type { Duplex } from "node:stream";
+import { InformationRelay, TOO_MUCH_INFORMATION } from "../../../shared/proxy/information.ts";
 import type { TransformOptions } from "../carried.ts";
-import { intakeOf } from "../intake.ts";
 import { answerRefusal, refusalOf } from "./answer.ts";
 import { needsValues, type Resolve, resolveHeaders } from "./placeholders.ts";
+import { relayAnswer } from "./relay-answer.ts";
 import {
   checkHead,
   type Destination,
@@ -18,6 +20,7 @@ import {
   forProxy,
   hopByHop,
   outgoingHeaders,
+  pairs,
   Refusal,
   valuesOf,
   without,
@@ -25,10 +28,6 @@ import {
 import { type Upstream, UpstreamError } from "./upstream.ts";
 
 export const MAX_HEAD_BYTES = 64 * 1024;
-/** Most informational responses before an answer; a destination that sends more never means to answer. */
-const MOST_INFORMATIONAL = 16;
-/** Length from which a body bypasses Node's queues. */
-const LENT_BYTES = 1024 * 1024;
 /** How long a destination that has answered may read the rest of the body. */
 const REST_OF_BODY_MS = 10_000;
 
@@ -83,11 +82,12 @@ export function send({ method, path, lines }: Outgoing, upstream: Upstream): Cli
       path,
       headers: withBody ? [...lines, "Connection", "close"] : [...lines],
       setHost: false,
+      // Of answers alone: they are read as leniently as the program would read them.
+      insecureHTTPParser: true,
       maxHeaderSize: MAX_HEAD_BYTES,
     });
     outgoing.maxHeadersCount = 0;
     if (withBody) outgoing.once("socket", (socket) => upstream.useOnce(socket));
-    limitInformation(outgoing);
     return outgoing;
   } catch {
     // The error's own message would hold the refused value.
@@ -100,12 +100,16 @@ function announcesBody(lines: readonly string[]): boolean {
   return lengths.length > 0 || valuesOf(lines, "transfer-encoding").length > 0;
 }
 
-function limitInformation(outgoing: ClientRequest): void {
-  let count = 0;
-  outgoing.on("information", () => {
-    count += 1;
-    if (count > MOST_INFORMATIONAL)
-      outgoing.destroy(new UpstreamError("the destination sent informational answers without end"));
+/** Forwards informational answers to `connection`, a few of them; it is undefined once the answer has begun. */
+export function relayInformation(
+  call: ClientRequest,
+  request: IncomingMessage,
+  connection: () => Duplex | undefined,
+): void {
+  const relay = new InformationRelay({ request, connection, keepsBack: () => false });
+  call.on("information", (info) => {
+    if (call.destroyed || relay.relay(info)) return;
+    call.destroy(new UpstreamError(`the destination failed: ${TOO_MUCH_INFORMATION}`));
   });
 }
 
@@ -148,8 +152,9 @@ function forward(request: IncomingMessage, response: ServerResponse, plan: Forwa
   const { outgoing, upstream, refuse } = plan;
   const call = send(outgoing, upstream);
   const state = { over: false, answer: undefined as IncomingMessage | undefined };
-  call.on("information", (info) => {
-    if (!call.destroyed) relayInformation(request, response, info);
+  relayInformation(call, request, () => (response.headersSent ? undefined : (response.socket ?? undefined)));
+  call.once("continue", () => {
+    if (request.httpVersion === "1.1" && !response.headersSent && !response.closed) response.writeContinue();
   });
   call.once("upgrade", (_answer, peer) => {
     peer.destroy();
@@ -158,7 +163,10 @@ function forward(request: IncomingMessage, response: ServerResponse, plan: Forwa
   });
   call.once("response", (answer) => {
     state.answer = answer;
-    relayAnswer(request, answer, response);
+    relayAnswer(request, answer, response, (error) => {
+      state.over = true;
+      if (!response.closed) refuse(error);
+    });
   });
   call.on("error", (error: NodeJS.ErrnoException) => {
     if (state.over) return;
@@ -208,105 +216,4 @@ function relayBody(request: IncomingMessage, call: ClientRequest, rule: Readonly
   });
   request.once("end", finish);
   request.pipe(call, { end: false });
-}
-
-interface Information {
-  readonly statusCode: number;
-  readonly statusMessage: string;
-  readonly rawHeaders: readonly string[];
-}
-
-function relayInformation(request: IncomingMessage, response: ServerResponse, info: Information): void {
-  // An informational answer that a slow client has no room for is dropped.
-  if (request.httpVersion !== "1.1" || response.headersSent || response.closed || response.writableNeedDrain) return;
-  if (info.statusCode === 100) response.writeContinue();
-  // Node's own methods know only some informational answers, and only some of their headers.
-  else response.socket?.write(headText(info), "latin1");
-}
-
-/** Status line and headers of an answer without a body, without those of one hop only. */
-export function headText({ statusCode, statusMessage, rawHeaders }: Information, added = ""): string {
-  const lines = pairs(without(rawHeaders, hopByHop(rawHeaders))).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${lines.join("")}${added}\r\n`;
-}
-
-/** The destination's answer unchanged, except for hop-by-hop headers. */
-export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse): void {
-  let whole = false;
-  const cut = () => {
-    if (!whole) response.destroy();
-  };
-  answer.on("error", cut);
-  answer.once("close", () => {
-    if (!answer.complete) cut();
-  });
-  try {
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", answerLines(request, answer));
-    response.flushHeaders();
-  } catch {
-    // Node has read header lines that it does not write: the answer cannot be sent as it is.
-    answer.destroy();
-    return;
-  }
-  answer.once("end", () => {
-    const trailers = pairs(without(answer.rawTrailers, hopByHop(answer.rawHeaders)));
-    // Node drops them where the answer is not sent in chunks.
-    if (trailers.length > 0) response.addTrailers(trailers);
-    response.end();
-  });
-  void pour(request, answer, response, () => {
-    whole = true;
-  });
-}
-
-/**
- * Passes a long body of known length around Node's parser, which would copy it twice: more work than all the rest. The
- * parser then waits for the end of a body that it does not see, so the connection is not used for another request.
- * @param over called when everything has been passed on, and further events of `answer` do not matter
- */
-async function pour(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse, over: () => void) {
-  const length = Number(answer.headers["content-length"] ?? 0);
-  const intake = intakeOf(answer.socket);
-  // The end of a request that is still being sent would be lost with the connection.
-  if (intake === undefined || length < LENT_BYTES || !request.complete || !hasBody(request, answer)) {
-    answer.pipe(response, { end: false });
-    return;
-  }
-  // At the next tick the bytes that came with the head are parsed, and no more are read.
-  await new Promise<void>((resolve) => process.nextTick(resolve));
-  if (answer.destroyed || response.destroyed) return;
-  if (answer.complete || answer.socket.readableLength > 0) return void answer.pipe(response, { end: false });
-  let left = length;
-  for (let early = answer.read(); early !== null; early = answer.read()) {
-    left -= (early as Buffer).length;
-    response.write(early);
-  }
-  const finish = () => {
-    over();
-    response.end();
-  };
-  intake.lend(response, { bytes: left, over: finish });
-}
-
-function hasBody({ method }: IncomingMessage, { statusCode }: IncomingMessage): boolean {
-  return method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
-}
-
-function answerLines(request: IncomingMessage, answer: IncomingMessage): string[] {
-  const { rawHeaders } = answer;
-  const dropped = new Set(hopByHop(rawHeaders));
-  dropped.delete("content-length");
-  const lines = without(rawHeaders, dropped);
-  const trailers = valuesOf(rawHeaders, "trailer");
-  if (trailers.length > 0 && request.httpVersion === "1.1" && valuesOf(rawHeaders, "transfer-encoding").length > 0)
-    lines.push("Trailer", trailers.join(", "), "Transfer-Encoding", "chunked");
-  // The client waits for "100 Continue", which did not come: its next bytes may be the body or another request.
-  if (valuesOf(request.rawHeaders, "expect").length > 0 && !request.complete) lines.push("Connection", "close");
-  return lines;
-}
-
-function pairs(lines: readonly string[]): [string, string][] {
-  const result: [string, string][] = [];
-  for (let i = 0; i + 1 < lines.length; i += 2) result.push([lines[i] ?? "", lines[i + 1] ?? ""]);
-  return result;
 }

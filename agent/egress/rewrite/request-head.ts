@@ -158,3 +158,10 @@ export function forProxy(path: string, lines: readonly string[], authorization?:
   const shown = authorization === undefined ? [] : ["Proxy-Authorization", authorization];
   return { path: `http://${host}${path === "*" ? "" : path}`, lines: [...without(lines, OF_THE_PROXY), ...shown] };
 }
+
+/** Name and value together. */
+export function pairs(lines: readonly string[]): [string, string][] {
+  const result: [string, string][] = [];
+  for (let i = 0; i + 1 < lines.length; i += 2) result.push([lines[i] ?? "", lines[i + 1] ?? ""]);
+  return result;
+}

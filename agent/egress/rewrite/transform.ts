@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { nameOnWire } from "../../../shared/policy/names.ts";
+import { type ClientError, refusedMethod, unknownMethod } from "../../../shared/proxy/listening/unknown-method.ts";
 import type { Carried, CarriedResult, TransformOptions } from "../carried.ts";
 import { answerRaw } from "./answer.ts";
 import { clientServer, IDLE_LIMIT_MS, readRequests } from "./client-server.ts";
@@ -169,12 +170,14 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
     }
     void upgrade(request, { socket: client, head }, rewriting, failed);
   });
-  server.on("clientError", (error: NodeJS.ErrnoException, client) => {
+  server.on("clientError", (error: ClientError, client) => {
+    const method = unknownMethod(error);
     // When this event arrives, every answer that was due has been sent.
     if (waiting.size > 0) setImmediate(() => (client as Socket).destroySoon());
     else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
     else if (error.code === "HPE_HEADER_OVERFLOW")
       answerRaw(client, new Refusal(431, "the head of the request is too long"));
+    else if (method !== undefined) answerRaw(client, new Refusal(501, refusedMethod(method)));
     else answerRaw(client, new Refusal(400, "this is not an HTTP/1.1 request"));
   });
 

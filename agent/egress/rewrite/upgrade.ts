@@ -3,10 +3,18 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { answerRaw, refusalOf } from "./answer.ts";
+import { cut } from "../../../shared/proxy/sending/cut.ts";
+import { hasFailedWrite } from "../../../shared/proxy/sending/patient.ts";
+import { answerRaw, answerRefusal, refusalOf } from "./answer.ts";
 import { clientServer, readRequests } from "./client-server.ts";
-import { headText, prepare, type Rewriting, relayAnswer, send } from "./exchange.ts";
+import { prepare, type Rewriting, relayInformation, send } from "./exchange.ts";
+import { headText, relayAnswer } from "./relay-answer.ts";
 import { Refusal, tokens, valuesOf, without } from "./request-head.ts";
+
+/** Largest body of a request to upgrade; Docker's clients send a short one. */
+const MOST_BODY_BYTES = 64 * 1024;
+/** As long as a first head may take. */
+const BODY_LIMIT_MS = 30_000;
 
 /** Upgrades that are ignored: this process speaks HTTP/1.1, checks each request's host, and begins no TLS inside. */
 const DECLINED = /^(h2c?|(http|tls)\/[\d.]+)$/;
@@ -29,6 +37,8 @@ export function withoutUpgrade(request: IncomingMessage, added: readonly string[
     .flatMap((value) => tokens(value))
     .filter((token) => !drops.has(token))
     .concat(added);
+  // Where something is added the request has been sent, and its body with it.
+  if (added.length > 0) drops.add("content-length");
   const kept = without(rawHeaders, new Set([...drops, "connection"]));
   if (options.length > 0) kept.push("Connection", options.join(", "));
   let text = `${method} ${url} HTTP/${httpVersion}\r\n`;
@@ -64,13 +74,14 @@ async function switchOver(
   { socket, head }: { readonly socket: Socket; readonly head: Buffer },
   rewriting: Rewriting,
 ): Promise<void> {
-  const { rawHeaders, method = "" } = request;
-  const lengths = valuesOf(rawHeaders, "content-length").filter((value) => value !== "0");
-  if (lengths.length > 0 || valuesOf(rawHeaders, "transfer-encoding").length > 0 || method !== "GET")
-    throw new Refusal(400, "a request to switch protocols must be a GET without a body");
+  const { rawHeaders } = request;
+  const length = Number(valuesOf(rawHeaders, "content-length")[0] ?? 0);
+  if (length > MOST_BODY_BYTES || valuesOf(rawHeaders, "transfer-encoding").length > 0)
+    throw new Refusal(400, "the body of a request to switch protocols has a Content-Length, of 64 KiB at most");
   const wanted = wantedOf(request);
   const { lines, ...rest } = await prepare(request, rewriting);
   if (socket.closed) return;
+  const { body, behind } = await readBody(socket, head, length);
   const call = send(
     { ...rest, lines: [...lines, "Connection", "Upgrade", "Upgrade", wanted.join(", ")] },
     rewriting.upstream,
@@ -88,7 +99,7 @@ async function switchOver(
       const added = `Connection: Upgrade\r\nUpgrade: ${chosen.join(", ")}\r\n`;
       socket.write(headText({ statusCode, statusMessage, rawHeaders }, added), "latin1");
       if (peerHead.length > 0) socket.write(peerHead);
-      if (head.length > 0) peer.write(head);
+      if (behind.length > 0) peer.write(behind);
       splice(socket, peer);
       resolve();
     });
@@ -97,7 +108,42 @@ async function switchOver(
       resolve();
     });
     call.on("error", reject);
-    call.end();
+    relayInformation(call, request, () => socket);
+    call.end(body);
+  });
+}
+
+interface BodyRead {
+  readonly body: Buffer;
+  /** Bytes of the other protocol. */
+  readonly behind: Buffer;
+}
+
+/** Reads the body of the request: what follows it is another protocol. The socket is paused before and after. */
+function readBody(socket: Socket, head: Buffer, length: number): Promise<BodyRead> {
+  return new Promise((resolve, reject) => {
+    let bytes = head;
+    const settle = () => {
+      clearTimeout(timer);
+      socket.pause();
+      socket.off("data", take).off("end", gone).off("close", gone);
+    };
+    const whole = () => {
+      settle();
+      resolve({ body: bytes.subarray(0, length), behind: bytes.subarray(length) });
+    };
+    const take = (chunk: Buffer) => {
+      bytes = Buffer.concat([bytes, chunk]);
+      if (bytes.length >= length) whole();
+    };
+    const gone = () => {
+      settle();
+      reject(new Refusal(400, "the body of the request has not come"));
+    };
+    const timer = setTimeout(gone, BODY_LIMIT_MS);
+    if (bytes.length >= length) return whole();
+    socket.on("data", take).once("end", gone).once("close", gone);
+    socket.resume();
   });
 }
 
@@ -111,7 +157,7 @@ function answerRefused(request: IncomingMessage, socket: Socket, answer: Incomin
     response.sendDate = false;
     response.on("error", () => undefined);
     socket.once("close", () => response.destroy());
-    relayAnswer(again, answer, response);
+    relayAnswer(again, answer, response, (error) => answerRefusal(again, response, refusalOf(error)));
   });
   socket.unshift(withoutUpgrade(request, ["close"]));
   // The connection ends with this answer.
@@ -119,24 +165,21 @@ function answerRefused(request: IncomingMessage, socket: Socket, answer: Incomin
   socket.resume();
 }
 
-/** Half-close both ways; an error on one side ends the other. */
+/** Half-close both ways; an error on one side resets the other, because an end would look complete. */
 function splice(a: Duplex, b: Duplex): void {
   for (const [from, to] of [
     [a, b],
     [b, a],
   ] as const) {
+    from.once("end", () => {
+      if (hasFailedWrite(from)) cut(to);
+    });
     // One side may have ended before the other side was there.
     if (from.readableEnded) to.end();
     else from.pipe(to);
-  }
-  const end = () => {
-    a.destroy();
-    b.destroy();
-  };
-  for (const side of [a, b]) {
-    side.on("error", end);
-    side.once("close", () => {
-      if (!side.readableEnded || !side.writableFinished) end();
+    from.on("error", () => cut(to));
+    from.once("close", () => {
+      if (!from.readableEnded || !from.writableFinished) cut(to);
     });
   }
 }

@@ -5,6 +5,9 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import { AppError } from "../../../shared/http/errors.ts";
+import { answerFault } from "../../../shared/proxy/answer-fault.ts";
+import { readDespiteFailedWrites } from "../../../shared/proxy/sending/patient.ts";
+import { ConnectError } from "../connect/connect-error.ts";
 import type { Destination } from "./request-head.ts";
 
 const CONNECT_LIMIT_MS = 30_000;
@@ -78,7 +81,7 @@ export class Upstream extends Agent {
       ALPNProtocols: ["http/1.1"],
       rejectUnauthorized: true,
     });
-    return this.#hold(await handshake(secure, hostname));
+    return readDespiteFailedWrites(this.#hold(await handshake(secure, hostname)));
   }
 
   async #open(): Promise<Socket> {
@@ -159,9 +162,15 @@ const WORDS: Readonly<Record<string, string>> = {
   ETIMEDOUT: "it did not answer in time",
 };
 
+/** What was wrong with the answer of a destination that was reached. */
+export function whyNoAnswer(error: unknown): string {
+  return answerFault(error) ?? why(error);
+}
+
 /** The part of an error that a sandbox may see: its code, and messages meant for callers. Others may name hosts. */
 export function why(error: unknown): string {
-  if (error instanceof AppError || error instanceof UpstreamError) return error.message;
+  if (error instanceof AppError || error instanceof UpstreamError || error instanceof ConnectError)
+    return error.message;
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== "string") return "it failed";
   const words = WORDS[code];

@@ -78,6 +78,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
       ...limits(),
       routes: {
         lookup: (sandboxId) => routes.get(sandboxId),
+        byToken: (token) => [...routes.values()].find(({ envdAccessToken }) => envdAccessToken === token),
         running: () => routes.values(),
         onRemove(listener) {
           listeners.add(listener);

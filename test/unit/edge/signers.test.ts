@@ -15,6 +15,7 @@ function setUp() {
   const signers = createSigners({
     routes: {
       lookup: (id) => running.get(id),
+      byToken: (token) => [...running.values()].find(({ envdAccessToken }) => envdAccessToken === token),
       running() {
         counts.searches += 1;
         return running.values();
@@ -23,7 +24,7 @@ function setUp() {
     pausedSandboxes: () => Promise.resolve(paused),
     now: () => clock.now,
   });
-  return { clock, running, paused, counts, find: signers.find };
+  return { clock, running, paused, counts, find: signers.find, findHolder: signers.findHolder };
 }
 
 function signed(sandboxId: string, path = "a.txt"): Signed {
@@ -87,4 +88,20 @@ test("right signatures are never counted", async () => {
     expect(await find(signed("two", `${round}`), STRANGER)).toMatchObject({ is: "running" });
     expect(await find(signed("resting", `${round}`), STRANGER)).toMatchObject({ is: "paused" });
   }
+});
+
+test("a token finds its sandbox without a search, running or paused, and wrong ones count with wrong signatures", async () => {
+  const { counts, find, findHolder, clock } = setUp();
+  expect(await findHolder("token-two", STRANGER)).toMatchObject({ is: "running", route: { sandboxId: "two" } });
+  expect(await findHolder("token-resting", STRANGER)).toEqual({ is: "paused", sandboxId: "resting" });
+  for (const token of ["", "token", "token-twoo"]) expect(await findHolder(token, STRANGER)).toEqual({ is: "wrong" });
+  expect(counts.searches).toBe(0);
+  for (let count = 3; count < AT_ONCE; count++) await findHolder(`wrong-${count}`, STRANGER);
+  expect(await findHolder("token-resting", STRANGER)).toMatchObject({ is: "later" });
+  expect(await find(signed("three"), STRANGER)).toMatchObject({ is: "later" });
+  // The token of a running sandbox costs no search, and other addresses do not wait.
+  expect(await findHolder("token-two", STRANGER)).toMatchObject({ is: "running" });
+  expect(await findHolder("token-resting", "198.51.100.8")).toMatchObject({ is: "paused" });
+  clock.now += 2_000;
+  expect(await findHolder("token-resting", STRANGER)).toMatchObject({ is: "paused" });
 });
