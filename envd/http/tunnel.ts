@@ -56,6 +56,7 @@ function dialOne(host: string, port: number, caller: Duplex): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, allowHalfOpen: true, noDelay: true, timeout: DIAL_TIMEOUT_MS });
     const give = (error: Error) => {
+      caller.off("close", leave);
       socket.destroy();
       reject(error);
     };

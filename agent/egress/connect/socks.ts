@@ -39,10 +39,13 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: Co
       destination: { host, port },
       timeout: LIMIT_MS,
     });
+    // The library waits for the close of a socket, and this one stays half open.
+    socket.once("end", abort);
     const { remoteHost } = await established.catch((error: unknown) => {
       // The library's error holds the password.
       throw new ConnectError(`egress proxy: ${socksFailure(error)}`);
     });
+    socket.off("end", abort);
     // The library leaves such an answer unread, and its rest would look like the destination's first bytes.
     if (remoteHost === undefined) throw new ConnectError("egress proxy: its answer has an address of an unknown type");
     await settled(socket);

@@ -80,7 +80,7 @@ export function send({ method, path, lines }: Outgoing, upstream: Upstream): Cli
       agent: upstream as Agent,
       method,
       path,
-      headers: withBody ? [...lines, "Connection", "close"] : [...lines],
+      headers: withBody && valuesOf(lines, "upgrade").length === 0 ? [...lines, "Connection", "close"] : [...lines],
       setHost: false,
       // Of answers alone: they are read as leniently as the program would read them.
       insecureHTTPParser: true,

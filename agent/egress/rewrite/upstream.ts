@@ -73,7 +73,7 @@ export class Upstream extends Agent {
       raw.destroy();
       throw new UpstreamError(`${hostname} closed the connection`);
     }
-    if (!tls) return raw;
+    if (!tls) return readDespiteFailedWrites(raw);
     const secure = connectTls({
       socket: raw,
       servername: hostname,

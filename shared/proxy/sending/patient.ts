@@ -8,6 +8,7 @@ const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
 type Done = (error?: Error | null) => void;
 
+const patient = new WeakSet<Duplex>();
 const failed = new WeakSet<Duplex>();
 
 /**
@@ -16,6 +17,8 @@ const failed = new WeakSet<Duplex>();
  * anyway; the reading side then reports the end or the reset, which the kernel has at once.
  */
 export function readDespiteFailedWrites<T extends Socket>(socket: T): T {
+  if (patient.has(socket)) return socket;
+  patient.add(socket);
   const forgiving =
     (done: Done): Done =>
     (error) => {

@@ -1,5 +1,6 @@
 import { request } from "node:http";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { listening } from "../../support/peers/listening.ts";
 import { type RunningEnvd, runEnvd } from "./running-envd.ts";
@@ -65,6 +66,35 @@ test.each(["127.0.0.1", "::1", "0.0.0.0", "::"])(
     expect(socket === undefined ? "" : await text(socket)).toBe("heard hello");
   },
 );
+
+test("a server that listens on one of the sandbox's own addresses alone is reached", async () => {
+  const own = Object.values(networkInterfaces())
+    .flatMap((entries) => entries ?? [])
+    .find(({ family, internal }) => family === "IPv4" && !internal);
+  if (own === undefined) throw new Error("this machine has no address besides the loopback");
+  const port = await serve(own.address, (socket) => socket.end(`at ${own.address}`));
+  const { socket } = await open(`port=${port}`);
+  expect(socket === undefined ? "" : await text(socket)).toBe(`at ${own.address}`);
+});
+
+test.each([
+  ["ends", (socket: Socket) => void socket.end("part"), "end"],
+  [
+    "resets",
+    (socket: Socket) => void socket.write("part", () => setTimeout(() => socket.resetAndDestroy(), 20)),
+    "ECONNRESET",
+  ],
+])("the caller of a server that %s the connection sees the same", async (_name, serveOne, expected) => {
+  const port = await serve("127.0.0.1", serveOne);
+  const { socket } = await open(`port=${port}`);
+  const ending = new Promise((resolve) => {
+    socket?.once("error", (error: NodeJS.ErrnoException) => resolve(error.code));
+    socket?.once("end", () => resolve("end"));
+  });
+  socket?.resume();
+  expect(await ending).toBe(expected);
+  socket?.destroy();
+});
 
 test("all bytes of a server that speaks first and ends first arrive", async () => {
   const port = await serve("127.0.0.1", (socket) => socket.end("welcome"));
