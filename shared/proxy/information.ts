@@ -7,9 +7,6 @@ import { endToEnd, writableText } from "./raw-headers.ts";
 /** Informational responses before the real one; a server that sends more never means to answer. */
 const MOST = 16;
 
-/** Ends the request of a server that sends too many; the words complete "the server …". */
-export const TOO_MUCH_INFORMATION = "it sent informational responses without end";
-
 export interface InformationOptions {
   readonly request: Pick<IncomingMessage, "httpVersionMajor" | "httpVersionMinor">;
   /** The client's connection; undefined once its response has begun. */

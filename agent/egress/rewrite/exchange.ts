@@ -8,7 +8,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { Duplex } from "node:stream";
-import { InformationRelay, TOO_MUCH_INFORMATION } from "../../../shared/proxy/information.ts";
+import { InformationRelay } from "../../../shared/proxy/information.ts";
 import type { TransformOptions } from "../carried.ts";
 import { answerRefusal, refusalOf } from "./answer.ts";
 import { needsValues, type Resolve, resolveHeaders } from "./placeholders.ts";
@@ -109,7 +109,7 @@ export function relayInformation(
   const relay = new InformationRelay({ request, connection, keepsBack: () => false });
   call.on("information", (info) => {
     if (call.destroyed || relay.relay(info)) return;
-    call.destroy(new UpstreamError(`the destination failed: ${TOO_MUCH_INFORMATION}`));
+    call.destroy(new UpstreamError("the destination sent informational answers without end"));
   });
 }
 

@@ -4,7 +4,7 @@ import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse }
 import type { Socket } from "node:net";
 import { AnswerFault, answerFault } from "../answer-fault.ts";
 import { CONNECTION_LOST, errorFrame, type StreamError } from "../connect-envelope.ts";
-import { InformationRelay, TOO_MUCH_INFORMATION } from "../information.ts";
+import { InformationRelay } from "../information.ts";
 import type { ClientSide } from "../listening/client.ts";
 import { type OutgoingHead, outgoingHead, UnforwardableError } from "../raw-headers.ts";
 import { DialError, type DialledAgent } from "./agents.ts";
@@ -191,7 +191,7 @@ export class Exchange {
 
   #onInformation(call: ClientRequest, info: InformationEvent): void {
     if (this.#done || this.#answer !== undefined || this.#information.relay(info)) return;
-    call.destroy(new AnswerFault(TOO_MUCH_INFORMATION));
+    call.destroy(new AnswerFault("it sent informational responses without end"));
   }
 
   #onAnswer(call: ClientRequest, answer: IncomingMessage, { nextHop, agent }: Attempt): void {

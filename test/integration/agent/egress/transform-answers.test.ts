@@ -62,7 +62,7 @@ test.each([
     /more than one Content-Length/,
   ],
   ["a NUL", "HTTP/1.1 200 OK\r\nX-A: a\0b\r\n\r\nhi", /the header X-A of its answer has a NUL byte/],
-  ["endless hints", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(20), /informational responses without end/],
+  ["endless hints", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(20), /informational answers without end/],
 ])("an answer with %s is refused in words, in the log too", async (_name, bytes, reason) => {
   const { say, ended } = await to((socket) => socket.end(bytes, "latin1"));
   const answer = await say(head("GET /"));
