@@ -1,7 +1,33 @@
-/** Follows Connect's stream framing as bytes pass: finds where envelopes end, and makes the frame that ends a stream. Pure. */
+/** Follows the stream framing of Connect and gRPC-Web as bytes pass: finds where envelopes end, makes the frame that ends a stream. Pure. */
 
 const HEADER_BYTES = 5;
-const END_STREAM = 0x02;
+
+/** Both protocols frame alike; the last frame differs. */
+export type StreamForm = "connect" | "grpc-web";
+
+/** The flag of a stream's last frame. */
+const END_STREAM: Readonly<Record<StreamForm, number>> = { connect: 0x02, "grpc-web": 0x80 };
+
+/** Connect's names of the status codes, by gRPC's number. */
+const CODES = [
+  "ok",
+  "canceled",
+  "unknown",
+  "invalid_argument",
+  "deadline_exceeded",
+  "not_found",
+  "already_exists",
+  "permission_denied",
+  "resource_exhausted",
+  "failed_precondition",
+  "aborted",
+  "out_of_range",
+  "unimplemented",
+  "internal",
+  "unavailable",
+  "data_loss",
+  "unauthenticated",
+];
 
 export interface StreamError {
   /** A Connect code name, e.g. `unavailable`. */
@@ -20,13 +46,24 @@ export function isConnectStream(contentType: string | undefined): boolean {
   return contentType !== undefined && /^\s*application\/connect\+/i.test(contentType);
 }
 
+/** The framing of a body, where a frame can be appended to it; the text form of gRPC-Web is not followed. */
+export function streamFormOf(contentType: string | undefined): StreamForm | undefined {
+  if (isConnectStream(contentType)) return "connect";
+  return /^\s*application\/grpc-web(?![\w-])/i.test(contentType ?? "") ? "grpc-web" : undefined;
+}
+
 /** Follows a stream without storing any of it. */
 export class EnvelopeTracker {
+  readonly form: StreamForm;
   #headerSeen = 0;
   #flags = 0;
   #length = 0;
   #left = 0;
   #ended = false;
+
+  constructor(form: StreamForm = "connect") {
+    this.form = form;
+  }
 
   push(chunk: Buffer): void {
     let at = 0;
@@ -59,16 +96,21 @@ export class EnvelopeTracker {
 
   #close(): void {
     this.#headerSeen = 0;
-    if ((this.#flags & END_STREAM) !== 0) this.#ended = true;
+    if ((this.#flags & END_STREAM[this.form]) !== 0) this.#ended = true;
   }
 }
 
-/** The EndStream envelope that reports `error`. */
-export function errorFrame(error: StreamError): Buffer {
-  const payload = Buffer.from(JSON.stringify({ error }));
+/** The last envelope of a stream, which reports `error`. */
+export function errorFrame(error: StreamError, form: StreamForm = "connect"): Buffer {
+  const payload = Buffer.from(form === "connect" ? JSON.stringify({ error }) : trailers(error));
   const frame = Buffer.alloc(HEADER_BYTES + payload.length);
-  frame.writeUInt8(END_STREAM, 0);
+  frame.writeUInt8(END_STREAM[form], 0);
   frame.writeUInt32BE(payload.length, 1);
   payload.copy(frame, HEADER_BYTES);
   return frame;
+}
+
+function trailers({ code, message }: StreamError): string {
+  const known = CODES.indexOf(code);
+  return `grpc-status: ${known > 0 ? known : CODES.indexOf("unknown")}\r\ngrpc-message: ${encodeURIComponent(message)}\r\n`;
 }

@@ -92,7 +92,7 @@ export class Exchange {
       this.plan.refuse(this.#client, { is: "removed" });
       return Promise.resolve();
     }
-    if (mayAppend) response.end(errorFrame(error));
+    if (mayAppend) response.end(errorFrame(error, relay?.form));
     else relay?.breakOff(this.#client.request);
     return ended(response, limitMs);
   }

@@ -1,7 +1,7 @@
 /** A response on its way from a server to the client: headers checked and reframed, body as it comes, nothing kept. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { EnvelopeTracker, isConnectStream } from "../connect-envelope.ts";
+import { EnvelopeTracker, type StreamForm, streamFormOf } from "../connect-envelope.ts";
 import { endToEnd, forwardableTrailers, headerValue, writableText } from "../raw-headers.ts";
 import { responseFraming } from "../response-framing.ts";
 import { breakOff } from "./cut.ts";
@@ -34,7 +34,12 @@ export class ResponseRelay {
     this.#options = options;
   }
 
-  /** The response so far is a Connect stream that may still be ended with an error frame. */
+  /** The framing of the response, where it has one. */
+  get form(): StreamForm | undefined {
+    return this.#tracker?.form;
+  }
+
+  /** The response so far is a framed stream that may still be ended with an error frame. */
   get mayAppendError(): boolean {
     return this.#tracker?.mayAppend === true && !this.#response.writableEnded;
   }
@@ -58,8 +63,9 @@ export class ResponseRelay {
     headers.push(...connectionHeaders(rawHeaders, status, closes || !this.#response.shouldKeepAlive));
     this.#framed = framed;
     this.#response.writeHead(status, writableText(answer.statusMessage ?? ""), headers);
-    if (framesErrors && codings !== undefined && isConnectStream(headerValue(rawHeaders, "content-type"))) {
-      this.#tracker = new EnvelopeTracker();
+    const form = streamFormOf(headerValue(rawHeaders, "content-type"));
+    if (framesErrors && codings !== undefined && form !== undefined) {
+      this.#tracker = new EnvelopeTracker(form);
     }
   }
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { EnvelopeTracker, errorFrame, isConnectStream } from "../../../shared/proxy/connect-envelope.ts";
+import { EnvelopeTracker, errorFrame, isConnectStream, streamFormOf } from "../../../shared/proxy/connect-envelope.ts";
 
 function envelope(flags: number, payload: string): Buffer {
   const frame = Buffer.alloc(5 + Buffer.byteLength(payload));
@@ -51,4 +51,20 @@ test.each([
   [undefined, false],
 ])("%s is a Connect stream: %s", (type, expected) => {
   expect(isConnectStream(type)).toBe(expected);
+});
+
+test("a cut stream of gRPC-Web gets its status as trailers, and is followed by its own last frame", () => {
+  expect(streamFormOf("application/grpc-web+proto")).toBe("grpc-web");
+  expect(streamFormOf("application/grpc-web-text")).toBeUndefined();
+  const tracker = new EnvelopeTracker("grpc-web");
+  tracker.push(Buffer.from([0, 0, 0, 0, 1, 7]));
+  expect(tracker.mayAppend).toBe(true);
+  const frame = errorFrame({ code: "unavailable", message: "it was killed" }, "grpc-web");
+  expect([frame[0], frame.readUInt32BE(1), frame.toString("utf8", 5)]).toEqual([
+    0x80,
+    frame.length - 5,
+    "grpc-status: 14\r\ngrpc-message: it%20was%20killed\r\n",
+  ]);
+  tracker.push(frame);
+  expect(tracker.mayAppend).toBe(false);
 });
