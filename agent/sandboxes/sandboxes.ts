@@ -181,7 +181,9 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         return finish(entry.sandbox, false, () => store.stop(executionId, now()));
       case "starting":
         store.stop(executionId, now());
-        entry.cancel.abort(new AppError("conflict", "the execution was stopped while it started"));
+        entry.cancel.abort(
+          new AppError("conflict", "the sandbox was killed while it started, or its caller had left: start it again"),
+        );
         await entry.done.catch(() => undefined);
         // The start may have been just past its last check of the signal.
         if (entries.has(executionId)) await stop(executionId);
