@@ -1,7 +1,7 @@
 /** POST /files/compose: concatenates files to one file, all at once, and then removes the sources. */
 
 import { constants } from "node:fs";
-import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
@@ -9,10 +9,11 @@ import { openFollowed } from "../filesystem/followed.ts";
 import { refuseForeign } from "../filesystem/place.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
 import { readJson } from "../http/body.ts";
-import { sendJson } from "../http/reply.ts";
+import { sendJson, untilClosed } from "../http/reply.ts";
 import type { Session } from "../init/session.ts";
 import { randomName } from "../runtime/late-builtins.ts";
-import { fileError } from "../system/errno.ts";
+import { open, rename, stat, unlink } from "../system/disk.ts";
+import { errnoOf, naming } from "../system/errno.ts";
 import type { User } from "../system/users.ts";
 import { restUser } from "./upload.ts";
 
@@ -23,6 +24,7 @@ interface Composition {
   readonly sources: readonly string[];
   readonly destination: string;
   readonly user: User;
+  readonly signal: AbortSignal;
 }
 
 /** @throws {AppError} bad_request, unauthorized, not_found, no_space; then neither sources nor destination have changed */
@@ -32,17 +34,16 @@ export async function composeFiles(
   query: URLSearchParams,
   session: Session,
 ): Promise<void> {
-  const composition = read(await readJson(request, LARGEST_BODY_BYTES), query, session);
+  const body = await readJson(request, LARGEST_BODY_BYTES);
+  const composition = { ...read(body, query, session), signal: untilClosed(response) };
   for (const source of composition.sources) await checkSource(source);
   const { destination } = composition;
-  await compose(composition).catch((error: unknown) => {
-    throw fileError(error, destination);
-  });
-  for (const source of new Set(composition.sources)) await rm(source, { force: true });
+  await compose(composition).catch(naming(destination));
+  for (const source of new Set(composition.sources)) await removeFile(source).catch(naming(source));
   sendJson(response, 200, { name: posix.basename(destination), path: destination, type: "file" });
 }
 
-function read(body: Record<string, unknown>, query: URLSearchParams, session: Session): Composition {
+function read(body: Record<string, unknown>, query: URLSearchParams, session: Session): Omit<Composition, "signal"> {
   const { source_paths: sources, destination, username } = body;
   if (
     !Array.isArray(sources) ||
@@ -64,9 +65,7 @@ function read(body: Record<string, unknown>, query: URLSearchParams, session: Se
 }
 
 async function checkSource(path: string): Promise<void> {
-  const file = await openFollowed(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
-    throw fileError(error, path);
-  });
+  const file = await openFollowed(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(naming(path));
   try {
     if (!(await file.stat()).isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
   } finally {
@@ -74,8 +73,8 @@ async function checkSource(path: string): Promise<void> {
   }
 }
 
-async function compose({ sources, destination, user }: Composition): Promise<void> {
-  await makeDirectories(posix.dirname(destination), user);
+async function compose({ sources, destination, user, signal }: Composition): Promise<void> {
+  await makeDirectories(posix.dirname(destination), user, signal);
   if ((await stat(destination).catch(() => undefined))?.isDirectory() === true)
     throw new AppError("bad_request", `path is a directory: '${destination}'`);
   const beside = posix.join(posix.dirname(destination), `.svc-${randomName(8)}`);
@@ -83,24 +82,32 @@ async function compose({ sources, destination, user }: Composition): Promise<voi
     const out = await open(beside, "wx", 0o644);
     try {
       await refuseForeign(out, beside, "create");
-      for (const source of sources) await append(source, out);
+      for (const source of sources) await append(source, out, signal).catch(naming(source));
       await out.chown(user.uid, user.gid);
     } finally {
       await out.close();
     }
     await rename(beside, destination);
   } catch (error) {
-    await rm(beside, { force: true });
+    await removeFile(beside);
     throw error;
   }
 }
 
-async function append(source: string, out: FileHandle): Promise<void> {
+/** Succeeds when it is gone already. */
+async function removeFile(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (errnoOf(error) !== "ENOENT") throw error;
+  });
+}
+
+async function append(source: string, out: FileHandle, signal: AbortSignal): Promise<void> {
   const file = await openFollowed(source, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     await refuseForeign(file, source, "read");
     const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
     for (;;) {
+      signal.throwIfAborted();
       const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES, null);
       if (bytesRead === 0) return;
       await out.appendFile(buffer.subarray(0, bytesRead));

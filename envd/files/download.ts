@@ -10,7 +10,7 @@ import { refuseForeign } from "../filesystem/place.ts";
 import { sendNothing } from "../http/reply.ts";
 import type { Session } from "../init/session.ts";
 import { lateZlib } from "../runtime/late-builtins.ts";
-import { fileError } from "../system/errno.ts";
+import { naming } from "../system/errno.ts";
 import { checkConditions, chooseRange, rangeApplies, type Span } from "./byte-range.ts";
 import { contentDisposition, contentType } from "./content-type.ts";
 import { negotiateEncoding } from "./negotiate.ts";
@@ -33,15 +33,13 @@ export async function downloadFile(
   const user = restUser(session, query);
   const path = session.path(query.get("path") ?? "", user);
   // Non-blocking, so that a pipe without a writer is refused instead of waited for.
-  const file = await openFollowed(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
-    throw fileError(error, path);
-  });
+  const file = await openFollowed(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(naming(path));
   try {
     await refuseForeign(file, path, "read");
     const stats = await file.stat({ bigint: true });
     if (stats.isDirectory()) throw new AppError("bad_request", `path '${path}' is a directory`);
     if (!stats.isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
-    await send(request, response, { file, path, stats });
+    await send(request, response, { file, path, stats }).catch(naming(path));
   } finally {
     await file.close();
   }

@@ -2,6 +2,7 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Pieces } from "../http/arriving.ts";
+import { writtenBy } from "../system/file-names.ts";
 
 export interface Part {
   readonly name: string | undefined;
@@ -95,7 +96,7 @@ class Reader {
       this.#held = this.#held.subarray(2);
       return "";
     }
-    return (await this.#upTo(HEADER_END)).toString("utf8");
+    return writtenBy(await this.#upTo(HEADER_END));
   }
 
   async #upTo(end: Buffer): Promise<Buffer> {

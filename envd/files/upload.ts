@@ -5,7 +5,7 @@ import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Pieces } from "../http/arriving.ts";
 import { decodedBody } from "../http/body.ts";
-import { sendJson } from "../http/reply.ts";
+import { sendJson, untilClosed } from "../http/reply.ts";
 import type { Session } from "../init/session.ts";
 import type { Attributes, System } from "../system/system.ts";
 import type { User } from "../system/users.ts";
@@ -32,6 +32,7 @@ interface Upload {
   readonly path: string | undefined;
   readonly user: User;
   readonly metadata: Attributes;
+  readonly signal: AbortSignal;
 }
 
 /** @throws {AppError} bad_request, unauthorized, no_space; files before the failing one stay */
@@ -42,7 +43,8 @@ export async function uploadFiles(
   deps: FilesDeps,
 ): Promise<void> {
   const user = restUser(deps.session, query);
-  const upload = { path: query.get("path") ?? undefined, user, metadata: metadataOf(request.rawHeaders) };
+  const metadata = metadataOf(request.rawHeaders);
+  const upload = { path: query.get("path") ?? undefined, user, metadata, signal: untilClosed(response) };
   const contentType = request.headers["content-type"] ?? "";
   const [mediaType] = contentType.split(";", 1);
   let written: WrittenFile[];
@@ -79,12 +81,12 @@ export function restUser(session: Session, query: URLSearchParams): User {
 
 async function uploadOne(
   body: AsyncIterable<Pieces>,
-  { path, user, metadata }: Upload,
+  { path, user, metadata, signal }: Upload,
   { session, system }: FilesDeps,
 ): Promise<WrittenFile> {
   if (path === undefined || path === "") throw new AppError("bad_request", "path is required");
   const target = session.path(path, user);
-  await writeFileFrom(body, { path: target, owner: user, metadata }, system);
+  await writeFileFrom(body, { path: target, owner: user, metadata, signal }, system);
   return writtenFile(target, metadata);
 }
 

@@ -1,13 +1,14 @@
 /** Writes bytes to a file in place, as they arrive: no temporary file, never the whole body in memory. */
 
 import { constants } from "node:fs";
-import { type FileHandle, open, readlink, rm } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { openFollowed } from "../filesystem/followed.ts";
 import { endOf, refuseForeign } from "../filesystem/place.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
 import type { Pieces } from "../http/arriving.ts";
+import { open, readlink, unlink } from "../system/disk.ts";
 import { errnoOf, fileError } from "../system/errno.ts";
 import type { Attributes, System } from "../system/system.ts";
 import { SystemError } from "../system/system.ts";
@@ -19,6 +20,8 @@ export interface FileTarget {
   readonly owner: Pick<User, "uid" | "gid">;
   /** Replaces all metadata the file has. */
   readonly metadata: Attributes;
+  /** Aborts when the client leaves. */
+  readonly signal: AbortSignal;
 }
 
 /** Most pieces that the kernel takes at once. */
@@ -34,11 +37,11 @@ const EXISTING = constants.O_WRONLY | constants.O_NONBLOCK;
  */
 export async function writeFileFrom(
   source: AsyncIterable<Pieces>,
-  { path, owner, metadata }: FileTarget,
+  { path, owner, metadata, signal }: FileTarget,
   system: Pick<System, "setAttributes">,
 ): Promise<void> {
   try {
-    const { file, created } = await openTarget(path, owner);
+    const { file, created } = await openTarget(path, owner, signal);
     try {
       if (!(await file.stat()).isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
       await refuse(file, path, created);
@@ -59,12 +62,12 @@ interface OpenedTarget {
   readonly created: boolean;
 }
 
-async function openTarget(path: string, owner: FileTarget["owner"]): Promise<OpenedTarget> {
+async function openTarget(path: string, owner: FileTarget["owner"], signal: AbortSignal): Promise<OpenedTarget> {
   try {
     return await openOrMake(path);
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
-    await makeDirectories(posix.dirname(path), owner);
+    await makeDirectories(posix.dirname(path), owner, signal);
     return openOrMake(path);
   }
 }
@@ -96,7 +99,7 @@ async function refuse(file: FileHandle, path: string, created: boolean): Promise
   try {
     await refuseForeign(file, path, created ? "create" : "change");
   } catch (error) {
-    if (created && (await file.stat()).size === 0) await rm(real, { force: true });
+    if (created && (await file.stat()).size === 0) await unlink(real).catch(() => undefined);
     throw error;
   }
 }

@@ -1,11 +1,11 @@
 /** Describes files for clients: looked up without following a link, metadata included. */
 
-import { type BigIntStats, lstatSync } from "node:fs";
-import { lstat, realpath, stat } from "node:fs/promises";
+import type { BigIntStats } from "node:fs";
 import { posix } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type EntryInfoSchema, FileType } from "../../shared/envd-rpc/gen/filesystem_pb.js";
 import { AppError } from "../../shared/http/errors.ts";
+import { lstatBig, lstatBigNow, realpath, stat } from "../system/disk.ts";
 import { errnoOf, fileError } from "../system/errno.ts";
 import type { Attributes, System } from "../system/system.ts";
 import type { Users } from "../system/users.ts";
@@ -103,12 +103,12 @@ interface Link {
 }
 
 async function statOf(path: string): Promise<BigIntStats | undefined> {
-  return lstat(path, { bigint: true }).catch((error: unknown) => vanished(error, path));
+  return lstatBig(path).catch((error: unknown) => vanished(error, path));
 }
 
 function statNow(path: string): BigIntStats | undefined {
   try {
-    return lstatSync(path, { bigint: true });
+    return lstatBigNow(path);
   } catch (error) {
     return vanished(error, path);
   }
@@ -123,7 +123,7 @@ function vanished(error: unknown, path: string): undefined {
 async function follow(path: string): Promise<Link> {
   try {
     const target = await realpath(path);
-    const mode = Number((await stat(target, { bigint: true })).mode);
+    const { mode } = await stat(target);
     return { target, type: fileType(mode), mode };
   } catch {
     return { target: path, type: undefined, mode: undefined };

@@ -58,24 +58,24 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
 
     async makeDir(request, context) {
       const { path, user } = locate(request.path, context);
-      await makeNewDirectory(path, user);
+      await makeNewDirectory(path, user, context.signal);
       return { entry: await entries.get(path) };
     },
 
     async move(request, context) {
       const { path: source, user } = locate(request.source, context);
       const destination = session.path(request.destination, user);
-      await moveEntry({ source, destination, owner: user }, system);
+      await moveEntry({ source, destination, owner: user }, system, context.signal);
       return { entry: await entries.get(destination) };
     },
 
     async listDir(request, context) {
-      const paths = await listTree(locate(request.path, context).path, request.depth);
+      const paths = await listTree(locate(request.path, context).path, request.depth, context.signal);
       return { entries: await entries.getAll(paths) };
     },
 
     async remove(request, context) {
-      await removeTree(locate(request.path, context).path);
+      await removeTree(locate(request.path, context).path, context.signal);
       return {};
     },
 

@@ -3,7 +3,8 @@
  * links of its own user (fs.protected_symlinks). envd acts as root for all users, and a client's links must work.
  */
 
-import { type FileHandle, open, realpath } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { open, realpath } from "../system/disk.ts";
 import { errnoOf } from "../system/errno.ts";
 
 /** As `open` of Node. @throws ErrnoException of the first attempt when following by hand does not help either */

@@ -4,8 +4,9 @@
  */
 
 import { constants } from "node:fs";
-import { type FileHandle, open, opendir, rmdir, unlink } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { posix } from "node:path";
+import { childrenOf, lstat, open, rmdir, unlink } from "../system/disk.ts";
 import { errnoOf } from "../system/errno.ts";
 import { openFollowed } from "./followed.ts";
 import { refuseForeign } from "./place.ts";
@@ -38,27 +39,71 @@ export function inside(directory: FileHandle, name: string): string {
 
 export async function namesIn(directory: FileHandle): Promise<string[]> {
   const names: string[] = [];
-  for await (const { name } of await opendir(`/proc/self/fd/${directory.fd}`, { bufferSize: 256 })) names.push(name);
+  for await (const { name } of childrenOf(`/proc/self/fd/${directory.fd}`)) names.push(name);
   return names;
 }
 
-/** Removes an entry with everything below it; succeeds when nothing is there. */
-export async function removeHeld(entry: string): Promise<void> {
+/** One removal: until when, and how often yet, a directory is emptied again into which programs write meanwhile. */
+interface Removal {
+  readonly signal: AbortSignal | undefined;
+  roundsLeft: number;
+}
+
+/**
+ * Removes an entry with everything below it; succeeds when nothing is there.
+ * @param rounds how often directories are emptied in all that are not empty once their entries are removed
+ * @throws ErrnoException; ENOTEMPTY when programs put entries into a directory faster than they are removed
+ */
+export async function removeHeld(entry: string, signal?: AbortSignal, rounds = 0): Promise<void> {
+  await removeOne(entry, { signal, roundsLeft: rounds });
+}
+
+async function removeOne(entry: string, removal: Removal): Promise<void> {
+  for (;;) {
+    removal.signal?.throwIfAborted();
+    try {
+      if (!(await unlinked(entry))) await removeDirectory(entry, removal);
+      return;
+    } catch (error) {
+      const errno = errnoOf(error);
+      // ENOTDIR: another program has put a file in its place.
+      const isChanging = errno === "ENOTEMPTY" || errno === "EEXIST" || errno === "ENOTDIR";
+      if (!isChanging || removal.roundsLeft === 0) throw error;
+      removal.roundsLeft -= 1;
+    }
+  }
+}
+
+/** @returns false for a directory */
+async function unlinked(entry: string): Promise<boolean> {
   try {
     await unlink(entry);
-    return;
+    return true;
   } catch (error) {
     const errno = errnoOf(error);
-    if (errno === "ENOENT") return;
-    if (errno !== "EISDIR" && errno !== "EPERM") throw error;
+    if (errno === "ENOENT") return true;
+    if (errno === "EISDIR" || (errno === "EPERM" && (await isDirectory(entry)))) return false;
+    throw error;
   }
-  const directory = await openHeld(entry);
+}
+
+async function isDirectory(entry: string): Promise<boolean> {
+  return lstat(entry).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+}
+
+async function removeDirectory(entry: string, removal: Removal): Promise<void> {
   try {
-    for (const name of await namesIn(directory)) await removeHeld(inside(directory, name));
-  } finally {
-    await directory.close();
-  }
-  await rmdir(entry).catch((error: unknown) => {
+    const directory = await openHeld(entry);
+    try {
+      for (const name of await namesIn(directory)) await removeOne(inside(directory, name), removal);
+    } finally {
+      await directory.close();
+    }
+    await rmdir(entry);
+  } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
-  });
+  }
 }

@@ -1,22 +1,12 @@
 /** Moves one entry: by renaming, or, where the kernel cannot (another mount, a directory of the image), by copying. */
 
 import { constants } from "node:fs";
-import {
-  copyFile,
-  type FileHandle,
-  lchown,
-  lstat,
-  lutimes,
-  mkdir,
-  open,
-  readlink,
-  rename,
-  symlink,
-} from "node:fs/promises";
+import { copyFile, type FileHandle } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { randomName } from "../runtime/late-builtins.ts";
-import { errnoOf, fileError } from "../system/errno.ts";
+import { lchown, lstat, lutimes, mkdir, open, readlink, rename, symlink } from "../system/disk.ts";
+import { errnoOf, fileError, naming } from "../system/errno.ts";
 import type { System } from "../system/system.ts";
 import type { User } from "../system/users.ts";
 import { inside, namesIn, openHeld, removeHeld, withEntry } from "./held.ts";
@@ -36,44 +26,52 @@ type Metadata = Pick<System, "getAttributes" | "setAttributes">;
 
 /**
  * Moves one entry, and replaces what is at the destination.
- * @throws {AppError} not_found, bad_request, failed_precondition or forbidden; then nothing was moved
+ * @throws {AppError} not_found, bad_request, failed_precondition or forbidden; the signal's reason: then nothing was moved
  */
-export async function moveEntry({ source, destination, owner }: Move, metadata: Metadata): Promise<void> {
-  try {
-    await withEntry(source, async (from) => {
-      await lstat(from);
-      await makeDirectories(posix.dirname(destination), owner);
-      await withEntry(destination, (to) => moveHeld(from, to, metadata));
-    });
-  } catch (error) {
-    throw moveError(error, source, destination);
-  }
+export async function moveEntry(move: Move, metadata: Metadata, signal: AbortSignal): Promise<void> {
+  const { source, destination, owner } = move;
+  await withEntry(source, async (from) => {
+    await lstat(from);
+    await makeDirectories(posix.dirname(destination), owner, signal);
+    await withEntry(destination, (to) =>
+      moveHeld(from, to, { metadata, signal }).catch((error: unknown) => {
+        throw moveError(error, source, destination);
+      }),
+    ).catch(naming(destination));
+  }).catch(naming(source));
 }
 
-async function moveHeld(from: string, to: string, metadata: Metadata): Promise<void> {
+interface Copying {
+  readonly metadata: Metadata;
+  readonly signal: AbortSignal;
+}
+
+async function moveHeld(from: string, to: string, copying: Copying): Promise<void> {
   try {
     await rename(from, to);
   } catch (error) {
     if (errnoOf(error) !== "EXDEV") throw error;
-    await copyOver(from, to, metadata);
+    await copyOver(from, to, copying);
   }
 }
 
 // Complete beside the destination first: a copy that fails half way changes nothing.
-async function copyOver(source: string, destination: string, metadata: Metadata): Promise<void> {
+async function copyOver(source: string, destination: string, copying: Copying): Promise<void> {
   const beside = `${destination}.svc-${randomName(6)}`;
   try {
-    await copy(source, beside, metadata);
+    await copy(source, beside, copying);
     await rename(beside, destination);
   } catch (error) {
     await removeHeld(beside);
     throw error;
   }
+  // To its end, also when the client has left: two copies would be a surprise.
   await removeHeld(source);
 }
 
 /** Copies entries through open descriptors, because a user may replace each name by a link during the copy. */
-async function copy(source: string, destination: string, metadata: Metadata): Promise<void> {
+async function copy(source: string, destination: string, copying: Copying): Promise<void> {
+  copying.signal.throwIfAborted();
   const stats = await lstat(source);
   if (stats.isSymbolicLink()) {
     await symlink(await readlink(source), destination);
@@ -85,7 +83,7 @@ async function copy(source: string, destination: string, metadata: Metadata): Pr
       await openHeld(source),
       () => openHeld(destination),
       async (from, to) => {
-        for (const name of await namesIn(from)) await copy(inside(from, name), inside(to, name), metadata);
+        for (const name of await namesIn(from)) await copy(inside(from, name), inside(to, name), copying);
         await describeAlike(from, to);
       },
     );
@@ -97,8 +95,8 @@ async function copy(source: string, destination: string, metadata: Metadata): Pr
         await copyFile(`/proc/self/fd/${from.fd}`, `/proc/self/fd/${to.fd}`);
         // The path names envd's process, because /proc/self of the helper is another process.
         const ofHelper = ({ fd }: FileHandle) => `/proc/${process.pid}/fd/${fd}`;
-        const [attributes = {}] = await metadata.getAttributes([ofHelper(from)]);
-        if (Object.keys(attributes).length > 0) await metadata.setAttributes(ofHelper(to), attributes);
+        const [attributes = {}] = await copying.metadata.getAttributes([ofHelper(from)]);
+        if (Object.keys(attributes).length > 0) await copying.metadata.setAttributes(ofHelper(to), attributes);
         await describeAlike(from, to);
       },
     );
@@ -145,10 +143,18 @@ function moveError(error: unknown, source: string, destination: string): unknown
         `destination '${destination}' is a directory that is not empty`,
         options,
       );
+    case "ENOTDIR":
+      return new AppError(
+        "bad_request",
+        `destination '${destination}' is not a directory, but '${source}' is one`,
+        options,
+      );
     case "EISDIR":
       return new AppError("bad_request", `destination '${destination}' is a directory`, options);
     case "EINVAL":
       return new AppError("bad_request", `'${destination}' is inside '${source}'`, options);
+    case "ENAMETOOLONG":
+      return fileError(error, destination);
     case "EBUSY":
       return new AppError("failed_precondition", `'${source}' or '${destination}' is a mount point`, options);
     default:

@@ -4,9 +4,10 @@
  * file, which no later exchange of names changes.
  */
 
-import { type FileHandle, lstat, readlink, stat } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
+import { lstat, readlink, stat } from "../system/disk.ts";
 
 const ROOT = 0;
 /** Most links of one path: as many as the kernel follows. */
@@ -62,7 +63,11 @@ async function follow(path: string): Promise<FollowedPath> {
       continue;
     }
     links += 1;
-    if (links > MOST_LINKS) throw new AppError("forbidden", `path '${path}': too many links`);
+    if (links > MOST_LINKS)
+      throw new AppError(
+        "failed_precondition",
+        `path '${path}' has more than ${MOST_LINKS} symbolic links, or a cycle of them`,
+      );
     if (stats.uid !== ROOT) owner = owner === ROOT || owner === stats.uid ? stats.uid : -1;
     const target = await readlink(next);
     if (posix.isAbsolute(target)) end = "/";

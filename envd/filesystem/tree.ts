@@ -1,10 +1,10 @@
 /** Makes, lists and removes directories. envd is root inside; a request's user only decides who owns a new directory. */
 
 import { constants } from "node:fs";
-import { mkdir, open, opendir, realpath, rmdir, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
-import { errnoOf, fileError } from "../system/errno.ts";
+import { childrenOf, lstat, mkdir, open, realpath, rmdir, stat } from "../system/disk.ts";
+import { errnoOf, fileError, naming } from "../system/errno.ts";
 import type { User } from "../system/users.ts";
 import { openFollowed } from "./followed.ts";
 import { removeHeld, withEntry } from "./held.ts";
@@ -14,23 +14,72 @@ const DIRECTORY_MODE = 0o755;
 /** Most entries of one listing: more would not fit into the memory of a small sandbox. */
 const MOST_ENTRIES = 100_000;
 const MOST_PATH_CHARACTERS = 8_000_000;
+/** How often a removal begins again in directories into which programs write. */
+const REMOVAL_ROUNDS = 64;
 
 type OwnerIds = Pick<User, "uid" | "gid">;
 
-/** Makes a directory and its missing parents, owned by the user. @returns whether the directory itself was made */
-export async function makeDirectories(path: string, owner: OwnerIds): Promise<boolean> {
+/**
+ * Makes a directory and its missing parents, owned by the user.
+ * @returns whether the directory itself was made; false also where something else has its name
+ * @throws {AppError} bad_request where a part of the path is a file, or a link to nothing; not_found where nothing can be
+ * made; the signal's reason
+ */
+export async function makeDirectories(path: string, owner: OwnerIds, signal?: AbortSignal): Promise<boolean> {
+  const missing: string[] = [];
+  for (let at = path; ; at = posix.dirname(at)) {
+    signal?.throwIfAborted();
+    const outcome = await makeOne(at, owner);
+    if (outcome !== "no parent") {
+      if (missing.length === 0) return outcome === "made";
+      break;
+    }
+    if (at === "/") throw notMakeable(at);
+    missing.push(at);
+  }
+  let outcome: Outcome = "there";
+  for (const next of missing.toReversed()) {
+    signal?.throwIfAborted();
+    outcome = await makeOne(next, owner);
+    if (outcome === "no parent") throw await noWayTo(next);
+  }
+  return outcome === "made";
+}
+
+/** `there`: also when another process makes the same directory at the same time. */
+type Outcome = "made" | "there" | "no parent";
+
+async function makeOne(path: string, owner: OwnerIds): Promise<Outcome> {
   try {
     await mkdir(path, DIRECTORY_MODE);
   } catch (error) {
-    const errno = errnoOf(error);
-    // Another process may make the same directory at the same time.
-    if (errno === "EEXIST") return false;
-    if (errno !== "ENOENT" || path === "/") throw fileError(error, path);
-    await makeDirectories(posix.dirname(path), owner);
-    return makeDirectories(path, owner);
+    switch (errnoOf(error)) {
+      case "EEXIST":
+        return "there";
+      case "ENOENT":
+        return "no parent";
+      default:
+        throw fileError(error, path);
+    }
   }
   await give(path, owner);
-  return true;
+  return "made";
+}
+
+/** Why a directory cannot be made though its parent has a name. */
+async function noWayTo(path: string): Promise<AppError> {
+  const parent = posix.dirname(path);
+  const stats = await lstat(parent).catch(() => undefined);
+  if (stats?.isSymbolicLink() !== true) return notMakeable(path);
+  return new AppError("bad_request", `path '${path}' cannot be made: '${parent}' is a link to nothing`);
+}
+
+function notMakeable(path: string): AppError {
+  const parent = posix.dirname(path);
+  return new AppError(
+    "not_found",
+    `path '${path}' cannot be made: '${parent}' takes no new entries, or was just removed`,
+  );
 }
 
 // Uses a descriptor, because the name may lead to another directory by the time of the call.
@@ -48,11 +97,8 @@ async function give(path: string, owner: OwnerIds): Promise<void> {
 }
 
 /** @throws {AppError} conflict when the directory is there already, bad_request when a file is in its place */
-export async function makeNewDirectory(path: string, owner: OwnerIds): Promise<void> {
-  const made = await makeDirectories(path, owner).catch((error: unknown) => {
-    throw fileError(error, path);
-  });
-  if (made) return;
+export async function makeNewDirectory(path: string, owner: OwnerIds, signal: AbortSignal): Promise<void> {
+  if (await makeDirectories(path, owner, signal).catch(naming(path))) return;
   const stats = await stat(path).catch(() => undefined);
   if (stats?.isDirectory() === true) throw new AppError("conflict", `directory already exists: '${path}'`);
   throw new AppError("bad_request", `path already exists but is not a directory: '${path}'`);
@@ -63,9 +109,9 @@ export async function makeNewDirectory(path: string, owner: OwnerIds): Promise<v
  * itself, whose entries it then names under the requested path. Leaves out entries that vanish during the walk.
  * @throws {AppError} not_found, bad_request for another kind of file, failed_precondition for a cycle of links
  */
-export async function listTree(path: string, depth: number): Promise<string[]> {
+export async function listTree(path: string, depth: number, signal: AbortSignal): Promise<string[]> {
   const root = await readableDirectory(path);
-  const listing: Listing = { paths: [], characters: 0 };
+  const listing: Listing = { paths: [], characters: 0, signal };
   await walk({ directory: root, shown: path }, Math.max(1, depth), listing);
   return listing.paths;
 }
@@ -75,17 +121,11 @@ export async function listTree(path: string, depth: number): Promise<string[]> {
  * @throws {AppError} not_found, bad_request for another kind of file, failed_precondition for a cycle of links, forbidden
  */
 export async function readableDirectory(path: string): Promise<string> {
-  const root = await realpath(path).catch((error: unknown) => {
-    throw fileError(error, path);
-  });
-  const stats = await stat(root).catch((error: unknown) => {
-    throw fileError(error, path);
-  });
+  const root = await realpath(path).catch(naming(path));
+  const stats = await stat(root).catch(naming(path));
   if (!stats.isDirectory()) throw new AppError("bad_request", `path is not a directory: '${path}'`);
   if (root === path) return root;
-  const directory = await openFollowed(path, constants.O_RDONLY | constants.O_DIRECTORY).catch((error: unknown) => {
-    throw fileError(error, path);
-  });
+  const directory = await openFollowed(path, constants.O_RDONLY | constants.O_DIRECTORY).catch(naming(path));
   try {
     await refuseForeign(directory, path, "read");
   } finally {
@@ -96,6 +136,7 @@ export async function readableDirectory(path: string): Promise<string> {
 
 interface Listing {
   readonly paths: string[];
+  readonly signal: AbortSignal;
   characters: number;
 }
 
@@ -119,8 +160,9 @@ function tooMany(): AppError {
 async function walk({ directory, shown }: Place, depth: number, listing: Listing): Promise<void> {
   const entries: { name: string; descend: boolean }[] = [];
   try {
-    for await (const entry of await opendir(directory, { bufferSize: 256 })) {
-      entries.push({ name: entry.name, descend: entry.isDirectory() });
+    for await (const { name, isDirectory } of childrenOf(directory)) {
+      listing.signal.throwIfAborted();
+      entries.push({ name, descend: isDirectory });
       if (listing.paths.length + entries.length > MOST_ENTRIES) throw tooMany();
     }
   } catch (error) {
@@ -135,17 +177,33 @@ async function walk({ directory, shown }: Place, depth: number, listing: Listing
 }
 
 /** Removes what is at a path, with everything below it; succeeds when nothing is there. */
-export async function removeTree(path: string): Promise<void> {
-  await withEntry(path, removeHeld).catch((error: unknown) => {
+export async function removeTree(path: string, signal: AbortSignal): Promise<void> {
+  try {
+    await withEntry(path, (entry) =>
+      removeHeld(entry, signal, REMOVAL_ROUNDS).catch((error: unknown) => {
+        throw removeError(error, path);
+      }),
+    );
+  } catch (error) {
+    // Below a file, or below nothing, there is nothing.
     const errno = errnoOf(error);
-    if (errno === "ENOTDIR" || errno === "ENOENT") return;
-    throw removeError(error, path);
-  });
+    if (errno !== "ENOTDIR" && errno !== "ENOENT") throw fileError(error, path);
+  }
 }
 
 function removeError(error: unknown, path: string): unknown {
-  const errno = errnoOf(error);
-  if (errno === "EBUSY")
-    return new AppError("failed_precondition", `path '${path}' is in use as a mount point`, { cause: error });
-  return fileError(error, path);
+  const options = { cause: error };
+  switch (errnoOf(error)) {
+    case "EBUSY":
+      return new AppError("failed_precondition", `path '${path}' is in use as a mount point`, options);
+    case "ENOTEMPTY":
+    case "EEXIST":
+      return new AppError(
+        "failed_precondition",
+        `path '${path}' is not empty: programs write into it faster than it is emptied; end them first`,
+        options,
+      );
+    default:
+      return fileError(error, path);
+  }
 }

@@ -17,7 +17,8 @@ export async function readJson(request: IncomingMessage, limitBytes: number): Pr
   if (size === 0) return {};
   let value: unknown;
   try {
-    value = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    // Bytes that are not UTF-8 would become other text, and a path another one.
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks)));
   } catch (error) {
     throw new AppError("bad_request", "the body is not JSON", { cause: error });
   }

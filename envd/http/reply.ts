@@ -9,6 +9,13 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   response.end(bytes);
 }
 
+/** Aborts when the connection closes before the answer, because the client has left. */
+export function untilClosed(response: ServerResponse): AbortSignal {
+  const closed = new AbortController();
+  response.once("close", () => closed.abort(new AppError("bad_request", "the client has left")));
+  return closed.signal;
+}
+
 /** Sends a status without a body. */
 export function sendNothing(response: ServerResponse, status: number): void {
   response.writeHead(status, status === 204 || status === 304 ? {} : { "Content-Length": 0 });

@@ -16,6 +16,7 @@ import type { Journal } from "../runtime/journal.ts";
 import type { System } from "../system/system.ts";
 import type { Access } from "./access.ts";
 import { readJson } from "./body.ts";
+import { queryOf } from "./query.ts";
 import { sendJson, sendNothing } from "./reply.ts";
 
 export interface RouteDeps {
@@ -139,7 +140,7 @@ export async function callRoute(routes: Routes, request: IncomingMessage, respon
     response.setHeader("Allow", Object.keys(methods).join(", "));
     throw new AppError("bad_request", `${path} does not know the method ${method.slice(0, 20)}`);
   }
-  await route({ request, response, query: new URLSearchParams(search) });
+  await route({ request, response, query: queryOf(search) });
 }
 
 function wholeNumber(query: URLSearchParams, name: string, fallback: number): number {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { AppError } from "../../shared/http/errors.ts";
-import type { RpcHandler } from "../rpc/rpc.ts";
+import type { RpcHandler } from "../rpc/dispatch.ts";
 import type { IdleMemory } from "../runtime/idle-memory.ts";
 import type { Journal } from "../runtime/journal.ts";
 import type { Access } from "./access.ts";
@@ -45,8 +45,8 @@ export function createHttpServer({ routes, rpc, access, journal, idleMemory }: S
     if (request.method === "OPTIONS") {
       answerPreflight(request, response);
     } else if (isRpc(request.url ?? "")) {
-      access.client(request);
-      (await rpc())(request, response);
+      const call = await rpc();
+      await call(request, response, (caller) => access.client(caller));
     } else {
       await callRoute(routes, request, response);
     }

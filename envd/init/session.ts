@@ -2,6 +2,7 @@
 
 import { statSync } from "node:fs";
 import { AppError } from "../../shared/http/errors.ts";
+import { canonicalPath, onDisk } from "../system/file-names.ts";
 import { resolvePath } from "../system/paths.ts";
 import type { User, Users } from "../system/users.ts";
 
@@ -73,14 +74,16 @@ export class Session {
   /** Absolute form of a client's path. @throws {AppError} bad_request for a path that no file can have */
   path(path: string, user: User): string {
     if (path.includes("\0")) throw new AppError("bad_request", "a path cannot contain a zero byte");
-    return resolvePath(path, user, this.#settings.defaultWorkdir);
+    // Half of a pair of surrogates has no UTF-8; written as something else it would name another file.
+    if (/\p{Surrogate}/u.test(path)) throw new AppError("bad_request", "a path must be text that UTF-8 can hold");
+    return canonicalPath(resolvePath(path, user, this.#settings.defaultWorkdir));
   }
 
   /** Work directory of a command. A home that the image lacks must not fail a command that names no directory. */
   workingDirectory(cwd: string | undefined, user: User): string {
     const path = this.path(cwd ?? "", user);
     const said = (cwd !== undefined && cwd !== "") || this.#settings.defaultWorkdir !== undefined;
-    return said || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : "/";
+    return said || statSync(onDisk(path), { throwIfNoEntry: false })?.isDirectory() === true ? path : "/";
   }
 
   /** The answer of GET /envs: what every command has beside its user's own and its request's variables. */

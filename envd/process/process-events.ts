@@ -4,6 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { ProcessEventSchema } from "../../shared/envd-rpc/gen/process_pb.js";
 import type { Ending, Follower } from "./process.ts";
+import { STALLED_MS } from "./subscription.ts";
 
 type Event = MessageInitShape<typeof ProcessEventSchema>;
 
@@ -12,7 +13,7 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
 }
 
-/** Ends after the end event. @throws the signal's reason, or why the process was lost */
+/** Ends after the end event. @throws the signal's reason, why the process was lost, or that the reader was dropped */
 export async function* processEvents(
   pid: number,
   follower: Follower,
@@ -23,6 +24,7 @@ export async function* processEvents(
     for (;;) {
       const next = await follower.next(options.keepaliveMs, options.signal);
       if (next === undefined) yield { event: { event: { case: "keepalive", value: {} } } };
+      else if (next === "dropped") throw droppedReader();
       else if ("end" in next) {
         yield { event: endEvent(next.end) };
         return;
@@ -31,6 +33,15 @@ export async function* processEvents(
   } finally {
     follower.close();
   }
+}
+
+/** Reaches a reader that reads again, behind what was sent to it before. */
+function droppedReader(): ConnectError {
+  return new ConnectError(
+    `this reader took no output for ${STALLED_MS / 1_000} s, and the process waited for it: it was dropped, and loses the ` +
+      "output after this; the process runs on, connect to it again",
+    Code.Aborted,
+  );
 }
 
 export function startEvent(pid: number): Event {

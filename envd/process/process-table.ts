@@ -59,7 +59,9 @@ export class ProcessTable {
       throw startError(error, config.cmd, cwd);
     });
     const output = outputJournal(this.#journal, spawned.pid);
-    const options = { config, tag, terminal: terminal !== undefined, deadlineMs, observe: output.observe, explain };
+    const { stdin } = plan;
+    const isTerminal = terminal !== undefined;
+    const options = { config, tag, terminal: isTerminal, stdin, deadlineMs, observe: output.observe, explain };
     const process = this.#adopt(spawned, options);
     const follower = process.follow();
     this.#exited.delete(process.pid);

@@ -27,6 +27,8 @@ export interface ProcessOptions {
   readonly config: ProcessConfig;
   readonly tag: string | undefined;
   readonly terminal: boolean;
+  /** Whether it was started with an input. */
+  readonly stdin: boolean;
   /** The process is killed after this time; undefined: no limit. */
   readonly deadlineMs: number | undefined;
   /** Gets all output, beside the followers, without slowing the process. */
@@ -50,6 +52,7 @@ export class Process {
   readonly terminal: boolean;
   /** Resolves after every follower has got the last output. */
   readonly ended: Promise<Ending>;
+  readonly #stdin: boolean;
   readonly #system: System;
   readonly #followers = new Set<Follower>();
   readonly #observe: ProcessOptions["observe"];
@@ -71,6 +74,7 @@ export class Process {
     this.config = options.config;
     this.tag = options.tag;
     this.terminal = options.terminal;
+    this.#stdin = options.stdin;
     this.#observe = options.observe;
     this.#explain = options.explain;
     const ends = openEnds(spawned, options.terminal, (stream, bytes) => this.#publish(stream, bytes));
@@ -95,14 +99,23 @@ export class Process {
 
   /**
    * Resolves when the process's input took all of it while the process ran.
-   * @throws {AppError} not_found when the process ended first, internal when it closed its input: some of it was lost
+   * @throws {AppError} failed_precondition when the process has no input, not_found when it ended first, internal when it
+   * closed its input: some of it was lost
    */
   async write(bytes: Uint8Array): Promise<void> {
+    if (!this.#stdin)
+      throw new AppError(
+        "failed_precondition",
+        `process with pid ${this.pid} was started without stdin: to write to it, start it with stdin: true`,
+      );
     const outcome = this.#input === undefined ? "lost" : bytes.length === 0 ? "taken" : await this.#input.write(bytes);
     if (outcome === "taken") return;
     if (this.#gone)
       throw new AppError("not_found", `process with pid ${this.pid} ended before it took all of its input`);
-    throw new AppError("internal", "error writing to stdin: it is closed");
+    throw new AppError(
+      "internal",
+      `error writing to stdin: process with pid ${this.pid}, or the client, has closed it`,
+    );
   }
 
   /** End of file for the process; may be repeated. */

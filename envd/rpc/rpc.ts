@@ -1,8 +1,7 @@
-/** Serves both RPC services by one Connect handler: JSON and binary, protocol errors, streams that always send their end. */
+/** Serves both RPC services over Connect and gRPC-Web: JSON and binary, protocol errors, streams that always send their end. */
 
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
+import { Code, type ConnectError, createConnectRouter, type Interceptor } from "@connectrpc/connect";
+import { compressionGzip } from "@connectrpc/connect-node";
 import { Filesystem } from "../../shared/envd-rpc/gen/filesystem_pb.js";
 import { Process } from "../../shared/envd-rpc/gen/process_pb.js";
 import { Entries } from "../filesystem/entry.ts";
@@ -15,6 +14,8 @@ import type { ProcessTable } from "../process/process-table.ts";
 import type { Journal } from "../runtime/journal.ts";
 import type { System } from "../system/system.ts";
 import type { Users } from "../system/users.ts";
+import { dispatcher, type RpcHandler } from "./dispatch.ts";
+import { legacyClients } from "./legacy-clients.ts";
 import { toConnectError } from "./rpc-errors.ts";
 
 /** Largest request message: mostly input for a process. */
@@ -34,8 +35,6 @@ export interface RpcDeps {
   readonly shutdown: AbortSignal;
 }
 
-export type RpcHandler = (request: IncomingMessage, response: ServerResponse) => void;
-
 export function createRpcHandler(deps: RpcDeps): RpcHandler {
   const { session, users, system, table, hub, journal, now, shutdown } = deps;
   const filesystem = {
@@ -45,18 +44,23 @@ export function createRpcHandler(deps: RpcDeps): RpcHandler {
     entries: new Entries(system, users),
     polled: new PolledWatchers(hub, now),
   };
-  return connectNodeAdapter({
-    routes: (router) => {
-      router.service(Process, processService({ session, table }));
-      router.service(Filesystem, filesystemService(filesystem));
-    },
+  // Refuses bytes that are not UTF-8, which would else become another name than the one that the client sent.
+  const jsonOptions = { ignoreUnknownFields: true, textDecoder: new TextDecoder("utf-8", { fatal: true }) };
+  const router = createConnectRouter({
+    // gRPC itself needs HTTP/2.
     grpc: false,
-    grpcWeb: false,
     acceptCompression: [compressionGzip],
     compressMinBytes: NEVER_COMPRESS_BYTES,
     readMaxBytes: LARGEST_MESSAGE_BYTES,
-    interceptors: [errors(journal)],
+    jsonOptions,
+    interceptors: [errors(journal), legacyClients],
     shutdownSignal: shutdown,
+  });
+  router.service(Process, processService({ session, table }));
+  router.service(Filesystem, filesystemService(filesystem));
+  return dispatcher(router.handlers, (call, reason) => {
+    const error = reason instanceof Error ? reason.message : "unknown";
+    journal.write("error", "rpc", "the answer of a call could not be sent", { call, error });
   });
 }
 

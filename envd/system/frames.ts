@@ -22,7 +22,8 @@ export const LARGEST_FRAME_BYTES = 16 * 1024 * 1024;
 
 const HEADER_BYTES = 9;
 
-export type Field = number | string | readonly string[] | readonly number[];
+/** Bytes are sent like a string that they are the UTF-8 of. */
+export type Field = number | string | Uint8Array | readonly (string | Uint8Array)[] | readonly number[];
 
 /** One request. Numbers are 32 bits; a string is length, UTF-8, NUL; a list is its count, then its members. */
 export function encodeFrame(kind: number, id: number, fields: readonly Field[]): Buffer {
@@ -40,6 +41,7 @@ export function encodeFrame(kind: number, id: number, fields: readonly Field[]):
 function sizeOf(field: Field): number {
   if (typeof field === "number") return 4;
   if (typeof field === "string") return 5 + Buffer.byteLength(field);
+  if (field instanceof Uint8Array) return 5 + field.length;
   let size = 4;
   for (const member of field) size += sizeOf(member);
   return size;
@@ -55,6 +57,12 @@ function put(frame: Buffer, at: number, field: Field): number {
     frame.writeUInt32LE(written, at);
     frame[at + 4 + written] = 0;
     return at + 5 + written;
+  }
+  if (field instanceof Uint8Array) {
+    frame.writeUInt32LE(field.length, at);
+    frame.set(field, at + 4);
+    frame[at + 4 + field.length] = 0;
+    return at + 5 + field.length;
   }
   frame.writeUInt32LE(field.length, at);
   let next = at + 4;
@@ -94,8 +102,13 @@ export class AnswerReader {
   }
 
   text(): string {
+    return this.bytes().toString("utf8");
+  }
+
+  /** A view: valid as long as the frame. */
+  bytes(): Buffer {
     const length = this.int();
-    const value = this.#bytes.toString("utf8", this.#at, this.#at + length);
+    const value = this.#bytes.subarray(this.#at, this.#at + length);
     this.#at += length;
     return value;
   }

@@ -6,6 +6,7 @@ import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { AppError } from "../../shared/http/errors.ts";
 import { lateChildProcess } from "../runtime/late-builtins.ts";
+import { nameOf } from "./file-names.ts";
 import {
   Answer,
   type AnswerFrame,
@@ -120,7 +121,7 @@ export class Helper {
         this.#events.exited(body.int(), body.int());
         return;
       case Answer.notify:
-        this.#events.notified(body.int(), body.int(), body.text());
+        this.#events.notified(body.int(), body.int(), nameOf(body.bytes()));
         return;
       default: {
         const waiting = this.#waiting.get(id);

@@ -5,6 +5,7 @@
 
 import { constants } from "node:os";
 import { AppError } from "../../shared/http/errors.ts";
+import { onDisk } from "./file-names.ts";
 import { type AnswerReader, Request } from "./frames.ts";
 import { Helper } from "./helper.ts";
 
@@ -103,7 +104,7 @@ export class System {
     const { terminal } = plan;
     const flags = (terminal === undefined ? 0 : FLAG_TERMINAL) | (plan.stdin ? FLAG_STDIN : 0);
     const limits = [plan.oomScore, plan.openFiles, terminal?.cols ?? 0, terminal?.rows ?? 0];
-    const fields = [flags, plan.uid, plan.gid, ...limits, plan.groups, plan.cwd, plan.argv, plan.env];
+    const fields = [flags, plan.uid, plan.gid, ...limits, plan.groups, onDisk(plan.cwd), plan.argv, plan.env];
     return helper.request(Request.spawn, fields, (body) => this.#spawned(helper, body));
   }
 
@@ -122,7 +123,7 @@ export class System {
   /** `armed` gets the watch descriptor before its first event is reported. @throws {SystemError} */
   async watch(path: string, mask: number, armed: (wd: number) => void): Promise<void> {
     const helper = await this.#running();
-    await helper.request(Request.watch, [mask, path], (body) => {
+    await helper.request(Request.watch, [mask, onDisk(path)], (body) => {
       mustSucceed(body);
       armed(body.int());
     });
@@ -149,7 +150,7 @@ export class System {
   async getAttributes(paths: readonly string[]): Promise<Attributes[]> {
     const found: Attributes[] = [];
     for (let from = 0; from < paths.length; from += PATHS_PER_REQUEST) {
-      const some = paths.slice(from, from + PATHS_PER_REQUEST);
+      const some = paths.slice(from, from + PATHS_PER_REQUEST).map(onDisk);
       const helper = await this.#running();
       const read = await helper.request(Request.getAttributes, [some], (body) => {
         mustSucceed(body);

@@ -1,11 +1,10 @@
 /** One watched directory, optionally with all below it: turns raw events into ordered events with names. */
 
-import type { Dirent } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { EventType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { AppError, isError } from "../../../shared/http/errors.ts";
-import { errnoOf } from "../../system/errno.ts";
+import { childrenOf, stat } from "../../system/disk.ts";
+import { errnoOf, fileError } from "../../system/errno.ts";
 import { eventTypes } from "./event-types.ts";
 import type { RawEvent, WatchHub, WatchOwner } from "./watch-hub.ts";
 import { In } from "./watch-mask.ts";
@@ -170,11 +169,14 @@ export class DirectoryWatch implements WatchOwner {
 
   async #look(directory: string): Promise<FoundChild[]> {
     const path = posix.join(this.#root, directory);
-    const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown): Dirent[] => {
-      if (gone(error)) return [];
-      throw error;
-    });
-    return entries.map((entry) => ({ name: posix.join(directory, entry.name), directory: entry.isDirectory() }));
+    const found: FoundChild[] = [];
+    try {
+      for await (const { name, isDirectory } of childrenOf(path))
+        found.push({ name: posix.join(directory, name), directory: isDirectory });
+    } catch (error) {
+      if (!gone(error)) throw fileError(error, path);
+    }
+    return found;
   }
 
   /** @returns false when a nested directory has vanished already */

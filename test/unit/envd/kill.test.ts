@@ -23,7 +23,15 @@ function stubborn() {
   const spawned = { pid: PID, stdin: undefined, stdout, stderr: undefined, exited, release: () => undefined };
   const explain = (report: ExitReport) => ({ ...report, error: "explained" });
   const config = { cmd: "sleep", args: [], envs: {}, cwd: undefined };
-  const options = { config, tag: undefined, terminal: false, deadlineMs: undefined, observe: () => undefined, explain };
+  const options = {
+    config,
+    tag: undefined,
+    terminal: false,
+    stdin: false,
+    deadlineMs: undefined,
+    observe: () => undefined,
+    explain,
+  };
   const process = new Process(system, spawned, options);
   const over = async () => {
     end(9);
