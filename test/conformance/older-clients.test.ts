@@ -73,7 +73,7 @@ describe("the calls of the Python SDK", () => {
   test("succeed: unary calls with a deadline and a user by Basic authentication, and a command with default values", async () => {
     const sandbox = await ownSandbox();
     const target = await targetOf(platform, sandbox.sandboxId);
-    const deadline = { "connect-timeout-ms": "60000", "user-agent": "connect-python" };
+    const deadline = { "connect-timeout-ms": "60000", "user-agent": headers["user-agent"] };
     const made = await unary(platform, target, "filesystem.Filesystem/MakeDir", {
       message: { path: "py" },
       user: "root",
@@ -106,6 +106,15 @@ describe("the calls of the Python SDK", () => {
     });
     expect([missing.status, (missing.json as { code: string }).code]).toEqual([404, "not_found"]);
   });
+});
+
+test("Python clients of mid 2025 get entries with name, type and path alone", async () => {
+  const sandbox = await ownSandbox();
+  const target = await targetOf(platform, sandbox.sandboxId);
+  const call = { message: { path: "/etc" }, headers: { "user-agent": "connect-python" } };
+  const listed = await unary(platform, target, "filesystem.Filesystem/ListDir", call);
+  const { entries } = listed.json as { entries: object[] };
+  expect(new Set(entries.flatMap((entry) => Object.keys(entry)))).toEqual(new Set(["name", "type", "path"]));
 });
 
 describe("templates that exist", () => {
