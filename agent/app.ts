@@ -8,6 +8,7 @@ import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
 import { createDiskParts } from "./disk/wire.ts";
 import { createReplaceEgress } from "./egress-supervisor/replace.ts";
+import { watchCapabilities } from "./host/capability-watch.ts";
 import { createLimitWatch } from "./host/limit-watch.ts";
 import { startNetwork } from "./network/wire.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
@@ -55,7 +56,8 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const { log, now, containers } = deps;
   const { gate } = recovered;
   const sizes = await deps.sizes.keep(() => recovered.stores.containers.all());
-  const capabilities = await deps.probe(sizes);
+  const capabilities = await watchCapabilities({ probe: () => deps.probe(sizes), fingerprint: deps.criuFiles, log });
+  teardown.add("capabilities", () => capabilities.stop());
 
   const api = createApiParts(config, deps, teardown);
   const { report } = api;
@@ -71,7 +73,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const limits = createLimitWatch({ read: () => deps.machine.limits(), log });
   teardown.add("limits of the kernel", () => limits.stop());
   limits.begin();
-  const { slots, values } = base;
+  const { slots, values, reach } = base;
   const instruments = api.measure({
     live,
     disk,
@@ -83,6 +85,8 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
     disposal,
     memoryKills,
     limits,
+    reach,
+    capabilities,
   });
 
   const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
@@ -94,6 +98,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
     proxy,
     disk,
     limits,
+    reach,
     instruments,
   });
   const taker = storing.begin({ sandboxes, logs });
@@ -115,9 +120,11 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
     instruments,
   };
   const listening = await api.start({ ...base, ...parts, replaceEgress, engine, proxy });
+  capabilities.begin(() => report.soon());
+  reach.begin(() => report.soon());
   startExpiry(taker);
   teardown.add("Docker events", () => engine.stop());
-  const janitor = base.janitor({ disposal, instruments });
+  const janitor = base.janitor({ disposal, instruments, reach });
   engine.begin({
     owned: () => [...live.running().map(({ container }) => container.id), ...pool.ids(), ...frozen.ids()],
     onGone: (id, exit) => {

@@ -1,7 +1,7 @@
 /** What the agent uses of its machine: host-deps.ts has the real one, tests pass another. */
 
+import type { NodeFacts } from "../shared/agent-api/routes.ts";
 import type { Log } from "../shared/program/log.ts";
-import type { NodeIdentity } from "./api/heartbeat.ts";
 import type { Login } from "./builds/images/registry-login.ts";
 import type { Processes } from "./builds/steps/processes.ts";
 import type { Annotations } from "./containers/annotations.ts";
@@ -19,6 +19,7 @@ import type { Machine } from "./host/machine.ts";
 import type { Plan } from "./network/addresses.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
+import type { ReachProbe } from "./network/reach/host-probe.ts";
 import type { Traffic } from "./network/traffic.ts";
 import type { Sizes } from "./sizes/sizes.ts";
 import type { Connections } from "./snapshots/connections/connections.ts";
@@ -34,6 +35,8 @@ export interface AgentDeps {
   readonly openCgroup: OpenCgroup;
   readonly links: Links;
   readonly firewall: Firewall;
+  /** Undefined: the operator wants no probes. */
+  readonly reachProbe: ReachProbe | undefined;
   readonly annotations: Annotations;
   readonly envd: Envd;
   /** Runs programs inside a container, as clients do. */
@@ -58,7 +61,9 @@ export interface AgentDeps {
   readonly growth: HostGrowth;
   readonly sizes: Sizes;
   /** @param sizes what sandboxes see of their sizes */
-  readonly probe: (sizes: string) => Promise<NodeIdentity["capabilities"]>;
+  readonly probe: (sizes: string) => Promise<NodeFacts["capabilities"]>;
+  /** Changes with the files of CRIU. */
+  readonly criuFiles: () => Promise<string>;
   readonly egress: (onDecisions: OnDecisions, placeholders: PlaceholderSource) => EgressProcess;
   readonly caFor: CaFor;
   readonly networkVariables: NetworkVariables;

@@ -33,6 +33,7 @@ import { nativeProgram } from "./host/native-program.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
+import { hostProbe } from "./network/reach/host-probe.ts";
 import { trafficOf } from "./network/traffic.ts";
 import { createCpuSets } from "./sizes/cpu-sets.ts";
 import { hostSizes } from "./sizes/sizes.ts";
@@ -40,7 +41,7 @@ import { withCpuSets } from "./sizes/with-cpu-sets.ts";
 import { hostConnections } from "./snapshots/connections/connections.ts";
 import { probeEnding } from "./snapshots/connections/probe-ending.ts";
 import { hostCriu } from "./snapshots/criu.ts";
-import { probeMemory } from "./snapshots/probe-memory.ts";
+import { criuFiles, probeMemory } from "./snapshots/probe-memory.ts";
 import { snapshotFiles } from "./snapshots/store/files.ts";
 import { openNodeSeal } from "./store/seal-key.ts";
 import { hostVolumes } from "./volumes/volumes.ts";
@@ -87,18 +88,23 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
   const company = config.sandboxCaFile === undefined ? "" : readCompanyCertificates(config.sandboxCaFile);
   const companyProxies = readCompanyProxies(config);
   const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
+  const links = hostLinks(plan, runCommand);
+  const firewall = hostFirewall(plan, runCommand, {
+    egressPort,
+    connections: config.egressConnections,
+    proxy: companyProxies !== undefined,
+    watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
+  });
+  const address = config.networkProbeAddress;
+  const sender = once(() => nativeProgram(runCommand, "network/svc-network-probe", config.runDir));
   return {
     log,
     plan,
     containers,
     openCgroup,
-    links: hostLinks(plan, runCommand),
-    firewall: hostFirewall(plan, runCommand, {
-      egressPort,
-      connections: config.egressConnections,
-      proxy: companyProxies !== undefined,
-      watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
-    }),
+    links,
+    firewall,
+    reachProbe: address === "" ? undefined : hostProbe(plan, runCommand, { links, firewall }, { address, sender }),
     annotations: hostAnnotations(config.runDir),
     envd: httpEnvd(),
     processes: envdProcesses(),
@@ -132,6 +138,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
         ending: () => probeEnding(runCommand),
         sizes,
       }),
+    criuFiles: () => criuFiles(),
     egress: (onDecisions, placeholders) =>
       createEgressProcess(
         {
@@ -170,4 +177,13 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     sealing: () => openNodeSeal(keyFile),
     now: Date.now,
   };
+}
+
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | undefined;
+  return () =>
+    (done ??= work().catch((error: unknown) => {
+      done = undefined;
+      throw error;
+    }));
 }

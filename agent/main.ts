@@ -1,5 +1,6 @@
 /** The agent as a program: environment → configuration → log → run. */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { ConfigError, describeConfig } from "../shared/program/config.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
@@ -8,12 +9,15 @@ import { startAgent } from "./app.ts";
 import { describeBuildGarbage, findBuildGarbage } from "./builds/images/garbage.ts";
 import { AgentConfig, readAgentConfig } from "./config.ts";
 import type { AgentDeps } from "./deps.ts";
+import { describeAbilities } from "./host/abilities-text.ts";
 import { readCompanyCertificates } from "./host/company-certificates.ts";
 import { readCompanyProxies } from "./host/company-proxies.ts";
 import { hostDeps } from "./host-deps.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { describeGarbage, findGarbage } from "./snapshots/store/garbage.ts";
 import { openStores } from "./store/stores.ts";
+
+const ABILITIES_LIMIT_MS = 60_000;
 
 function main(): Promise<void> {
   if (process.argv.includes("--version")) {
@@ -23,7 +27,7 @@ function main(): Promise<void> {
   if (process.argv.includes("--help")) {
     console.log(`svc agent: runs sandboxes on this machine. Options:
   --version  only print the version and the commit
-  --check    only check the settings
+  --check    only check the settings, and print what this node can do
   --garbage  only list stored memory and images that no record references; the agent removes them when they are old enough
 Settings (environment):\n${describeConfig(AgentConfig)}`);
     return Promise.resolve();
@@ -32,8 +36,8 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
     const config = readAgentConfig(process.env);
     checkSubnet(config);
     checkCompanyNetwork(config);
-    if (process.argv.includes("--check")) return Promise.resolve();
     process.umask(0o077);
+    if (process.argv.includes("--check")) return showAbilities(config);
     const log = createLog({ component: "agent", level: config.logLevel });
     if (process.argv.includes("--garbage")) return showGarbage(config, hostDeps(config, log));
     return run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log, process.env)));
@@ -70,6 +74,20 @@ function checkCompanyNetwork(config: AgentConfig): void {
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
+/** Tries what the node can do, beside an agent or before its first start. A node that lacks something is no wrong setting. */
+async function showAbilities(config: AgentConfig): Promise<void> {
+  const deps = hostDeps(config, createLog({ component: "agent", level: "silent" }));
+  const probed = deps.probe("as the agent finds at its start");
+  try {
+    console.log(describeAbilities(await within(probed, ABILITIES_LIMIT_MS)));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    console.log(
+      `settings are right; what this node can do was not found out, because the Docker daemon has to answer: ${why}`,
+    );
+  }
+}
+
 /** Lists garbage without removing it, so that it may run beside an agent. */
 async function showGarbage(
   { nodeId, buildCacheMb }: AgentConfig,
@@ -80,6 +98,19 @@ async function showGarbage(
   const ofBuilds = describeBuildGarbage(await findBuildGarbage({ ...deps, stores, nodeId, budgetBytes }));
   console.log([describeGarbage(await findGarbage({ ...deps, stores })), ofBuilds].filter(Boolean).join("\n"));
   stores.close();
+}
+
+async function within<T>(work: Promise<T>, limitMs: number): Promise<T> {
+  const limit = new AbortController();
+  const late = delay(limitMs, undefined, { signal: limit.signal }).then(() => {
+    throw new Error(`no answer within ${limitMs / 1_000} s`);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    limit.abort();
+    late.catch(() => undefined);
+  }
 }
 
 await main();

@@ -1,6 +1,7 @@
 /** Builds the heartbeat: what the agent reports to the orchestrator about its node. Pure. */
 
 import type { ExecutionUse, Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
+import type { Finding } from "../../shared/program/finding.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import { type AgentConfig, readLabels } from "../config.ts";
 import { promised } from "../sandboxes/pool/plan.ts";
@@ -9,7 +10,6 @@ import type { Sandbox } from "../sandboxes/sandbox.ts";
 /** Facts that do not change while one agent process runs. */
 export interface NodeIdentity {
   readonly serviceInstanceId: string;
-  readonly capabilities: NodeFacts["capabilities"];
   readonly machine: NodeFacts["machine"];
   readonly machineId: string;
   readonly apiUrl: string;
@@ -17,6 +17,7 @@ export interface NodeIdentity {
 }
 
 export interface NodeNow {
+  readonly capabilities: NodeFacts["capabilities"];
   readonly machine: Pick<NodeLoad, "cpuCount" | "cpuPercent" | "memoryTotalBytes" | "memoryUsedBytes" | "disks">;
   readonly pools: NodeLoad["pools"];
   readonly running: readonly Sandbox[];
@@ -27,6 +28,8 @@ export interface NodeNow {
   readonly stored: NonNullable<NodeLoad["stored"]>;
   readonly sandboxDisk: NodeLoad["sandboxDisk"];
   readonly snapshots: Heartbeat["snapshots"];
+  readonly findings: readonly Finding[];
+  readonly networkRefused: boolean;
 }
 
 type Configured = Pick<AgentConfig, "nodeId" | "nodeRegion" | "labels" | "maxSandboxes">;
@@ -40,6 +43,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       commit: COMMIT,
       labels: { ...readLabels(config.labels), ...(config.nodeRegion === "" ? {} : { region: config.nodeRegion }) },
       maxSandboxes: config.maxSandboxes,
+      capabilities: node.capabilities,
       ...identity,
     },
     load: {
@@ -51,6 +55,8 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       stored: node.stored,
       ...(node.sandboxDisk === undefined ? {} : { sandboxDisk: node.sandboxDisk }),
       pools: node.pools,
+      findings: [...node.findings],
+      ...(node.networkRefused ? { networkRefused: true } : {}),
     },
     executions: node.running.map(({ executionId, sandboxId, container, startedAt, endAt }) => ({
       executionId,

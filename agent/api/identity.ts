@@ -8,11 +8,10 @@ import type { NodeIdentity } from "./heartbeat.ts";
 export function identify(
   config: AgentConfig,
   deps: { readonly machine: Pick<Machine, "facts" | "id"> },
-  reached: Pick<NodeIdentity, "apiUrl" | "proxyUrl" | "capabilities">,
+  reached: Pick<NodeIdentity, "apiUrl" | "proxyUrl">,
 ): NodeIdentity {
   return {
     serviceInstanceId: randomUUID(),
-    capabilities: reached.capabilities,
     machine: deps.machine.facts,
     machineId: deps.machine.id,
     apiUrl: config.agentUrl ?? reached.apiUrl,

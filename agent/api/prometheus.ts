@@ -2,11 +2,13 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { NodeLoad, SandboxDisk } from "../../shared/agent-api/routes.ts";
+import type { Finding } from "../../shared/program/finding.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve, WatchedDisk } from "../disk/reserve.ts";
 import type { DiskWork } from "../disks/disks.ts";
 import type { HostLimits } from "../host/limits.ts";
+import type { Reach } from "../network/reach/reach.ts";
 import type { Values } from "../placeholders/values.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { VolumeUse } from "../volumes/volumes.ts";
@@ -31,6 +33,9 @@ export interface InstrumentSources {
   /** Since the start of the agent. */
   readonly memoryKills: () => number;
   readonly hostLimits: () => HostLimits;
+  readonly ways: Reach["ways"];
+  /** Ids of what the node cannot do now. */
+  readonly findings: () => readonly Pick<Finding, "id">[];
   readonly volumes: () => readonly VolumeUse[];
   /** Requests for the content of volumes that have not ended. */
   readonly volumeRequests: () => number;
@@ -136,6 +141,24 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     ["result"],
     (one) => {
       for (const [result, count] of Object.entries(sources.placeholderUses())) one.inc({ result }, count);
+    },
+  );
+  gauge(
+    "svc_network_passes",
+    "1 while the host lets packets of sandboxes through, by the way that they take: forward, resolver, egress",
+    ["way"],
+    (one) => {
+      one.reset();
+      for (const [way, passes] of sources.ways()) one.set({ way }, Number(passes));
+    },
+  );
+  gauge(
+    "svc_node_finding",
+    "1 for each thing that the node cannot do, or that stands in the way of its sandboxes",
+    ["id"],
+    (one) => {
+      one.reset();
+      for (const { id } of sources.findings()) one.set({ id }, 1);
     },
   );
   const ofLimits = (name: string, help: string, of: "used" | "max") =>

@@ -1,15 +1,17 @@
 /** The agent's API: handlers that only call other parts, and the pages for operators. */
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { agentApi, Garbage } from "../../shared/agent-api/routes.ts";
+import type { agentApi, Garbage, NetworkCheck } from "../../shared/agent-api/routes.ts";
 import type { Access, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid, sameSecret } from "../../shared/ids.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
+import { type Finding, findingText } from "../../shared/program/finding.ts";
 import type { Builds } from "../builds/builds.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
 import type { ReplaceEgress } from "../egress-supervisor/replace.ts";
+import type { Reach } from "../network/reach/reach.ts";
 import type { SandboxLogs } from "../sandboxes/logs.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
@@ -35,6 +37,7 @@ export interface ApiDeps {
   readonly networkLog: Pick<NetworkLogStore, "read">;
   readonly replaceEgress: ReplaceEgress;
   readonly egress: Pick<EgressProcess, "check">;
+  readonly reach: Pick<Reach, "problemOf">;
   readonly instruments: Pick<Instruments, "started" | "startFailed" | "stopped">;
 }
 
@@ -72,11 +75,10 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       const sandbox = sandboxes.get(params.executionId);
       if (sandbox === undefined)
         throw new AppError("sandbox_not_found", `execution ${params.executionId} does not run on this node`);
-      return egress.check(sandbox.container.slot.address, {
-        ...destination(query.host),
-        port: query.port,
-        protocol: query.protocol,
-      });
+      const asked = destination(query.host);
+      const problem = deps.reach.problemOf(sandbox.egress, { protocol: query.protocol, named: "hostname" in asked });
+      const flow = { ...asked, port: query.port, protocol: query.protocol };
+      return egress.check(sandbox.container.slot.address, flow).then((checked) => stopped(checked, problem));
     },
     networkLog: ({ params, query }) => networkLog.read(params.sandboxId, query),
     startBuild: ({ params, body }) => builds.start(params.buildId, body),
@@ -107,6 +109,13 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       ),
     executionLogs: ({ params, query }) => logs.read(params.executionId, sandboxes.get(params.executionId), query),
   };
+}
+
+/** What the policy allows does not come through where the host stops it. */
+function stopped(checked: NetworkCheck, finding: Finding | undefined): NetworkCheck {
+  if (finding === undefined || checked.verdict === "deny") return checked;
+  const reason = `the policy allows it (${checked.rule}), and the node's host stops it: ${findingText(finding)}`;
+  return { ...checked, verdict: "deny", rule: `host ${finding.evidence}`, reason };
 }
 
 function destination(host: string): { address: string } | { hostname: string } {

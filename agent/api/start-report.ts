@@ -7,7 +7,9 @@ import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
+import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { Machine } from "../host/machine.ts";
+import type { Reach } from "../network/reach/reach.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
@@ -23,6 +25,8 @@ export interface StartReportDeps {
   readonly config: AgentConfig;
   readonly report: Report;
   readonly identity: NodeIdentity;
+  readonly capabilities: Pick<CapabilityWatch, "now" | "findings">;
+  readonly reach: Pick<Reach, "findings" | "refuses">;
   readonly machine: Pick<Machine, "load">;
   readonly live: Pick<LiveSet, "running" | "leaving" | "starting">;
   readonly sandboxes: Sandboxes;
@@ -52,6 +56,7 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
     orchestrator: orchestrator.call,
     describe: () =>
       describeNode(config, identity, {
+        capabilities: deps.capabilities.now(),
         machine: machine.load(),
         pools: pool.load(),
         running: [...live.running(), ...live.leaving()],
@@ -59,6 +64,8 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
         starting: live.starting(),
         stored: admission.used(),
         sandboxDisk: diskAccount.load(),
+        findings: [...deps.capabilities.findings(), ...deps.reach.findings()],
+        networkRefused: deps.reach.refuses(),
         isHeld: (executionId) => disk.isHeld(executionId),
         use: (executionId) => usage.use(executionId),
       }),

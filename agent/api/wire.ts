@@ -1,5 +1,6 @@
 /** Constructs the reports to the orchestrator, and later the metrics and the API, over the parts of the other folders. */
 
+import { findingText } from "../../shared/program/finding.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { EngineWatch } from "../containers/engine-watch.ts";
@@ -7,7 +8,9 @@ import type { AgentDeps } from "../deps.ts";
 import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
+import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { LimitWatch } from "../host/limit-watch.ts";
+import type { Reach } from "../network/reach/reach.ts";
 import type { Slots } from "../network/slots.ts";
 import type { Values } from "../placeholders/values.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
@@ -20,7 +23,6 @@ import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
 import { createVolumeFiles } from "../volumes/volume-files.ts";
 import { listGarbage } from "./garbage.ts";
-import type { NodeIdentity } from "./heartbeat.ts";
 import { identify } from "./identity.ts";
 import { createInstruments } from "./prometheus.ts";
 import { createReport } from "./report.ts";
@@ -38,6 +40,8 @@ interface MeasuredParts {
   readonly disposal: Pick<Disposal, "pending">;
   readonly memoryKills: Pick<MemoryKills, "total">;
   readonly limits: Pick<LimitWatch, "seen">;
+  readonly reach: Pick<Reach, "ways" | "findings">;
+  readonly capabilities: Pick<CapabilityWatch, "findings">;
 }
 
 interface ApiParts
@@ -48,8 +52,9 @@ interface ApiParts
   readonly usage: Pick<UsageSampling, "latest" | "use">;
   readonly egressProcess: EgressProcess;
   readonly engine: Pick<EngineWatch, "connected">;
+  readonly reach: Pick<Reach, "findings" | "refuses" | "problemOf">;
   readonly proxy: Pick<NodeProxy, "url">;
-  readonly capabilities: NodeIdentity["capabilities"];
+  readonly capabilities: Pick<CapabilityWatch, "now" | "findings">;
 }
 
 export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: Teardown) {
@@ -75,6 +80,8 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
       pendingRemovals: () => parts.disposal.pending,
       memoryKills: () => parts.memoryKills.total,
       hostLimits: () => parts.limits.seen(),
+      ways: () => parts.reach.ways(),
+      findings: () => [...parts.capabilities.findings(), ...parts.reach.findings()],
       volumes: () => deps.volumes.list(),
       volumeRequests: () => volumeFiles.open,
       orchestratorReached: () => report.reached,
@@ -82,7 +89,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
 
   /** Requests wait until `open`. */
   const start = async (parts: ApiParts): Promise<Api> => {
-    const { stores, egressProcess, engine, proxy, capabilities, disk } = parts;
+    const { stores, egressProcess, engine, proxy, reach, disk } = parts;
     const api = await startApi(
       {
         ...parts,
@@ -97,13 +104,14 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
         checks: () => ({
           engine: engine.connected ? undefined : "the Docker daemon does not answer",
           "egress process": egressProcess.problem,
+          network: reach.findings().map(findingText).join(" | ") || undefined,
           orchestrator: report.reached ? undefined : "the orchestrator does not answer",
         }),
         log,
       },
       teardown,
     );
-    const identity = identify(config, deps, { apiUrl: api.url, proxyUrl: proxy.url, capabilities });
+    const identity = identify(config, deps, { apiUrl: api.url, proxyUrl: proxy.url });
     startReport({ ...deps, ...parts, config, report, identity }, teardown);
     return api;
   };

@@ -11,14 +11,15 @@ import { type BuildContainer, buildContainerId } from "./steps/build-container.t
 
 export interface TakeBuildSnapshotDeps extends Omit<CheckpointDeps, "diskBytes"> {
   readonly store: Pick<BuildStore, "intendSnapshot">;
-  /** Whether this node can store memory. */
-  readonly capable: () => boolean;
+  /** Undefined where this node can store memory. */
+  readonly memoryRefusal: (what: string) => AppError | undefined;
   readonly admission: Pick<Admission, "admit" | "diskBytes">;
 }
 
-export function takeBuildSnapshot({ store, capable, admission, ...deps }: TakeBuildSnapshotDeps) {
+export function takeBuildSnapshot({ store, memoryRefusal, admission, ...deps }: TakeBuildSnapshotDeps) {
   return async ({ container }: BuildContainer, { buildId, projectId }: SnapshotSource): Promise<SnapshotOutcome> => {
-    if (!capable()) return { why: "this node cannot store memory" };
+    const refusal = memoryRefusal("a template with memory");
+    if (refusal !== undefined) return { why: refusal.message };
     const snapshotId = randomUUID();
     const sandbox = {
       executionId: buildId,

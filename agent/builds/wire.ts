@@ -1,10 +1,10 @@
 /** Constructs the builder, and what the templates of this node add to starts. */
 
 import type { Teardown } from "../../shared/program/teardown.ts";
-import type { NodeIdentity } from "../api/heartbeat.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
+import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
 import { type StartBuildsDeps, startBuilds } from "./start-builds.ts";
@@ -16,7 +16,7 @@ interface BuildSources
     Pick<TemplateStartsDeps, "launchDeps" | "makePooled" | "pool" | "copy"> {
   readonly stores: Stores;
   readonly found: Pick<RecoveryResult, "cleared">;
-  readonly capabilities: NodeIdentity["capabilities"];
+  readonly capabilities: Pick<CapabilityWatch, "memoryRefusal">;
   readonly disk: Pick<DiskReserve, "refusal">;
 }
 
@@ -27,7 +27,7 @@ export function createBuildParts(config: AgentConfig, deps: AgentDeps, base: Bui
       ...deps,
       ...base,
       config,
-      capable: () => capabilities.memorySnapshots,
+      memoryRefusal: (what) => capabilities.memoryRefusal(what),
       refusal: () => disk.refusal(),
       templateFiles: templateFiles(config),
       cleared: found.cleared,

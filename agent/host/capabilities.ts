@@ -19,12 +19,14 @@ export async function probe(
   const [memory, connections] = await Promise.all([probes.memory(engine.runcVersion), probes.ending()]);
   return {
     memorySnapshots: memory.works,
+    lazyPages: memory.lazyPages,
     diskLimit: engine.diskLimit,
     // The same as for disks: an image can be made and mounted.
     volumes: engine.diskLimit,
     detail: {
       criu: memory.criu,
       memorySnapshots: memory.detail,
+      lazyPages: lazyDetail(memory),
       diskLimit: engine.diskDetail,
       volumes: engine.diskLimit ? "for sandboxes of this node; not over NFS" : engine.diskDetail,
       connections,
@@ -37,6 +39,13 @@ export async function probe(
       kernel: release(),
     },
   };
+}
+
+function lazyDetail({ works, lazyPages }: MemoryProbe): string {
+  if (!works) return "no memory can be restored";
+  return lazyPages
+    ? "large memory is restored page by page"
+    : "the kernel has no userfaultfd for CRIU: memory of any size is read before a sandbox runs";
 }
 
 const ENGINE_PID_FILE = "/var/run/docker.pid";

@@ -14,6 +14,8 @@ export interface Plan {
   /** The bridge that holds the gateway's address. */
   readonly gatewayLink: string;
   readonly lastSlot: number;
+  /** The link of the agent's own probe (`reach/`), at the last address. It is no slot: `numberOf` does not know it. */
+  readonly probe: Slot;
   slot(number: number): Slot;
   /** The slot of a link or namespace, if it is one of this network. */
   numberOf(link: string): number | undefined;
@@ -35,24 +37,24 @@ export function planNetwork(network: string, subnet: string): Plan {
   const { base, size } = parse(subnet);
   const prefix = `${network}-`;
   const lastSlot = Math.min(size - 2, 99_999);
+  const at = (name: string, number: number, address: number): Slot => ({
+    number,
+    address: addressText(address),
+    link: `${prefix}${name}`,
+    netnsPath: `/run/netns/${prefix}${name}`,
+    hostMac: mac(0x02, address),
+    sandboxMac: mac(0x06, address),
+  });
   return {
     network,
     subnet,
     gateway: addressText(base + 1),
     gatewayLink: `${network}0`,
     lastSlot,
+    probe: at("probe", size - 1, base + size - 1),
     slot(number) {
       if (!Number.isInteger(number) || number < FIRST_SLOT || number > lastSlot) throw new Error(`no slot ${number}`);
-      const link = `${prefix}${number}`;
-      const address = base + number;
-      return {
-        number,
-        address: addressText(address),
-        link,
-        netnsPath: `/run/netns/${link}`,
-        hostMac: mac(0x02, address),
-        sandboxMac: mac(0x06, address),
-      };
+      return at(String(number), number, base + number);
     },
     numberOf(link) {
       if (!link.startsWith(prefix)) return undefined;

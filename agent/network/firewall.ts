@@ -8,10 +8,11 @@ import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
+import { keepForwarding } from "./forwarding.ts";
 import { type KernelFlow, type LastRead, readFlows, readUnlogged } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft/nft-shell.ts";
 import { missingElements } from "./nft/table-check.ts";
-import { watchTable } from "./nft/table-watch.ts";
+import { type Changed, watchTable } from "./nft/table-watch.ts";
 import { hostRouting } from "./routing.ts";
 
 export interface Firewall {
@@ -24,12 +25,15 @@ export interface Firewall {
   /** Denies all traffic of the slot; its policy is kept for the next `open`, until `forget`. */
   close(slot: Slot): Promise<void>;
   forget(slot: Slot): Promise<void>;
-  /** True when something was missing and has been restored. */
-  repair(): Promise<boolean>;
+  /** What was missing and has been restored: `table`, `routing`, `DOCKER-USER`, `forwarding`. */
+  repair(): Promise<readonly string[]>;
   /** Decisions of the kernel since the last call; `unlogged`: packets by source that were too many to log. */
   decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly unlogged: ReadonlyMap<string, number> }>;
-  /** Calls back when another program may have changed the table, until `stop`. */
-  watch(onTouched: () => void): void;
+  /**
+   * Calls back when another program may have changed the table, and when it has changed other rules of the host or its
+   * forwarding, until `stop`.
+   */
+  watch(changed: Changed): void;
   stop(): void;
 }
 
@@ -86,8 +90,8 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
 
   // Routing and Docker's chain are outside of the table, so this does not wait for changes of the table.
   const surround = async () => {
-    const [missing] = await Promise.all([routing.keep(), allowInDocker(plan, run)]);
-    return missing;
+    const [routed, allowed, forwards] = await Promise.all([routing.keep(), allowInDocker(plan, run), keepForwarding()]);
+    return [...(routed ? ["routing"] : []), ...(allowed ? ["DOCKER-USER"] : []), ...(forwards ? ["forwarding"] : [])];
   };
 
   const change = (link: string, next: (before: SlotPolicy | undefined) => SlotPolicy | undefined): Promise<void> =>
@@ -138,7 +142,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
         await putBack();
         return true;
       });
-      return (await surround()) || touched;
+      return [...(touched ? ["table"] : []), ...(await surround())];
     },
     decisions: () =>
       shell.mutex(async (now) => {
@@ -153,10 +157,10 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
           unlogged,
         };
       }),
-    watch(onTouched) {
+    watch(changed) {
       watcher.stop = watchTable(
         { network: plan.network, program: options.watcher, isOwn: (pid) => shell.isOwn(pid) },
-        onTouched,
+        changed,
       );
     },
     stop() {
@@ -188,16 +192,15 @@ function isThere(plan: Plan, now: NftLine): Promise<boolean> {
 
 /**
  * Docker's own filter drops packets that it does not know, and an accept in this table cannot overrule it. Docker leaves
- * the chain DOCKER-USER to others; a host without that chain needs no rule.
+ * the chain DOCKER-USER to others. A host without that chain may need the rules all the same, when its filter drops what it
+ * does not know: the probe (`reach/`) finds that, and only Docker makes the chain. True: a rule was missing.
  */
-async function allowInDocker(plan: Plan, run: RunCommand): Promise<void> {
+async function allowInDocker(plan: Plan, run: RunCommand): Promise<boolean> {
   const rules = await run("iptables", ["-w", "5", "-S", "DOCKER-USER"]).catch(() => undefined);
-  if (rules === undefined) return;
-  for (const rule of dockerRules(plan)) {
-    if (!rules.split("\n").includes(`-A DOCKER-USER ${rule}`)) {
-      await run("iptables", ["-w", "5", "-I", "DOCKER-USER", ...rule.split(" ")]);
-    }
-  }
+  if (rules === undefined) return false;
+  const missing = dockerRules(plan).filter((rule) => !rules.split("\n").includes(`-A DOCKER-USER ${rule}`));
+  for (const rule of missing) await run("iptables", ["-w", "5", "-I", "DOCKER-USER", ...rule.split(" ")]);
+  return missing.length > 0;
 }
 
 /** As `iptables -S` prints them. */

@@ -3,9 +3,10 @@
  * no neighbour to attack. Starts as few processes as possible, because they are most of a slot's cost.
  */
 
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
+import { keepForwarding } from "./forwarding.ts";
 
 export interface Links {
   /** Sets up the gateway's address and forwarding; may be repeated. */
@@ -28,7 +29,7 @@ export function hostLinks(plan: Plan, run: RunCommand): Links {
           `addr replace ${plan.gateway}/32 dev ${plan.gatewayLink}`,
         ),
       });
-      await ensureForwarding();
+      await keepForwarding();
     },
 
     async add(slot) {
@@ -81,11 +82,6 @@ function sandboxSide(plan: Plan, { address, hostMac }: Slot): string {
 
 function lines(...commands: string[]): string {
   return `${commands.join("\n")}\n`;
-}
-
-async function ensureForwarding(): Promise<void> {
-  const path = "/proc/sys/net/ipv4/ip_forward";
-  if ((await readFile(path, "utf8")).trim() !== "1") await writeFile(path, "1");
 }
 
 function namespaces(): Promise<string[]> {

@@ -12,6 +12,8 @@ import type { Firewall } from "./firewall.ts";
 import { createGate } from "./gate.ts";
 import { startKernelLog } from "./kernel-log.ts";
 import type { Links } from "./links.ts";
+import type { ReachProbe } from "./reach/host-probe.ts";
+import { createReach } from "./reach/reach.ts";
 import { createSlots } from "./slots.ts";
 
 /** After this time the agent serves without the egress process: readiness says so, and flows that need it are refused. */
@@ -21,6 +23,7 @@ export interface NetworkDeps {
   readonly plan: Plan;
   readonly links: Links;
   readonly firewall: Firewall;
+  readonly reachProbe: ReachProbe | undefined;
   readonly egress: (onDecisions: OnDecisions, placeholders: PlaceholderSource) => EgressProcess;
   readonly now: () => number;
   readonly log: Log;
@@ -34,7 +37,7 @@ interface NetworkSources {
 }
 
 export async function startNetwork(
-  config: Pick<AgentConfig, "slotsAhead" | "orchestratorUrl" | "nodeToken">,
+  config: Pick<AgentConfig, "slotsAhead" | "orchestratorUrl" | "nodeToken" | "withoutNetwork">,
   { plan, links, firewall, now, log, ...deps }: NetworkDeps,
   { stores, found, cleared }: NetworkSources,
   teardown: Teardown,
@@ -59,5 +62,13 @@ export async function startNetwork(
   await egressProcess.begin(gate.guests(), BEGIN_LIMIT_MS);
   const kernelLog = startKernelLog({ firewall, gate, store, now, log });
   teardown.add("kernel decisions", () => kernelLog.stop());
-  return { slots, gate, egressProcess, values };
+  const reach = createReach({
+    plan,
+    probe: deps.reachProbe,
+    refuse: config.withoutNetwork === "refuse",
+    egressWorks: () => egressProcess.problem === undefined,
+    log,
+  });
+  teardown.add("reach", () => reach.stop());
+  return { slots, gate, egressProcess, values, reach };
 }

@@ -6,6 +6,7 @@ import type { Instruments } from "../api/prometheus.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Firewall } from "../network/firewall.ts";
+import type { Reach } from "../network/reach/reach.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { Sizes } from "../sizes/sizes.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
@@ -25,6 +26,7 @@ const OWNERLESS_MS = 40_000;
 export interface JanitorDeps {
   readonly config: Pick<AgentConfig, "firewallCheckMs" | "usageKeepHours" | "logsKeepHours">;
   readonly firewall: Pick<Firewall, "repair" | "watch">;
+  readonly reach: Pick<Reach, "wake">;
   readonly disposal: Pick<Disposal, "retry">;
   readonly stores: Pick<Stores, "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots">;
   readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage" | "removeOrphans">;
@@ -40,11 +42,13 @@ export function startJanitor(deps: JanitorDeps) {
   const sweep = loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, createSweep(deps));
   const timers = { again: undefined as NodeJS.Timeout | undefined };
   const repairs = loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
-    if (!(await firewall.repair())) return;
-    log.warn("another program changed the firewall; it has been restored");
+    const restored = await firewall.repair();
+    if (restored.length === 0) return;
+    log.warn({ restored }, "another program changed the firewall or the forwarding of this host; it has been restored");
     instruments.firewallRepaired();
+    deps.reach.wake();
   });
-  firewall.watch(() => repairs.wake());
+  firewall.watch({ table: () => repairs.wake(), host: () => deps.reach.wake() });
   const rounds = [
     repairs,
     sweep,

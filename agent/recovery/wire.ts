@@ -13,7 +13,7 @@ export async function startRecovery(config: AgentConfig, deps: AgentDeps, stores
   const cleared = found.cleared.catch((error: unknown) => log.warn({ err: error }, "could not remove leftovers"));
   teardown.add("leftovers", () => cleared);
 
-  const janitor = (parts: Pick<JanitorDeps, "disposal" | "instruments">) => {
+  const janitor = (parts: Pick<JanitorDeps, "disposal" | "instruments" | "reach">) => {
     const started = startJanitor({ ...deps, ...parts, config, stores });
     teardown.add("janitor", () => started.stop());
     return started;

@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { isError } from "../../shared/http/errors.ts";
+import { isError, isMemoryRefused } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { Sandboxes } from "./sandboxes.ts";
@@ -90,9 +90,17 @@ export async function endExpired(executionId: string, { sandboxes, taker, log }:
   if (sandbox === undefined) return;
   const { does, memory } = sandbox.onTimeout;
   if (does === "kill") return sandboxes.end(executionId, "expired");
+  const pause = async (withMemory: boolean) => {
+    await taker.pause(executionId, { snapshotId: randomUUID(), memory: withMemory });
+    log.info({ executionId, memory: withMemory }, "paused an expired sandbox");
+  };
   try {
-    await taker.pause(executionId, { snapshotId: randomUUID(), memory });
-    log.info({ executionId }, "paused an expired sandbox");
+    await pause(memory).catch((error: unknown) => {
+      if (!memory || !isMemoryRefused(error)) throw error;
+      // No caller waits, and the timeout has passed.
+      log.warn({ err: error, executionId }, "could not keep the memory at the timeout; pausing with the disk only");
+      return pause(false);
+    });
   } catch (error) {
     // Another request is pausing, stopping or copying it now.
     if (!isError(error, "conflict") && !isError(error, "sandbox_not_found")) throw error;

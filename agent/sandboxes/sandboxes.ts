@@ -39,8 +39,8 @@ export interface SandboxesDeps {
   /** Called when its processes are dead. True: it is kept as a paused sandbox, so its end is not reported as an exit. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly maxSandboxes: number;
-  /** Why nothing new can begin on the node's disk; undefined while there is room. */
-  readonly refusal: () => AppError | undefined;
+  /** Why this new sandbox cannot begin here now; undefined: it can. */
+  readonly refusal: (body: Pick<StartRequest, "egress">) => AppError | undefined;
   readonly startLimitMs: number;
   readonly now: () => number;
   readonly log: Log;
@@ -87,13 +87,13 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const changes = createKeyedMutex();
   const changed = (executionId: string) => changes(executionId, () => Promise.resolve());
 
-  const admit = (executionId: string, { sandboxId, origin }: StartRequest) => {
+  const admit = (executionId: string, { sandboxId, origin, egress }: StartRequest) => {
     if (state.draining) throw new AppError("unavailable", "the node is shutting down");
     if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
     if (entries.size >= deps.maxSandboxes)
       throw new AppError("node_busy", `node is at its limit of ${deps.maxSandboxes} sandboxes`);
     // A paused sandbox has its disk here already, and its owner may resume it to make room.
-    const refusal = origin?.is === "paused" ? undefined : deps.refusal();
+    const refusal = origin?.is === "paused" ? undefined : deps.refusal({ egress });
     if (refusal !== undefined) throw refusal;
     for (const entry of entries.values()) {
       if (sandboxOf(entry) === sandboxId && entry.is !== "stopping") {

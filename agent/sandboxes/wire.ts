@@ -9,6 +9,7 @@ import type { AgentDeps } from "../deps.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { LimitWatch } from "../host/limit-watch.ts";
 import type { Gate } from "../network/gate.ts";
+import type { Reach } from "../network/reach/reach.ts";
 import type { Slots } from "../network/slots.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
@@ -43,6 +44,7 @@ interface Starts {
   readonly proxy: Pick<NodeProxy, "close">;
   readonly disk: Pick<DiskReserve, "refusal">;
   readonly limits: Pick<LimitWatch, "refusal">;
+  readonly reach: Pick<Reach, "refusal">;
   readonly instruments: Pick<Instruments, "exited">;
 }
 
@@ -102,7 +104,7 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
         report.exited();
       },
       maxSandboxes: config.maxSandboxes,
-      refusal: () => starts.disk.refusal() ?? starts.limits.refusal(),
+      refusal: ({ egress }) => starts.disk.refusal() ?? starts.limits.refusal() ?? starts.reach.refusal(egress),
       startLimitMs: config.startLimitMs,
       disposal,
       now,

@@ -53,6 +53,8 @@ export interface StartSnapshotsDeps extends Given {
   readonly annotations: Annotations;
   readonly machine: Pick<Machine, "freeMemory">;
   readonly origins: () => Omit<Origins, "envd">;
+  /** Whether this node can restore memory page by page. */
+  readonly lazyPages: () => boolean;
   readonly found: RecoveryResult;
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
@@ -76,7 +78,6 @@ export interface SnapshotParts {
 
 interface TakerSources {
   readonly sandboxes: Sandboxes;
-  readonly capable: () => boolean;
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
   readonly onChange: () => void;
 }
@@ -96,7 +97,11 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   for (const { container, snapshotId, ran } of found.frozen) frozen.add(snapshotId, container, ran);
 
   const work = (containerId: string) => deps.annotations.criuDirectory(containerId);
-  const images = createMemoryImages({ ...deps, work, lazyBytes: config.lazyPagesMb * MIB });
+  const images = createMemoryImages({
+    ...deps,
+    work,
+    lazyBytes: () => (deps.lazyPages() ? config.lazyPagesMb * MIB : Number.POSITIVE_INFINITY),
+  });
   images
     .adopt([...found.sandboxes, ...found.frozen].map(({ container }) => container.id))
     .catch((error: unknown) => log.warn({ err: error }, "could not look for page servers"));
@@ -116,11 +121,11 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
       origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
     copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, resumeDeps, signal),
     rescue,
-    taker: ({ sandboxes, capable, beforeEnd, onChange }) =>
+    taker: ({ sandboxes, beforeEnd, onChange }) =>
       createSnapshotTaker({
         sandboxes,
         snapshots: stores.snapshots,
-        capable,
+        memoryRefusal: deps.memoryRefusal,
         admit: admission.admit,
         pause: async (sandbox, request) => {
           const taken = await pause(sandbox, request, { ...takeDeps, frozen, outside, beforeEnd });

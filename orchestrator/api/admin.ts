@@ -146,6 +146,23 @@ function toDetail({ facts, load, ...node }: NodeView): NodeDetail {
       hugePagesReserved: 0,
       hugePageSizeBytes: 0,
     },
+    capabilities: toCapabilities(facts.capabilities),
+    findings: load.findings ?? [],
     machineInfo: facts.machine,
+  };
+}
+
+function toCapabilities({ memorySnapshots, lazyPages, diskLimit, volumes, detail }: NodeView["facts"]["capabilities"]) {
+  const { kernel = "", criu = "", runc = "", engine: docker = "", ...details } = detail;
+  return {
+    memorySnapshots,
+    lazyPages: lazyPages ?? false,
+    ownDisks: diskLimit,
+    volumes: volumes ?? false,
+    kernel,
+    criu,
+    runc,
+    docker,
+    details,
   };
 }

@@ -3,7 +3,7 @@
 import type { healthApi } from "../../shared/api/health.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { COMMIT, ENVD_VERSION, VERSION } from "../../shared/version.ts";
-import type { Nodes } from "../nodes/nodes.ts";
+import { type Nodes, networkProblems } from "../nodes/nodes.ts";
 
 export interface HealthDeps {
   readonly nodes: Pick<Nodes, "list">;
@@ -23,6 +23,17 @@ export function createHealthHandlers(deps: HealthDeps): Handlers<typeof healthAp
     }
   }
 
+  /** Ready nodes whose host lets no packet of a sandbox out do not serve; as long as another one does, they are only named. */
+  function network(): string {
+    const ready = deps.nodes.list().filter((node) => node.status === "ready");
+    const cut = ready.flatMap(({ id, load }) => {
+      const problems = networkProblems(load);
+      return problems === "" ? [] : [`node ${id}: ${problems}`];
+    });
+    if (cut.length === 0) return "ok";
+    return `${cut.length < ready.length ? "ok, except for" : "failed:"} ${cut.join("; ")}`;
+  }
+
   return {
     health: () => undefined,
     live: () => undefined,
@@ -33,6 +44,7 @@ export function createHealthHandlers(deps: HealthDeps): Handlers<typeof healthAp
         database: await database(),
         migrations: `ok (${deps.schema})`,
         nodes: ready > 0 ? `ok (${ready} ready)` : "failed: no node is ready",
+        network: network(),
         stopping: deps.stopping() ? "failed: asked to stop" : "ok",
       };
       const passed = Object.values(checks).every((check) => check.startsWith("ok"));

@@ -277,6 +277,14 @@ function allocated(load: NodeLoad, by: Sum): NodeLoad {
   };
 }
 
+/** Why packets of sandboxes do not leave the node; empty: they do. */
+export function networkProblems({ findings = [] }: NodeLoad): string {
+  return findings
+    .filter(({ id }) => id.startsWith("network."))
+    .map(({ problem, evidence }) => `${problem}: ${evidence}`)
+    .join("; ");
+}
+
 function toCandidate({ facts, load, status, placing }: Entry): Candidate {
   return {
     id: facts.nodeId,
@@ -289,6 +297,10 @@ function toCandidate({ facts, load, status, placing }: Entry): Candidate {
     allocatedMemoryBytes: load.allocatedMemoryBytes + placing.memoryBytes,
     sandboxCount: load.sandboxCount + placing.count,
     maxSandboxes: facts.maxSandboxes,
+    noMemory: facts.capabilities.memorySnapshots
+      ? undefined
+      : (facts.capabilities.detail["memorySnapshots"] ?? "it does not say why"),
+    noNetwork: load.networkRefused === true ? networkProblems(load) : undefined,
     disk: withPromised(load.sandboxDisk, placing.diskBytes),
   };
 }

@@ -16,6 +16,10 @@ export interface Candidate {
   readonly allocatedMemoryBytes: number;
   readonly sandboxCount: number;
   readonly maxSandboxes: number;
+  /** Why the node can neither store nor restore memory; undefined: it can. */
+  readonly noMemory?: string | undefined;
+  /** Why the node takes no sandbox that needs the network; undefined: it does. */
+  readonly noNetwork?: string | undefined;
   /** The disk that its sandboxes are on, placements under way included; undefined: the node has not reported it. */
   readonly disk: SandboxDisk | undefined;
 }
@@ -27,6 +31,10 @@ export interface Demand {
   readonly diskBytes: number;
   /** What one node must have of its own, however much it may promise. Absent: no more than it promises. */
   readonly least?: { readonly cpuCount: number; readonly memoryBytes: number };
+  /** The start restores memory. */
+  readonly memory?: boolean;
+  /** The sandbox's policy allows some destination. */
+  readonly network?: boolean;
   /** Images and snapshots that the node must have, all of them. */
   readonly labels: Readonly<Record<string, string>>;
   /** The only region whose nodes may take it; nodes without a region take those of every region. */
@@ -70,10 +78,12 @@ export function choose(
     if (labelled.length === 0) return { is: "none", reason: "no node has the labels asked for" };
     return { is: "none", reason: `no node that could run it is in region ${demand.region ?? ""}` };
   }
-  const possible = fitting.filter((node) => isLargeEnough(node, demand, policy));
+  const able = fitting.filter((node) => isAble(node, demand));
+  if (able.length === 0) return { is: "none", reason: whyUnable(fitting, demand) };
+  const possible = able.filter((node) => isLargeEnough(node, demand, policy));
   const ready = possible.filter((node) => node.status === "ready" && !demand.exclude.has(node.id));
   if (ready.length === 0) {
-    if (possible.length === 0) return { is: "none", reason: whyTooSmall(fitting, demand) };
+    if (possible.length === 0) return { is: "none", reason: whyTooSmall(able, demand) };
     if (possible.some((node) => node.status === "connecting")) return { is: "connecting" };
     const states = [...new Set(possible.map(({ status }) => status))].sort().join(", ");
     return { is: "none", reason: `no node is ready (${states})` };
@@ -100,6 +110,32 @@ function hasLabels(node: Candidate, labels: Readonly<Record<string, string>>): b
 function isIn({ labels }: Candidate, region: string | undefined): boolean {
   const own = labels["region"] ?? "";
   return region === undefined || own === "" || own.toLowerCase() === region.toLowerCase();
+}
+
+function isAble({ noMemory, noNetwork }: Candidate, { memory, network }: Demand): boolean {
+  return (memory !== true || noMemory === undefined) && (network !== true || noNetwork === undefined);
+}
+
+/** Names the reason of the first node for each thing that a node lacks, and what the caller can do without. */
+function whyUnable(nodes: readonly Candidate[], { memory, network }: Demand): string {
+  const first = (of: "noMemory" | "noNetwork") => nodes.find((node) => node[of] !== undefined);
+  const withoutMemory = memory === true ? first("noMemory") : undefined;
+  const cut = network === true ? first("noNetwork") : undefined;
+  const reasons = [
+    ...(withoutMemory === undefined
+      ? []
+      : [
+          `no node that has the stored memory can restore it (node ${withoutMemory.id}: ${withoutMemory.noMemory ?? ""}): ` +
+            "start from the disk alone with memory: false, or ask the operator to mend CRIU there",
+        ]),
+    ...(cut === undefined
+      ? []
+      : [
+          `no node gives sandboxes a network now (node ${cut.id}: ${cut.noNetwork ?? ""}): ` +
+            "start it with allow_internet_access: false, or ask the operator",
+        ]),
+  ];
+  return reasons.join("; ");
 }
 
 function isLargeEnough(node: Candidate, { cpuCount, least }: Demand, { cpuOvercommit }: PlacementPolicy): boolean {

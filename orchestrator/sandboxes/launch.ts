@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import { AppError, type ErrorCode, isError } from "../../shared/http/errors.ts";
 import { newExecutionId } from "../../shared/ids.ts";
+import { allowsAnything } from "../../shared/policy/egress-policy.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
 import type { Background } from "../background.ts";
@@ -246,12 +247,14 @@ class Search {
   }
 
   #choose(): Choice {
-    const { nodeId, least, region } = this.#request;
-    const { cpuCount, memoryMB, diskSizeMB } = this.#request.start.resources;
+    const { nodeId, least, region, start } = this.#request;
+    const { cpuCount, memoryMB, diskSizeMB } = start.resources;
     const demand: Demand = {
       cpuCount,
       memoryBytes: memoryMB * MIB,
       diskBytes: diskSizeMB * MIB,
+      memory: start.origin?.memory === true,
+      network: allowsAnything(start.egress),
       labels: {},
       region,
       exclude: this.#excluded,
@@ -276,6 +279,8 @@ class Search {
       const refused = this.#refusals > 0 && count === 1 && this.#cut;
       return refused ? busy() : timedOut(count, error);
     }
+    // The node's last report was older than the loss of the ability.
+    if (error.code === "memory_snapshots_unavailable") return error;
     if (error.code === "no_space") return noSpace(error.message, error);
     const text = count === 1 ? error.message : `repeated create failures (${count}): ${error.message}`;
     return new AppError("sandbox_create_failed", failed(text), { cause: error });

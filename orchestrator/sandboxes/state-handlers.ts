@@ -40,9 +40,9 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
     },
 
     async fork({ params, body }, { caller, signal }) {
-      const { timeout: seconds = DEFAULT_TIMEOUT_S, count = 1 } = body;
+      const { timeout: seconds = DEFAULT_TIMEOUT_S, count = 1, memory = true } = body;
       checkTimeout(seconds, deps.limits.hours(caller));
-      const forks = await deps.forking.fork(caller, checkedId(params.sandboxID), { count, seconds });
+      const forks = await deps.forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory });
       return forks.map((fork) => {
         if ("error" in fork) return { error: toBody(fork.error) };
         if (signal.aborted) {

@@ -33,6 +33,7 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
       const name = body.name === undefined ? undefined : ownName(caller, body.name);
       const { build } = await deps.checkpointing.checkpoint(caller, checkedId(params.sandboxID), {
         kind: "snapshot",
+        memory: body.memory ?? true,
         done: "snapshotted",
         same: "refuse",
         template: async () => {

@@ -1,6 +1,7 @@
 /** A node's heartbeat to the orchestrator, and the reply. */
 
 import { type Static, Type } from "typebox";
+import { Finding } from "../program/finding.ts";
 import { ExitReport, LiveExecution } from "./sandbox-shapes.ts";
 import { BuildReference, closed, Resources, strings, time } from "./shapes.ts";
 import { StoredSnapshot } from "./snapshot-shapes.ts";
@@ -31,6 +32,8 @@ export const NodeFacts = Type.Object(
     capabilities: Type.Object(
       {
         memorySnapshots: Type.Boolean(),
+        /** Restores large memory page by page. Absent: an older agent. */
+        lazyPages: Type.Optional(Type.Boolean()),
         diskLimit: Type.Boolean(),
         /** Keeps volumes for its own sandboxes; no node mounts those of another one. Absent: an older agent. */
         volumes: Type.Optional(Type.Boolean()),
@@ -86,6 +89,10 @@ export const NodeLoad = Type.Object(
     stored: Type.Optional(Type.Object({ storedBytes: Type.Integer(), quotaBytes: Type.Integer() }, closed)),
     /** Absent: an older agent, or one that has not measured the disk yet. */
     sandboxDisk: Type.Optional(SandboxDisk),
+    /** What this node cannot do, and what stands in the way of its sandboxes. Absent: an older agent. */
+    findings: Type.Optional(Type.Array(Finding)),
+    /** No packet of a sandbox leaves the host, and the node takes no new sandbox that needs the network. Absent: it does. */
+    networkRefused: Type.Optional(Type.Boolean()),
     pools: Type.Array(Type.Object({ buildId: Type.String(), ready: Type.Integer(), wanted: Type.Integer() }, closed)),
   },
   closed,

@@ -24,7 +24,7 @@ export const TakenSnapshot = Type.Object(
     executionId: Type.String(),
     sandboxId: Type.String(),
     snapshotId: SnapshotId,
-    /** Whether it has the memory. False although requested where the node's capabilities exclude memory. */
+    /** Whether it has the memory. A node that cannot store memory refuses the request, so this is what was requested. */
     memory: Type.Boolean(),
     /** Image of a checkpoint's disk, for starts with origin `snapshot`; absent for a pause, whose disk is its container. */
     image: Type.Optional(Type.String()),

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
+import { Finding } from "../program/finding.ts";
 import { nullable, Timestamp } from "./common.ts";
 import { byTeam, CreatedTeamApiKey, NewKey, TeamApiKey } from "./teams.ts";
 import { BuildStatus } from "./templates.ts";
@@ -48,6 +49,23 @@ const nodeDetail = {
     hugePagesUsed: Type.Integer(),
     hugePagesReserved: Type.Integer(),
     hugePageSizeBytes: Type.Integer(),
+  }),
+  capabilities: Type.Object(
+    {
+      memorySnapshots: Type.Boolean({ description: "Pause, fork and snapshot with memory, and starts from it" }),
+      lazyPages: Type.Boolean({ description: "Large memory is restored page by page" }),
+      ownDisks: Type.Boolean({ description: "Each sandbox has a disk image of its own, with a hard limit" }),
+      volumes: Type.Boolean({ description: "Volumes can be kept and mounted" }),
+      kernel: Type.String(),
+      criu: Type.String(),
+      runc: Type.String(),
+      docker: Type.String(),
+      details: Type.Record(Type.String(), Type.String(), { description: "How each is known, or why it is not there" }),
+    },
+    { description: "What the node can do, as it found by trying" },
+  ),
+  findings: Type.Array(Finding, {
+    description: "What the node cannot do, and what stands in the way of its sandboxes, each with the way out",
   }),
   machineInfo: Type.Object({
     cpuFamily: Type.String(),

@@ -21,7 +21,13 @@ export const snapshotApi = contract({
     tag: "Snapshots",
     access: "project",
     params: bySandbox,
-    body: Type.Object({ name: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) }, open),
+    body: Type.Object(
+      {
+        name: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+        memory: Type.Optional(Type.Boolean({ default: true, description: "false: the disk alone" })),
+      },
+      open,
+    ),
     optionalBody: true,
     status: 201,
     reply: SnapshotInfo,

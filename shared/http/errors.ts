@@ -6,6 +6,7 @@
 export const catalogue = {
   bad_request: 400,
   failed_precondition: 400,
+  memory_snapshots_unavailable: 400,
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,
@@ -97,6 +98,13 @@ function isDiskFull(reason: unknown): boolean {
 
 export function isError(reason: unknown, code: ErrorCode): reason is AppError {
   return reason instanceof AppError && reason.code === code;
+}
+
+/** The memory of a sandbox cannot be kept, now or at all; its disk can. */
+export function isMemoryRefused(reason: unknown): reason is AppError {
+  return (
+    isError(reason, "snapshot_failed") || isError(reason, "no_space") || isError(reason, "memory_snapshots_unavailable")
+  );
 }
 
 export function toBody(error: AppError): ErrorBody {

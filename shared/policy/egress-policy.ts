@@ -72,6 +72,12 @@ export function needsEgressProcess({ allowDomains, rules, proxy }: EgressPolicy)
   return allowDomains.length > 0 || rules.length > 0 || proxy !== undefined;
 }
 
+/** Whether it allows any destination at all. */
+export function allowsAnything(policy: EgressPolicy): boolean {
+  const { steered, free, allowed } = kernelPolicy(policy);
+  return steered || free || allowed.length > 0;
+}
+
 /** Names outside `allowDomains` are not even resolved: a query is a message to the owner of the zone. */
 export function onlyListedNames({ allowRanges, denyRanges }: EgressPolicy): boolean {
   return coversAll(denyRanges) && !coversAll(allowRanges);

@@ -91,6 +91,17 @@ export const AgentConfig = Type.Object({
   }),
   subnet: Type.String({ default: "10.213.0.0/16", description: "IPv4 subnet of the sandboxes, /8 to /28" }),
   slotsAhead: Type.Integer({ default: 4, minimum: 0, maximum: 256, description: "Network slots prepared ahead" }),
+  networkProbeAddress: Type.String({
+    default: "203.0.113.1",
+    pattern: "^([0-9.]{7,15})?$",
+    description:
+      "IPv4 address that a packet of the node's own is made for, to see whether the host's rules let packets of sandboxes out; it is caught before it leaves. Empty: no such probes",
+  }),
+  withoutNetwork: Type.Enum(["start", "refuse"], {
+    default: "start",
+    description:
+      "New sandboxes that need the network, while the host lets no packet of one out: start them all the same, or refuse them",
+  }),
   dnsUpstream: Type.String({
     default: "",
     maxLength: 1024,

@@ -1,6 +1,6 @@
 /**
- * Keeps `svc-table-watch` running, which reports each change of the table by another program, down to single elements.
- * It may miss changes, so the table is also compared every few seconds.
+ * Keeps `svc-table-watch` running, which reports each change of the table by another program, down to single elements, and
+ * changes of other tables and of forwarding. It may miss changes, so the table is also compared every few seconds.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -15,8 +15,21 @@ export interface TableWatch {
   readonly isOwn: (pid: number) => boolean;
 }
 
-/** Calls `onTouched` at the start, at each foreign change, and when it may have missed one. Returns the stop function. */
-export function watchTable({ network, program, isOwn }: TableWatch, onTouched: () => void): () => void {
+/** Each is also called at the start, and when a change may have been missed. */
+export interface Changed {
+  /** Another program has changed the table. */
+  readonly table: () => void;
+  /** Rules in other tables, or a forwarding setting, have changed. */
+  readonly host: () => void;
+}
+
+/** What it prints at the start, and when it may have missed changes. */
+const MISSED = "0 0";
+const OTHER = "other";
+const FORWARDING = "forwarding";
+
+/** Returns the stop function. */
+export function watchTable({ network, program, isOwn }: TableWatch, changed: Changed): () => void {
   const state = { stopped: false, child: undefined as ChildProcess | undefined };
 
   const again = () => {
@@ -34,8 +47,12 @@ export function watchTable({ network, program, isOwn }: TableWatch, onTouched: (
     child.stdout.on("data", (chunk: Buffer) => {
       const lines = (rest + chunk.toString("utf8")).split("\n");
       rest = (lines.pop() ?? "").slice(0, MAX_LINE);
+      const isOther = (line: string) => line === OTHER || line === FORWARDING;
       // A line names the process that made the change twice: by its own process id, and by the kernel's.
-      if (lines.some((line) => !line.split(" ").map(Number).some(isOwn))) onTouched();
+      const foreign = lines.filter((line) => isOther(line) || !line.split(" ").map(Number).some(isOwn));
+      // Forwarding is switched on again where the table is restored.
+      if (foreign.some((line) => line !== OTHER)) changed.table();
+      if (foreign.some((line) => isOther(line) || line === MISSED)) changed.host();
     });
     child.once("error", () => undefined);
     child.once("close", () => {

@@ -5,7 +5,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Flavour, LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
-import { restoreContainer } from "./restore.ts";
+import { refuseMemory, restoreContainer } from "./restore.ts";
 import type { StartCopyDeps } from "./start-copy.ts";
 
 /** When this rejects, no container is left behind. */
@@ -16,6 +16,7 @@ export async function pooledCopy(
   signal: AbortSignal,
 ): Promise<LiveContainer> {
   const { containers, envd, images, now, log } = deps;
+  refuseMemory("a pool entry with a template's memory", deps);
   const teardown = new Teardown(log);
   try {
     // The memory image maps files of the envd version that it was taken with.

@@ -43,6 +43,8 @@ export interface RestoreContainerDeps {
   readonly images: MemoryImages;
   readonly criu: Pick<Criu, "endRestore" | "removeLinks">;
   readonly connections: Connections;
+  /** Undefined where this node can restore memory. */
+  readonly memoryRefusal: (what: string) => AppError | undefined;
   /** Restores and cold starts at the same time; fewer for restores of one project. */
   readonly semaphore: Semaphore;
   /** For tests: another time limit. */
@@ -66,6 +68,12 @@ export interface Restored {
   readonly container: LiveContainer;
   /** Resolves when the memory image was complete and unchanged. Before that the sandbox must not be reachable. */
   readonly verified: Promise<void>;
+}
+
+/** @throws {AppError} memory_snapshots_unavailable, before anything is changed */
+export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContainerDeps, "memoryRefusal">): void {
+  const refusal = memoryRefusal(what);
+  if (refusal !== undefined) throw refusal;
 }
 
 export async function restoreContainer(

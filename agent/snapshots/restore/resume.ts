@@ -11,7 +11,7 @@ import { clearLinks } from "../clear-links.ts";
 import type { OutsideConnections } from "../connections/outside.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
 import { intend, type ReinitialiseDeps, reinitialise } from "./reinitialise.ts";
-import { type RestoreContainerDeps, type RestoreSpec, restoreContainer } from "./restore.ts";
+import { type RestoreContainerDeps, type RestoreSpec, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface ResumeDeps extends RestoreContainerDeps, ReinitialiseDeps {
   readonly frozen: Pick<FrozenContainers, "add" | "take" | "drop" | "dropped">;
@@ -39,8 +39,10 @@ export function resume(
       const thawed = await thaw(resuming, frozen, deps, signal);
       if (thawed !== undefined) return thawed;
     } else if (frozen !== undefined) await deps.frozen.drop(frozen);
+    const memory = origin.memory && resuming.snapshot.memory;
+    if (memory) refuseMemory("a resume with memory", deps);
     await deps.frozen.dropped(resuming.snapshot.disk.containerId);
-    return startAgain(resuming, origin.memory && resuming.snapshot.memory, deps, signal);
+    return startAgain(resuming, memory, deps, signal);
   });
 }
 
@@ -87,7 +89,8 @@ async function thaw(
     return { container, startedAt, warm: false, restored: "frozen" };
   } catch (error) {
     await teardown.run();
-    if (signal.aborted) throw error;
+    // A node that cannot restore memory keeps the frozen container: the next resume tries it again.
+    if (signal.aborted || deps.memoryRefusal("a resume with memory") !== undefined) throw error;
     deps.log.warn({ err: error, snapshotId: snapshot.id }, "frozen container is not usable, restoring its memory");
     const again = deps.frozen.take(snapshot.id);
     if (again !== undefined) await deps.frozen.drop(again);

@@ -11,7 +11,7 @@ import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
 import { intend, type ReinitialiseDeps, reinitialise } from "./reinitialise.ts";
-import { type RestoreContainerDeps, restoreContainer } from "./restore.ts";
+import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, ReinitialiseDeps {
   readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill" | "resize">;
@@ -31,6 +31,7 @@ export async function startCopy(
   if (snapshot?.kind !== "checkpoint" || snapshot.state !== "stored" || snapshot.image === undefined)
     throw new AppError("snapshot_files_missing", `this node does not have snapshot ${origin.snapshotId}`);
   const memory = origin.memory && snapshot.memory;
+  if (memory) refuseMemory("a start from stored memory", deps);
   if (memory) checkMemory(snapshot, body.resources.memoryMB);
   const teardown = new Teardown(deps.log);
   try {

@@ -12,7 +12,7 @@ export interface MemoryImagesDeps {
   readonly criu: Pick<Criu, "servePages" | "findPageServer">;
   readonly origins: () => Omit<Origins, "envd">;
   /** Larger ones are restored lazily. */
-  readonly lazyBytes: number;
+  readonly lazyBytes: () => number;
   /** Directory of a container's page server. */
   readonly work: (containerId: string) => string;
   readonly log: Log;
@@ -56,7 +56,7 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
     async open({ id }, signal) {
       const manifest = await files.manifest(id);
       checkOrigins(manifest, origins());
-      const lazy = manifest.memoryBytes >= lazyBytes;
+      const lazy = manifest.memoryBytes >= lazyBytes();
       const over = new AbortController();
       const verified = files.verify(id, manifest, anySignal(signal, over.signal));
       verified.catch(() => undefined);

@@ -17,8 +17,8 @@ export interface SnapshotTakerDeps {
   readonly storing: <T>(sandbox: Sandbox, work: () => Promise<T>) => Promise<T>;
   /** The last page of a lazy restore is in: before that its memory cannot be dumped. */
   readonly complete: (sandbox: Sandbox) => Promise<void>;
-  /** This node can store memory. */
-  readonly capable: () => boolean;
+  /** Undefined where this node can store memory. */
+  readonly memoryRefusal: (what: string) => AppError | undefined;
   /** @throws {AppError} no_space */
   readonly admit: (sandbox: Sandbox, request: SnapshotRequest, kind: SnapshotKind) => Promise<() => void>;
   readonly onChange: () => void;
@@ -34,7 +34,7 @@ export interface SnapshotTaker {
 type SnapshotKind = "pause" | "checkpoint";
 
 export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
-  const { sandboxes, snapshots, pause, checkpoint, capable, admit, onChange } = deps;
+  const { sandboxes, snapshots, pause, checkpoint, memoryRefusal, admit, onChange } = deps;
   const under = new Map<string, { kind: SnapshotKind; snapshotId: string; done: Promise<TakenSnapshot> }>();
 
   const earlier = (executionId: string, snapshotId: string, kind: SnapshotKind): TakenSnapshot | undefined => {
@@ -59,7 +59,9 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
     const sandbox = sandboxes.get(executionId);
     if (sandbox === undefined)
       throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
-    const request = { snapshotId: body.snapshotId, memory: body.memory && capable(), durable: body.durable };
+    const refusal = body.memory ? memoryRefusal(`a ${kind} with memory`) : undefined;
+    if (refusal !== undefined) throw refusal;
+    const request = { snapshotId: body.snapshotId, memory: body.memory, durable: body.durable };
     const work = async () => {
       const admitted = await admit(sandbox, request, kind);
       try {

@@ -4,6 +4,7 @@
  * snapshot is dropped, and the node is asked to delete what no record names.
  */
 
+import type { TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -24,6 +25,8 @@ import type { Transitions } from "./transitions.ts";
 
 interface CheckpointRequest {
   readonly kind: "snapshot" | "fork";
+  /** false: the disk alone. */
+  readonly memory: boolean;
   /** The template that gets the snapshot as a build; absent: the source's own template. */
   readonly template?: () => Promise<{ readonly id: string; readonly tag: string }>;
   /** For messages, for example "forked". */
@@ -78,7 +81,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
     const source = await store.templates.build(before.buildId);
     const conditions = await conditionsOf(project, before, ask);
     const target = await ask.template?.();
-    const pendingSnapshot = { id: newUuid(), memory: true, reservedBytes: conditions.room?.bytes };
+    const pendingSnapshot = { id: newUuid(), memory: ask.memory, reservedBytes: conditions.room?.bytes };
     const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
     const record = await store.beginSnapshot(
       {
@@ -104,7 +107,8 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       },
     );
     if (record === undefined) throw await whyRefused(before, conditions);
-    return takeSnapshot(record, { snapshotId: pendingSnapshot.id, durable: ask.kind !== "fork" }, target);
+    const body = { snapshotId: pendingSnapshot.id, memory: ask.memory, durable: ask.kind !== "fork" };
+    return takeSnapshot(record, body, target);
   }
 
   /** The project's limits, which the move to `snapshotting` checks. */
@@ -134,10 +138,11 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
 
   async function takeSnapshot(
     record: SandboxRecord,
-    { snapshotId, durable }: { readonly snapshotId: string; readonly durable: boolean },
+    body: TakeSnapshotBody,
     target: { readonly id: string; readonly tag: string } | undefined,
   ): Promise<Checkpoint> {
     const { id, executionId, nodeId } = record;
+    const { snapshotId } = body;
     const onward = {
       id,
       to: "running" as const,
@@ -149,10 +154,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         () =>
           deps.nodes
             .agent(nodeId)
-            .checkpointExecution(
-              { params: { executionId }, body: { snapshotId, memory: true, durable } },
-              { timeoutMs: deps.snapshotTimeoutMs },
-            ),
+            .checkpointExecution({ params: { executionId }, body }, { timeoutMs: deps.snapshotTimeoutMs }),
         deps,
       );
       const former = target === undefined ? undefined : await store.templates.tagged(target.id, target.tag);

@@ -18,7 +18,14 @@ type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
 
 export interface Forking {
   /** In the order of the request; resolves when every new sandbox has started or failed. Throws when none could be tried. */
-  fork(project: Project, id: string, ask: { readonly count: number; readonly seconds: number }): Promise<Fork[]>;
+  fork(project: Project, id: string, ask: ForkAsk): Promise<Fork[]>;
+}
+
+interface ForkAsk {
+  readonly count: number;
+  readonly seconds: number;
+  /** false: the copies boot from the disk. */
+  readonly memory: boolean;
 }
 
 export interface ForkingDeps {
@@ -97,7 +104,7 @@ export function createForking(deps: ForkingDeps): Forking {
   }
 
   return {
-    async fork(project, id, { count, seconds }) {
+    async fork(project, id, { count, seconds, memory }) {
       const { sandboxes } = deps.limits.starts(project);
       if (count >= sandboxes) {
         const most = `the project's limit of ${sandboxes} concurrent sandboxes`;
@@ -106,6 +113,7 @@ export function createForking(deps: ForkingDeps): Forking {
       await checkPlaceholders(project, id);
       const checkpoint = await deps.checkpointing.checkpoint(project, id, {
         kind: "fork",
+        memory,
         done: "forked",
         same: "wait",
       });

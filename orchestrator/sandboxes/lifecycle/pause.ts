@@ -5,9 +5,10 @@
  */
 
 import type { StoredSnapshot, TakenSnapshot } from "../../../shared/agent-api/routes.ts";
-import { AppError, isError } from "../../../shared/http/errors.ts";
+import { AppError, isError, isMemoryRefused } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
+import { cleanDetail } from "../../../shared/states/end-reason.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { RoutingTable } from "../../routing-table.ts";
@@ -54,6 +55,15 @@ export interface PausingDeps {
 /** `paused` by this transition, or the state that prevented it. */
 type Outcome = { readonly is: "paused" } | { readonly is: "not"; readonly record: SandboxRecord | undefined };
 
+interface PauseAsk {
+  readonly memory: boolean;
+  /** Only if the sandbox's end is not later. */
+  readonly endAtMost?: number;
+  /** Why the memory is not kept although it was wanted; the event names it. */
+  readonly reason?: string | undefined;
+}
+
+const PAUSED_BY_NODE = "the node could not store the memory when it paused the sandbox without a request";
 const DEADLINE_SLACK_MS = 30_000;
 const ROUNDS = 3;
 
@@ -64,7 +74,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     return deps.transitions.perform({ sandboxId: id, aim: "paused", waitMs: deps.snapshotTimeoutMs, work });
   }
 
-  async function pauseNow(id: string, memory: boolean, endAtMost?: number): Promise<Outcome> {
+  async function pauseNow(id: string, { memory, endAtMost, reason }: PauseAsk): Promise<Outcome> {
     const room = memory ? await roomFor(id) : undefined;
     const pendingSnapshot = { id: newUuid(), memory, reservedBytes: room?.bytes };
     const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
@@ -74,10 +84,10 @@ export function createPausing(deps: PausingDeps): Pausing {
       ...(room === undefined ? {} : { room }),
     };
     const pausing = await store.move({ id, to: "pausing", when, set: { pendingSnapshot, deadlineAt } });
-    if (pausing !== undefined) return complete(pausing, false);
+    if (pausing !== undefined) return complete(pausing, { repeated: false, reason });
     const record = await store.sandboxes.get(id);
     // A crashed process began it: no one in this process pauses it, or this caller would have joined.
-    if (record?.state === "pausing") return complete(record, true);
+    if (record?.state === "pausing") return complete(record, { repeated: true });
     // Another snapshot of the project may have taken the room since.
     if (record?.state === "running" && room !== undefined) await deps.quota?.check(record, room);
     return { is: "not", record };
@@ -91,7 +101,10 @@ export function createPausing(deps: PausingDeps): Pausing {
   }
 
   /** pausing → paused, or back to running with the node's reason. `repeated`: the node may have been asked before. */
-  async function complete(record: SandboxRecord, repeated: boolean): Promise<Outcome> {
+  async function complete(
+    record: SandboxRecord,
+    { repeated, reason }: { readonly repeated: boolean; readonly reason?: string | undefined },
+  ): Promise<Outcome> {
     const { id, executionId, nodeId, pendingSnapshot } = record;
     if (pendingSnapshot === undefined)
       throw new AppError("internal", `sandbox ${id} is pausing, but its record names no snapshot`);
@@ -108,11 +121,11 @@ export function createPausing(deps: PausingDeps): Pausing {
             ),
         { ...deps, repeated },
       );
-    } catch (reason) {
-      if (!isError(reason, "node_unreachable")) await back(record);
-      throw reason;
+    } catch (failure) {
+      if (!isError(failure, "node_unreachable")) await back(record);
+      throw failure;
     }
-    return settle(record, { id: pendingSnapshot.id, memory: taken.memory, size: sizesOf(taken) });
+    return settle(record, { id: pendingSnapshot.id, memory: taken.memory, size: sizesOf(taken) }, reason);
   }
 
   /** If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. */
@@ -126,7 +139,8 @@ export function createPausing(deps: PausingDeps): Pausing {
     if (running !== undefined) routes.add(running);
   }
 
-  async function settle(record: SandboxRecord, snapshot: Snapshot): Promise<Outcome> {
+  /** @param reason why the memory was not kept although it was wanted */
+  async function settle(record: SandboxRecord, snapshot: Snapshot, reason?: string): Promise<Outcome> {
     const { id, executionId } = record;
     const paused = await store.move(
       {
@@ -135,7 +149,7 @@ export function createPausing(deps: PausingDeps): Pausing {
         when: { executionId, from: ["pausing"] },
         set: { snapshot, pendingSnapshot: null, endAt: now() },
       },
-      { type: "paused", data: { memory: snapshot.memory } },
+      { type: "paused", data: { memory: snapshot.memory, ...(reason === undefined ? {} : { reason }) } },
     );
     await routes.remove(id, executionId, "paused");
     if (paused === undefined) {
@@ -155,16 +169,16 @@ export function createPausing(deps: PausingDeps): Pausing {
   async function expire(record: SandboxRecord): Promise<boolean> {
     const { id, onTimeoutMemory } = record;
     try {
-      return (await begin(id, () => pauseNow(id, onTimeoutMemory, now()))).is === "paused";
+      return (await begin(id, () => pauseNow(id, { memory: onTimeoutMemory, endAtMost: now() }))).is === "paused";
     } catch (reason) {
-      const withoutMemory = isError(reason, "snapshot_failed") || isError(reason, "no_space");
-      if (!onTimeoutMemory || !withoutMemory) throw reason;
+      if (!onTimeoutMemory || !isMemoryRefused(reason)) throw reason;
       // No caller waits, and the timeout has passed: keeps the disk alone, and records that in the event.
       deps.log.warn(
         { err: reason, sandboxId: id },
         "could not keep the memory at the timeout; pausing with the disk only",
       );
-      return (await begin(id, () => pauseNow(id, false, now()))).is === "paused";
+      const without = { memory: false, endAtMost: now(), reason: cleanDetail(reason.message) };
+      return (await begin(id, () => pauseNow(id, without))).is === "paused";
     }
   }
 
@@ -175,7 +189,7 @@ export function createPausing(deps: PausingDeps): Pausing {
       const before = await store.sandboxes.get(id);
       refuse(before, project, id, deps.history);
       for (let round = 0; round < ROUNDS; round++) {
-        const outcome = await begin(id, () => pauseNow(id, memory));
+        const outcome = await begin(id, () => pauseNow(id, { memory }));
         if (outcome.is === "paused") return;
         refuse(outcome.record, project, id, deps.history);
         // Running: this caller joined a timeout whose end had moved, or another caller's failure.
@@ -195,7 +209,8 @@ export function createPausing(deps: PausingDeps): Pausing {
         });
         if (pausing === undefined) return { is: "not", record };
         await routes.suspend(record.id, stored.executionId);
-        return settle(pausing, { ...pendingSnapshot, size: sizesOf(stored) });
+        const lost = record.onTimeoutMemory && !stored.memory;
+        return settle(pausing, { ...pendingSnapshot, size: sizesOf(stored) }, lost ? PAUSED_BY_NODE : undefined);
       });
       return outcome.is === "paused";
     },
@@ -203,7 +218,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     async recover({ id }) {
       await begin(id, async () => {
         const record = await store.sandboxes.get(id);
-        return record?.state === "pausing" ? complete(record, true) : { is: "not", record };
+        return record?.state === "pausing" ? complete(record, { repeated: true }) : { is: "not", record };
       });
     },
   };

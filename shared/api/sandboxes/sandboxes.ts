@@ -236,7 +236,7 @@ export const sandboxStateApi = contract({
     ),
     optionalBody: true,
     status: 204,
-    errors: [401, 404, 409, 500, 503, 507],
+    errors: [400, 401, 404, 409, 500, 503, 507],
   },
   resume: {
     ...one,
@@ -266,8 +266,11 @@ export const sandboxStateApi = contract({
       {
         timeout: Type.Optional(timeout),
         count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 1 })),
+        memory: Type.Optional(
+          Type.Boolean({ default: true, description: "false: the copies boot from the disk alone" }),
+        ),
       },
-      { ...open, ...otherNames(inSeconds) },
+      { ...open, ...otherNames({ ...inSeconds, keepMemory: "`memory`" }) },
     ),
     optionalBody: true,
     status: 201,

@@ -49,6 +49,8 @@ beforeAll(async () => {
     orchestratorReached: () => true,
     memoryKills: () => 0,
     hostLimits: () => ({}),
+    ways: () => new Map(),
+    findings: () => [],
     volumes: () => [],
     volumeRequests: () => 0,
   });
@@ -69,6 +71,7 @@ beforeAll(async () => {
       networkLog: unused,
       replaceEgress: unused,
       egress: unused,
+      reach: unused,
       usage: { latest: () => undefined },
       instruments,
       config,

@@ -91,7 +91,7 @@ export function buildersForEach(): Builders {
           },
         },
         origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
-        capable: () => true,
+        memoryRefusal: () => undefined,
         admission: {
           admit: async () => {
             if (state.refuse !== undefined) throw state.refuse;

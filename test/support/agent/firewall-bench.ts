@@ -137,7 +137,7 @@ export interface FirewallBench {
   /** Counts the packets that arrived in the world with a sandbox's address, or masqueraded. */
   readonly arrived: () => Promise<number>;
   /** Returns the watcher's counts: calls after a change by another program, and restored tables. */
-  readonly counts: () => Promise<{ noticed: number; repaired: number }>;
+  readonly counts: () => Promise<{ noticed: number; repaired: number; host: number }>;
   readonly decisions: () => Promise<{ flows: Record<string, unknown>[]; unlogged: [string, number][] }>;
   readonly startEgress: () => Promise<void>;
   readonly stopEgress: () => void;
@@ -177,7 +177,8 @@ export function firewallBench(): FirewallBench {
     return Number(/packets (\d+)/.exec(stdout)?.[1]);
   };
   /** Returns the watcher's counts: calls after a change by another program, and restored tables. */
-  const counts = async () => (await order({ do: "counts" })).result as { noticed: number; repaired: number };
+  const counts = async () =>
+    (await order({ do: "counts" })).result as { noticed: number; repaired: number; host: number };
   const decisions = async () =>
     (await order({ do: "decisions" })).result as { flows: Record<string, unknown>[]; unlogged: [string, number][] };
 
@@ -260,7 +261,7 @@ export function firewallBench(): FirewallBench {
 
 async function tidy(): Promise<void> {
   // Every program sees the namespace's file, but only the node's own program sees the namespace that is mounted on it.
-  for (const name of [`${NETWORK}-2`, `${NETWORK}-3`, NODE, WORLD]) {
+  for (const name of [`${NETWORK}-2`, `${NETWORK}-3`, `${NETWORK}-probe`, NODE, WORLD]) {
     const { stdout } = await run("ip", ["netns", "pids", name]).catch(() => ({ stdout: "" }));
     for (const pid of stdout.split("\n").filter(Boolean)) {
       try {

@@ -13,9 +13,11 @@ import { nativeProgram } from "../../../agent/host/native-program.ts";
 import { planNetwork } from "../../../agent/network/addresses.ts";
 import { type Firewall, hostFirewall } from "../../../agent/network/firewall.ts";
 import { hostLinks } from "../../../agent/network/links.ts";
+import { findingOf } from "../../../agent/network/reach/findings.ts";
+import { hostProbe } from "../../../agent/network/reach/host-probe.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { type Loop, loop } from "../../../shared/program/loop.ts";
-import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "./firewall-orders.ts";
+import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, PROBED, SUBNET } from "./firewall-orders.ts";
 
 const plan = planNetwork(NETWORK, SUBNET);
 const programs = join(tmpdir(), `firewall-${process.pid}`);
@@ -25,7 +27,13 @@ const firewall: Firewall = hostFirewall(plan, runCommand, {
   connections: CONNECTIONS,
   watcher: () => nativeProgram(runCommand, "network/svc-table-watch", programs),
 });
-const counts = { repaired: 0, noticed: 0 };
+const counts = { repaired: 0, noticed: 0, host: 0 };
+const probe = hostProbe(
+  plan,
+  runCommand,
+  { links, firewall },
+  { address: PROBED, sender: () => nativeProgram(runCommand, "network/svc-network-probe", programs) },
+);
 const log = createLog({ component: "test", level: "silent" });
 const watching = { loop: undefined as Loop | undefined };
 
@@ -36,11 +44,14 @@ function enter(slot: number, command: readonly string[]): string[] {
 // Watches as the agent does: one look at a time, and one more look after changes in between.
 function watch(): void {
   watching.loop = loop({ name: "firewall", everyMs: 3_600_000, log }, async () => {
-    if (await firewall.repair()) counts.repaired++;
+    if ((await firewall.repair()).length > 0) counts.repaired++;
   });
-  firewall.watch(() => {
-    counts.noticed++;
-    watching.loop?.wake();
+  firewall.watch({
+    table: () => {
+      counts.noticed++;
+      watching.loop?.wake();
+    },
+    host: () => void counts.host++,
   });
 }
 
@@ -68,7 +79,20 @@ async function carryOut(order: Order): Promise<unknown> {
         }),
       );
     case "repair":
+      return (await firewall.repair()).length > 0;
+    case "restored":
       return firewall.repair();
+    case "prepareProbe":
+      return probe.prepare();
+    case "probe": {
+      const { ways, offline } = await probe.try(order.egress, AbortSignal.timeout(20_000));
+      return {
+        offline,
+        ways: Object.fromEntries(
+          [...ways].map(([way, obstacle]) => [way, obstacle === undefined ? "passes" : findingOf(way, obstacle, plan)]),
+        ),
+      };
+    }
     case "counts":
       return counts;
     case "decisions": {

@@ -16,6 +16,7 @@ import type { Snapshots } from "../../../agent/snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../../../agent/snapshots/take/snapshot-taker.ts";
 import { openStores, type Stores } from "../../../agent/store/stores.ts";
 import type { PoolTarget, StartRequest } from "../../../shared/agent-api/routes.ts";
+import type { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
@@ -71,6 +72,8 @@ export interface PartsOptions {
   readonly databasePath?: string;
   readonly frozenSeconds?: number;
   readonly restoreLimitMs?: number;
+  /** A node that can neither store nor restore memory; undefined: it can. */
+  readonly memoryRefusal?: () => AppError | undefined;
   readonly projectSnapshotQuotaMb?: number;
   readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
@@ -134,6 +137,8 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       restoreLimitMs: options.restoreLimitMs,
       resolver: machine.plan.gateway,
       diskBytes: () => 0,
+      memoryRefusal: () => options.memoryRefusal?.(),
+      lazyPages: () => true,
       origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
       config: settingsOf(options),
       disk: { ...roomyDisk, ...options.disk },
@@ -164,7 +169,6 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   });
   const taker = storing.taker({
     sandboxes,
-    capable: () => true,
     beforeEnd: () => Promise.resolve(),
     onChange: () => undefined,
   });

@@ -33,13 +33,14 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
 
   function store(kind: StoredSnapshot["kind"], { executionId, snapshotId, memory }: SnapshotRequest): void {
     const started = known(executionId);
+    if (memory && !memorySnapshots) throw new AppError("memory_snapshots_unavailable", "no CRIU: use memory: false");
     snapshots.set(snapshotId, {
       snapshotId,
       kind,
       sandboxId: started.body.sandboxId,
       executionId,
-      memory: memory && memorySnapshots,
-      memoryBytes: memory && memorySnapshots ? agent.sizes.memoryBytes : 0,
+      memory,
+      memoryBytes: memory ? agent.sizes.memoryBytes : 0,
       diskBytes: agent.sizes.diskBytes,
       takenAt: Date.now(),
     });

@@ -40,7 +40,7 @@ export function fakeNetwork(step: (name: string) => Promise<void>) {
       await step("forget");
       rules.delete(link);
     },
-    repair: () => Promise.resolve(false),
+    repair: () => Promise.resolve([]),
     decisions: () => Promise.resolve({ flows: [], unlogged: new Map() }),
     watch: () => undefined,
     stop: () => undefined,

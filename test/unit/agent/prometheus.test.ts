@@ -26,6 +26,12 @@ const sources: InstrumentSources = {
   placeholderUses: () => ({ used: 5, missing: 1, refused: 0, unavailable: 2 }),
   orchestratorReached: () => true,
   memoryKills: () => 4,
+  ways: () =>
+    new Map([
+      ["forward", false],
+      ["resolver", true],
+    ]),
+  findings: () => [{ id: "network.forward" }],
   volumes: () => [
     { id: "a", sizeMb: 100, usedBytes: 5_000 },
     { id: "b", sizeMb: 28, usedBytes: 1_000 },
@@ -85,4 +91,13 @@ test("no metric about disks exists before their first measurement", async () => 
   const text = await createInstruments({ ...sources, disks: () => undefined, sandboxDisk: () => undefined }).text();
   expect(text).not.toMatch(/^svc_disk_(free|reserve|promised|used)/m);
   expect(text).toMatch(/^svc_sandboxes_held 2$/m);
+});
+
+test("/metrics has the ways of the network that the host stops, and what the node cannot do", async () => {
+  const text = await createInstruments(sources).text();
+  expect(text.split("\n").filter((line) => /^svc_(network_passes|node_finding)/.test(line))).toEqual([
+    'svc_network_passes{way="forward"} 0',
+    'svc_network_passes{way="resolver"} 1',
+    'svc_node_finding{id="network.forward"} 1',
+  ]);
 });

@@ -303,6 +303,11 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
 }
 
 async function snapshotOf(checkpointing: ReturnType<typeof createCheckpointing>, project: Project): Promise<void> {
-  const { build } = await checkpointing.checkpoint(project, ID, { kind: "fork", done: "forked", same: "wait" });
+  const { build } = await checkpointing.checkpoint(project, ID, {
+    kind: "fork",
+    memory: true,
+    done: "forked",
+    same: "wait",
+  });
   await checkpointing.discard(build);
 }
