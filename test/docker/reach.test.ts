@@ -73,7 +73,7 @@ test.each([
     "resolver",
     "table ip filter, chain INPUT: policy drop",
   ],
-])("%s is named, with a command that lets packets through", async (_name, does, undoes, way, evidence) => {
+])("%s is named, with a command that lets packets through", async (...[, does, undoes, way, evidence]) => {
   await during(does, undoes);
   const found = (await ways())[way];
   expect(found).toMatchObject({ id: `network.${way}` });

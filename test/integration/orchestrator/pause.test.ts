@@ -110,25 +110,28 @@ describe("pause", () => {
     expect(cluster.agent.starts.at(-1)?.body.origin).toMatchObject({ is: "paused" });
   });
 
-  test("on a node that cannot store memory keeps the disk, and the events record that the resume was without memory", async () => {
+  test("with memory is refused on a node that cannot store memory, and so are fork and snapshot; memory: false is the way out", async () => {
     const capabilities = { memorySnapshots: false, diskLimit: false, detail: { memorySnapshots: "no CRIU" } };
     const plain = await startCluster({ agent: { facts: { capabilities } } });
     try {
       const made = (await plain.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).body as Sandbox;
       const path = `/sandboxes/${made.sandboxID}`;
-      expect((await plain.ask("POST", `${path}/pause`, { body: { memory: true } })).status).toBe(204);
-      expect((await plain.ask("POST", `/v2${path}/connect`, { body: { memory: true } })).status).toBe(201);
-      const events = (await plain.ask("GET", `/events/sandboxes/${made.sandboxID}?orderAsc=true`)).body as {
-        eventData: unknown;
-      }[];
-      expect(events.slice(1).map(({ eventData }) => eventData)).toMatchObject([
-        { memory: false },
-        { restored: "disk" },
-      ]);
-      // The snapshot is of no use once the sandbox runs on its disk again.
-      await expect.poll(() => plain.agent.snapshots.size).toBe(0);
-      const taken = await plain.ask("POST", `${path}/snapshots`, { body: {} });
-      expect(taken.status).toBe(201);
+      for (const act of ["pause", "fork", "snapshots"]) {
+        const refused = await plain.ask("POST", `${path}/${act}`, { body: {} });
+        expect(refused.body).toMatchObject({ code: 400, error_code: "memory_snapshots_unavailable" });
+        expect((await plain.ask("GET", path)).body).toMatchObject({ state: "running" });
+      }
+      expect(plain.agent.snapshots.size).toBe(0);
+      expect((await plain.ask("POST", `${path}/snapshots`, { body: { memory: false } })).status).toBe(201);
+      const forks = await plain.ask("POST", `${path}/fork`, { body: { memory: false } });
+      expect(forks.body).toMatchObject([{ sandbox: { templateID: "base" } }]);
+      expect(plain.agent.starts.at(-1)?.body.origin).toMatchObject({ is: "snapshot", memory: false });
+      expect((await plain.ask("POST", `${path}/pause`, { body: { memory: false } })).status).toBe(204);
+      expect((await plain.ask("POST", `/v2${path}/connect`, { body: {} })).status).toBe(201);
+      const [node] = (
+        await plain.ask("GET", "/nodes", { key: null, headers: { "x-admin-token": "test-admin-token-0001" } })
+      ).body as unknown[];
+      expect(node).toMatchObject({ capabilities: { memorySnapshots: false, details: { memorySnapshots: "no CRIU" } } });
     } finally {
       await plain.stop();
     }

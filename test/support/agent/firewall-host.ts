@@ -59,6 +59,15 @@ async function unwatch(): Promise<void> {
   await watching.loop?.stop();
 }
 
+async function tryWays(egress: boolean): Promise<unknown> {
+  const { ways, offline } = await probe.try(egress, AbortSignal.timeout(20_000));
+  const said = [...ways].map(([way, obstacle]) => [
+    way,
+    obstacle === undefined ? "passes" : findingOf(way, obstacle, plan),
+  ]);
+  return { offline, ways: Object.fromEntries(said) as unknown };
+}
+
 async function carryOut(order: Order): Promise<unknown> {
   switch (order.do) {
     case "add":
@@ -84,15 +93,8 @@ async function carryOut(order: Order): Promise<unknown> {
       return firewall.repair();
     case "prepareProbe":
       return probe.prepare();
-    case "probe": {
-      const { ways, offline } = await probe.try(order.egress, AbortSignal.timeout(20_000));
-      return {
-        offline,
-        ways: Object.fromEntries(
-          [...ways].map(([way, obstacle]) => [way, obstacle === undefined ? "passes" : findingOf(way, obstacle, plan)]),
-        ),
-      };
-    }
+    case "probe":
+      return tryWays(order.egress);
     case "counts":
       return counts;
     case "decisions": {
