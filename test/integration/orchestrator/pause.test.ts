@@ -124,7 +124,7 @@ describe("pause", () => {
       expect(plain.agent.snapshots.size).toBe(0);
       expect((await plain.ask("POST", `${path}/snapshots`, { body: { memory: false } })).status).toBe(201);
       const forks = await plain.ask("POST", `${path}/fork`, { body: { memory: false } });
-      expect(forks.body).toMatchObject([{ sandbox: { templateID: "base" } }]);
+      expect(forks.body).toMatchObject([{ sandbox: { templateID: made.templateID } }]);
       expect(plain.agent.starts.at(-1)?.body.origin).toMatchObject({ is: "snapshot", memory: false });
       expect((await plain.ask("POST", `${path}/pause`, { body: { memory: false } })).status).toBe(204);
       expect((await plain.ask("POST", `/v2${path}/connect`, { body: {} })).status).toBe(201);

@@ -191,3 +191,23 @@ test("a choice among a thousand nodes takes less than 50 ms", () => {
   for (let index = 0; index < 100; index++) choose(nodes, demand(), policy, Math.random);
   expect((performance.now() - begun) / 100).toBeLessThan(50);
 });
+
+test("a start from stored memory takes a node that can restore it, and without one the reason and the way out are named", () => {
+  const broken = node({ id: "a", noMemory: "CRIU is not installed" });
+  const wanted = demand({ memory: true });
+  expect(choose([broken, node({ id: "b" })], wanted, policy, first)).toEqual({ is: "node", id: "b" });
+  expect(choose([broken], demand(), policy, first)).toEqual({ is: "node", id: "a" });
+  const none = choose([broken], wanted, policy, first);
+  expect(none).toMatchObject({ is: "none", reason: expect.stringContaining("node a: CRIU is not installed") });
+  expect(none).toMatchObject({ reason: expect.stringContaining("memory: false") });
+});
+
+test("a sandbox that needs the network passes over a node that refuses such ones, and one that needs none does not", () => {
+  const cut = node({ id: "a", noNetwork: "table inet site, chain cut: policy drop" });
+  expect(choose([cut, node({ id: "b" })], demand({ network: true }), policy, first)).toEqual({ is: "node", id: "b" });
+  expect(choose([cut], demand({ network: false }), policy, first)).toEqual({ is: "node", id: "a" });
+  expect(choose([cut], demand({ network: true }), policy, first)).toMatchObject({
+    is: "none",
+    reason: expect.stringContaining("table inet site, chain cut: policy drop"),
+  });
+});
