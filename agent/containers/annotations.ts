@@ -15,6 +15,11 @@ export interface Annotations {
    * @param connections whether a dump keeps TCP connections; false for memory whose dump has closed them
    */
   joinNetwork(containerId: string, netnsPath: string, connections?: boolean): Promise<void>;
+  /**
+   * Lets the container rename directories of its image, where it has a disk of its own. Not for a container that Docker
+   * commits: the layer then holds the new name and a note of the old one, and a commit loses the note. Before it is started.
+   */
+  allowRenames(containerId: string): Promise<void>;
   /** Directories of the host that every start and restore of the container binds into it. Before it is started. */
   mountVolumes(
     containerId: string,
@@ -37,6 +42,10 @@ export function hostAnnotations(runDirectory: string): Annotations {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       if (connections) await writeFile(join(directory, "connections"), "");
       await writeFile(join(directory, "netns"), `${netnsPath}\n`);
+    },
+    async allowRenames(containerId) {
+      await mkdir(join(root, containerId), { recursive: true, mode: 0o700 });
+      await writeFile(join(root, containerId, "renames"), "");
     },
     async mountVolumes(containerId, mounts) {
       const text = mounts.map(({ source, path }) =>

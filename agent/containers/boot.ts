@@ -24,6 +24,8 @@ export interface BootSpec {
   readonly name: string;
   readonly build: BuildReference;
   readonly resources: Resources;
+  /** Docker commits its layer, as in a build. Absent: the layer is only stored whole, as a disk. */
+  readonly committed?: boolean;
   /** What it sees from its first process on. Absent: nothing. */
   readonly volumes?: readonly VolumeMount[] | undefined;
 }
@@ -31,7 +33,7 @@ export interface BootSpec {
 export interface BootDeps {
   readonly containers: Pick<Containers, "create" | "start" | "inspect" | "remove">;
   readonly slots: Pick<Slots, "take" | "give">;
-  readonly annotations: Pick<Annotations, "joinNetwork" | "mountVolumes" | "remove">;
+  readonly annotations: Pick<Annotations, "joinNetwork" | "allowRenames" | "mountVolumes" | "remove">;
   readonly volumes: Pick<Volumes, "open">;
   readonly openCgroup: OpenCgroup;
   readonly envd: Pick<Envd, "ready">;
@@ -58,7 +60,7 @@ export async function boot(spec: BootSpec, deps: BootDeps, signal: AbortSignal):
 }
 
 async function start(
-  { name, build, resources, volumes: mounts = [] }: BootSpec,
+  { name, build, resources, committed = false, volumes: mounts = [] }: BootSpec,
   { containers, slots, annotations, volumes, openCgroup, envd, store, runtime, resolver, now }: BootDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<LiveContainer> {
@@ -84,6 +86,7 @@ async function start(
 
   teardown.add("annotations", () => annotations.remove(id));
   await annotations.joinNetwork(id, slot.netnsPath);
+  if (!committed) await annotations.allowRenames(id);
   await mountVolumes(id, mounts, { annotations, volumes });
 
   // Before a program inside can send, the firewall has pinned the address and denies all traffic.

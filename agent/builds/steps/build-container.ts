@@ -114,7 +114,8 @@ export async function openBuildContainer(
   const { disposal, envd, gate, processes, containers, now } = deps;
   // The container's row names the build, so that recovery after a crash knows what the container is.
   const build = { templateId, buildId, image };
-  const container = await deps.boot({ name: `svc-build-${randomUUID().slice(0, 8)}`, build, resources }, signal);
+  const name = `svc-build-${randomUUID().slice(0, 8)}`;
+  const container = await deps.boot({ name, build, resources, committed: true }, signal);
   let closing: Promise<void> | undefined;
   const close = () =>
     (closing ??= (async () => {

@@ -34,7 +34,7 @@ const RESTORE_LIMIT_MS = 20_000;
 export interface RestoreContainerDeps {
   readonly containers: Pick<Containers, "start" | "inspect" | "kill" | "resize">;
   readonly slots: Pick<Slots, "take" | "give">;
-  readonly annotations: Pick<Annotations, "joinNetwork" | "mountVolumes" | "restore" | "remove">;
+  readonly annotations: Pick<Annotations, "joinNetwork" | "allowRenames" | "mountVolumes" | "restore" | "remove">;
   readonly volumes: Pick<Volumes, "open">;
   readonly openCgroup: OpenCgroup;
   readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
@@ -103,6 +103,7 @@ export async function restoreContainer(
     const inside = memory?.inside;
     await Promise.all([
       annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
+      annotations.allowRenames(id),
       mountVolumes(id, mounts, deps),
       inside === undefined ? undefined : deps.connections.prepare(slot, inside),
     ]);

@@ -49,6 +49,13 @@ static void see_both(const char *path, int writable) {
   see(real, writable, 1);
 }
 
+static void see_both_apart(const char *path) {
+  char real[PATH_MAX];
+  if (!realpath(path, real)) give_up(path);
+  see_apart(path);
+  see_apart(real);
+}
+
 /* Decodes a JSON string in place, up to its closing quote. Knows the escapes of a path: \" \\ \/. Returns its end, or NULL. */
 static char *unescape(char *text) {
   char *to = text;
@@ -104,6 +111,9 @@ void see_what_runc_uses(void) {
     snprintf(state, sizeof state, "%s/%s", root ? root : "/run/runc", id);
     see_both(state, 1);
     see_sources(bundle);
+    // svc-runc names the directory of the host that every container mounts.
+    const char *runtime = getenv("SVC_ENVD_RUNTIME");
+    if (runtime && *runtime) see_both_apart(runtime);
   }
   free(text);
 }

@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "confine-tree.h"
+#include "own-inodes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum { MOST = 256 };
@@ -41,8 +43,13 @@ void see(const char *path, int writable, int needed) {
   }
   if (all.count == MOST) errno = E2BIG, give_up(path);
   struct seen *one = &all.list[all.count++];
-  one->path = strdup(path);
-  one->writable = writable;
+  *one = (struct seen){ .path = strdup(path), .writable = writable };
+}
+
+void see_apart(const char *path) {
+  see(path, 0, 1);
+  for (int i = 0; i < all.count; i++)
+    if (!strcmp(all.list[i].path, path)) all.list[i].apart = 1;
 }
 
 /* Makes a directory or a file under the new root. Links in existing mounts cannot lead the call out of that root. */
@@ -69,6 +76,11 @@ static int make_place(int root, const char *path, mode_t kind) {
 }
 
 static void take(struct seen *one) {
+  if (one->apart) {
+    one->tree = own_inodes(one->path);
+    if (one->tree < 0) give_up(one->path);
+    return;
+  }
   one->tree = (int)syscall(SYS_open_tree, AT_FDCWD, one->path,
                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
   if (one->tree < 0) give_up(one->path);
@@ -92,6 +104,14 @@ static void place(int root, struct seen *one) {
   close(there);
 }
 
+/* CRIU mounts its /dev/null over the masked files of a restored sandbox, whose root may change the mode of that inode and
+ * watch it: not the machine's. */
+static void make_null(int root) {
+  int devices = make_place(root, "/dev", S_IFDIR);
+  if (mknodat(devices, "null", S_IFCHR | 0666, makedev(1, 3)) || fchmodat(devices, "null", 0666, 0)) give_up("/dev/null");
+  close(devices);
+}
+
 /* Sorts a directory before its entries. */
 static int by_path(const void *a, const void *b) {
   return strcmp(((const struct seen *)a)->path, ((const struct seen *)b)->path);
@@ -111,6 +131,7 @@ void become_confined(void) {
     place(root, &all.list[i]);
     close(all.list[i].tree);
   }
+  make_null(root);
   if (syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/")) give_up("the new root");
   close(root);
 }

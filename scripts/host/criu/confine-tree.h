@@ -5,6 +5,8 @@
 struct seen {
   char *path;
   int writable;
+  /* Seen read-only and with inodes of its own, see own-inodes.h. */
+  int apart;
   int tree;
 };
 
@@ -13,6 +15,9 @@ _Noreturn void give_up(const char *what);
 
 /* Adds a path. A missing path is skipped, or ends the program if it is required. */
 void see(const char *path, int writable, int needed);
+
+/* Adds a directory, or changes how an added one is seen: the restored container gets inodes of its own for it. */
+void see_apart(const char *path);
 
 /* Enters the tree: from now on this process sees the added paths only. */
 void become_confined(void);

@@ -27,7 +27,7 @@ static const char *const READ[] = {
   "/usr/bin/gzip", "/usr/bin/sh", "/usr/bin/dash", "/usr/bin/bash", "/run/criu.kdat", "/sys",
 };
 static const char *const WRITTEN[] = {
-  "/proc", "/sys/fs/cgroup", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
+  "/proc", "/sys/fs/cgroup", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
   "/dev/pts", "/dev/net/tun",
 };
 

@@ -289,6 +289,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
           await step("annotations");
           annotations.set(id, path);
         },
+        allowRenames: () => Promise.resolve(),
         async mountVolumes(id, given) {
           await step("volume annotations");
           mounts.set(id, given);
