@@ -45,14 +45,16 @@ os.posix_fallocate(file, 0, 1 << 20)
 print("written", os.fstat(file).st_size, os.fstat(file).st_blocks >= 2048)
 `;
 
-/** Holds a lease on /etc/hosts, so that opening the file for writing waits, and makes the file large. */
-const LEASE = `
-import fcntl, os, signal, time
-signal.signal(signal.SIGIO, signal.SIG_IGN)
+/** Holds /etc/hosts open with a lock, makes the file large, and tries to make others wait who open it. */
+const HOLD = `
+import fcntl, os, time
 file = os.open("/etc/hosts", os.O_RDWR)
-fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+fcntl.flock(file, fcntl.LOCK_EX)
+lease = "given"
+try: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+except OSError as error: lease = os.strerror(error.errno)
 os.ftruncate(file, 8 << 20)
-open("/tmp/leased", "w").write(str(os.fstat(file).st_size))
+open("/tmp/held", "w").write(f"{os.fstat(file).st_size} {lease}")
 time.sleep(600)
 `;
 
@@ -85,9 +87,11 @@ describe("an agent of its own", () => {
     await expect.poll(size, SLOW).toBe(2 ** 20);
     expect((await command(address, "getent hosts sandbox", root)).output).toContain("127.0.1.1");
 
-    const pid = await background(address, `exec python3 -c '${LEASE}'`, root);
-    await expect.poll(async () => (await command(address, "cat /tmp/leased", root)).output, SLOW).toBe("8388608");
-    // The agent does not wait for the lease: its other work continues.
+    const pid = await background(address, `exec python3 -c '${HOLD}'`, root);
+    await expect
+      .poll(async () => (await command(address, "cat /tmp/held", root)).output, SLOW)
+      .toBe("8388608 Invalid argument");
+    // The agent waits for no lock: its other work continues.
     const other = await agent.start();
     expect((await command(other.address, "echo works")).output).toBe("works");
     await command(address, `kill ${pid}`, root);

@@ -2,13 +2,13 @@
 
 /**
  * Denied on purpose, as not listed: bpf, perf_event_open, userfaultfd, the keyrings, the mount family and
- * fsopen…, unshare, setns, pivot_root, chroot, mknod of devices (the capability is missing), kernel modules, kexec, reboot, swap,
+ * fsopen…, unshare, setns, pivot_root, mknod of devices (the capability is missing), kernel modules, kexec, reboot, swap,
  * open_by_handle_at, clocks, quotas, acct, syslog, I/O ports, io_uring, NUMA page moving, lookup_dcookie, vmsplice.
  */
 export const ALLOWED_CALLS: readonly string[] = Object.values({
   files: `
-    access chdir chmod chown close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64
-    fchdir fchmod fchmodat fchmodat2 fchown fchownat fcntl fdatasync flock fstat fstatfs fsync ftruncate
+    access chdir chmod chown chroot close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64
+    fchdir fchmod fchmodat fchmodat2 fchown fchownat fdatasync flock fstat fstatfs fsync ftruncate
     getcwd getdents getdents64 lchown link linkat lseek lstat mkdir mkdirat mknod mknodat name_to_handle_at
     newfstatat open openat openat2 pread64 preadv preadv2 pwrite64 pwritev pwritev2 read readahead readlink
     readlinkat readv rename renameat renameat2 rmdir sendfile splice stat statfs statx symlink symlinkat sync
@@ -53,3 +53,40 @@ export const ALLOWED_CALLS: readonly string[] = Object.values({
   machine: `
     getrandom`,
 }).flatMap((names) => names.trim().split(/\s+/));
+
+/**
+ * The commands of `fcntl` that a sandbox may give, on amd64 and arm64 alike. Not F_SETLEASE (1024), F_NOTIFY (1026) and
+ * F_SETDELEG (1040): while a process holds a lease on a file, every other open of that file waits, for 45 s each time.
+ */
+export const FCNTL_COMMANDS: Readonly<Record<string, number>> = {
+  F_DUPFD: 0,
+  F_GETFD: 1,
+  F_SETFD: 2,
+  F_GETFL: 3,
+  F_SETFL: 4,
+  F_GETLK: 5,
+  F_SETLK: 6,
+  F_SETLKW: 7,
+  F_SETOWN: 8,
+  F_GETOWN: 9,
+  F_SETSIG: 10,
+  F_GETSIG: 11,
+  F_SETOWN_EX: 15,
+  F_GETOWN_EX: 16,
+  F_GETOWNER_UIDS: 17,
+  F_OFD_GETLK: 36,
+  F_OFD_SETLK: 37,
+  F_OFD_SETLKW: 38,
+  F_GETLEASE: 1025,
+  F_DUPFD_QUERY: 1027,
+  F_CREATED_QUERY: 1028,
+  F_DUPFD_CLOEXEC: 1030,
+  F_SETPIPE_SZ: 1031,
+  F_GETPIPE_SZ: 1032,
+  F_ADD_SEALS: 1033,
+  F_GET_SEALS: 1034,
+  F_GET_RW_HINT: 1035,
+  F_SET_RW_HINT: 1036,
+  F_GET_FILE_RW_HINT: 1037,
+  F_SET_FILE_RW_HINT: 1038,
+};

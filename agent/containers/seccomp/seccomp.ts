@@ -3,9 +3,10 @@
  * because the Docker packages of distributions contain lists that are years old. Pure.
  */
 
-import { ALLOWED_CALLS } from "./seccomp-calls.ts";
+import { ALLOWED_CALLS, FCNTL_COMMANDS } from "./seccomp-calls.ts";
 
 const EPERM = 1;
+const EINVAL = 22;
 const ENOSYS = 38;
 const EOPNOTSUPP = 95;
 const EAFNOSUPPORT = 97;
@@ -30,6 +31,9 @@ const PUNCH_HOLE = 3;
  * their like are `_IOW('X', n, struct space_resv)`, which is 0x403058 and one byte for n.
  */
 const RESERVES_SPACE = 0x40305800;
+/** Linux's own commands of `fcntl` begin here; the numbers below are of POSIX and of other systems. */
+const FIRST_LINUX_COMMAND = 1024;
+
 const FIRST_BIT = 8;
 const BITS = 32;
 
@@ -93,6 +97,7 @@ export function seccompProfile(architecture: NodeJS.Architecture): SeccompProfil
       // "Not supported" rather than "not permitted": programs that only probe (PAM's audit, for one) continue.
       ...otherFamilies(),
       ...PERSONALITIES.map((personality): Rule => allowWhen(["personality"], [[0, personality]])),
+      ...fileCommands(),
       ...reservations(),
       { names: UNKNOWN_TO_US, action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
     ],
@@ -121,6 +126,25 @@ function otherFamilies(): Rule[] {
         { index: 2, value: audit, op: "SCMP_CMP_EQ" },
       ],
     },
+  ];
+}
+
+/**
+ * A command of `fcntl` is unknown, as on a kernel without it, unless it is listed. The kernel ignores the upper half of the
+ * number, so a rule that only refuses some numbers could be passed by with any other upper half.
+ */
+function fileCommands(): Rule[] {
+  const command = 1;
+  const known = Object.values(FCNTL_COMMANDS);
+  const last = Math.max(...known);
+  const unknown = Array.from({ length: last }, (_, number) => number).filter(
+    (number) => number >= FIRST_LINUX_COMMAND && !known.includes(number),
+  );
+  const refuse = { names: ["fcntl"], action: "SCMP_ACT_ERRNO", errnoRet: EINVAL } as const;
+  return [
+    ...known.map((value): Rule => allowWhen(["fcntl"], [[command, value]])),
+    ...unknown.map((value): Rule => ({ ...refuse, args: [{ index: command, value, op: "SCMP_CMP_EQ" }] })),
+    { ...refuse, args: [{ index: command, value: last, op: "SCMP_CMP_GT" }] },
   ];
 }
 

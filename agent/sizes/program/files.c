@@ -181,7 +181,7 @@ int file_named(const char *name) {
   return -1;
 }
 
-const char *name_of(int file) { return file >= 0 && file < NUMBER ? FILES[file].name : ""; }
+int is_alive(int file) { return file >= 0 && file < NUMBER && !FILES[file].write; }
 
 int write_file(int file, int reader, FILE *out) {
   if (file < 0 || file >= NUMBER) return ENOENT;

@@ -7,7 +7,8 @@
 
 /* The number of a file, or -1. */
 int file_named(const char *name);
-const char *name_of(int file);
+/* Whether it is the file by which the host sees that the server answers. */
+int is_alive(int file);
 
 /* Writes a file as the reader's container sees it, or the machine's own for a reader outside of containers. Returns 0 or
  * an errno. */

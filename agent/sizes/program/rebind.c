@@ -56,7 +56,7 @@ static int inside(const char *mount, const char *container) {
   if (space < 0 || !id || strlen(id + 1) != ID_LENGTH || read_text(path, text, sizeof text) <= 0 || !strstr(text, id + 1))
     return errno = ESRCH, -1;
   for (int i = 0; i < NUMBER; i++) {
-    snprintf(path, sizeof path, "%s/%s", mount, PLACES[i].file);
+    snprintf(path, sizeof path, "%s/%s/%s", mount, id + 1, PLACES[i].file);
     trees[i] = (int)syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (trees[i] < 0) return -1;
   }

@@ -1,11 +1,14 @@
 /* Speaks FUSE with the kernel, without libfuse. A new server takes over the connection of the one before it; libfuse
  * would wait for the first message of a connection, which the kernel sends once.
  *
- * The tree is one directory of files. Every open asks for direct I/O, so that the kernel passes on every read. Every read
- * makes the whole text and sends the part at its offset: the server keeps nothing between two requests. */
+ * The root has the file `alive` and, under any container's id, a directory with the files of that container. Containers
+ * have the same files under nodes of their own, because the kernel ties locks and watches to a node: a sandbox cannot hold
+ * or watch a file of another one. Every open asks for direct I/O, so that the kernel passes on every read. Every read makes
+ * the whole text and sends the part at its offset: the server keeps nothing between two requests. */
 
 #define _GNU_SOURCE
 #include "serve.h"
+#include "container.h"
 #include "files.h"
 
 #include <errno.h>
@@ -23,6 +26,10 @@ enum {
   LONGEST_TEXT = 1 << 20,
   /* A request that takes longer kills the server; a new one starts. Seconds. */
   LONGEST_ANSWER = 2,
+  /* A node is the beginning of the container's id, 0 for the root, and a byte for the file in its directory. */
+  OF_ID = 13,
+  FILE_BITS = 8,
+  DIRECTORY = FUSE_ROOT_ID,
   FIRST_FILE = 2,
 };
 
@@ -42,20 +49,36 @@ static void reply(uint64_t request, int error, const void *data, size_t length) 
   (void)written;
 }
 
+static uint64_t container_part(uint64_t node) { return node >> FILE_BITS; }
+static int file_part(uint64_t node) { return (int)(node & ((1 << FILE_BITS) - 1)); }
+static int is_directory(uint64_t node) { return file_part(node) == DIRECTORY; }
+static int file_of(uint64_t node) { return file_part(node) - FIRST_FILE; }
+
 static struct fuse_attr attributes(uint64_t node) {
   return (struct fuse_attr){
     .ino = node,
     // The files have size 0, as in /proc. CRIU compares the size when it opens a file again.
-    .mode = node == FUSE_ROOT_ID ? S_IFDIR | 0555 : S_IFREG | 0444,
-    .nlink = node == FUSE_ROOT_ID ? 2 : 1,
+    .mode = is_directory(node) ? S_IFDIR | 0555 : S_IFREG | 0444,
+    .nlink = is_directory(node) ? 2 : 1,
     .blksize = 4096,
   };
 }
 
+/* The node of a container's directory; 0 if this is no container's id. */
+static uint64_t directory_named(const char *id) {
+  char beginning[OF_ID + 1] = "";
+  if (strlen(id) != ID_LENGTH || id[strspn(id, "0123456789abcdef")]) return 0;
+  memcpy(beginning, id, OF_ID);
+  uint64_t container = strtoull(beginning, NULL, 16);
+  return container ? container << FILE_BITS | DIRECTORY : 0;
+}
+
 static void look_up(const struct fuse_in_header *in, const char *name) {
-  int file = in->nodeid == FUSE_ROOT_ID ? file_named(name) : -1;
-  if (file < 0) return reply(in->unique, ENOENT, NULL, 0);
-  uint64_t node = (uint64_t)file + FIRST_FILE;
+  int file = file_named(name), is_root = in->nodeid == FUSE_ROOT_ID;
+  uint64_t node = is_root ? directory_named(name) : 0;
+  if (is_directory(in->nodeid) && file >= 0 && is_root == is_alive(file))
+    node = container_part(in->nodeid) << FILE_BITS | (uint64_t)(file + FIRST_FILE);
+  if (!node) return reply(in->unique, ENOENT, NULL, 0);
   struct fuse_entry_out entry = {
     .nodeid = node, .entry_valid = FOREVER, .attr_valid = FOREVER, .attr = attributes(node) };
   reply(in->unique, 0, &entry, sizeof entry);
@@ -63,11 +86,11 @@ static void look_up(const struct fuse_in_header *in, const char *name) {
 
 static void read_file(const struct fuse_in_header *in, const struct fuse_read_in *asked) {
   static char text[LONGEST_TEXT];
-  if (in->nodeid < FIRST_FILE) return reply(in->unique, EISDIR, NULL, 0);
+  if (is_directory(in->nodeid)) return reply(in->unique, EISDIR, NULL, 0);
   FILE *out = fmemopen(text, sizeof text, "w");
   if (!out) return reply(in->unique, ENOMEM, NULL, 0);
-  int error = write_file((int)(in->nodeid - FIRST_FILE), (int)in->pid, out);
-  if (!error && !strcmp(name_of((int)(in->nodeid - FIRST_FILE)), "alive"))
+  int error = write_file(file_of(in->nodeid), (int)in->pid, out);
+  if (!error && is_alive(file_of(in->nodeid)))
     fprintf(out, "%s %u\n", version, shared->starts);
   long length = ftell(out);
   if (fclose(out) || length < 0) error = EIO;
