@@ -3,7 +3,7 @@
 import type { ContainerSpec } from "./containers.ts";
 import { dockerLimits } from "./limits.ts";
 
-/** Capabilities that sudo, apt, chown and servers need; never NET_RAW, NET_ADMIN, SYS_ADMIN, SYS_PTRACE, MKNOD. */
+/** Capabilities that sudo, apt, chown and servers need (sshd and haproxy call chroot); never NET_RAW, NET_ADMIN, SYS_ADMIN, SYS_PTRACE, MKNOD. */
 const CAPABILITIES = [
   "AUDIT_WRITE",
   "CHOWN",
@@ -16,6 +16,7 @@ const CAPABILITIES = [
   "SETGID",
   "SETPCAP",
   "SETUID",
+  "SYS_CHROOT",
 ] as const;
 
 /** The paths that Docker masks by default, and others that reveal facts of the host's memory, kernel and devices. */

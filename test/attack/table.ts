@@ -133,6 +133,14 @@ sockets of families with known holes | do not exist | conformance/isolation.test
 facts of the host in /proc | not readable, also after a restore | docker/host-facts.test.ts
 the files that say a sandbox's sizes: written, unmounted or covered by root inside | refused | docker/sizes.test.ts | see their own sizes
 mounts, modules, the network, as root inside | refused | conformance/isolation.test.ts | root inside cannot change the network
+every inode that two sandboxes can both reach, of files, mounts, processes, descriptors and namespaces | the kernel's own only | snapshots/shared-inodes.test.ts | share no inode
+leases, locks, watches and attributes on each, held while a neighbour starts, pauses, resumes and is copied | it is not delayed, and not seen | snapshots/shared-inodes.test.ts | delays or shows
+the mode of a masked file of /proc changed by root in a restored sandbox | the machine's /dev/null keeps its own | snapshots/shared-inodes.test.ts | share no inode
+leases and directory notes by other numbers of the same call | refused | unit/agent/seccomp.test.ts | takes a lease or watches
+the way out of a changed root, as root and as user | leads to the sandbox's own root | docker/agent-isolation.test.ts | nothing of the list can be done
+processes, also the first one, whose root is removed, moved or replaced by a link before a dump | nothing of the host is made, read or changed | snapshots/restore-escape.test.ts
+the overlay's notes about renamed directories, written by root inside | refused | snapshots/renamed-directories.test.ts | cannot write the overlay's notes
+the same, brought by the layers of an image | lead to the image's own files | snapshots/renamed-directories.test.ts | leads to the image's own files
 a container with privileges, or a way to the Docker daemon | never made | unit/agent/container-options.test.ts | no privileges and no way
 another sandbox's address, processes, files, names | not reached, not seen | conformance/isolation.test.ts | cannot reach each other
 another sandbox's address for oneself | refused | conformance/isolation.test.ts | cannot take each other's address

@@ -59,13 +59,15 @@ static int make_socket(const char *path) {
   return made;
 }
 
-/* Starts a process whose working directory is removed or moved later. */
-static void stay_in(const char *directory) {
+/* Starts a process whose working directory, or root with an unlinked file open, is removed or moved later. */
+static void stay_in(const char *directory, int as_root) {
   int there[2];
   char byte;
   must(pipe(there) == 0, "pipe");
   if (fork() == 0) {
-    must(chdir(directory) == 0 && write(there[1], "", 1) == 1, directory);
+    must(chdir(directory) == 0 && (!as_root || chroot(".") == 0), directory);
+    if (as_root) must(open("/rooted", O_RDWR | O_CREAT, 0644) >= 0 && unlink("/rooted") == 0, directory);
+    must(write(there[1], "", 1) == 1, directory);
     close(there[0]);
     close(there[1]);
     for (;;) pause();
@@ -74,6 +76,8 @@ static void stay_in(const char *directory) {
   must(read(there[0], &byte, 1) == 1, directory);
   close(there[0]);
 }
+
+static int may_change_root(void) { return chroot("/") == 0; }
 
 static const char *hold(const char *directory) {
   char *path = text("%s/owned", directory);
@@ -123,7 +127,7 @@ static const char *hold(const char *directory) {
       return "a removed directory";
     default:
       must(mkdir(path, 0755) == 0, path);
-      stay_in(path);
+      stay_in(path, 0);
       rmdir(path);
       return "the directory of a process";
   }
@@ -181,13 +185,19 @@ int main(int count, char **arguments) {
     // Some directories are deep, and one of their parents is removed or moved.
     char *top = text("/tmp/h/%d", i), *directory = pick(3) ? top : text("%s/deep", top);
     must(mkdir(top, 0755) == 0 && (directory == top || mkdir(directory, 0755) == 0), directory);
+    // Needs the capability and the call, which a sandbox may lack.
+    int rooted = may_change_root() && (strtoul(arguments[1], NULL, 10) + (unsigned)i) % 2 == 0;
+    if (rooted) stay_in(directory, 1);
     const char *held = hold(directory);
-    fprintf(done, "%s in %s: %s\n", held, directory, replace(top, i, harmless));
+    fprintf(done, "%s in %s%s: %s\n", held, directory, rooted ? ", the root of a process" : "", replace(top, i, harmless));
   }
+  // The first process of the sandbox too may have another root, and a directory outside of it open.
+  int outside = open("/", O_RDONLY | O_DIRECTORY), moves = may_change_root() && strtoul(arguments[1], NULL, 10) % 5 == 0;
+  if (moves) fprintf(done, "the first process in /inside\n");
   fclose(done);
-  must(rename("/done.new", "/done") == 0, "/done");
+  must(rename("/done.new", "/done") == 0 && (!moves || chroot("/inside") == 0), "/done");
   for (unsigned long beat = 0;; beat++) {
-    FILE *alive = fopen("/alive", "w");
+    FILE *alive = fdopen(openat(outside, "alive", O_WRONLY | O_CREAT | O_TRUNC, 0644), "w");
     if (alive) fprintf(alive, "%lu\n", beat), fclose(alive);
     usleep(20000);
   }

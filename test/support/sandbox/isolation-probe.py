@@ -79,6 +79,29 @@ def opened(*arguments):
     return lambda: socket.socket(*arguments).close()
 
 
+def beyond_two_roots():
+    """The known way out of a changed root: a directory outside of it stays open, a second root is set, and .. leads up."""
+    reached = 100
+    outside = os.open("/", os.O_RDONLY)
+    own = os.fstat(outside)
+    os.makedirs("/tmp/root", exist_ok=True)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.chroot("/tmp/root")
+            os.fchdir(outside)
+            for _ in range(20):
+                os.chdir("..")
+            os.chroot(".")
+            is_own = os.path.samestat(os.stat("/"), own) and not os.path.exists("/opt/svc/bin")
+            os._exit(errno.ENOENT if is_own else reached)
+        except OSError as error:
+            os._exit(error.errno)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status != reached:
+        raise OSError(status, os.strerror(status))
+
+
 for name in CALLS:
     attempt(name, call(name))
 attempt("mount", lambda: check(libc.mount(b"none", b"/mnt", b"tmpfs", 0, None)))
@@ -88,7 +111,7 @@ for name, flag in {"user": 0x10000000, "mount": 0x20000, "net": 0x40000000, "pid
 attempt("clone user", lambda: check(libc.syscall(220 if ARM else 56, 0x10000000 | 17, 0, 0, 0, 0)))
 attempt("clone3", lambda: check(libc.syscall(435, ctypes.create_string_buffer(88), 88)))
 attempt("setns", lambda: check(libc.setns(os.open("/proc/self/ns/net", os.O_RDONLY), 0)))
-attempt("chroot", lambda: os.chroot("/tmp"))
+attempt("the host beyond two roots", beyond_two_roots)
 attempt("mknod block", lambda: os.mknod("/tmp/disk", 0o600 | 0o060000, os.makedev(254, 0)))
 attempt("mknod kmem", lambda: os.mknod("/tmp/kmem", 0o600 | 0o020000, os.makedev(1, 2)))
 attempt("raw socket", opened(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
