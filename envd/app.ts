@@ -17,6 +17,8 @@ export interface EnvdConfig {
   readonly controlToken: string | undefined;
   /** PATH of the image. */
   readonly path: string | undefined;
+  /** LANG of the image. */
+  readonly language: string | undefined;
   /** Path of the svc-exec program. */
   readonly helper: string;
   /** Root of envd's own files, of the user database and of the cgroups: `/` outside of tests. */

@@ -6,7 +6,7 @@ import { startEnvd } from "./app.ts";
 
 const DEFAULT_PORT = 49_983;
 
-const { SVC_ENVD_CONTROL, SVC_ENVD_PORT, PATH } = process.env;
+const { SVC_ENVD_CONTROL, SVC_ENVD_PORT, PATH, LANG } = process.env;
 // Programs that envd starts must not inherit the control token.
 delete process.env["SVC_ENVD_CONTROL"];
 
@@ -14,6 +14,7 @@ const config = {
   port: SVC_ENVD_PORT === undefined || SVC_ENVD_PORT === "" ? DEFAULT_PORT : Number(SVC_ENVD_PORT),
   controlToken: SVC_ENVD_CONTROL === undefined || SVC_ENVD_CONTROL === "" ? undefined : SVC_ENVD_CONTROL,
   path: PATH,
+  language: LANG,
   helper: join(dirname(process.argv[1] ?? ""), "svc-exec"),
   root: "/",
   now: Date.now,

@@ -15,7 +15,7 @@ export interface InterpreterConfig {
   /** Address of envd, `http://localhost:49983`. */
   readonly envd: string;
   /** The file that envd writes at every start, resume and fork. */
-  readonly identityFile: string;
+  readonly executionFile: string;
   /** A directory for sockets and files of kernels, emptied at the start. */
   readonly runtime: string;
   /** Working directory of contexts that name none. */
@@ -53,7 +53,7 @@ export async function startInterpreter(config: InterpreterConfig): Promise<Inter
       pythonFolder: join(folder, "python"),
       path: environment["PATH"] ?? "",
     }),
-    sandbox: sandboxAround(config.envd, config.identityFile),
+    sandbox: sandboxAround(config.envd, config.executionFile),
     home: config.home,
     launch: (cwd) => ({ cwd, environment, runtime }),
     isDirectory: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true,

@@ -9,6 +9,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 import { ENVD_VERSION } from "../shared/version.ts";
+import { compileReseed } from "./lib/node-module.ts";
 
 const root = join(import.meta.dirname, "..");
 const { values, positionals: asked } = parseArgs({ options: { to: { type: "string" } }, allowPositionals: true });
@@ -133,8 +134,8 @@ function compile(folder: string, name: string, ...parts: readonly string[]): voi
 }
 
 /**
- * The code interpreter for templates: the server, the workers, the Python side, and of zeromq the one native
- * file for this platform. The folder needs only Node beside it.
+ * The code interpreter for templates: the server, the workers, the Python side, the worker's native file, and of zeromq
+ * the one for this platform. The folder needs only Node beside it.
  */
 async function bundleInterpreter(): Promise<void> {
   const directory = join(dist, "interpreter");
@@ -150,6 +151,7 @@ async function bundleInterpreter(): Promise<void> {
     external: ["./zeromq.node"],
   });
   cpSync(zeromqAddon(), join(directory, "zeromq.node"));
+  compileReseed(directory);
   cpSync(join(root, "interpreter/kernels/workers/java/Worker.java"), join(directory, "Worker.java"));
   const python = join(root, "interpreter/python");
   const isShipped = (path: string) => !/(^|\/)(tests|__pycache__)$/.test(path);

@@ -33,16 +33,22 @@ export const NO_SETTINGS: Settings = {
   executionId: undefined,
 };
 
+/** What commands inherit from the image: without LANG programs write no character beyond ASCII. */
+interface ImageVariables {
+  readonly path: string | undefined;
+  readonly language: string | undefined;
+}
+
 export class Session {
   readonly #users: Users;
-  readonly #basePath: string;
+  readonly #image: Readonly<Record<string, string>>;
   #settings: Settings = NO_SETTINGS;
   #certificateVariables: Readonly<Record<string, string>> = {};
 
-  /** @param basePath the PATH of the image, for commands */
-  constructor(users: Users, basePath: string | undefined) {
+  /** @param image its PATH and LANG, for commands */
+  constructor(users: Users, { path, language }: ImageVariables) {
     this.#users = users;
-    this.#basePath = basePath === undefined || basePath === "" ? DEFAULT_PATH : basePath;
+    this.#image = { PATH: isSet(path) ? path : DEFAULT_PATH, ...(isSet(language) ? { LANG: language } : {}) };
   }
 
   get settings(): Settings {
@@ -93,7 +99,7 @@ export class Session {
 
   /** The environment of one command. Nothing of envd's own environment is in it; the request's variables win. */
   environment(user: User, requested: Readonly<Record<string, string>>): Record<string, string> {
-    const base = { PATH: this.#basePath, HOME: user.home, USER: user.name, LOGNAME: user.name };
+    const base = { ...this.#image, HOME: user.home, USER: user.name, LOGNAME: user.name };
     return { ...base, ...this.#withNetwork({ ...this.#ownVariables(), ...requested }) };
   }
 
@@ -114,6 +120,10 @@ export class Session {
       Object.assign(variables, { E2B_TEMPLATE_ID: templateId, SVC_TEMPLATE_ID: templateId });
     return variables;
   }
+}
+
+function isSet(value: string | undefined): value is string {
+  return value !== undefined && value !== "";
 }
 
 /** Programs read `HTTP_PROXY` or `http_proxy` first: whoever sets one of them means both. */

@@ -22,6 +22,7 @@ const SWEEP_MS = 25;
 const TOKEN = "warm";
 /** Placeholder ids, as long as real ones: their files are made here, and the start only overwrites them. */
 const NO_ID = "-".repeat(20);
+const NO_EXECUTION = "-".repeat(36);
 /** Not every image has this shell. */
 const SHELL = { cmd: "/bin/bash", args: ["--noprofile", "--norc", "-c", ":"] };
 
@@ -47,6 +48,7 @@ export async function warmUp({ port, program, directory, controlToken }: WarmOpt
         defaultUser: "root",
         sandboxId: NO_ID,
         templateId: NO_ID,
+        executionId: NO_EXECUTION,
       });
       for (const process of [{ cmd: program, args: ["-l", "-c", "warm"] }, SHELL])
         await stream("Start", { process: { ...process, envs: { WARM: "1" }, cwd: "/" }, stdin: false });

@@ -10,6 +10,8 @@ interface InitConfig {
   readonly controlToken: string | undefined;
   /** PATH of the image. */
   readonly path: string | undefined;
+  /** LANG of the image. */
+  readonly language: string | undefined;
   /** Path of the svc-exec program. */
   readonly helper: string;
   readonly root: string;
@@ -25,7 +27,7 @@ interface Init {
 export function createInit(config: InitConfig, deps: { readonly users: Users; readonly journal: Journal }): Init {
   const { helper, root } = config;
   const { users, journal } = deps;
-  const session = new Session(users, config.path);
+  const session = new Session(users, config);
   const warm = async (port: number) => {
     const directory = `${root === "/" ? "" : root}/run`;
     // An envd that has its identity keeps it.

@@ -19,9 +19,9 @@ export interface Sandbox {
 
 /**
  * @param envd address of envd
- * @param identityFile the file that envd writes whenever the platform starts, resumes or copies the sandbox
+ * @param executionFile the file to which envd writes another id whenever the platform starts, resumes or copies the sandbox
  */
-export function sandboxAround(envd: string, identityFile: string): Sandbox {
+export function sandboxAround(envd: string, executionFile: string): Sandbox {
   return {
     async variables(accessToken) {
       try {
@@ -32,8 +32,8 @@ export function sandboxAround(envd: string, identityFile: string): Sandbox {
     },
     life() {
       try {
-        const { mtimeNs } = statSync(identityFile, { bigint: true });
-        return `${mtimeNs} ${readFileSync(identityFile, "utf8")}`;
+        const { mtimeNs } = statSync(executionFile, { bigint: true });
+        return `${mtimeNs} ${readFileSync(executionFile, "utf8")}`;
       } catch {
         return "";
       }

@@ -10,6 +10,8 @@ import type { Started } from "../../shared/agent-api/routes.ts";
 import { BASE, RESOURCES, type RealAgent, RUN_DIR, realAgent } from "../support/agent/real-agent.ts";
 import { background, command } from "../support/sandbox/envd-commands.ts";
 
+/** Most seconds between the start of a process and its first line, with two that rounding takes. */
+const STARTING_S = 5;
 const SLOW = { timeout: 60_000, interval: 100 };
 const ROOT = { user: "root" };
 const MEGABYTES = RESOURCES.memoryMB;
@@ -18,7 +20,8 @@ const run = promisify(execFile);
 
 /** Asks each program that sizes itself, as far as the image has it. */
 const ASK = `
-import ctypes, json, os, re, shutil, subprocess
+import ctypes, json, os, re, shutil, subprocess, time
+begun = time.time()
 def out(*words): return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
 def text(path): return open(path).read()
 def has(name): return shutil.which(name) is not None
@@ -45,6 +48,8 @@ found = {
         "cgroup": [int(text(path)) >> 20 for path in limits if os.path.exists(path)][0],
     },
     "available": int(free["Mem:"][5]),
+    "started": int(re.search("btime ([0-9]+)", text("/proc/stat"))[1])
+        + int(text("/proc/self/stat").rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK") - begun,
     "swap": int(free["Swap:"][0]), "swaps": len(text("/proc/swaps").splitlines()) - 1,
     "seconds": [float(text("/proc/uptime").split()[0]), node_uptime],
     "load": float(text("/proc/loadavg").split()[0]),
@@ -67,6 +72,8 @@ interface Found {
   readonly cpus: Readonly<Record<string, number>>;
   readonly megabytes: Readonly<Record<string, number>>;
   readonly available: number;
+  /** When the asking process started, by btime and its own entry, in seconds from its first line. */
+  readonly started: number;
   readonly swap: number;
   readonly swaps: number;
   readonly seconds: readonly number[];
@@ -93,6 +100,8 @@ function expectOwn(found: Found, seconds: number): void {
   expect([...new Set(Object.values(found.megabytes))], JSON.stringify(found.megabytes)).toEqual([MEGABYTES]);
   expect(found).toMatchObject({ swap: 0, swaps: 0, mounted: 7 });
   expect(found.available).toBeGreaterThan(MEGABYTES / 2);
+  expect(found.started).toBeGreaterThan(-STARTING_S);
+  expect(found.started).toBeLessThanOrEqual(0);
   expect(Math.max(...found.seconds)).toBeLessThan(seconds);
   expect(found.load).toBeLessThanOrEqual(RESOURCES.cpuCount);
 }
@@ -135,6 +144,8 @@ test("a sandbox that was started cold, its copy, and itself after a pause see th
   const snapshotId = randomUUID();
   await agent.call.pauseExecution({ params: { executionId: cold.executionId }, body: { snapshotId, memory: true } });
   await agent.drop();
+  // From here on a start time that counts the pause is out of bounds.
+  await expect.poll(() => Date.now() - copied, SLOW).toBeGreaterThan(STARTING_S * 1_000);
   const resumed = Date.now();
   const again = await agent.start({
     sandboxId: cold.sandboxId,

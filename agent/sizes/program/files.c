@@ -35,7 +35,8 @@ static uint64_t minus(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 static uint64_t age_of(const struct container *one) { return minus(uptime_ns(), one->started ? one->started : uptime_ns()); }
 
 /* Writes the machine's lines in their order with the container's numbers, and 0 where the server does not know the number. */
-static int meminfo(const struct container *one, FILE *out) {
+static int meminfo(const struct container *one, int reader, FILE *out) {
+  (void)reader;
   const char *machine = machine_file("/proc/meminfo");
   const char *first = machine ? strstr(machine, "MemTotal:") : NULL;
   if (!first) return EIO;
@@ -87,7 +88,8 @@ static int meminfo(const struct container *one, FILE *out) {
 }
 
 /* The processors that it may use, with their numbers on the machine, as the kernel shows processors that are online. */
-static int cpuinfo(const struct container *one, FILE *out) {
+static int cpuinfo(const struct container *one, int reader, FILE *out) {
+  (void)reader;
   unsigned char cpus[MOST_CPUS];
   int number = cpus_of(one, cpus), shown = 1;
   const char *line = machine_file("/proc/cpuinfo");
@@ -105,8 +107,20 @@ static int cpuinfo(const struct container *one, FILE *out) {
   return 0;
 }
 
+/* Seconds by which the clock since the machine's start is ahead for this process, rounded up so that no start is in the
+ * future. A restore gives the processes a time namespace in which that clock goes on from the dump, and the kernel shows
+ * start times by the reader's clock. */
+static long ahead(int reader) {
+  char path[64], text[256];
+  long seconds, nanoseconds;
+  snprintf(path, sizeof path, "/proc/%d/timens_offsets", reader);
+  const char *line = read_text(path, text, sizeof text) > 0 ? strstr(text, "boottime") : NULL;
+  if (!line || sscanf(line, "boottime %ld %ld", &seconds, &nanoseconds) != 2) return 0;
+  return seconds + (nanoseconds > 0);
+}
+
 /* Processor time is divided evenly: the kernel's counters of a container do not say what is idle on which processor. */
-static int stat(const struct container *one, FILE *out) {
+static int stat(const struct container *one, int reader, FILE *out) {
   unsigned char cpus[MOST_CPUS];
   uint64_t number = (uint64_t)cpus_of(one, cpus), tick = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
   struct processor time = processor_of(one);
@@ -119,31 +133,34 @@ static int stat(const struct container *one, FILE *out) {
     if (cpus[cpu])
       fprintf(out, "cpu%d %lu 0 %lu %lu 0 0 0 0 0 0\n", cpu, user / number, system / number, idle / number);
   // Programs add a process's start, which counts from the machine's, to btime.
-  fprintf(out, "intr 0\nctxt 0\nbtime %lu\nprocesses %lu\nprocs_running 1\nprocs_blocked 0\n",
-          strtoul(booted + 6, NULL, 10), threads_of(one));
+  fprintf(out, "intr 0\nctxt 0\nbtime %ld\nprocesses %lu\nprocs_running 1\nprocs_blocked 0\n",
+          strtol(booted + 6, NULL, 10) - ahead(reader), threads_of(one));
   return 0;
 }
 
-static int uptime(const struct container *one, FILE *out) {
+static int uptime(const struct container *one, int reader, FILE *out) {
+  (void)reader;
   unsigned char cpus[MOST_CPUS];
   uint64_t age = age_of(one), number = (uint64_t)cpus_of(one, cpus), idle = minus(age * number, processor_of(one).used);
   fprintf(out, "%.2f %.2f\n", (double)age / 1e9, (double)idle / 1e9);
   return 0;
 }
 
-static int loadavg(const struct container *one, FILE *out) {
+static int loadavg(const struct container *one, int reader, FILE *out) {
+  (void)reader;
   uint64_t threads = threads_of(one);
   fprintf(out, "%.2f %.2f %.2f 1/%lu %lu\n", one->load[0], one->load[1], one->load[2], threads, threads);
   return 0;
 }
 
-static int swaps(const struct container *one, FILE *out) {
-  (void)one;
+static int swaps(const struct container *one, int reader, FILE *out) {
+  (void)one, (void)reader;
   fputs("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n", out);
   return 0;
 }
 
-static int online(const struct container *one, FILE *out) {
+static int online(const struct container *one, int reader, FILE *out) {
+  (void)reader;
   unsigned char cpus[MOST_CPUS];
   const char *between = "";
   cpus_of(one, cpus);
@@ -160,7 +177,7 @@ static int online(const struct container *one, FILE *out) {
 
 static const struct {
   const char *name;
-  int (*write)(const struct container *, FILE *);
+  int (*write)(const struct container *, int, FILE *);
   const char *machine;
 } FILES[] = {
   { "meminfo", meminfo, "/proc/meminfo" },
@@ -189,7 +206,7 @@ int write_file(int file, int reader, FILE *out) {
   // A number of 0 is a process of which this program's process namespace knows nothing.
   if (reader <= 0) return EIO;
   const struct container *one = container_of(reader);
-  if (one) return FILES[file].write(one, out);
+  if (one) return FILES[file].write(one, reader, out);
   static char text[LONGEST_MACHINE_FILE];
   long length = read_text(FILES[file].machine, text, sizeof text);
   return length < 0 || fwrite(text, 1, (size_t)length, out) != (size_t)length ? EIO : 0;

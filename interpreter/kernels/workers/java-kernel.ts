@@ -9,10 +9,12 @@ const GRACE_MS = 5_000;
 /** Small and quick to start: few threads, little compiling, no file of counters. */
 const FLAGS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dfile.encoding=UTF-8"];
 const MODULES = ["--add-modules", "jdk.jshell,jdk.unsupported"];
+/** Where the worker seeds generators that programs cannot reach. */
+const OPEN = ["java.base/java.lang", "java.base/java.util", "java.base/java.util.concurrent", "jdk.random/jdk.random"];
 
 /** @param worker path of Worker.java */
 export async function startJava(worker: string, { cwd, environment }: Launch): Promise<Kernel> {
-  const process = new KernelProcess(["java", ...FLAGS, ...MODULES, worker], {
+  const process = new KernelProcess(["java", ...FLAGS, ...MODULES, ...OPEN.flatMap((name) => ["--add-opens", `${name}=ALL-UNNAMED`]), worker], {
     cwd,
     environment,
     stdio: ["pipe", "pipe", "pipe"],
@@ -32,10 +34,10 @@ export async function startJava(worker: string, { cwd, environment }: Launch): P
   return onceReady(kernel);
 }
 
-/** Random numbers need no seed: Java's generators are made when a program asks for them. */
-function changeLine({ set, remove }: Changes): string {
+function changeLine({ set, remove, reseed }: Changes): string {
   const words = Object.entries(set).map(([name, value]) => `set ${base64(name)} ${base64(value)}`);
-  return `${["change", ...words, ...remove.map((name) => `remove ${base64(name)}`)].join(" ")}\n`;
+  const seeding = reseed ? ["reseed"] : [];
+  return `${["change", ...words, ...remove.map((name) => `remove ${base64(name)}`), ...seeding].join(" ")}\n`;
 }
 
 function base64(text: string): string {

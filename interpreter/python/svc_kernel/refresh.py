@@ -2,9 +2,9 @@
 
 import json
 import os
-import random
-import sys
 import time
+
+from .randomness import reseed
 
 
 def refresh(text: str) -> None:
@@ -26,11 +26,3 @@ def refresh(text: str) -> None:
             pass
     if asked.get("reseed"):
         reseed()
-
-
-def reseed() -> None:
-    """Copies of a sandbox share the state of every generator, so they would draw the same numbers."""
-    random.seed()
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and hasattr(numpy, "random"):
-        numpy.random.seed()

@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -193,6 +194,19 @@ describe("with the node's token", () => {
       await init({ sandboxId });
       expect(readFileSync(file, "utf8")).toBe(sandboxId);
     }
+  });
+
+  test("the file with the execution's id changes in place at each start, and keeps its last id when an init names none", async () => {
+    const file = join(envd.root, "run/svc/execution-id");
+    expect((await call("/warm", { method: "POST", headers: CONTROL })).status).toBe(204);
+    const { ino } = statSync(file);
+    for (const executionId of [randomUUID(), randomUUID(), "short"]) {
+      await init({ sandboxId: "i1", executionId });
+      // A program that watches the file, or holds it open, sees the change.
+      expect([readFileSync(file, "utf8"), statSync(file).ino]).toEqual([`${executionId}\n`, ino]);
+    }
+    await init({ sandboxId: "i1" });
+    expect(readFileSync(file, "utf8")).toBe("short\n");
   });
 });
 

@@ -56,7 +56,7 @@ export async function runEnvd({ controlToken, now = Date.now }: EnvdOptions = {}
   writeFileSync(join(root, "etc/passwd"), `root:x:0:0::${root}/root:/bin/bash\nuser:x:1000:1000::${home}:/bin/bash\n`);
   writeFileSync(join(root, "etc/group"), "root:x:0:\nuser:x:1000:\nextra:x:4242:user\n");
   const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  const envd = await startEnvd({ port: 0, controlToken, path, helper, root, now });
+  const envd = await startEnvd({ port: 0, controlToken, path, language: undefined, helper, root, now });
   const stop = async () => {
     await envd.stop();
     rmSync(root, { recursive: true, force: true });

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { compileReseed } from "../../../scripts/lib/node-module.ts";
 import { type Interpreter, startInterpreter } from "../../../interpreter/app.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -29,7 +30,7 @@ export interface RunningInterpreter {
   /** The variables that envd answers with. */
   envs: Record<string, string>;
   /** As when the platform starts, resumes or copies the sandbox. */
-  continueAs(sandboxId: string): void;
+  continueAs(executionId: string): void;
   /** The lines of one run. */
   run(body: object, options?: RunOptions): Promise<Line[]>;
   /** Resolves to the run when the context has taken it: it runs, or waits for those before it. */
@@ -64,6 +65,7 @@ export async function runInterpreter(): Promise<RunningInterpreter> {
     format: "cjs",
     logLevel: "error",
   });
+  compileReseed(directory);
   copyFileSync(join(ROOT, "interpreter/kernels/workers/java/Worker.java"), join(directory, "Worker.java"));
   const state = { envs: {} as Record<string, string> };
   const envd = createServer((request, response) => {
@@ -71,13 +73,13 @@ export async function runInterpreter(): Promise<RunningInterpreter> {
     response.writeHead(allowed ? 200 : 401).end(JSON.stringify(state.envs));
   });
   await new Promise<void>((resolve) => envd.listen(0, "127.0.0.1", resolve));
-  const identityFile = join(directory, "sandbox-id");
-  writeFileSync(identityFile, "i1");
+  const executionFile = join(directory, "execution-id");
+  writeFileSync(executionFile, "e1\n");
   const { PATH = "" } = process.env;
   const interpreter: Interpreter = await startInterpreter({
     port: 0,
     envd: `http://127.0.0.1:${(envd.address() as AddressInfo).port}`,
-    identityFile,
+    executionFile,
     runtime: join(directory, "run"),
     home,
     folder: directory,
@@ -113,7 +115,7 @@ export async function runInterpreter(): Promise<RunningInterpreter> {
     set envs(envs) {
       state.envs = envs;
     },
-    continueAs: (sandboxId) => writeFileSync(identityFile, sandboxId),
+    continueAs: (executionId) => writeFileSync(executionFile, `${executionId}\n`),
     run,
     taken(body) {
       return new Promise((resolve, reject) => {

@@ -4,10 +4,12 @@ import { findUser, parsePasswd, Users } from "../../../envd/system/users.ts";
 
 const BASE = "root:x:0:0::/root:/bin/sh\n";
 
-function session(passwd = `${BASE}user:x:1000:1000::/home/user:/bin/sh\nann:x:5:5::/ann:/bin/sh\n`): Session {
+const PASSWD = `${BASE}user:x:1000:1000::/home/user:/bin/sh\nann:x:5:5::/ann:/bin/sh\n`;
+
+function session(passwd = PASSWD, language?: string): Session {
   const users = new Users("/nonexistent");
   users.find = (name) => findUser(name, parsePasswd(passwd), []);
-  return new Session(users, "/bin:/opt/bin");
+  return new Session(users, { path: "/bin:/opt/bin", language });
 }
 
 describe("whose request it is", () => {
@@ -38,6 +40,16 @@ describe("the environment of a command", () => {
       E2B_SANDBOX: "true",
       SVC_SANDBOX: "true",
     });
+  });
+
+  test("has LANG of the image, unless /init or the request sets it, and none where the image has none", () => {
+    const set = session(PASSWD, "C.UTF-8");
+    expect(set.environment(set.user("ann"), {})).toMatchObject({ LANG: "C.UTF-8" });
+    expect(set.environment(set.user("ann"), { LANG: "de_DE.UTF-8" })).toMatchObject({ LANG: "de_DE.UTF-8" });
+    set.apply({ ...NO_SETTINGS, envVars: { LANG: "C" } });
+    expect(set.environment(set.user("ann"), {})).toMatchObject({ LANG: "C" });
+    const without = session(PASSWD, "");
+    expect(without.environment(without.user("ann"), {})).not.toHaveProperty("LANG");
   });
 
   test("takes the request's variables before those of /init, and the sandbox's identity before both", () => {

@@ -157,12 +157,12 @@ class BashKernel implements Kernel {
 
 /** From the kernel's generator: that of node:crypto is in this memory, and copies of the sandbox would get one seed. */
 function seed(): number {
-  const bytes = Buffer.alloc(2);
+  const bytes = Buffer.alloc(4);
   const source = openSync("/dev/urandom", "r");
   try {
     readSync(source, bytes);
   } finally {
     closeSync(source);
   }
-  return bytes.readUInt16BE();
+  return bytes.readUInt32BE();
 }

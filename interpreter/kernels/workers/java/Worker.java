@@ -2,9 +2,13 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
 import java.util.Base64;
 import java.util.List;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicLong;
 import jdk.jshell.EvalException;
 import jdk.jshell.JShell;
 import jdk.jshell.JShellException;
@@ -20,7 +24,7 @@ import sun.misc.Signal;
 /**
  * The worker of Java: JShell in this process, since JShell's own second process would need a connection that no dump
  * survives. Standard input has commands, one a line: `run BASE64`, or `change` with `set NAME VALUE` and `remove NAME`, all
- * in Base64. Standard output takes events, each a line of JSON. Variables are system properties.
+ * in Base64, and `reseed`. Standard output takes events, each a line of JSON. Variables are system properties.
  */
 public final class Worker {
   private static final PrintStream EVENTS = System.out;
@@ -130,8 +134,52 @@ public final class Worker {
     for (int at = 1; at < words.length; at += 1) {
       if (words[at].equals("set")) System.setProperty(text(words[++at]), text(words[++at]));
       else if (words[at].equals("remove")) System.clearProperty(text(words[++at]));
+      else if (words[at].equals("reseed")) reseed();
     }
     send("[\"changed\",null]");
+  }
+
+  /** Where the JDK keeps state of generators for all objects or threads. SecureRandom draws from the kernel. */
+  private static final String[][] GENERATORS = {
+    {"java.lang.Math$RandomNumberGeneratorHolder", "randomNumberGenerator"},
+    {"java.util.Collections", "r"},
+    {"java.util.Random", "seedUniquifier"},
+    {"java.util.SplittableRandom", "defaultGen"},
+    {"java.util.concurrent.ThreadLocalRandom", "seeder"},
+    {"jdk.random.L32X64MixRandom", "defaultGen"},
+    {"jdk.random.L64X128MixRandom", "defaultGen"},
+    {"jdk.random.L64X128StarStarRandom", "defaultGen"},
+    {"jdk.random.Xoshiro256PlusPlus", "DEFAULT_GEN"},
+    {"jdk.random.Xoroshiro128PlusPlus", "DEFAULT_GEN"},
+  };
+
+  private static void reseed() {
+    SecureRandom kernel = new SecureRandom();
+    for (String[] generator : GENERATORS) {
+      Object state = stateOf(generator[0], generator[1]);
+      if (state instanceof Random) ((Random) state).setSeed(kernel.nextLong());
+      else if (state instanceof AtomicLong) ((AtomicLong) state).set(kernel.nextLong());
+    }
+    for (Thread thread : Thread.getAllStackTraces().keySet()) {
+      try {
+        Field seed = Thread.class.getDeclaredField("threadLocalRandomSeed");
+        seed.setAccessible(true);
+        seed.setLong(thread, kernel.nextLong());
+      } catch (ReflectiveOperationException | RuntimeException error) {
+        // Another JDK keeps it elsewhere.
+      }
+    }
+  }
+
+  private static Object stateOf(String name, String field) {
+    try {
+      Field found = Class.forName(name).getDeclaredField(field);
+      found.setAccessible(true);
+      return found.get(null);
+    } catch (ReflectiveOperationException | RuntimeException error) {
+      // Another JDK keeps it elsewhere, or has no such generator.
+      return null;
+    }
   }
 
   private static PrintStream printer(String name) {

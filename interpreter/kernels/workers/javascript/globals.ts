@@ -1,6 +1,5 @@
-/** What cells find beside Node's own globals: `require` and imports from the working directory, `$$`, random numbers. */
+/** What cells find beside Node's own globals: `require` and imports from the working directory, `$$`. */
 
-import { closeSync, openSync, readSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -54,32 +53,4 @@ function nameIn(all: Record<string, unknown>, wanted: string, module: string): u
   if (whole !== null && (typeof whole === "object" || typeof whole === "function") && wanted in whole)
     return Reflect.get(whole, wanted);
   throw new SyntaxError(`The requested module '${module}' does not provide an export named '${wanted}'`);
-}
-
-const STATE_WORDS = 4;
-
-/** Replaces `Math.random`: a copy of this process would go on with the same numbers, and V8's cannot be seeded. */
-export function reseed(): void {
-  const state = new Uint32Array(STATE_WORDS);
-  const source = openSync("/dev/urandom", "r");
-  try {
-    readSync(source, state);
-  } finally {
-    closeSync(source);
-  }
-  // xoshiro128**, by Blackman and Vigna, public domain: two words for the 53 bits of a fraction.
-  const next = () => {
-    const [a = 0, b = 0, c = 0, d = 0] = state;
-    const mixed = Math.imul(b, 5);
-    const word = Math.imul((mixed << 7) | (mixed >>> 25), 9) >>> 0;
-    const e = c ^ a;
-    const f = d ^ b;
-    state[0] = a ^ f;
-    state[1] = b ^ e;
-    state[2] = e ^ (b << 9);
-    state[3] = (f << 11) | (f >>> 21);
-    return word;
-  };
-  const random = () => ((next() >>> 5) * 2 ** 26 + (next() >>> 6)) / 2 ** 53;
-  Object.defineProperty(Math, "random", { value: random, writable: true, configurable: true, enumerable: false });
 }

@@ -1,8 +1,10 @@
 /** The worker of JavaScript and TypeScript: one process for each context. Descriptor 3 has commands, 4 takes events. */
 
+import { dirname } from "node:path";
 import type { Changes } from "../../kernel.ts";
 import { Channel, readLines } from "./channel.ts";
-import { defineGlobals, reseed } from "./globals.ts";
+import { defineGlobals } from "./globals.ts";
+import { randomNumbers } from "./random.ts";
 import { Runner } from "./runner.ts";
 
 const COMMANDS = 3;
@@ -12,8 +14,9 @@ const INTERRUPTED = 130;
 
 type Command = { readonly run: string } | { readonly change: Changes };
 
-const [, , language = "javascript"] = process.argv;
+const [, program = "", language = "javascript"] = process.argv;
 const channel = new Channel(EVENTS);
+const reseed = randomNumbers(dirname(program));
 const runner = new Runner(language, channel);
 
 channel.takeOver(process.stdout, "stdout");
