@@ -35,6 +35,21 @@ test("every command that agents expect is there, and runs", async () => {
   expect(rg).toMatch(/^ripgrep/);
 });
 
+test("a package may link its manuals beside its program, as Debian's Java does when it is installed", async () => {
+  const link = "--slave /usr/share/man/man1/own.1.gz own.1.gz /home/user/own.1.gz";
+  await output(`touch /home/user/own.1.gz; update-alternatives --install /usr/local/bin/own own /bin/true 1 ${link}`, "root");
+  expect(await output("own && readlink -f /usr/share/man/man1/own.1.gz")).toBe("/home/user/own.1.gz");
+  expect(await output("ls /usr/share/man")).toBe("man1\nman2\nman3\nman4\nman5\nman6\nman7\nman8");
+});
+
+test("commands write characters beyond ASCII, and ping starts and names the rule that stops it", async () => {
+  expect(await output("locale charmap; python3 -c 'import sys; print(sys.stdout.encoding)'")).toBe("UTF-8\nutf-8");
+  expect(await output("locale charmap", "root")).toBe("UTF-8");
+  expect(await output("ping -V")).toContain("ping from iputils");
+  expect(await output("ping -c 1 127.0.0.1 2>&1 || true")).toContain("Operation not permitted");
+  expect(await output("getcap -r /usr", "root")).toBe("");
+});
+
 test("/code and /usr/local belong to every user", async () => {
   expect(await output("stat -c %a /code /usr/local /usr/local/bin /usr/local/lib/node_modules")).toBe(
     "777\n777\n777\n777",

@@ -13,13 +13,30 @@ import { killedAfterwards } from "../support/sandbox/sdk.ts";
 const platform = openPlatform();
 const PYTHON_TESTS = join(import.meta.dirname, "../../interpreter/python/tests");
 
-/** What a program can tell apart copies by. */
-const RANDOM = "import random, numpy; (random.random(), numpy.random.random())";
-const RANDOM_JS = "Math.random()";
+/** What a program can tell apart copies by: each draws a number, and nothing else prints a blank. */
+const RANDOM = "import random, numpy, ssl; print(random.random(), numpy.random.random(), ssl.RAND_bytes(8).hex())";
+/** Functions that a program keeps in variables, a UUID and a number of those that Node draws ahead, and a key. */
+const KEEP_JS = `const drawn = require("crypto"), { randomUUID, randomInt, randomBytes } = drawn, { random } = Math;
+  randomUUID(); randomInt(9);`;
+const RANDOM_JS = `console.log(random(), randomUUID(), randomInt(2 ** 40), randomBytes(8).toString("hex"),
+  crypto.getRandomValues(new Uint8Array(8)).join(), webKey())`;
+const KEY_JS = `var webKey = () => drawn.generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" }).x;`;
 
-async function numbersOf(sandbox: Sandbox): Promise<(string | undefined)[]> {
-  const bash = printed(sandbox, "echo $RANDOM$RANDOM$RANDOM", { language: "bash" });
-  return [await valueOf(sandbox, RANDOM), await valueOf(sandbox, RANDOM_JS, { language: "js" }), await bash];
+async function numbersOf(sandbox: Sandbox): Promise<string[]> {
+  const all = [
+    await printed(sandbox, RANDOM),
+    await printed(sandbox, RANDOM_JS, { language: "js" }),
+    await printed(sandbox, "echo $RANDOM$RANDOM$RANDOM", { language: "bash" }),
+  ];
+  return all.flatMap((text) => text.trim().split(" "));
+}
+
+/** Each number is another one in each of these sandboxes. */
+function expectOwn(numbers: readonly (readonly string[])[]): void {
+  for (const column of (numbers[0] ?? []).keys()) {
+    const drawn = numbers.map((row) => row[column]);
+    expect(new Set(drawn).size, drawn.join()).toBe(numbers.length);
+  }
 }
 
 test("variables live over pause, fork and snapshot, on both sides, with variables and random numbers of their own", async () => {
@@ -27,7 +44,10 @@ test("variables live over pause, fork and snapshot, on both sides, with variable
   const ids = "import os; (os.environ['OWN'], os.environ['E2B_SANDBOX_ID'])";
   expect(await valueOf(source, ids)).toBe(`('of create', '${source.sandboxId}')`);
   await source.runCode("x = ['live']; handle = open('/tmp/open', 'w')");
-  await source.runCode("let y = ['live']", { language: "js" });
+  await source.runCode(`let y = ['live']; ${KEEP_JS} ${KEY_JS}`, { language: "js" });
+  // Before the copies the generators have a state.
+  await source.runCode("RANDOM=1", { language: "bash" });
+  await numbersOf(source);
   await source.runCode("z=live", { language: "bash" });
 
   await source.pause();
@@ -52,16 +72,35 @@ test("variables live over pause, fork and snapshot, on both sides, with variable
       return numbersOf(sandbox);
     }),
   );
-  for (const column of [0, 1, 2]) {
-    const drawn = numbers.map((row) => row[column]);
-    expect(new Set(drawn).size, drawn.join()).toBe(all.length);
-  }
+  expectOwn(numbers);
 });
 
 test("two new sandboxes draw different random numbers", async () => {
-  const [one, other] = await Promise.all([ownInterpreter(), ownInterpreter()]);
-  const [first, second] = await Promise.all([numbersOf(one), numbersOf(other)]);
-  for (const [index, number] of first.entries()) expect(number).not.toBe(second[index]);
+  const both = await Promise.all([ownInterpreter(), ownInterpreter()]);
+  for (const one of both) await one.runCode(`${KEEP_JS} ${KEY_JS}`, { language: "js" });
+  expectOwn(await Promise.all(both.map(numbersOf)));
+});
+
+test("R and Java run, keep their variables in a copy, and draw random numbers of their own there", async () => {
+  const source = await ownInterpreter();
+  await source.runCode("set.seed(5); kept <- runif(1)", { language: "r" });
+  await source.runCode("int kept = 9; double first = Math.random();", { language: "java" });
+  const [forked] = await source.fork({ count: 1, timeoutMs: 120_000 });
+  if (!(forked instanceof Sandbox)) throw forked ?? new Error("no fork");
+  killedAfterwards(forked);
+  const java = `Math.random() + " " + java.util.concurrent.ThreadLocalRandom.current().nextLong() + " " +
+    new SplittableRandom().nextLong() + " " + UUID.randomUUID()`;
+  const drawn = await Promise.all(
+    [source, forked].map(async (sandbox) => {
+      expect(await printed(sandbox, "cat(signif(kept, 4))", { language: "r" })).toBe("0.2002");
+      expect(await valueOf(sandbox, "kept", { language: "java" })).toBe("9");
+      const r = await printed(sandbox, "cat(runif(1), rnorm(1))", { language: "r" });
+      const own = (await valueOf(sandbox, java.replaceAll("\n", " "), { language: "java" })) ?? "";
+      return [...r.trim().split(" "), ...own.replaceAll('"', "").split(" ")];
+    }),
+  );
+  expect(drawn[0]).toHaveLength(6);
+  expectOwn(drawn);
 });
 
 test("a killed kernel and a killed server are back within seconds", async () => {
@@ -79,8 +118,17 @@ test("a killed kernel and a killed server are back within seconds", async () => 
       () => "no answer",
     );
   await expect.poll(answer, { timeout: 15_000, interval: 200 }).toBe("4");
-  const kernels = await sandbox.commands.run("pgrep -fc '[l]aunch.py -f'", { user: "root" });
-  expect(kernels.stdout).toBe("1\n");
+  const kernels = () => sandbox.commands.run("pgrep -fc '[l]aunch.py -f'", { user: "root" });
+  expect((await kernels()).stdout).toBe("1\n");
+
+  // The supervisor alone: its server goes on with its kernels, and both together: another server starts.
+  await sandbox.runCode("kept = 5");
+  const supervisor = "'/opt/interpreter/main.js$'";
+  await sandbox.commands.run(`pkill -9 -f ${supervisor}; sleep 0.1; pgrep -f ${supervisor} || true`, { user: "root" });
+  expect(await valueOf(sandbox, "kept")).toBe("5");
+  await sandbox.commands.run("pkill -9 -f '/opt/[i]nterpreter/main.js'", { user: "root" });
+  await expect.poll(answer, { timeout: 15_000, interval: 200 }).toBe("4");
+  expect((await kernels()).stdout).toBe("1\n");
 });
 
 test("a template on top inherits the interpreter, and its kernels find what pip installed", async () => {

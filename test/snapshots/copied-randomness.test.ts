@@ -1,0 +1,70 @@
+/** What a program in a copied memory has to tell that it is a copy, so that it draws random numbers of its own. */
+
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
+
+const SLOW = { timeout: 60_000, interval: 100 };
+const ROOT = { user: "root" };
+
+/**
+ * Keeps a page as BoringSSL does, one that is locked too, and an ordinary one. Writes which of them still have their
+ * content, and how often the file with the execution's id has changed by an event.
+ */
+const PROGRAM = `
+import ctypes, ctypes.util, mmap, os, select
+libc = ctypes.CDLL(None)
+pages = [mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in range(3)]
+for index, page in enumerate(pages):
+    page[0] = 65 + index
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    if index < 2: assert libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE), 18) == 0
+    if index == 1: assert libc.mlock(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE)) == 0
+watch = libc.inotify_init1(os.O_NONBLOCK)
+assert libc.inotify_add_watch(watch, b"/run/svc/execution-id", 2) > 0
+changes = 0
+while True:
+    with open("/tmp/new", "w") as file:
+        print("".join(chr(page[0]) if page[0] else "-" for page in pages), min(changes, 1), file=file)
+    os.rename("/tmp/new", "/tmp/seen")
+    if select.select([watch], [], [], 0.05)[0]: changes += 1; os.read(watch, 65536)
+`;
+
+let agent: RealAgent;
+beforeAll(async () => {
+  agent = await realAgent();
+});
+afterAll(() => agent.close());
+
+const seen = async (address: string) => (await command(address, "cat /tmp/seen", ROOT)).output;
+const execution = async (address: string) => (await command(address, "cat /run/svc/execution-id", ROOT)).output;
+
+test("a copy and a resume from the disk find pages of wipe-on-fork empty, and the file with the execution's id changed", async () => {
+  const source = await agent.start();
+  expect(await execution(source.address)).toBe(source.executionId);
+  const script = Buffer.from(PROGRAM).toString("base64");
+  await background(source.address, `echo ${script} | base64 -d >/tmp/pages.py; exec python3 /tmp/pages.py`, ROOT);
+  await expect.poll(() => seen(source.address), SLOW).toBe("ABC 0");
+
+  const checkpoint = randomUUID();
+  const { executionId } = source;
+  await agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId: checkpoint, memory: true } });
+  const origin = { is: "snapshot", snapshotId: checkpoint, memory: true } as const;
+  const copies = [await agent.start({ origin }), await agent.start({ origin })];
+  for (const copy of copies) {
+    expect(copy.restored).toBe("memory");
+    await expect.poll(() => seen(copy.address), SLOW).toBe("--C 1");
+    expect(await execution(copy.address)).toBe(copy.executionId);
+  }
+  // The dump took nothing from the source.
+  expect(await seen(source.address)).toBe("ABC 0");
+
+  const snapshotId = randomUUID();
+  await agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory: true } });
+  await agent.drop();
+  const resumed = await agent.start({ sandboxId: source.sandboxId, origin: { is: "paused", snapshotId, memory: true } });
+  await expect.poll(() => seen(resumed.address), SLOW).toBe("--C 1");
+  expect(await execution(resumed.address)).toBe(resumed.executionId);
+  await Promise.all([...copies, resumed].map((one) => agent.stop(one.executionId)));
+});
