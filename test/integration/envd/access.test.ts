@@ -202,7 +202,7 @@ describe("with the node's token", () => {
     const { ino } = statSync(file);
     for (const executionId of [randomUUID(), randomUUID(), "short"]) {
       await init({ sandboxId: "i1", executionId });
-      // A program that watches the file, or holds it open, sees the change.
+      // A program that holds the file open sees the change.
       expect([readFileSync(file, "utf8"), statSync(file).ino]).toEqual([`${executionId}\n`, ino]);
     }
     await init({ sandboxId: "i1" });
