@@ -37,7 +37,10 @@ test("every command that agents expect is there, and runs", async () => {
 
 test("a package may link its manuals beside its program, as Debian's Java does when it is installed", async () => {
   const link = "--slave /usr/share/man/man1/own.1.gz own.1.gz /home/user/own.1.gz";
-  await output(`touch /home/user/own.1.gz; update-alternatives --install /usr/local/bin/own own /bin/true 1 ${link}`, "root");
+  await output(
+    `touch /home/user/own.1.gz; update-alternatives --install /usr/local/bin/own own /bin/true 1 ${link}`,
+    "root",
+  );
   expect(await output("own && readlink -f /usr/share/man/man1/own.1.gz")).toBe("/home/user/own.1.gz");
   expect(await output("ls /usr/share/man")).toBe("man1\nman2\nman3\nman4\nman5\nman6\nman7\nman8");
 });

@@ -62,7 +62,10 @@ test("a copy and a resume from the disk find pages of wipe-on-fork empty, and th
   const snapshotId = randomUUID();
   await agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory: true } });
   await agent.drop();
-  const resumed = await agent.start({ sandboxId: source.sandboxId, origin: { is: "paused", snapshotId, memory: true } });
+  const resumed = await agent.start({
+    sandboxId: source.sandboxId,
+    origin: { is: "paused", snapshotId, memory: true },
+  });
   await expect.poll(() => seen(resumed.address), SLOW).toBe("--C 1");
   expect(await execution(resumed.address)).toBe(resumed.executionId);
   await Promise.all([...copies, resumed].map((one) => agent.stop(one.executionId)));

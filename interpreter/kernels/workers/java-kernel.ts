@@ -14,12 +14,15 @@ const OPEN = ["java.base/java.lang", "java.base/java.util", "java.base/java.util
 
 /** @param worker path of Worker.java */
 export async function startJava(worker: string, { cwd, environment }: Launch): Promise<Kernel> {
-  const process = new KernelProcess(["java", ...FLAGS, ...MODULES, ...OPEN.flatMap((name) => ["--add-opens", `${name}=ALL-UNNAMED`]), worker], {
-    cwd,
-    environment,
-    stdio: ["pipe", "pipe", "pipe"],
-    keepsErrors: true,
-  });
+  const process = new KernelProcess(
+    ["java", ...FLAGS, ...MODULES, ...OPEN.flatMap((name) => ["--add-opens", `${name}=ALL-UNNAMED`]), worker],
+    {
+      cwd,
+      environment,
+      stdio: ["pipe", "pipe", "pipe"],
+      keepsErrors: true,
+    },
+  );
   const kernel = new LineKernel({
     process,
     // Variables are system properties there, of which none is set at the start.

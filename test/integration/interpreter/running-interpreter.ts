@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { compileReseed } from "../../../scripts/lib/node-module.ts";
 import { type Interpreter, startInterpreter } from "../../../interpreter/app.ts";
+import { compileReseed } from "../../../scripts/lib/node-module.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 export const TOKEN = "sandbox-secret";

@@ -18,7 +18,12 @@ function imageOf(areas: readonly (readonly [number, number, number?])[]): Buffer
 }
 
 test("areas that are wiped on fork are wiped on restore too, locked ones by the advice for those, and no others", () => {
-  const before = [[1, 0x22, WIPE_ON_FORK], [2, 0x22], [3, 0x2022, WIPE_ON_FORK | NO_HUGE_PAGES], [4, 0x22, NO_HUGE_PAGES]] as const;
+  const before = [
+    [1, 0x22, WIPE_ON_FORK],
+    [2, 0x22],
+    [3, 0x2022, WIPE_ON_FORK | NO_HUGE_PAGES],
+    [4, 0x22, NO_HUGE_PAGES],
+  ] as const;
   const after = [
     [1, 0x22, WIPE_ON_FORK | DO_NOT_NEED],
     [2, 0x22],
@@ -29,7 +34,14 @@ test("areas that are wiped on fork are wiped on restore too, locked ones by the 
 });
 
 test("the image of a process without such areas is not written again", () => {
-  expect(withWipedAreas(imageOf([[1, 0x22], [2, 0x22, NO_HUGE_PAGES]]))).toBeUndefined();
+  expect(
+    withWipedAreas(
+      imageOf([
+        [1, 0x22],
+        [2, 0x22, NO_HUGE_PAGES],
+      ]),
+    ),
+  ).toBeUndefined();
 });
 
 test("an image of a process's memory that is cut off is refused", () => {
