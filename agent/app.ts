@@ -67,7 +67,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const engine = createEngineWatch({ containers, now, log });
   const { disk, account: diskAccount, watch } = createDiskParts(config, deps, { ...base, usage }, teardown);
   const storing = createSnapshotParts(config, deps, { ...base, ...running, disk }, teardown);
-  const { snapshots, frozen, admission } = storing;
+  const { snapshots, holding, frozen, admission } = storing;
   const building = createBuildParts(config, deps, { ...base, ...running, ...storing, disk }, teardown);
   const { builds } = building;
   const limits = createLimitWatch({ read: () => deps.machine.limits(), log });
@@ -102,13 +102,14 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
     instruments,
   });
   const taker = storing.begin({ sandboxes, logs });
-  watch({ sandboxes, live, pool, frozen, disposal, builds: building });
+  watch({ sandboxes, live, pool, frozen, holding, disposal, builds: building });
 
   const replaceEgress = createReplaceEgress({ ...deps, gate });
   const parts = {
     sandboxes,
     taker,
     snapshots,
+    holding,
     builds,
     live,
     pool,

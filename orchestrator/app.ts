@@ -64,8 +64,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     envdVersion: ENVD_VERSION,
   };
   const place = config.databaseUrl ?? config.database;
-  const { store, template, schema, ping } = await openStore({ place, baseTemplate, sealing, now }, teardown);
-  const { nodes, pools, finishAbandonedWork, startRepairs } = await startNodes(base, { store, template });
+  const { store, lineage, template, schema, ping } = await openStore(
+    { place, baseTemplate, sealing, now, log },
+    teardown,
+  );
+  const { nodes, pools, finishAbandonedWork, startRepairs } = await startNodes(base, { store, lineage, template });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
   const api = createApi(base, { store, nodes });
@@ -103,7 +106,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const templates = startTemplates(base, store);
   const { names, spawns } = templates;
   const usage = await startUsage(base, { store, metrics });
-  const reports = startRepairs({ ...repaired, routes, spawns, metrics, meter: usage.meter });
+  const { reports, adoption } = startRepairs({ ...repaired, routes, spawns, metrics, meter: usage.meter });
   const events = createEvents(base, store);
   const webhooks = startWebhooks(base, { store, metrics });
   const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
@@ -115,6 +118,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   own.url = await api.start({
     schema,
     ping,
+    adoption,
     ending,
     builds: queue,
     cleaning,

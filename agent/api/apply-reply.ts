@@ -4,22 +4,37 @@ import type { HeartbeatReply } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
-import type { Snapshots } from "../snapshots/store/snapshots.ts";
+import type { Holding } from "../snapshots/store/holding.ts";
+import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
+
+export interface ApplyReplyDeps {
+  readonly pool: Pick<Pool, "setTargets">;
+  readonly sandboxes: Pick<Sandboxes, "stop" | "get" | "setEndAt">;
+  readonly holding: Pick<Holding, "hold" | "holdExecution">;
+  readonly taker: Pick<SnapshotTaker, "pause">;
+  readonly log: Log;
+}
 
 export function applyReply(
-  { pools, stop, endAt, deleteSnapshots }: HeartbeatReply,
-  { pool, sandboxes, snapshots, log }: { pool: Pool; sandboxes: Sandboxes; snapshots: Snapshots; log: Log },
+  { pools, stop, hold = [], endAt, deleteSnapshots }: HeartbeatReply,
+  { pool, sandboxes, holding, taker, log }: ApplyReplyDeps,
 ): void {
   pool.setTargets(pools);
   for (const executionId of stop) {
+    log.warn({ executionId }, "stopping an execution that has ended by its record");
     sandboxes
       .stop(executionId)
       .catch((error: unknown) => log.error({ err: error, executionId }, "could not stop an execution"));
   }
+  for (const executionId of hold) {
+    holding
+      .holdExecution(executionId, "the orchestrator has no record of the sandbox", taker)
+      .catch((error: unknown) => log.error({ err: error, executionId }, "could not hold a sandbox without a record"));
+  }
   for (const snapshotId of deleteSnapshots) {
-    snapshots
-      .delete(snapshotId)
-      .catch((error: unknown) => log.error({ err: error, snapshotId }, "could not delete a snapshot"));
+    holding
+      .hold(snapshotId, "no record of the orchestrator names the snapshot")
+      .catch((error: unknown) => log.error({ err: error, snapshotId }, "could not hold a snapshot"));
   }
   for (const [executionId, at] of Object.entries(endAt)) {
     if (sandboxes.get(executionId) !== undefined) sandboxes.setEndAt(executionId, at);

@@ -30,6 +30,7 @@ export interface NodeNow {
   readonly snapshots: Heartbeat["snapshots"];
   readonly findings: readonly Finding[];
   readonly networkRefused: boolean;
+  readonly store: Heartbeat["store"];
 }
 
 type Configured = Pick<AgentConfig, "nodeId" | "nodeRegion" | "labels" | "maxSandboxes">;
@@ -43,7 +44,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       commit: COMMIT,
       labels: { ...readLabels(config.labels), ...(config.nodeRegion === "" ? {} : { region: config.nodeRegion }) },
       maxSandboxes: config.maxSandboxes,
-      capabilities: node.capabilities,
+      capabilities: { ...node.capabilities, records: true },
       ...identity,
     },
     load: {
@@ -68,6 +69,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       ...used(node.use(executionId)),
     })),
     snapshots: [...node.snapshots],
+    ...(node.store === undefined ? {} : { store: node.store }),
   };
 }
 

@@ -20,8 +20,11 @@ interface Reported {
   readonly orchestrator: Pick<Client<typeof nodeApi>, "heartbeat" | "reportExits">;
   readonly describe: () => Omit<Heartbeat, "exits">;
   readonly exits: () => ExitReport[];
+  /** The node does not serve the store that answers. */
+  readonly refused: () => boolean;
   readonly acknowledge: (executionIds: readonly string[]) => void;
-  readonly apply: (reply: HeartbeatReply) => void;
+  /** False: the node does not serve the store that answers, which does not count as contact. */
+  readonly apply: (reply: HeartbeatReply) => boolean;
 }
 
 export interface Report {
@@ -48,9 +51,10 @@ export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report 
     try {
       const reply = await orchestrator.heartbeat({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
       if (!state.reached) log.info("the orchestrator answers");
-      Object.assign(state, { lastContact: now(), reached: true });
+      state.reached = true;
+      if (!apply(reply)) return;
+      state.lastContact = now();
       acknowledge(body.exits.map(({ executionId }) => executionId));
-      apply(reply);
     } catch (error) {
       if (state.reached) log.warn({ err: error }, "the orchestrator does not answer");
       else log.debug({ err: error }, "the orchestrator does not answer");
@@ -58,8 +62,10 @@ export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report 
     }
   };
 
-  const send = async ({ orchestrator, exits, acknowledge }: Reported) => {
+  const send = async ({ orchestrator, exits, acknowledge, refused }: Reported) => {
     try {
+      // The exits wait for the store that knows their sandboxes.
+      if (refused()) return;
       for (let pending = exits(); pending.length > 0; pending = exits()) {
         await orchestrator.reportExits({ params: { nodeId }, body: { exits: pending } }, { timeoutMs: CALL_LIMIT_MS });
         acknowledge(pending.map(({ executionId }) => executionId));

@@ -1,8 +1,8 @@
 /** The agent's API: handlers that only call other parts, and the pages for operators. */
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { agentApi, Garbage, NetworkCheck } from "../../shared/agent-api/routes.ts";
-import type { Access, Handlers } from "../../shared/http/contract.ts";
+import { type agentApi, type Garbage, type Holdings, type NetworkCheck, STORE_HEADER } from "../../shared/agent-api/routes.ts";
+import type { Access, Handlers, Route } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid, sameSecret } from "../../shared/ids.ts";
 import { hostName } from "../../shared/policy/names.ts";
@@ -15,6 +15,8 @@ import type { Reach } from "../network/reach/reach.ts";
 import type { SandboxLogs } from "../sandboxes/logs.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
+import type { Serving } from "../serving/serving.ts";
+import type { Holding } from "../snapshots/store/holding.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { NetworkLogStore } from "../store/network-log.ts";
@@ -31,6 +33,9 @@ export interface ApiDeps {
   /** Why nothing new can begin on the node's disk; undefined while there is room. */
   readonly refusal: () => AppError | undefined;
   readonly listGarbage: () => Promise<Garbage>;
+  readonly holdings: () => Holdings;
+  readonly holding: Pick<Holding, "takeBack">;
+  readonly serving: Pick<Serving, "admit" | "adopt">;
   readonly usage: Pick<UsageSampling, "latest">;
   readonly samples: Pick<SampleStore, "between">;
   readonly logs: Pick<SandboxLogs, "read">;
@@ -65,6 +70,9 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     checkpointExecution: ({ params, body }) => taker.checkpoint(params.executionId, body),
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     listGarbage: () => deps.listGarbage(),
+    holdings: () => deps.holdings(),
+    serveStore: ({ body }) => deps.serving.adopt(body),
+    takeBackSnapshot: ({ params }) => deps.holding.takeBack(params.snapshotId),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
     replaceEgress: ({ params, body }) =>
       sandboxes.changeEgress(params.executionId, body, {
@@ -127,11 +135,25 @@ function destination(host: string): { address: string } | { hostname: string } {
 
 /** The whole API is for the orchestrator only. */
 export function orchestratorOnly(tokens: readonly string[]) {
-  return (_access: Access, request: FastifyRequest): undefined => {
+  return (request: FastifyRequest): undefined => {
     const given = bearer(request);
     if (!tokens.some((token) => sameSecret(given, token))) {
       throw new AppError("unauthorized", "the orchestrator's token is missing or wrong");
     }
+    return undefined;
+  };
+}
+
+/** Routes that change nothing here, and those of operators. */
+const OF_ANY_STORE = new Set(["/v1/metrics", "/v1/store"]);
+
+/** Only the orchestrator whose store the node serves may change anything. */
+export function servedOnly(authenticate: (request: FastifyRequest) => undefined, serving: Pick<Serving, "admit">) {
+  return async (_access: Access, request: FastifyRequest, route: Route): Promise<undefined> => {
+    authenticate(request);
+    if (route.method === "GET" || OF_ANY_STORE.has(route.path)) return undefined;
+    const name = request.headers[STORE_HEADER];
+    await serving.admit(typeof name === "string" ? name : undefined);
     return undefined;
   };
 }

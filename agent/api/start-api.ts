@@ -12,7 +12,7 @@ import type { AgentConfig } from "../config.ts";
 import { addVolumeRoutes } from "../volumes/routes.ts";
 import type { VolumeFiles } from "../volumes/volume-files.ts";
 import type { Instruments } from "./prometheus.ts";
-import { type ApiDeps, addOperatorRoutes, handlers, type OperatorDeps, orchestratorOnly } from "./server.ts";
+import { type ApiDeps, addOperatorRoutes, handlers, type OperatorDeps, orchestratorOnly, servedOnly } from "./server.ts";
 import { createStartGate } from "./start-gate.ts";
 
 /** Share of the process's descriptors for API connections; the node proxy in the same process needs two per request. */
@@ -43,11 +43,11 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
   server.addHook("onRequest", () => wired.passed);
   const orchestratorTokens = [config.orchestratorToken, ...readPrevious(config.orchestratorTokenPrevious)];
   const authenticate = orchestratorOnly(orchestratorTokens);
-  serve(server, agentApi, handlers(deps), authenticate);
+  serve(server, agentApi, handlers(deps), servedOnly(authenticate, deps.serving));
   addVolumeRoutes(server, {
     files: deps.volumeFiles,
     authenticate: (request) => {
-      authenticate("node", request);
+      authenticate(request);
     },
     refusal: deps.refusal,
   });

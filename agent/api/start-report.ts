@@ -14,8 +14,11 @@ import type { LiveSet } from "../sandboxes/live-set.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
+import type { Serving } from "../serving/serving.ts";
+import type { Holding } from "../snapshots/store/holding.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
+import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { Stores } from "../store/stores.ts";
 import { applyReply } from "./apply-reply.ts";
 import { describeNode, type NodeIdentity } from "./heartbeat.ts";
@@ -32,6 +35,9 @@ export interface StartReportDeps {
   readonly sandboxes: Sandboxes;
   readonly pool: Pool;
   readonly snapshots: Snapshots;
+  readonly holding: Holding;
+  readonly taker: Pick<SnapshotTaker, "pause">;
+  readonly serving: Serving;
   readonly admission: Pick<Admission, "used">;
   readonly disk: Pick<DiskReserve, "isHeld">;
   readonly diskAccount: Pick<DiskAccount, "load">;
@@ -40,17 +46,21 @@ export interface StartReportDeps {
   readonly log: Log;
 }
 
+/** Snapshots of templates belong to their builds; the orchestrator has a record of every other one. */
+export function reportedSnapshots({ snapshots, stores }: Pick<StartReportDeps, "snapshots" | "stores">) {
+  return snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
+}
+
 export function startReport(deps: StartReportDeps, teardown: Teardown): void {
   const { config, report, identity, machine, live, pool, snapshots, admission, disk, diskAccount, usage, stores } =
     deps;
+  const { serving } = deps;
   const orchestrator = connect(nodeApi, {
     url: config.orchestratorUrl,
     name: "orchestrator",
     headers: { authorization: `Bearer ${config.nodeToken}` },
   });
   teardown.add("orchestrator connection", () => orchestrator.close());
-  // Snapshots of templates belong to their builds; the orchestrator has a record of every other one.
-  const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
   teardown.add("report", () => report.stop());
   report.begin({
     orchestrator: orchestrator.call,
@@ -60,7 +70,7 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
         machine: machine.load(),
         pools: pool.load(),
         running: [...live.running(), ...live.leaving()],
-        snapshots: reported(),
+        snapshots: reportedSnapshots({ snapshots, stores }),
         starting: live.starting(),
         stored: admission.used(),
         sandboxDisk: diskAccount.load(),
@@ -68,9 +78,15 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
         networkRefused: deps.reach.refuses(),
         isHeld: (executionId) => disk.isHeld(executionId),
         use: (executionId) => usage.use(executionId),
+        store: serving.served,
       }),
     exits: () => stores.executions.exits(),
     acknowledge: (ids) => stores.executions.acknowledge(ids),
-    apply: (reply) => applyReply(reply, deps),
+    refused: () => serving.refusal !== undefined,
+    apply: (reply) => {
+      if (!serving.heard(reply.store)) return false;
+      applyReply(reply, deps);
+      return true;
+    },
   });
 }

@@ -19,15 +19,17 @@ import type { LiveSet } from "../sandboxes/live-set.ts";
 import type { MemoryKills } from "../sandboxes/memory-kills.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
+import { createServing } from "../serving/serving.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
 import { createVolumeFiles } from "../volumes/volume-files.ts";
 import { listGarbage } from "./garbage.ts";
+import { describeHoldings } from "./holdings.ts";
 import { identify } from "./identity.ts";
 import { createInstruments } from "./prometheus.ts";
 import { createReport } from "./report.ts";
 import { type Api, type StartApiDeps, startApi } from "./start-api.ts";
-import { type StartReportDeps, startReport } from "./start-report.ts";
+import { reportedSnapshots, type StartReportDeps, startReport } from "./start-report.ts";
 
 interface MeasuredParts {
   readonly live: Pick<LiveSet, "running" | "starting">;
@@ -46,7 +48,7 @@ interface MeasuredParts {
 
 interface ApiParts
   extends Pick<StartApiDeps, "taker" | "builds" | "logs" | "replaceEgress" | "instruments">,
-    Pick<StartReportDeps, "live" | "sandboxes" | "pool" | "snapshots" | "admission" | "diskAccount"> {
+    Pick<StartReportDeps, "live" | "sandboxes" | "pool" | "snapshots" | "admission" | "diskAccount" | "holding"> {
   readonly disk: StartReportDeps["disk"] & Pick<DiskReserve, "refusal">;
   readonly stores: Stores;
   readonly usage: Pick<UsageSampling, "latest" | "use">;
@@ -90,9 +92,20 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
   /** Requests wait until `open`. */
   const start = async (parts: ApiParts): Promise<Api> => {
     const { stores, egressProcess, engine, proxy, reach, disk } = parts;
+    const { live } = parts;
+    const running = () => [...live.running(), ...live.leaving()];
+    const serving = createServing({
+      nodeId,
+      store: stores.served,
+      kept: () => running().length + reportedSnapshots({ snapshots: parts.snapshots, stores }).length,
+      ask: () => report.soon(),
+      log,
+    });
     const api = await startApi(
       {
         ...parts,
+        serving,
+        holdings: () => describeHoldings({ running, stores, serving }),
         config,
         egress: egressProcess,
         samples: stores.samples,
@@ -106,13 +119,14 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
           "egress process": egressProcess.problem,
           network: reach.findings().map(findingText).join(" | ") || undefined,
           orchestrator: report.reached ? undefined : "the orchestrator does not answer",
+          store: serving.refusal,
         }),
         log,
       },
       teardown,
     );
     const identity = identify(config, deps, { apiUrl: api.url, proxyUrl: proxy.url });
-    startReport({ ...deps, ...parts, config, report, identity }, teardown);
+    startReport({ ...deps, ...parts, config, report, identity, serving }, teardown);
     return api;
   };
 

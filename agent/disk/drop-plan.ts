@@ -1,9 +1,11 @@
-/** Decides what the node drops next while its disk is short: only what it can make again, the cheapest first. Pure. */
+/** Decides what the node drops next while its disk is short: what no record names, then what it can make again, the cheapest first. Pure. */
 
 import type { DiskLevel } from "./space.ts";
 
-/** What a node holds beside running sandboxes and builds, the least useful first in each list. */
+/** What a node has beside sandboxes, snapshots in use and builds, the least useful first in each list. */
 export interface Remakable {
+  /** Held snapshots, which no record names: they would be deleted later in any case. */
+  readonly held: readonly { readonly id: string }[];
   /** Ready containers of the warm pool, which belong to no sandbox. */
   readonly pool: readonly { readonly id: string }[];
   /** Containers of paused sandboxes, by snapshot. `ran`: it holds the sandbox's newest state, which is not stored. */
@@ -23,8 +25,9 @@ export interface Drop {
  */
 export function planDrop(level: DiskLevel, there: Remakable, tried: ReadonlySet<string>): Drop | undefined {
   if (level.is !== "short") return undefined;
-  const { pool, frozen, layers } = there;
+  const { held, pool, frozen, layers } = there;
   const inOrder = [
+    { of: "held" as const, what: held },
     { of: "pool" as const, what: pool },
     { of: "frozen" as const, what: frozen.filter(({ ran }) => !ran) },
     { of: "layers" as const, what: layers.filter(({ inUse }) => !inUse) },

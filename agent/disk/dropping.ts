@@ -8,6 +8,7 @@ import type { DiskLevel, Space } from "./space.ts";
 const STEP_LIMIT_MS = 10_000;
 
 const NAMES: { readonly [Kind in keyof Remakable]: string } = {
+  held: "held snapshots, which no record names",
   pool: "warm pool",
   frozen: "frozen containers of paused sandboxes",
   layers: "cached layers of builds",
@@ -67,7 +68,7 @@ export function createDropping({ measure, isShort, log }: DroppingDeps): Droppin
         freedInodes: Math.max(0, after.freeInodes - before.freeInodes),
         freeBytes: after.freeBytes,
       },
-      "dropped what can be made again, because the node's disk is short",
+      "dropped what nothing needs at once, because the node's disk is short",
     );
   };
 

@@ -15,6 +15,7 @@ import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { FrozenContainers } from "../snapshots/frozen/frozen.ts";
+import type { Holding } from "../snapshots/store/holding.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Volumes } from "../volumes/volumes.ts";
 import { createDiskAccount, type PromisedDisk } from "./account.ts";
@@ -45,6 +46,7 @@ interface GrowingParts {
   readonly live: Pick<LiveSet, "running" | "leaving">;
   readonly pool: Pick<Pool, "containers" | "drop" | "setFilling">;
   readonly frozen: Pick<FrozenContainers, "kept" | "dropStored">;
+  readonly holding: Pick<Holding, "list" | "drop">;
   readonly disposal: Pick<Disposal, "settled">;
   readonly sandboxes: Pick<Sandboxes, "running" | "end">;
   readonly builds: BuildParts;
@@ -131,14 +133,15 @@ export function createDiskParts(
   return { disk, account, watch };
 }
 
-function remakableOf({ pool, frozen, builds, disposal }: GrowingParts): DropSources {
+function remakableOf({ pool, frozen, holding, builds, disposal }: GrowingParts): DropSources {
   const drops = {
+    held: (id: string) => holding.drop(id, "the node's disk is short"),
     pool: (id: string) => pool.drop(id),
     frozen: (id: string) => frozen.dropStored(id),
     layers: (id: string) => builds.cache.drop(id),
   };
   return {
-    there: () => ({ pool: pool.containers(), frozen: frozen.kept(), layers: builds.cache.layers() }),
+    there: () => ({ held: holding.list(), pool: pool.containers(), frozen: frozen.kept(), layers: builds.cache.layers() }),
     drop: (of, id) => drops[of](id),
     settled: () => disposal.settled(),
   };

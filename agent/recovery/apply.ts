@@ -163,6 +163,7 @@ export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
       restored: "nothing" as const,
       onTimeout: execution.onTimeout,
       endAt: execution.endAt,
+      record: execution.record,
     })),
     pooled: pooled.map(live),
     frozen: frozen.map(({ container, snapshotId, ran }) => ({ container: live(container), snapshotId, ran })),

@@ -70,7 +70,7 @@ export async function claim(
 ): Promise<Launched> {
   const { disposal, gate, envd, store, now, log } = deps;
   const teardown = new Teardown(log);
-  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true, record } = body;
   // Undone last: while its row is there, the next agent process takes the container for no pooled one.
   teardown.add("row", () => store.remove(executionId));
   teardown.add("container", async () => {
@@ -87,6 +87,7 @@ export async function claim(
       egress,
       endAt,
       warm,
+      record,
     };
     const does = { does: onTimeout, memory: onTimeoutMemory };
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });

@@ -20,18 +20,21 @@ export interface Sandbox {
   readonly restored: Started["restored"];
   readonly endAt: number;
   readonly onTimeout: OnTimeout;
+  /** The orchestrator's row of it; undefined: the start request had none. */
+  readonly record?: string | undefined;
 }
 
 export function identity(
   body: StartRequest,
-): Pick<Sandbox, "sandboxId" | "projectId" | "egress" | "endAt" | "onTimeout"> {
-  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+): Pick<Sandbox, "sandboxId" | "projectId" | "egress" | "endAt" | "onTimeout" | "record"> {
+  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true, record } = body;
   return {
     sandboxId,
     projectId,
     egress,
     endAt,
     onTimeout: { does: onTimeout, memory: onTimeoutMemory },
+    record,
   };
 }
 

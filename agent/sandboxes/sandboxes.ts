@@ -27,6 +27,8 @@ export interface SandboxesDeps {
   readonly launch: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched>;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly store: ExecutionStore;
+  /** The record that a paused sandbox was stored with. */
+  readonly recordOf: (snapshotId: string) => string | undefined;
   /** The node proxy: ends the streams of an execution. */
   readonly closeStreams: (executionId: string) => Promise<void>;
   /** Reads the last log lines while the sandbox still runs. Never throws, and its time is limited. */
@@ -102,8 +104,15 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     }
   };
 
-  const begin = (executionId: string, body: StartRequest): Promise<Started> => {
-    admit(executionId, body);
+  const withRecord = (body: StartRequest): StartRequest => {
+    if (body.record !== undefined || body.origin?.is !== "paused") return body;
+    const record = deps.recordOf(body.origin.snapshotId);
+    return record === undefined ? body : { ...body, record };
+  };
+
+  const begin = (executionId: string, asked: StartRequest): Promise<Started> => {
+    admit(executionId, asked);
+    const body = withRecord(asked);
     const cancel = new AbortController();
     const signal = anySignal(cancel.signal, AbortSignal.timeout(deps.startLimitMs));
     const done = (async () => {

@@ -87,6 +87,7 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
         return launched;
       },
       store: stores.executions,
+      recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
       closeStreams: (executionId) => starts.proxy.close(executionId),
       beforeEnd: (sandbox) => {
         memoryKills.look(sandbox);

@@ -3,6 +3,7 @@
 import type { Origin } from "../../shared/agent-api/routes.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Annotations } from "../containers/annotations.ts";
@@ -29,6 +30,7 @@ import { type StartCopyDeps, startCopy } from "./restore/start-copy.ts";
 import type { SnapshotFiles } from "./store/files.ts";
 import { createMemoryImages } from "./store/images.ts";
 import type { Origins } from "./store/manifest.ts";
+import { createHolding, type Holding } from "./store/holding.ts";
 import { createSnapshots, type Snapshots } from "./store/snapshots.ts";
 import { type Admission, createAdmission } from "./take/admission.ts";
 import { checkpoint } from "./take/checkpoint.ts";
@@ -36,8 +38,10 @@ import { type PauseDeps, pause } from "./take/pause.ts";
 import { createSnapshotTaker, type SnapshotTaker } from "./take/snapshot-taker.ts";
 
 const MIB = 1024 * 1024;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 
-type Settings = "frozenSeconds" | "frozenReservedMb" | "lazyPagesMb" | "snapshotQuotaMb" | "projectSnapshotQuotaMb";
+type Settings = "holdHours" | "frozenSeconds" | "frozenReservedMb" | "lazyPagesMb" | "snapshotQuotaMb" | "projectSnapshotQuotaMb";
 
 type Given = Omit<ResumeDeps & StartCopyDeps, "frozen" | "mutex" | "images" | "outside"> &
   Pick<PauseDeps, "envd" | "gate">;
@@ -65,6 +69,7 @@ export interface StartSnapshotsDeps extends Given {
 
 export interface SnapshotParts {
   readonly snapshots: Snapshots;
+  readonly holding: Holding;
   readonly frozen: FrozenContainers;
   readonly admission: Admission;
   readonly launchFrom: (spec: LaunchSpec, origin: Origin, signal: AbortSignal) => Promise<Launched>;
@@ -106,6 +111,10 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     .adopt([...found.sandboxes, ...found.frozen].map(({ container }) => container.id))
     .catch((error: unknown) => log.warn({ err: error }, "could not look for page servers"));
   const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, frozen, mutex });
+  const keepMs = config.holdHours * HOUR_MS;
+  const holding = createHolding({ store: stores.snapshots, snapshots, keepMs, now: deps.now, log });
+  const expiring = loop({ name: "holding place", everyMs: MINUTE_MS, log }, () => holding.expire());
+  teardown.add("holding place", () => expiring.stop());
   teardown.add("old memory", () => snapshots.settled());
   const { during, rescue } = createRescue({ ...deps, frozen });
   const outside = outsideConnections(deps);
@@ -115,6 +124,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
 
   return {
     snapshots,
+    holding,
     frozen,
     admission,
     launchFrom: (spec, origin, signal) =>

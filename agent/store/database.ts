@@ -158,6 +158,18 @@ const MIGRATIONS: readonly Step[] = [
    update exits set reason = 'out_of_memory' where reason = 'oom';`,
   // Null: the layer of a base, or of an agent version whose layers are not used any more.
   "alter table layers add column context text;",
+  // The store that this node serves, and the orchestrator's rows of its sandboxes, as the orchestrator sent them.
+  `create table served_store (
+     one integer primary key check (one = 1),
+     store_id text not null,
+     opening text not null,
+     mark integer not null
+   ) strict;
+   alter table executions add column record text;
+   alter table snapshots add column record text;
+   alter table snapshots add column held_since integer;
+   alter table snapshots add column held_until integer;
+   alter table snapshots add column held_reason text;`,
 ];
 
 /** A policy holds the headers of its rules and the password of its proxy. */

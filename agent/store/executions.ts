@@ -22,6 +22,8 @@ export interface Execution {
   readonly startedAt: number;
   readonly warm: boolean;
   readonly running: boolean;
+  /** The orchestrator's row of the sandbox; undefined: it sent none. */
+  readonly record?: string | undefined;
 }
 
 export interface OnTimeout {
@@ -66,6 +68,7 @@ interface Row {
   /** Sealed, because headers of its rules and the password of its proxy are secrets. */
   egress: string;
   project_id: string | null;
+  record: string | null;
 }
 
 interface ExitRow {
@@ -80,7 +83,7 @@ interface ExitRow {
 export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore {
   const insert = database.prepare<Row>(`insert into executions values (
     @id, @sandbox_id, @container_id, @end_at, @started_at, @warm, @running, @on_timeout,
-    @on_timeout_memory, @egress, @project_id)`);
+    @on_timeout_memory, @egress, @project_id, @record)`);
   const markRunning = database.prepare<[number, string]>(
     "update executions set running = 1, started_at = ? where id = ?",
   );
@@ -100,7 +103,7 @@ export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore 
   const sealed = (id: string, egress: EgressPolicy) => sealing.close(JSON.stringify(egress), egressContext(id));
 
   return {
-    add({ id, sandboxId, projectId, containerId, egress, endAt, onTimeout, startedAt, warm, running }) {
+    add({ id, sandboxId, projectId, containerId, egress, endAt, onTimeout, startedAt, warm, running, record }) {
       insert.run({
         id,
         sandbox_id: sandboxId,
@@ -113,6 +116,7 @@ export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore 
         on_timeout_memory: Number(onTimeout.memory),
         egress: sealed(id, egress),
         project_id: projectId ?? null,
+        record: record ?? null,
       });
     },
     markRunning: (id, startedAt) => void markRunning.run(startedAt, id),
@@ -154,6 +158,7 @@ function toExecution(row: Row, sealing: Seal): Execution {
     startedAt: row.started_at,
     warm: row.warm === 1,
     running: row.running === 1,
+    record: row.record ?? undefined,
   };
 }
 

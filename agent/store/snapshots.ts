@@ -38,13 +38,24 @@ export interface Snapshot {
   readonly takenAt: number;
   /** For a pause: a resume with its memory has begun, so its processes may have run since they were stored. */
   readonly resuming: boolean;
+  /** The orchestrator's row of the sandbox; undefined: it sent none. */
+  readonly record?: string | undefined;
+  /** In the holding place: no record of the store names it, and it is deleted at `until`. Undefined: it is in use. */
+  readonly held?: Held | undefined;
+}
+
+/** Unix milliseconds. */
+export interface Held {
+  readonly since: number;
+  readonly until: number;
+  readonly reason: string;
 }
 
 export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt">;
 
 export interface SnapshotStore {
   /** Called before any other step of the snapshot, so that a crash from here on leaves a row. */
-  intend(snapshot: Omit<Snapshot, "resuming">): void;
+  intend(snapshot: Omit<Snapshot, "resuming" | "held">): void;
   /** Records that the snapshot is durable. The row is on the disk when this returns. `also`: in one transaction. */
   keep(id: string, sizes: Sizes, also: () => void): void;
   /** `also` is part of the same transaction. */
@@ -52,6 +63,8 @@ export interface SnapshotStore {
   /** Records that the snapshot's sandbox runs again. `also` is part of the same transaction. */
   spend(id: string, also: () => void): void;
   remove(id: string): void;
+  /** Puts it into the holding place; undefined takes it back. */
+  hold(id: string, held: Held | undefined): void;
   /** @throws {AppError} internal when the key differs from the one that sealed it */
   get(id: string): Snapshot | undefined;
   all(): Snapshot[];
@@ -73,17 +86,24 @@ interface Row {
   taken_at: number;
   project_id: string | null;
   resuming: number;
+  record: string | null;
+  held_since: number | null;
+  held_until: number | null;
+  held_reason: string | null;
 }
 
 export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
-  const insert = database.prepare<Omit<Row, "resuming">>(`insert into snapshots values (
+  const insert = database.prepare<Omit<Row, "resuming" | "held_since" | "held_until" | "held_reason">>(`insert into snapshots values (
     @id, @kind, @state, @sandbox_id, @execution_id, @container_id, @disk, @image, @memory, @memory_bytes, @disk_bytes,
-    @taken_at, @project_id, 0)`);
+    @taken_at, @project_id, 0, @record, null, null, null)`);
   const keep = database.prepare<[number, number, number, string]>(
     "update snapshots set state = 'stored', memory_bytes = ?, disk_bytes = ?, taken_at = ? where id = ?",
   );
-  const spend = database.prepare<[string]>("update snapshots set state = 'spent', resuming = 0 where id = ?");
+  const spend = database.prepare<[string]>("update snapshots set state = 'spent', resuming = 0, held_since = null, held_until = null where id = ?");
   const setResuming = database.prepare<[number, string]>("update snapshots set resuming = ? where id = ?");
+  const hold = database.prepare<[number | null, number | null, string | null, string]>(
+    "update snapshots set held_since = ?, held_until = ?, held_reason = ? where id = ?",
+  );
   const remove = database.prepare<[string]>("delete from snapshots where id = ?");
   const get = database.prepare<[string], Row>("select * from snapshots where id = ?");
   const all = database.prepare<[], Row>("select * from snapshots");
@@ -100,7 +120,7 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
 
   return {
     intend({ disk, image, ...snapshot }) {
-      const { id, kind, state, sandboxId, executionId, projectId, memory } = snapshot;
+      const { id, kind, state, sandboxId, executionId, projectId, memory, record } = snapshot;
       const { containerId, controlToken, ...rest } = disk;
       insert.run({
         id,
@@ -116,6 +136,7 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
         disk_bytes: snapshot.diskBytes,
         taken_at: snapshot.takenAt,
         project_id: projectId ?? null,
+        record: record ?? null,
       });
     },
     keep: (id, { memoryBytes, diskBytes, takenAt }, also) =>
@@ -134,6 +155,7 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
         also();
       })(),
     remove: (id) => void remove.run(id),
+    hold: (id, held) => void hold.run(held?.since ?? null, held?.until ?? null, held?.reason ?? null, id),
     get(id) {
       const row = get.get(id);
       return row === undefined ? undefined : toSnapshot(row, sealing);
@@ -165,5 +187,10 @@ function toSnapshot(row: Row, sealing: Seal): Snapshot {
     diskBytes: row.disk_bytes,
     takenAt: row.taken_at,
     resuming: row.resuming === 1,
+    record: row.record ?? undefined,
+    held:
+      row.held_since === null || row.held_until === null
+        ? undefined
+        : { since: row.held_since, until: row.held_until, reason: row.held_reason ?? "" },
   };
 }

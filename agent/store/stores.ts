@@ -10,6 +10,7 @@ import { type NetworkLogStore, networkLogStore } from "./network-log.ts";
 import { renewSealed } from "./renewal.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
 import type { NodeSeal } from "./seal-key.ts";
+import { type ServedStoreStore, servedStoreStore } from "./served-store.ts";
 import { type SnapshotStore, snapshotStore } from "./snapshots.ts";
 
 export interface Stores {
@@ -21,6 +22,7 @@ export interface Stores {
   readonly networkLog: NetworkLogStore;
   readonly builds: BuildStore;
   readonly layers: LayerStore;
+  readonly served: ServedStoreStore;
   close(): void;
 }
 
@@ -36,6 +38,7 @@ export function openStores(path: string, sealing: NodeSeal): Stores {
     networkLog: networkLogStore(database),
     builds: buildStore(database),
     layers: layerStore(database),
+    served: servedStoreStore(database),
     close: () => void database.close(),
   };
 }

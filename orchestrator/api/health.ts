@@ -13,6 +13,12 @@ export interface HealthDeps {
   readonly stopping: () => boolean;
 }
 
+/** A node that does not serve this database: the text says why, and which commands adopt or discard. */
+function stores(nodes: HealthDeps["nodes"]): Readonly<Record<string, string>> {
+  const refusals = nodes.list().flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]));
+  return refusals.length === 0 ? {} : { "served database": `failed: ${refusals.join("; ")}` };
+}
+
 export function createHealthHandlers(deps: HealthDeps): Handlers<typeof healthApi> {
   async function database(): Promise<string> {
     try {
@@ -43,6 +49,7 @@ export function createHealthHandlers(deps: HealthDeps): Handlers<typeof healthAp
       const checks = {
         database: await database(),
         migrations: `ok (${deps.schema})`,
+        ...stores(deps.nodes),
         nodes: ready > 0 ? `ok (${ready} ready)` : "failed: no node is ready",
         network: network(),
         stopping: deps.stopping() ? "failed: asked to stop" : "ok",

@@ -3,7 +3,7 @@
 import type { FastifyInstance } from "fastify";
 import { nodeApi } from "../../shared/agent-api/routes.ts";
 import { valueApi } from "../../shared/agent-api/value-shapes.ts";
-import { adminApi, nodesApi } from "../../shared/api/admin.ts";
+import { adminApi, nodeStoreApi, nodesApi } from "../../shared/api/admin.ts";
 import { adminAuditApi, auditApi } from "../../shared/api/audit.ts";
 import { buildApi, removedApi } from "../../shared/api/builds.ts";
 import { webhookApi } from "../../shared/api/events/webhooks.ts";
@@ -54,6 +54,7 @@ export interface ApiHandlers {
   readonly webhooks: Handlers<typeof webhookApi, Project>;
   readonly admin: Handlers<typeof adminApi>;
   readonly nodes: Handlers<typeof nodesApi>;
+  readonly nodeStores: Handlers<typeof nodeStoreApi>;
   readonly storage: Handlers<typeof storageApi>;
   readonly unknownVolumes: Handlers<typeof unknownVolumeApi>;
   readonly teamMetrics: Handlers<typeof teamMetricsApi, Project>;
@@ -105,6 +106,7 @@ export function createApiServer(deps: {
   serve(server, teamMetricsApi, handlers.teamMetrics, auth.project);
   serve(server, adminApi, handlers.admin, auth.operator);
   serve(server, nodesApi, handlers.nodes, auth.operator);
+  serve(server, nodeStoreApi, handlers.nodeStores, auth.operator);
   serve(server, storageApi, handlers.storage, auth.operator);
   serve(server, unknownVolumeApi, handlers.unknownVolumes, auth.operator);
   serve(server, rotationApi, handlers.rotation, auth.operator);

@@ -15,7 +15,9 @@ import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import { createAdminTokens } from "../keys/admin-tokens.ts";
 import { createKeyUses, type KeyUses } from "../keys/key-uses.ts";
+import type { Adoption } from "../nodes/adoption.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { createNodeStoreHandlers } from "../nodes/store-handlers.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import { createTeamHandlers } from "../projects/teams.ts";
 import type { Ending } from "../sandboxes/lifecycle/kill.ts";
@@ -54,7 +56,8 @@ interface ApiParts {
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
   readonly volumeContent: Pick<Content, "add">;
   /** The handlers that other folders construct. */
-  readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "health">;
+  readonly adoption: Adoption;
+  readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "nodeStores" | "health">;
 }
 
 export function createApi(base: Base, { store, nodes }: ApiSources) {
@@ -127,6 +130,7 @@ async function startApi(base: Base, parts: StartApiDeps): Promise<string> {
       keys: createKeyHandlers(keys),
       admin: createAdminHandlers({ ...parts, keys }),
       nodes: createNodeHandlers(nodes),
+      nodeStores: createNodeStoreHandlers({ adoption: parts.adoption, nodes }),
       health: createHealthHandlers({ ...parts, ping: () => parts.ping(), stopping: () => stopping.asked }),
     },
   });

@@ -110,6 +110,9 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   renameKey: { ...key, fields: ["name", "scopes", "expiresAt"] },
   deleteKey: key,
   setNodeStatus: { object: "node", param: "nodeID", fields: ["status"] },
+  adoptNode: { object: "node", param: "nodeID", fields: ["projectID"], shown: ["imported", "corrected"], ...several },
+  discardNode: { object: "node", param: "nodeID" },
+  takeBack: { object: "node", param: "nodeID", fields: ["projectID"], shown: ["imported", "corrected"], ...several },
   createProject: {
     object: "project",
     table: "projects",

@@ -1,6 +1,7 @@
 /** Handlers of the nodes' reports: heartbeats, with reconciliation, and exits. */
 
-import type { ExitReport, Heartbeat, nodeApi } from "../../shared/agent-api/routes.ts";
+import { judgeStore, refusalText } from "../../shared/agent-api/judge-store.ts";
+import type { ExitReport, Heartbeat, nodeApi, OfferedStore } from "../../shared/agent-api/routes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -9,12 +10,15 @@ import type { RoutingTable } from "../routing-table.ts";
 import type { Holding } from "../sandboxes/lifecycle/holding.ts";
 import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
+import type { Lineage } from "../store/lineage.ts";
 import type { PausedSandboxStore } from "../store/sandboxes/paused.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 import type { StorageStore } from "../store/storage/storage.ts";
 import type { Meter } from "../usage/meter.ts";
 import type { Nodes } from "./nodes.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
+import type { GivenUp } from "./given-up.ts";
 import type { Pools } from "./warm-pools.ts";
 
 export interface ReportsDeps {
@@ -23,6 +27,9 @@ export interface ReportsDeps {
   readonly storage: Pick<StorageStore, "fillSizes">;
   readonly pausing: Pick<Pausing, "adopt">;
   readonly nodes: Nodes;
+  readonly lineage: Pick<Lineage, "now" | "reached">;
+  /** Records what the node is asked to hold. */
+  readonly givenUp: GivenUp;
   readonly routes: RoutingTable;
   readonly ending: Pick<Ending, "ended">;
   readonly pools: Pools;
@@ -32,7 +39,7 @@ export interface ReportsDeps {
   readonly now: () => number;
   readonly log: Log;
   /** Counts repairs for the metrics. */
-  observe(repair: "stop" | "lost" | "end_at" | "paused_by_node" | "delete_snapshot", count: number): void;
+  observe(repair: "stop" | "hold" | "lost" | "end_at" | "paused_by_node" | "delete_snapshot", count: number): void;
 }
 
 /** How often the snapshots of all paused sandboxes are compared: they change rarely, and are many rows. */
@@ -96,15 +103,42 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     }
   }
 
+  /** What the node hears of this store, so that it can decide whether it serves it. */
+  async function offer({ store, executions, snapshots }: Heartbeat, records: readonly SandboxRecord[]): Promise<OfferedStore> {
+    const own = deps.lineage.now();
+    const known = new Set(records.map(({ id }) => id));
+    const reported = new Set([...executions, ...snapshots].map(({ sandboxId }) => sandboxId));
+    const knows = [...reported].filter((id) => known.has(id)).length;
+    if (store === undefined || store.storeId !== own.storeId || store.opening === own.opening) return { ...own, knows };
+    const reached = await deps.lineage.reached(store.opening);
+    return { ...own, knows, ...(reached === undefined ? {} : { reached }) };
+  }
+
+  /** Decides as the node does, which has the same facts. */
+  function refusalOf({ node: { nodeId }, store, executions, snapshots }: Heartbeat, offered: OfferedStore) {
+    const kept = executions.length + snapshots.length;
+    const refusal = judgeStore(store, offered, kept);
+    if (refusal === undefined) return undefined;
+    const text = refusalText(refusal, { nodeId, kept });
+    if (deps.nodes.refused(nodeId) === undefined) deps.log.error({ nodeId, refusal, kept }, text);
+    return text;
+  }
+
   return {
     async heartbeat({ body }, { caller }) {
       const { nodeId } = body.node;
       itself(nodeId, caller);
-      if (await deps.nodes.heard(body)) deps.routes.refreshNode(nodeId);
-      await handleExits(body.exits, nodeId);
       const { executions: reported, snapshots } = body;
       const wanted = await wantedOf(snapshots);
       const records = await recordsFor(body, wanted);
+      const store = await offer(body, records);
+      const refusal = refusalOf(body, store);
+      if (await deps.nodes.heard(body, refusal)) deps.routes.refreshNode(nodeId);
+      if (refusal !== undefined) {
+        suspicions.delete(nodeId);
+        return { pools: [], stop: [], endAt: {}, deleteSnapshots: [], store };
+      }
+      await handleExits(body.exits, nodeId);
       const before = suspicions.get(nodeId) ?? noSuspicions;
       const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
       suspicions.set(nodeId, plan.suspicions);
@@ -113,7 +147,9 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       await deps.holding.heard(body, records);
       await checkSnapshots(body);
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
+      await deps.givenUp.note(nodeId, plan, records);
       deps.observe("stop", plan.stop.length);
+      deps.observe("hold", plan.hold.length);
       deps.observe("lost", plan.lost.length);
       deps.observe("paused_by_node", plan.pausedByNode.length);
       deps.observe("delete_snapshot", plan.deleteSnapshots.length);
@@ -122,8 +158,10 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       return {
         pools: deps.pools.targets(nodeId, ready),
         stop: [...plan.stop],
+        hold: plan.hold.map(({ executionId }) => executionId),
         endAt: { ...plan.endAt },
-        deleteSnapshots: [...plan.deleteSnapshots],
+        deleteSnapshots: plan.deleteSnapshots.map(({ snapshotId }) => snapshotId),
+        store,
       };
     },
 

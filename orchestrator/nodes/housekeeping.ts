@@ -69,6 +69,7 @@ export async function finishAbandoned(deps: Repairs): Promise<void> {
 
 /** False: the node is unreachable; the record stays as it is. */
 async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
+  if (!deps.nodes.mayChange(record.nodeId)) return false;
   if (record.state === "snapshotting") {
     await deps.checkpointing.recover(record);
     return true;

@@ -7,6 +7,7 @@ import {
   type NodeLoad,
   type Resources,
   type SandboxDisk,
+  STORE_HEADER,
 } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/admin.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
@@ -14,6 +15,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { NodeKeys } from "../rotation/node-keys.ts";
 import type { NodePlace } from "../routing-table.ts";
+import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes.ts";
 import type { NodeRow } from "../store/tables.ts";
 import type { Candidate } from "./placement.ts";
@@ -30,6 +32,8 @@ export interface NodeView {
   readonly createSuccesses: number;
   readonly createFails: number;
   readonly starting: number;
+  /** Why the node refuses this store; undefined: it serves it. */
+  readonly refusal: string | undefined;
 }
 
 export interface Nodes {
@@ -39,8 +43,18 @@ export interface Nodes {
   /** @throws {AppError} node_unreachable for an unknown node. */
   agent(id: string): AgentCalls;
   place(id: string): NodePlace | undefined;
-  /** True: the node's address or the key of its tokens has changed. */
-  heard(heartbeat: Pick<Heartbeat, "node" | "load">): Promise<boolean>;
+  /**
+   * True: the node's address or the key of its tokens has changed.
+   * @param refusal why the node does not serve this store
+   */
+  heard(heartbeat: Pick<Heartbeat, "node" | "load">, refusal?: string): Promise<boolean>;
+  /**
+   * Whether what the records say may change the node's sandboxes. Not before a node that was away for long has reported,
+   * because it may refuse this store: the records may be of yesterday.
+   */
+  mayChange(id: string): boolean;
+  /** Why the node refuses this store. */
+  refused(id: string): string | undefined;
   /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
   want(id: string, status: NodeStatus): Promise<void>;
   /** Counts a placement from the moment the request leaves; the returned function ends it. `diskSizeMB`: what it adds. */
@@ -58,6 +72,7 @@ export interface NodesDeps {
   readonly now: () => number;
   readonly log: Log;
   readonly nodeKeys: Pick<NodeKeys, "keyOf" | "restore" | "tokenTo">;
+  readonly lineage: Pick<Lineage, "now">;
   readonly nodeTimeoutMs: number;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
@@ -76,6 +91,8 @@ interface Entry {
   connection: Connection<typeof agentApi>;
   /** The key of the token that the connection shows. */
   keyId: string | undefined;
+  /** Why the node refuses this store. */
+  refusal: string | undefined;
 }
 
 const MIB = 1024 * 1024;
@@ -85,15 +102,20 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
   const entries = new Map<string, Entry>();
 
   function dial(facts: NodeFacts): Connection<typeof agentApi> {
-    const headers = { authorization: `Bearer ${deps.nodeKeys.tokenTo(facts.nodeId)}` };
+    const { storeId, opening } = deps.lineage.now();
+    const headers = {
+      authorization: `Bearer ${deps.nodeKeys.tokenTo(facts.nodeId)}`,
+      [STORE_HEADER]: `${storeId}.${opening}`,
+    };
     return connect(agentApi, { url: facts.apiUrl, name: `node ${facts.nodeId}`, headers });
   }
 
   function statusOf(entry: Entry): NodeStatus {
-    const { wanted, lastHeardAt } = entry;
+    const { wanted, lastHeardAt, refusal } = entry;
     const silentSince = Math.max(lastHeardAt, startedAt);
     if (deps.now() - silentSince > deps.nodeTimeoutMs) return "unhealthy";
     if (deps.now() - lastHeardAt > deps.nodeTimeoutMs) return "connecting";
+    if (refusal !== undefined) return "unhealthy";
     return wanted;
   }
 
@@ -121,12 +143,13 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       placing: NOTHING,
       connection: dial(facts),
       keyId: deps.nodeKeys.keyOf(facts.nodeId),
+      refusal: undefined,
     };
     entries.set(facts.nodeId, refreshed(entry));
   }
 
   function view(entry: Entry): NodeView {
-    const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails } = refreshed(entry);
+    const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails, refusal } = refreshed(entry);
     return {
       id: facts.nodeId,
       facts,
@@ -136,6 +159,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       lastHeardAt,
       createSuccesses,
       createFails,
+      refusal,
       starting: Math.max(entry.placing.count, load.sandboxStartingCount),
     };
   }
@@ -158,7 +182,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       return { proxyUrl: facts.proxyUrl, sameHost: deps.machineId !== undefined && facts.machineId === deps.machineId };
     },
 
-    async heard({ node: facts, load }) {
+    async heard({ node: facts, load }, refusal) {
       const at = deps.now();
       const known = entries.get(facts.nodeId);
       const keyId = deps.nodeKeys.keyOf(facts.nodeId);
@@ -181,6 +205,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
           placing: NOTHING,
           connection: dial(facts),
           keyId,
+          refusal,
         });
       } else {
         const same = known.facts.apiUrl === facts.apiUrl && known.keyId === keyId;
@@ -190,12 +215,19 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
         known.facts = facts;
         known.load = load;
         known.lastHeardAt = at;
+        known.refusal = refusal;
         refreshed(known);
         await former?.close();
       }
       await deps.store.report(facts, load, { at, keyId });
       return moved;
     },
+
+    mayChange(id) {
+      const entry = entries.get(id);
+      return entry === undefined || (entry.refusal === undefined && refreshed(entry).status !== "connecting");
+    },
+    refused: (id) => entries.get(id)?.refusal,
 
     async want(id, status) {
       const entry = entries.get(id);
@@ -285,7 +317,7 @@ export function networkProblems({ findings = [] }: NodeLoad): string {
     .join("; ");
 }
 
-function toCandidate({ facts, load, status, placing }: Entry): Candidate {
+function toCandidate({ facts, load, status, placing, refusal }: Entry): Candidate {
   return {
     id: facts.nodeId,
     status,
@@ -302,5 +334,6 @@ function toCandidate({ facts, load, status, placing }: Entry): Candidate {
       : (facts.capabilities.detail["memorySnapshots"] ?? "it does not say why"),
     noNetwork: load.networkRefused === true ? networkProblems(load) : undefined,
     disk: withPromised(load.sandboxDisk, placing.diskBytes),
+    ...(refusal === undefined ? {} : { refuses: true }),
   };
 }

@@ -22,6 +22,8 @@ export interface Candidate {
   readonly noNetwork?: string | undefined;
   /** The disk that its sandboxes are on, placements under way included; undefined: the node has not reported it. */
   readonly disk: SandboxDisk | undefined;
+  /** It does not serve this orchestrator's database. */
+  readonly refuses?: boolean;
 }
 
 export interface Demand {
@@ -85,6 +87,9 @@ export function choose(
   if (ready.length === 0) {
     if (possible.length === 0) return { is: "none", reason: whyTooSmall(able, demand) };
     if (possible.some((node) => node.status === "connecting")) return { is: "connecting" };
+    if (possible.every(({ refuses }) => refuses === true)) {
+      return { is: "none", reason: "no node serves this orchestrator's database: its operator reads why at /readyz" };
+    }
     const states = [...new Set(possible.map(({ status }) => status))].sort().join(", ");
     return { is: "none", reason: `no node is ready (${states})` };
   }

@@ -33,13 +33,15 @@ interface PausedByNode {
 }
 
 export interface Plan {
-  /** Executions that the node should end. */
+  /** Executions that the node should end: by their records they have ended. */
   readonly stop: readonly string[];
+  /** Executions without a record, which the node should pause and hold. */
+  readonly hold: readonly LiveExecution[];
   /** Records whose execution is gone. */
   readonly lost: readonly SandboxRecord[];
   readonly pausedByNode: readonly PausedByNode[];
-  /** Snapshots that the node should delete. */
-  readonly deleteSnapshots: readonly string[];
+  /** Snapshots that the node should hold, and delete later. */
+  readonly deleteSnapshots: readonly StoredSnapshot[];
   /** Executions whose end time differs on the node, by execution id. */
   readonly endAt: Readonly<Record<string, number>>;
   readonly suspicions: Suspicions;
@@ -53,15 +55,16 @@ const END_TOLERANCE_MS = 1_000;
 export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: number): Plan {
   const records = new Map(sides.records.map((record) => [record.id, record]));
   const stop: string[] = [];
+  const hold: LiveExecution[] = [];
   const endAt: Record<string, number> = {};
   const orphans = new Map<string, number>();
   for (const execution of sides.reported) {
     const record = records.get(execution.sandboxId);
     if (record === undefined) {
-      // No record: another replica may be writing it, so the execution is not stopped at once.
+      // No record: another replica may be writing it, so the execution is not held at once.
       const since = before.orphans.get(execution.executionId) ?? now;
       orphans.set(execution.executionId, since);
-      if (now - since >= grace.orphanMs) stop.push(execution.executionId);
+      if (now - since >= grace.orphanMs) hold.push(execution);
     } else if (record.executionId !== execution.executionId || record.nodeId !== sides.nodeId || isOver(record)) {
       // An older execution of a known sandbox: by the record it has ended.
       stop.push(execution.executionId);
@@ -81,14 +84,14 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
     missing.set(record.executionId, since);
     if (now - since >= grace.missingMs) lost.push(record);
   }
-  return { stop, lost, endAt, pausedByNode, deleteSnapshots, suspicions: { orphans, missing, strays } };
+  return { stop, hold, lost, endAt, pausedByNode, deleteSnapshots, suspicions: { orphans, missing, strays } };
 }
 
 function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now: number) {
   const records = new Map(sides.records.map((record) => [record.id, record]));
   const live = new Set(sides.reported.map(({ executionId }) => executionId));
   const pausedByNode: PausedByNode[] = [];
-  const deleteSnapshots: string[] = [];
+  const deleteSnapshots: StoredSnapshot[] = [];
   const strays = new Map<string, number>();
   for (const stored of sides.snapshots) {
     if (sides.wanted.has(stored.snapshotId)) continue;
@@ -102,10 +105,10 @@ function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now:
     // A sandbox in transition: its snapshot is not judged before the transition ends.
     else if (own && !isOver(record) && !live.has(stored.executionId)) continue;
     else {
-      // Another replica may be writing the record, so the snapshot is not deleted at once.
+      // Another replica may be writing the record, so the snapshot is not held at once.
       const since = before.strays.get(stored.snapshotId) ?? now;
       strays.set(stored.snapshotId, since);
-      if (now - since >= grace.orphanMs) deleteSnapshots.push(stored.snapshotId);
+      if (now - since >= grace.orphanMs) deleteSnapshots.push(stored);
     }
   }
   return { pausedByNode, deleteSnapshots, strays };

@@ -6,9 +6,12 @@ import type { NetworkUpdating } from "../network/updating.ts";
 import type { RoutingTable } from "../routing-table.ts";
 import type { Sandboxes } from "../sandboxes/wire.ts";
 import type { Build } from "../store/builds/record.ts";
+import type { Lineage } from "../store/lineage.ts";
 import type { Store } from "../store/store.ts";
 import type { Spawns } from "../templates/usage.ts";
 import type { Meter } from "../usage/meter.ts";
+import { createAdoption } from "./adoption.ts";
+import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers } from "./heartbeat.ts";
 import { finishAbandoned, startHousekeeping } from "./housekeeping.ts";
 import { type Nodes, openNodes } from "./nodes.ts";
@@ -19,14 +22,15 @@ const DAY_MS = 86_400_000;
 
 interface StartNodesDeps {
   readonly store: Store;
+  readonly lineage: Lineage;
   /** The build of the base template. */
   readonly template: Build;
 }
 
-export async function startNodes(base: Base, { store, template }: StartNodesDeps) {
+export async function startNodes(base: Base, { store, lineage, template }: StartNodesDeps) {
   const { config, now, log, machineId, teardown, nodeKeys } = base;
   const { nodeTimeoutMs, poolSize, platformPoolSize, poolCeiling } = config;
-  const nodes = await openNodes({ store: store.nodes, now, log, nodeKeys, nodeTimeoutMs, machineId });
+  const nodes = await openNodes({ store: store.nodes, lineage, now, log, nodeKeys, nodeTimeoutMs, machineId });
   teardown.add("node connections", () => nodes.stop());
   const pools = createPools({
     base: template,
@@ -40,7 +44,7 @@ export async function startNodes(base: Base, { store, template }: StartNodesDeps
     nodes,
     pools,
     finishAbandonedWork: (parts: RepairedParts) => finishAbandonedWork(base, { ...parts, store, nodes }),
-    startRepairs: (parts: RepairSources) => startRepairs(base, { ...parts, store, nodes, pools }),
+    startRepairs: (parts: RepairSources) => startRepairs(base, { ...parts, store, lineage, nodes, pools }),
   };
 }
 
@@ -74,6 +78,7 @@ async function finishAbandonedWork(
 }
 
 interface StartRepairsDeps extends RepairSources, NodeParts {
+  readonly lineage: Lineage;
   readonly pools: Pools;
 }
 
@@ -91,15 +96,18 @@ function startRepairs({ config, now, log, teardown }: Base, parts: StartRepairsD
     historyMs: config.historyDays * DAY_MS,
   });
   teardown.add("housekeeping", () => housekeeping.stop());
-  return createReportHandlers({
+  const adoption = createAdoption({ store, nodes: parts.nodes, lineage: parts.lineage, routes: parts.routes, now, log });
+  const reports = createReportHandlers({
     ...sandboxes,
     ...parts,
     store: store.sandboxes,
     pausedSandboxes: store.pausedSandboxes,
     storage: store.storage,
+    givenUp: createGivenUp({ store, log }),
     grace: { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs },
     now,
     log,
     observe: (kind, count) => parts.metrics.repaired(kind, count),
   });
+  return { reports, adoption };
 }

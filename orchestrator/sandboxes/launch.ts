@@ -55,6 +55,8 @@ export type Launch = (request: LaunchRequest) => Promise<SandboxRecord>;
 /** Failed attempts before the caller gets the failure. */
 const MAX_ATTEMPTS = 3;
 const MIB = 1024 * 1024;
+/** A sandbox with a longer record is adopted without its metadata and options: the request of a start has a limit. */
+const MAX_RECORD_CHARACTERS = 262_144;
 /** Added to the longest placement before a start counts as abandoned by a crashed orchestrator. */
 const DEADLINE_SLACK_MS = 30_000;
 
@@ -210,12 +212,14 @@ class Search {
     const { start, sandbox } = this.#request;
     const { nodeId, executionId } = execution;
     const left = this.#deadline - this.#deps.now();
+    const now = this.#deps.now();
+    const record = this.#describe({ ...sandbox, ...execution, startedAt: now, endAt: now, deadlineAt: 0 });
     const timeoutMs = Math.max(1, Math.min(this.#deps.startTimeoutMs, left));
     try {
       const started = await this.#deps.nodes
         .agent(nodeId)
         .startExecution(
-          { params: { executionId }, body: { ...start, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 } },
+          { params: { executionId }, body: { ...start, ...record, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 } },
           { timeoutMs },
         );
       placed("started");
@@ -244,6 +248,13 @@ class Search {
       this.#deps.background.run("end failed start", () => this.#deps.end(nodeId, executionId));
       return undefined;
     }
+  }
+
+  /** What the node keeps of the record, for a store that has lost it. A node of an earlier version does not know the field. */
+  #describe(sandbox: NewSandbox): Pick<StartRequest, "record"> {
+    if (this.#deps.nodes.get(sandbox.nodeId)?.facts.capabilities.records !== true) return {};
+    const record = this.#deps.store.adopted.describe(sandbox);
+    return record.length > MAX_RECORD_CHARACTERS ? {} : { record };
   }
 
   #choose(): Choice {

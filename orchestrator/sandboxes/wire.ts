@@ -83,6 +83,7 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
     now,
     random: common.random,
     log,
+    mayChange: (nodeId) => nodes.mayChange(nodeId),
     everyMs: config.expiryEveryMs,
     concurrency: config.expiryConcurrency,
     observe: (seconds) => metrics.expiryLag(seconds),

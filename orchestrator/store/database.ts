@@ -15,6 +15,7 @@ export interface OpenedDatabase {
   readonly database: Database;
   /** The newest schema step in force. */
   readonly schema: string;
+  readonly sqlite: boolean;
   ping(): Promise<void>;
   close(): Promise<void>;
 }
@@ -45,6 +46,7 @@ export async function openDatabase(place: string, sealing: Seal): Promise<Opened
   return {
     database,
     schema: all.findLast(({ executedAt }) => executedAt !== undefined)?.name ?? "none",
+    sqlite: !isPostgres(place),
     async ping() {
       await sql`select 1`.execute(database);
     },
@@ -52,12 +54,16 @@ export async function openDatabase(place: string, sealing: Seal): Promise<Opened
   };
 }
 
+function isPostgres(place: string): boolean {
+  return /^postgres(ql)?:\/\//.test(place);
+}
+
 type OpenedDialect = ReturnType<typeof openSqlite>;
 
 /** @param place as of `openDatabase` */
 export function openDialect(place: string): OpenedDialect {
   // PostgreSQL's connection holds its own lock, and the server cleans its files itself.
-  if (/^postgres(ql)?:\/\//.test(place)) {
+  if (isPostgres(place)) {
     return { ...openPostgres(place), alone: (work) => work(), forgetRemoved: () => undefined };
   }
   return openSqlite(place);

@@ -19,6 +19,7 @@ import { projectDeletionStore } from "./projects/deletions.ts";
 import { projectStore } from "./projects/projects.ts";
 import { projectUseStore } from "./projects/use.ts";
 import { workspaceStore } from "./projects/workspaces.ts";
+import { adoptedStore } from "./sandboxes/adopted.ts";
 import { pausedSandboxStore } from "./sandboxes/paused.ts";
 import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
 import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
@@ -49,6 +50,12 @@ export interface NewEvent {
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
+interface HeldNote {
+  readonly nodeId: string;
+  readonly object: { readonly kind: string; readonly id: string };
+  readonly record: SandboxRecord | undefined;
+}
+
 export type Store = ReturnType<typeof createStore>;
 
 /** `sealing` encrypts the columns that must not be readable in the file. */
@@ -64,6 +71,7 @@ export function createStore(db: Database, now: () => number, sealing: KeyedSeal)
     events,
     snapshots,
     networks,
+    adopted: adoptedStore(db, sealing, now),
     pausedSandboxes: pausedSandboxStore(db),
     projects: projectStore(db, now),
     projectUse: projectUseStore(db, now),
@@ -108,6 +116,22 @@ export function createStore(db: Database, now: () => number, sealing: KeyedSeal)
           });
         }
         return moved;
+      });
+    },
+
+    /** A node was asked to hold what no record names; the event is of its sandbox, where the store knows it. */
+    async noteHeld({ nodeId, object, record }: HeldNote): Promise<void> {
+      await db.transaction().execute(async (session) => {
+        if (record !== undefined) {
+          await events.add(session, "snapshot_held", record, { snapshot_id: object.id, node_id: nodeId });
+        }
+        await audit.noteUnlessRequested(session, {
+          at: now(),
+          action: "hold",
+          projectId: record?.projectId,
+          object,
+          details: { nodeId },
+        });
       });
     },
 

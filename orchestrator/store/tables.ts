@@ -211,6 +211,21 @@ export interface EventRow {
   readonly created_at: number;
 }
 
+export interface StoreIdentityRow {
+  /** Always 1. */
+  readonly one: number;
+  readonly store_id: string;
+  readonly created_at: number;
+}
+
+/** A start of an orchestrator on this store. */
+export interface StoreOpeningRow {
+  readonly id: string;
+  readonly opened_at: number;
+  /** Grows while the orchestrator runs. */
+  readonly mark: number;
+}
+
 export interface Tables extends SecretTables, UsageTables, WebhookTables {
   readonly workspaces: WorkspaceRow;
   readonly projects: ProjectRow;
@@ -226,6 +241,8 @@ export interface Tables extends SecretTables, UsageTables, WebhookTables {
   readonly sandboxes: SandboxRow;
   readonly sandbox_metadata: SandboxMetadataRow;
   readonly nodes: NodeRow;
+  readonly store_identity: StoreIdentityRow;
+  readonly store_openings: StoreOpeningRow;
   readonly events: EventRow;
   readonly audit_log: AuditRow;
   readonly audit_anchor: AuditAnchorRow;

@@ -1,9 +1,15 @@
 /** Opens the store and makes sure that it has the base template. */
 
 import type { KeyedSeal } from "../../shared/program/seal.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { openDatabase } from "./database.ts";
+import { openLineage } from "./lineage.ts";
 import { createStore, type Store } from "./store.ts";
+
+/** A crash of the machine may lose what a node did for requests of so long a time: it holds that instead of deleting it. */
+const MARK_MS = 5_000;
 
 export interface OpenStoreDeps {
   /** As `openDatabase` takes it. */
@@ -11,13 +17,17 @@ export interface OpenStoreDeps {
   readonly baseTemplate: Parameters<Store["templates"]["seed"]>[1];
   readonly sealing: KeyedSeal;
   readonly now: () => number;
+  readonly log: Log;
 }
 
-export async function openStore({ place, baseTemplate, sealing, now }: OpenStoreDeps, teardown: Teardown) {
+export async function openStore({ place, baseTemplate, sealing, now, log }: OpenStoreDeps, teardown: Teardown) {
   const opened = await openDatabase(place, sealing);
   teardown.add("database", () => opened.close());
   const store = createStore(opened.database, now, sealing);
   await store.workspaces.seed();
   const template = await store.templates.seed("base", baseTemplate);
-  return { store, template, schema: opened.schema, ping: () => opened.ping() };
+  const lineage = await openLineage(opened.database, { now, sqlite: opened.sqlite });
+  const marking = loop({ name: "marks of the database", everyMs: MARK_MS, log }, () => lineage.advance());
+  teardown.add("marks of the database", () => marking.stop());
+  return { lineage, store, template, schema: opened.schema, ping: () => opened.ping() };
 }

@@ -5,6 +5,7 @@ import { Finding } from "../program/finding.ts";
 import { ExitReport, LiveExecution } from "./sandbox-shapes.ts";
 import { BuildReference, closed, Resources, strings, time } from "./shapes.ts";
 import { StoredSnapshot } from "./snapshot-shapes.ts";
+import { OfferedStore, StoreMark } from "./store-shapes.ts";
 
 /** An agent's addresses, its capabilities and its size. */
 export const NodeFacts = Type.Object(
@@ -37,6 +38,8 @@ export const NodeFacts = Type.Object(
         diskLimit: Type.Boolean(),
         /** Keeps volumes for its own sandboxes; no node mounts those of another one. Absent: an older agent. */
         volumes: Type.Optional(Type.Boolean()),
+        /** Keeps the orchestrator's records of its sandboxes. Absent: an older agent. */
+        records: Type.Optional(Type.Boolean()),
         detail: Type.Record(Type.String(), Type.String()),
       },
       closed,
@@ -120,6 +123,8 @@ export const Heartbeat = Type.Object(
     exits: Type.Array(ExitReport),
     /** Includes pauses that the agent took by itself while the orchestrator was away. */
     snapshots: Type.Array(StoredSnapshot),
+    /** The store that the node serves; absent: none yet, or an older agent. */
+    store: Type.Optional(StoreMark),
   },
   closed,
 );
@@ -128,12 +133,16 @@ export type Heartbeat = Static<typeof Heartbeat>;
 export const HeartbeatReply = Type.Object(
   {
     pools: Type.Array(PoolTarget),
-    /** Executions this node reported that the orchestrator wants stopped (orphans after the grace period, killed rows). */
+    /** Executions this node reported that have ended by their records. */
     stop: Type.Array(Type.String()),
+    /** Executions without a record, after the grace period: the node pauses them and holds them. Absent: an older orchestrator. */
+    hold: Type.Optional(Type.Array(Type.String())),
     /** `endAt` as the orchestrator knows it, for executions where the report differed. */
     endAt: Type.Record(Type.String(), time),
-    /** Reported snapshots that no record references any more, after the grace period. */
+    /** Reported snapshots that no record references any more, after the grace period: the node holds them, then deletes them. */
     deleteSnapshots: Type.Array(Type.String()),
+    /** The store that answers. A node applies the rest only if it serves it. Absent: an older orchestrator. */
+    store: Type.Optional(OfferedStore),
   },
   closed,
 );

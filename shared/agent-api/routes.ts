@@ -14,6 +14,7 @@ import { LogEntry } from "./sandbox-log.ts";
 import { EgressReplaced, ExitReport, MetricSample, Started, StartRequest } from "./sandbox-shapes.ts";
 import { closed, SnapshotId, time } from "./shapes.ts";
 import { TakenSnapshot, TakeSnapshotBody } from "./snapshot-shapes.ts";
+import { Holdings, StoreMark } from "./store-shapes.ts";
 import { KeptVolume, VolumeBody } from "./volume-shapes.ts";
 
 export * from "./garbage-shapes.ts";
@@ -22,6 +23,7 @@ export * from "./node-shapes.ts";
 export * from "./sandbox-shapes.ts";
 export * from "./shapes.ts";
 export * from "./snapshot-shapes.ts";
+export * from "./store-shapes.ts";
 export * from "./volume-shapes.ts";
 
 const byBuild = Type.Object({ buildId: Type.String({ format: "uuid" }) }, closed);
@@ -100,6 +102,33 @@ export const agentApi = contract({
     path: "/v1/snapshots/{snapshotId}",
     summary: "Remove a snapshot: memory, image, and the container of a paused sandbox; an unknown snapshot is success",
     tag: "Executions",
+    access: "node",
+    params: Type.Object({ snapshotId: SnapshotId }, closed),
+    status: 204,
+  },
+  holdings: {
+    method: "GET",
+    path: "/v1/holdings",
+    summary: "Everything that the node keeps for sandboxes, and the store that it serves",
+    tag: "Stores",
+    access: "node",
+    status: 200,
+    reply: Holdings,
+  },
+  serveStore: {
+    method: "PUT",
+    path: "/v1/store",
+    summary: "Serve this store from now on, whatever the node served before",
+    tag: "Stores",
+    access: "node",
+    body: StoreMark,
+    status: 204,
+  },
+  takeBackSnapshot: {
+    method: "POST",
+    path: "/v1/snapshots/{snapshotId}/take-back",
+    summary: "Take a snapshot out of the holding place; one that is not held is success",
+    tag: "Stores",
     access: "node",
     params: Type.Object({ snapshotId: SnapshotId }, closed),
     status: 204,

@@ -40,6 +40,8 @@ export const StartRequest = Type.Object(
     volumes: Type.Optional(Type.Array(VolumeMount, { maxItems: 64 })),
     /** The project that owns it: its share of concurrent restores is limited, and its snapshots have a quota. */
     projectId: Type.Optional(Type.String({ maxLength: 64 })),
+    /** The orchestrator's row of a new sandbox, which the node keeps with it. A resume keeps the one that is there. */
+    record: Type.Optional(Type.String({ maxLength: 4_194_304 })),
   },
   closed,
 );

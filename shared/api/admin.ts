@@ -117,6 +117,84 @@ export const nodesApi = contract({
   },
 });
 
+const HeldItem = Type.Object({
+  snapshotID: Type.String(),
+  sandboxID: Type.String(),
+  kind: Type.Enum(["pause", "checkpoint"]),
+  bytes: Type.Integer({ description: "Memory and disk" }),
+  heldSince: Timestamp,
+  heldUntil: Timestamp,
+  reason: Type.String(),
+});
+
+const Adopted = Type.Object({
+  imported: Type.Integer({ description: "Sandboxes that the database had no record of" }),
+  corrected: Type.Integer({ description: "Sandboxes that the database had in another state" }),
+  unchanged: Type.Integer(),
+  left: Type.Array(Type.String(), {
+    description: "Snapshots to start from whose records cannot be made again: the node holds them, then deletes them",
+  }),
+  incomplete: Type.Array(Type.String(), {
+    description: "Imported sandboxes whose options the node does not know: they resume without access to the internet",
+  }),
+});
+
+const project = Type.Optional(
+  Type.String({ description: "The project of sandboxes whose own is not in the database; default: the oldest one" }),
+);
+
+export const nodeStoreApi = contract({
+  getNodeStore: {
+    ...admin,
+    method: "GET",
+    path: "/nodes/{nodeID}/store",
+    summary: "Whether a node serves this database, and what it holds that no record names",
+    params: byNode,
+    status: 200,
+    reply: Type.Object({
+      serves: Type.Boolean(),
+      refusal: nullable(Type.String()),
+      sandboxes: Type.Integer({ description: "Running and paused sandboxes on the node" }),
+      snapshots: Type.Integer({ description: "Snapshots to start from on the node" }),
+      held: Type.Array(HeldItem),
+    }),
+    errors: [401, 404, 503],
+  },
+  adoptNode: {
+    ...admin,
+    method: "POST",
+    path: "/nodes/{nodeID}/adopt",
+    summary: "Take the sandboxes of a node into this database, as the node has them; the node serves it from then on",
+    params: byNode,
+    body: Type.Object({ projectID: project }),
+    optionalBody: true,
+    status: 200,
+    reply: Adopted,
+    errors: [400, 401, 404, 503],
+  },
+  discardNode: {
+    ...admin,
+    method: "POST",
+    path: "/nodes/{nodeID}/discard",
+    summary: "Let a node serve this database; what it does not know is held for a time, then deleted",
+    params: byNode,
+    status: 204,
+    errors: [401, 404, 503],
+  },
+  takeBack: {
+    ...admin,
+    method: "POST",
+    path: "/nodes/{nodeID}/held/{heldID}",
+    summary: "Take a paused sandbox back that its node holds, by the id of the sandbox or of the snapshot",
+    params: Type.Object({ ...byNode.properties, heldID: Type.String({ minLength: 1, maxLength: 64 }) }),
+    body: Type.Object({ projectID: project }),
+    optionalBody: true,
+    status: 200,
+    reply: Adopted,
+    errors: [400, 401, 404, 503],
+  },
+});
+
 export const adminApi = contract({
   killTeamSandboxes: {
     ...admin,

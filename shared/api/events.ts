@@ -16,6 +16,8 @@ const EVENT_TYPES = [
   "held",
   "released",
   "snapshot_deleted",
+  // A snapshot of it is named by no record: its node keeps it for a while before it deletes it.
+  "snapshot_held",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

@@ -1,7 +1,7 @@
 /** The whole public API, in the order of the documentation. */
 
 import type { Contract } from "../http/contract.ts";
-import { adminApi, nodesApi } from "./admin.ts";
+import { adminApi, nodeStoreApi, nodesApi } from "./admin.ts";
 import { adminAuditApi, auditApi } from "./audit.ts";
 import { buildApi, removedApi } from "./builds.ts";
 import { webhookApi } from "./events/webhooks.ts";
@@ -37,6 +37,7 @@ export const publicApi = {
   ...teamMetricsApi,
   ...keyApi,
   ...nodesApi,
+  ...nodeStoreApi,
   ...projectApi,
   ...projectAdminApi,
   ...workspaceApi,

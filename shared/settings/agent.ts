@@ -212,6 +212,13 @@ export const AgentConfig = Type.Object({
     maximum: 1_073_741_824,
     description: "Quota on this node for snapshots and paused sandboxes of one project, MiB; 0: no quota",
   }),
+  holdHours: Type.Integer({
+    default: 24,
+    minimum: 1,
+    maximum: 8760,
+    description:
+      "How long the node holds sandboxes and snapshots that no record names any more before it deletes them, hours; a short disk ends it earlier",
+  }),
   baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
   buildConcurrency: Type.Integer({ default: 2, minimum: 1, maximum: 64, description: "Most template builds at once" }),
   buildCacheMb: Type.Integer({

@@ -26,7 +26,7 @@ export function intend(
   { stores, now }: Pick<ReinitialiseDeps, "stores" | "now">,
   teardown: Teardown,
 ): void {
-  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true, record } = body;
   stores.executions.add({
     id: executionId,
     sandboxId,
@@ -38,6 +38,7 @@ export function intend(
     startedAt: now(),
     warm: false,
     running: false,
+    record,
   });
   teardown.add("execution", () => stores.executions.remove(executionId));
 }

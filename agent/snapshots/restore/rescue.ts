@@ -30,10 +30,10 @@ export function createRescue(deps: RescueDeps): Rescue {
   const blamed = new Map<string, number>();
 
   const store = async (sandbox: Sandbox, teardown: Teardown) => {
-    const { executionId, sandboxId, projectId, container } = sandbox;
+    const { executionId, sandboxId, projectId, container, record } = sandbox;
     const snapshotId = randomUUID();
     const sizes = { memoryBytes: 0, diskBytes: 0, takenAt: now() };
-    const common = { id: snapshotId, kind: "pause" as const, sandboxId, executionId, projectId };
+    const common = { id: snapshotId, kind: "pause" as const, sandboxId, executionId, projectId, record };
     stores.snapshots.intend({
       ...common,
       state: "taking",

@@ -62,7 +62,7 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
     list: () =>
       store
         .all()
-        .filter(({ state }) => state !== "taking")
+        .filter(({ state, held }) => state !== "taking" && held === undefined)
         .map(({ id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, takenAt }) => ({
           snapshotId: id,
           kind,

@@ -26,7 +26,7 @@ export interface PauseDeps extends CheckpointMemoryDeps {
 
 export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: PauseDeps): Promise<TakenSnapshot> {
   const { stores, envd, gate, frozen, now, log } = deps;
-  const { executionId, sandboxId, projectId, container, egress } = sandbox;
+  const { executionId, sandboxId, projectId, container, egress, record } = sandbox;
   const { snapshotId, memory } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const teardown = new Teardown(log);
@@ -45,6 +45,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
       memoryBytes: 0,
       diskBytes: 0,
       takenAt: now(),
+      record,
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
 

@@ -22,6 +22,8 @@ export interface ExpiryDeps {
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
+  /** Whether records may end sandboxes of the node now. */
+  readonly mayChange: (nodeId: string) => boolean;
   readonly everyMs: number;
   readonly concurrency: number;
   /** Delay in seconds between an end and its execution, for the metrics. */
@@ -60,6 +62,10 @@ export function createExpiry(deps: ExpiryDeps): Expiry {
     for (const record of await deps.store.expired(deps.now(), deps.concurrency + failed.size)) {
       if (busy.size >= deps.concurrency) break;
       if ((failed.get(record.id)?.until ?? 0) > deps.now()) continue;
+      if (!deps.mayChange(record.nodeId)) {
+        failed.set(record.id, { failures: 0, until: deps.now() + BACKOFF.firstMs });
+        continue;
+      }
       if (!busy.has(record.id)) busy.set(record.id, end(record, expire));
     }
   }

@@ -1,6 +1,7 @@
 /** Ends sandboxes: at a request, a timeout, the loss of the node, or their exit. Every path makes the same move. */
 
 import type { ExitReport } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { End, EndReason } from "../../../shared/states/end-reason.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
@@ -77,7 +78,16 @@ export function createEnding(deps: EndingDeps): Ending {
     deps.log.info({ sandboxId: record.id, executionId: record.executionId, ...record.end }, "sandbox ended");
   }
 
+  /** A node that does not serve this store would go on running what the record calls ended. */
+  async function refuseRefused(id: string): Promise<void> {
+    if (!deps.nodes.list().some(({ refusal }) => refusal !== undefined)) return;
+    const record = await store.sandboxes.get(id);
+    const refusal = record === undefined ? undefined : deps.nodes.refused(record.nodeId);
+    if (refusal !== undefined) throw new AppError("unavailable", refusal);
+  }
+
   async function killNow(id: string, reason: EndReason, when?: MoveIf): Promise<boolean> {
+    await refuseRefused(id);
     const set = { endAt: now(), end: { reason }, deadlineAt: now() + deps.stopTimeoutMs * 2 };
     const killing = await store.move({ id, to: "killing", set, ...(when === undefined ? {} : { when }) });
     if (killing !== undefined) {

@@ -14,6 +14,7 @@ import { identity } from "./0012-identity.ts";
 import { projects } from "./0013-projects.ts";
 import { webhooks } from "./0014-webhooks.ts";
 import { usage } from "./0015-usage.ts";
+import { lineage } from "./0017-lineage.ts";
 import { volumes } from "./0016-volumes.ts";
 
 const first: Migration = {
@@ -235,6 +236,7 @@ export function migrations(sealing: Seal): MigrationProvider {
     "0014": webhooks,
     "0015": usage,
     "0016": volumes,
+    "0017": lineage,
   };
   return { getMigrations: () => Promise.resolve(all) };
 }

@@ -82,7 +82,7 @@ export interface PartsOptions {
 }
 
 function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0 }: PartsOptions) {
-  return { frozenSeconds, frozenReservedMb: 0, lazyPagesMb: 1_000, projectSnapshotQuotaMb };
+  return { holdHours: 24, frozenSeconds, frozenReservedMb: 0, lazyPagesMb: 1_000, projectSnapshotQuotaMb };
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
@@ -156,6 +156,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       return origin === undefined ? launch(spec, launchDeps, signal) : storing.launchFrom(spec, origin, signal);
     },
     store: stores.executions,
+    recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
     closeStreams: (id) => Promise.resolve(void told.push(`close ${id}`)),
     beforeEnd: () => Promise.resolve(),
     onChange: () => undefined,

@@ -13,6 +13,7 @@ import type {
   StartRequest,
   StoredSnapshot,
 } from "../../../shared/agent-api/routes.ts";
+import type { Serving } from "../../../agent/serving/serving.ts";
 import type { LogEntry } from "../../../shared/agent-api/sandbox-log.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 import type { FakeBuilds } from "./fake-agent-builds.ts";
@@ -53,6 +54,10 @@ export interface FakeAgent extends FakeBuilds {
    * on its way can be here as well.
    */
   readonly stopsByReply: string[];
+  /** The executions and snapshots that replies to reports have ordered the node to hold. */
+  readonly holds: string[];
+  /** Which store it serves, decided as a real agent decides. */
+  readonly serving: Serving;
   readonly replies: HeartbeatReply[];
   pools(): readonly PoolTarget[];
   /** Replaces the work of a start; call `run` for the usual work. */

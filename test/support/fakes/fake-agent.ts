@@ -6,10 +6,13 @@ import {
   agentApi,
   type MetricSample,
   nodeApi,
+  type StoreMark,
+  STORE_HEADER,
   type PoolTarget,
   type StartRequest,
   type StoredSnapshot,
 } from "../../../shared/agent-api/routes.ts";
+import { createServing } from "../../../agent/serving/serving.ts";
 import { connect } from "../../../shared/http/client.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { serve } from "../../../shared/http/serve.ts";
@@ -21,6 +24,16 @@ import type { FakeAgent, FakeAgentOptions, SnapshotRequest, Started } from "./fa
 import { fakeHeartbeat } from "./fake-heartbeat.ts";
 import { createFakeVolumes } from "./fake-volumes.ts";
 
+/** What a node keeps with a sandbox for another store. */
+function keptOf({ build, resources, projectId, record }: StartRequest) {
+  return {
+    build,
+    resources,
+    ...(projectId === undefined ? {} : { projectId }),
+    ...(record === undefined ? {} : { record }),
+  };
+}
+
 export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
   const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
   const log = createLog({ component: "fake-agent", level: "silent" });
@@ -30,6 +43,14 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   const snapshots = new Map<string, StoredSnapshot>();
   const memorySnapshots = options.facts?.capabilities?.memorySnapshots ?? true;
   let pools: readonly PoolTarget[] = [];
+  let served: StoreMark | undefined;
+  const serving = createServing({
+    nodeId,
+    store: { get: () => served, set: (mark) => void (served = mark) },
+    kept: () => live.size + snapshots.size,
+    ask: () => void agent.beat().catch(() => undefined),
+    log,
+  });
 
   function store(kind: StoredSnapshot["kind"], { executionId, snapshotId, memory }: SnapshotRequest): void {
     const started = known(executionId);
@@ -152,6 +173,27 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         snapshots.delete(snapshotId);
       },
       listGarbage: () => agent.onGarbage(),
+      holdings: () => ({
+        ...(serving.served === undefined ? {} : { served: serving.served }),
+        ...(serving.refusal === undefined ? {} : { refusal: serving.refusal }),
+        executions: [...live.values()].map(({ executionId, body, startedAt, endAt }) => ({
+          executionId,
+          sandboxId: body.sandboxId,
+          address,
+          startedAt,
+          endAt,
+          onTimeout: body.onTimeout,
+          onTimeoutMemory: body.onTimeoutMemory ?? true,
+          ...keptOf(body),
+        })),
+        snapshots: [...snapshots.values()].map((stored) => {
+          const body = agent.starts.find(({ executionId }) => executionId === stored.executionId)?.body;
+          if (body === undefined) throw new AppError("internal", "a snapshot of an execution that was never started");
+          return { ...stored, ...keptOf(body) };
+        }),
+      }),
+      serveStore: ({ body }) => serving.adopt(body),
+      takeBackSnapshot: () => undefined,
       updateExecution({ params, body }) {
         known(params.executionId).endAt = body.endAt;
       },
@@ -164,7 +206,12 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       },
       executionLogs: ({ query }) => agent.logs.slice(0, query.limit),
     },
-    (_access, request) => authenticate(request),
+    async (_access, request, route) => {
+      authenticate(request);
+      if (route.method === "GET" || route.path === "/v1/store" || route.path === "/v1/metrics") return;
+      const name = request.headers[STORE_HEADER];
+      await serving.admit(typeof name === "string" ? name : undefined);
+    },
   );
   await server.listen({ host: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
@@ -183,6 +230,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       options: { ...options, load: { ...options.load, ...agent.load } },
       live: [...live.values()],
       snapshots: [...snapshots.values()],
+      store: serving.served,
     });
 
   // The same object for the test and the handlers: the handlers see what a test replaces.
@@ -196,6 +244,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     starts: [],
     stops: [],
     stopsByReply: [],
+    holds: [],
+    serving,
     replies: [],
     pools: () => pools,
     onStart: (_start, run) => run(),
@@ -227,12 +277,18 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         throw error;
       });
       agent.replies.push(reply);
+      if (!serving.heard(reply.store)) return reply;
       pools = reply.pools;
       for (const executionId of reply.stop) {
         agent.stopsByReply.push(executionId);
         live.delete(executionId);
       }
+      for (const executionId of reply.hold ?? []) {
+        agent.holds.push(executionId);
+        live.delete(executionId);
+      }
       for (const snapshotId of reply.deleteSnapshots) {
+        agent.holds.push(snapshotId);
         agent.removed.push(snapshotId);
         snapshots.delete(snapshotId);
       }

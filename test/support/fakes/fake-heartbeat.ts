@@ -38,8 +38,9 @@ export function fakeHeartbeat(facts: {
   readonly options: Overrides;
   readonly live: readonly Live[];
   readonly snapshots: readonly StoredSnapshot[];
+  readonly store?: Heartbeat["store"];
 }): Heartbeat {
-  const { nodeId, url, serviceInstanceId, address, options, live, snapshots } = facts;
+  const { nodeId, url, serviceInstanceId, address, options, live, snapshots, store } = facts;
   const executions: LiveExecution[] = live.map(({ executionId, body, startedAt, endAt, held }) => ({
     executionId,
     sandboxId: body.sandboxId,
@@ -59,7 +60,7 @@ export function fakeHeartbeat(facts: {
       machineId: "fake-machine",
       labels: {},
       machine: { cpuFamily: "6", cpuModel: "1", cpuModelName: "Fake", cpuArchitecture: "x64" },
-      capabilities: { memorySnapshots: true, diskLimit: false, volumes: true, detail: {} },
+      capabilities: { memorySnapshots: true, diskLimit: false, volumes: true, records: true, detail: {} },
       maxSandboxes: 10_000,
       ...options.facts,
     },
@@ -87,5 +88,6 @@ export function fakeHeartbeat(facts: {
     executions,
     exits: [],
     snapshots: [...snapshots],
+    ...(store === undefined ? {} : { store }),
   };
 }

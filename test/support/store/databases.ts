@@ -185,6 +185,7 @@ async function copyInMemory(): Promise<OpenedDatabase> {
   return {
     database,
     schema: newest,
+    sqlite: true,
     ping: () => sql`select 1`.execute(database).then(() => undefined),
     close: () => database.destroy(),
   };

@@ -53,7 +53,8 @@ function setup(): {
         if (at >= 0) pending.splice(at, 1);
       }
     },
-    apply: (reply) => applied.push(reply),
+    refused: () => false,
+    apply: (reply) => applied.push(reply) > 0,
   });
   return { report, pending, sent, state, applied };
 }

@@ -288,16 +288,16 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       for (let round = 0; round < 5; round++) {
         await finishAbandoned({ ...current, now: () => Number.MAX_SAFE_INTEGER, log });
         await current.background.settled();
-        const { pausedByNode, lost, stop } = await plan();
+        const { pausedByNode, lost, stop, hold } = await plan();
         for (const each of pausedByNode) await current.pausing.adopt(each.record, each.stored);
         for (const { executionId } of lost)
           await current.ending.ended({ sandboxId: ID, executionId, nodeId: NODE }, { reason: "lost" });
-        for (const executionId of stop) live.delete(executionId);
+        for (const executionId of [...stop, ...hold.map((one) => one.executionId)]) live.delete(executionId);
       }
       await current.checkpointing.sweep(Number.MAX_SAFE_INTEGER);
       await current.background.settled();
     },
-    strays: async () => (await plan()).deleteSnapshots,
+    strays: async () => (await plan()).deleteSnapshots.map(({ snapshotId }) => snapshotId),
     close: () => opened.close(),
   };
 }

@@ -21,6 +21,7 @@ function plan(reported: LiveExecution[], records: SandboxRecord[], before: Suspi
 test("a node that agrees with the records needs no repair", () => {
   expect(plan([execution()], [record()])).toEqual({
     stop: [],
+    hold: [],
     lost: [],
     pausedByNode: [],
     deleteSnapshots: [],
@@ -30,11 +31,11 @@ test("a node that agrees with the records needs no repair", () => {
 });
 
 describe("on the node, not in the records", () => {
-  test("is left alone for its grace, then stopped", () => {
+  test("is left alone for its grace, then held", () => {
     const first = plan([execution()], [], noSuspicions, 0);
-    expect(first.stop).toEqual([]);
-    expect(plan([execution()], [], first.suspicions, 59_999).stop).toEqual([]);
-    expect(plan([execution()], [], first.suspicions, 60_000).stop).toEqual(["e1"]);
+    expect(first.hold).toEqual([]);
+    expect(plan([execution()], [], first.suspicions, 59_999).hold).toEqual([]);
+    expect(plan([execution()], [], first.suspicions, 60_000)).toMatchObject({ hold: [{ executionId: "e1" }], stop: [] });
   });
 
   test("is forgotten when its record turns up", () => {

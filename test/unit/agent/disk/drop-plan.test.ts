@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { type Drop, planDrop, type Remakable } from "../../../../agent/disk/drop-plan.ts";
 import type { DiskLevel } from "../../../../agent/disk/space.ts";
 
-const ORDER = ["pool", "frozen", "layers"] as const;
+const ORDER = ["held", "pool", "frozen", "layers"] as const;
 const short: DiskLevel = { is: "short", of: "bytes", urgent: false };
 const none: ReadonlySet<string> = new Set();
 
@@ -21,6 +21,7 @@ const marked = <Mark extends string>(prefix: string, mark: Mark) =>
     ),
   );
 const node: fc.Arbitrary<Remakable> = fc.record({
+  held: ids("held").map((all) => all.map((id) => ({ id }))),
   pool: ids("pool").map((all) => all.map((id) => ({ id }))),
   frozen: marked("frozen", "ran"),
   layers: marked("layer", "inUse"),
@@ -35,7 +36,8 @@ const level: fc.Arbitrary<DiskLevel> = fc.oneof(
 );
 
 /** What can be made again: all but the state of a sandbox that is stored nowhere else, and layers that a build may need. */
-const remakable = ({ pool, frozen, layers }: Remakable) => ({
+const remakable = ({ held, pool, frozen, layers }: Remakable) => ({
+  held: held.map(({ id }) => id),
   pool: pool.map(({ id }) => id),
   frozen: frozen.filter(({ ran }) => !ran).map(({ id }) => id),
   layers: layers.filter(({ inUse }) => !inUse).map(({ id }) => id),
@@ -48,7 +50,7 @@ const without = (there: Remakable, { of, ids: gone }: Drop): Remakable => ({
 test("only what can be made again is dropped, only while the disk is short, and a kind only when none of an earlier one is left", () => {
   fc.assert(
     fc.property(level, node, fc.array(fc.nat(20)), (now, there, numbers) => {
-      const tried = new Set(numbers.flatMap((number) => [`pool${number}`, `frozen${number}`, `layer${number}`]));
+      const tried = new Set(numbers.flatMap((number) => [`held${number}`, `pool${number}`, `frozen${number}`, `layer${number}`]));
       const drop = planDrop(now, there, tried);
       const left = ORDER.map((of) => ({ of, ids: remakable(there)[of].filter((id) => !tried.has(id)) }));
       expect(drop).toEqual(now.is === "short" ? left.find((one) => one.ids.length > 0) : undefined);
@@ -67,6 +69,7 @@ test("a disk that stays short ends with everything durable in place, after each 
       }
       expect(kinds).toEqual(ORDER.filter((of) => remakable(before)[of].length > 0));
       expect(there).toEqual({
+        held: [],
         pool: [],
         frozen: before.frozen.filter(({ ran }) => ran),
         layers: before.layers.filter(({ inUse }) => inUse),

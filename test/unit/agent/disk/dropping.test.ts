@@ -37,7 +37,7 @@ function writer(id: string, speed: number): Held {
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000 });
   free(50_000);
-  there = { pool: [], frozen: [], layers: [] };
+  there = { held: [], pool: [], frozen: [], layers: [] };
   [events, held] = [[], []];
   onDrop = () => Promise.resolve();
   const growers = [writer("a", 2), writer("b", 1)];
@@ -77,6 +77,7 @@ afterEach(async () => {
 });
 
 const something = (): Remakable => ({
+  held: [],
   pool: [{ id: "p1" }, { id: "p2" }],
   frozen: [
     { id: "f1", ran: false },
@@ -96,7 +97,7 @@ test("what can be made again is dropped kind by kind before the first sandbox is
   expect(held).toEqual([]);
   await rounds(6);
   expect(events).toEqual(["short", ...all]);
-  expect(there).toEqual({ pool: [], frozen: [{ id: "newest state", ran: true }], layers: [] });
+  expect(there).toEqual({ held: [], pool: [], frozen: [{ id: "newest state", ran: true }], layers: [] });
   expect(reserve.isHeld("a")).toBe(true);
 });
 
@@ -119,7 +120,7 @@ test("a drop does not keep the agent from holding a sandbox when half of the res
 test("a drop that does not end delays the hold of a sandbox by ten seconds at most", async () => {
   there = { ...something(), frozen: [], layers: [] };
   onDrop = () => {
-    there = { pool: [], frozen: [], layers: [] };
+    there = { held: [], pool: [], frozen: [], layers: [] };
     return new Promise(() => undefined);
   };
   free(900);

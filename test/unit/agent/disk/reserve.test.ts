@@ -19,7 +19,7 @@ interface Fake extends Held {
 const space = { sandboxes: {} as Space, snapshots: {} as Space };
 /** This node has nothing that can be made again; dropping.test.ts has. */
 const nothing = {
-  there: () => ({ pool: [], frozen: [], layers: [] }),
+  there: () => ({ held: [], pool: [], frozen: [], layers: [] }),
   drop: () => Promise.resolve(),
   settled: () => Promise.resolve(),
 };

@@ -1,0 +1,126 @@
+/**
+ * SQL that gives a sandbox the state that its node reports, whatever the store knew of it: the operator has decided that
+ * the node is right. The one exception to the table of moves, beside the inserts of new sandboxes.
+ */
+
+import type { KeyedSeal } from "../../../shared/program/seal.ts";
+import type { Database, SandboxRow } from "../tables.ts";
+import { type NewSandbox, type SandboxRecord, toRecord, toRow } from "./record.ts";
+
+/** What the node says. */
+export type AdoptedState =
+  | { readonly is: "running"; readonly executionId: string; readonly address: string; readonly startedAt: number; readonly endAt: number }
+  | {
+      readonly is: "paused";
+      readonly executionId: string;
+      readonly at: number;
+      readonly snapshot: { readonly id: string; readonly memory: boolean; readonly memoryBytes: number; readonly diskBytes: number };
+    };
+
+export interface Adopted {
+  readonly id: string;
+  readonly nodeId: string;
+  /** The project for a sandbox without a record, or whose record names a project that this store does not have. */
+  readonly projectId: string;
+  readonly state: AdoptedState;
+  /** The row that its node kept; undefined: it has none, and `fallback` stands for what is lost. */
+  readonly row: string | undefined;
+  readonly fallback: Omit<NewSandbox, "sealedEnvs" | "deadlineAt">;
+}
+
+export type AdoptedStore = ReturnType<typeof adoptedStore>;
+
+export function adoptedStore(db: Database, sealing: KeyedSeal, now: () => number) {
+  /** The kept row where it is readable, without columns that this version does not have. */
+  function rowOf({ row, fallback, projectId }: Adopted, projects: ReadonlySet<string>): SandboxRow {
+    const base = toRow({ ...fallback, sealedEnvs: sealing.close("{}", fallback.id), deadlineAt: 0 }, sealing);
+    const kept = row === undefined ? {} : (JSON.parse(row) as Record<string, string | number | null>);
+    const known = Object.fromEntries(Object.entries(kept).filter(([name]) => Object.hasOwn(base, name)));
+    const whole = { ...base, ...known, id: fallback.id };
+    const owner = String(whole.project_id);
+    return { ...whole, project_id: projects.has(owner) ? owner : projectId } as unknown as SandboxRow;
+  }
+
+  return {
+    /** `imported`: the store had no record. `corrected`: it had another state. `same`: nothing was to be done. */
+    async adopt(adopted: Adopted): Promise<{ readonly how: "imported" | "corrected" | "same"; readonly record: SandboxRecord }> {
+      return db.transaction().execute(async (session) => {
+        const set = columnsOf(adopted, now());
+        const found = await session.selectFrom("sandboxes").selectAll().where("id", "=", adopted.id).executeTakeFirst();
+        if (found !== undefined && isAs(found, set)) return { how: "same", record: toRecord(found, sealing) };
+        if (found !== undefined) {
+          const row = await session
+            .updateTable("sandboxes")
+            .set(set)
+            .where("id", "=", adopted.id)
+            .returningAll()
+            .executeTakeFirstOrThrow();
+          return { how: "corrected", record: toRecord(row, sealing) };
+        }
+        const projects = await session.selectFrom("projects").select("id").execute();
+        const whole = { ...rowOf(adopted, new Set(projects.map(({ id }) => id))), ...set };
+        await session.insertInto("sandboxes").values(whole).execute();
+        const metadata = Object.entries(JSON.parse(whole.metadata) as Record<string, string>);
+        if (metadata.length > 0) {
+          const rows = metadata.map(([name, value]) => ({ sandbox_id: adopted.id, name, value }));
+          await session.insertInto("sandbox_metadata").values(rows).execute();
+        }
+        return { how: "imported", record: toRecord(whole, sealing) };
+      });
+    },
+
+    /** The row of a new sandbox, for its node to keep. */
+    describe: (sandbox: NewSandbox): string => JSON.stringify(toRow(sandbox, sealing)),
+  };
+}
+
+function columnsOf({ nodeId, state }: Adopted, at: number) {
+  const common = {
+    node_id: nodeId,
+    execution_id: state.executionId,
+    deadline_at: 0,
+    ended_at: null,
+    end_reason: null,
+    exit_code: null,
+    end_detail: null,
+    pending_snapshot_id: null,
+    pending_snapshot_memory: null,
+    pending_snapshot_bytes: null,
+    resume_memory: null,
+    resume_s: null,
+  };
+  if (state.is === "paused") {
+    const { id, memory, memoryBytes, diskBytes } = state.snapshot;
+    return {
+      ...common,
+      state: "paused" as const,
+      end_at: Math.min(at, state.at),
+      snapshot_id: id,
+      snapshot_memory: Number(memory),
+      snapshot_memory_bytes: memoryBytes,
+      snapshot_disk_bytes: diskBytes,
+    };
+  }
+  return {
+    ...common,
+    state: "running" as const,
+    address: state.address,
+    started_at: state.startedAt,
+    end_at: state.endAt,
+    snapshot_id: null,
+    snapshot_memory: null,
+    snapshot_memory_bytes: null,
+    snapshot_disk_bytes: null,
+  };
+}
+
+/** Times of the node and of the record differ a little. */
+function isAs(found: Pick<SandboxRow, "state" | "execution_id" | "node_id" | "snapshot_id">, set: ReturnType<typeof columnsOf>): boolean {
+  return (
+    found.state === set.state &&
+    found.execution_id === set.execution_id &&
+    found.node_id === set.node_id &&
+    (set.state === "running" || found.snapshot_id === set.snapshot_id)
+  );
+}
+
