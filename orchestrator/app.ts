@@ -64,7 +64,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     envdVersion: ENVD_VERSION,
   };
   const place = config.databaseUrl ?? config.database;
-  const { store, lineage, template, schema, ping } = await openStore(
+  const { store, lineage, condition, template, schema, ping } = await openStore(
     { place, baseTemplate, sealing, now, log },
     teardown,
   );
@@ -118,6 +118,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   own.url = await api.start({
     schema,
     ping,
+    databaseProblem: () => condition.problem,
     adoption,
     ending,
     builds: queue,

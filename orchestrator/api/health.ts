@@ -9,6 +9,8 @@ export interface HealthDeps {
   readonly nodes: Pick<Nodes, "list">;
   readonly schema: string;
   ping(): Promise<void>;
+  /** Why the database cannot be written. */
+  databaseProblem(): string | undefined;
   /** True while the program shuts down: it is no longer ready, so that load balancers choose another replica. */
   readonly stopping: () => boolean;
 }
@@ -23,7 +25,8 @@ export function createHealthHandlers(deps: HealthDeps): Handlers<typeof healthAp
   async function database(): Promise<string> {
     try {
       await deps.ping();
-      return "ok";
+      const problem = deps.databaseProblem();
+      return problem === undefined ? "ok" : `failed: ${problem}`;
     } catch {
       return "failed: the database does not answer";
     }

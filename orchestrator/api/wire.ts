@@ -48,6 +48,7 @@ interface ApiSources {
 interface ApiParts {
   readonly schema: string;
   ping(): Promise<void>;
+  readonly databaseProblem: () => string | undefined;
   readonly ending: Pick<Ending, "kill">;
   readonly builds: Pick<BuildQueue, "cancelAll">;
   readonly cleaning: Pick<BuildCleaning, "collect">;
@@ -131,7 +132,7 @@ async function startApi(base: Base, parts: StartApiDeps): Promise<string> {
       admin: createAdminHandlers({ ...parts, keys }),
       nodes: createNodeHandlers(nodes),
       nodeStores: createNodeStoreHandlers({ adoption: parts.adoption, nodes }),
-      health: createHealthHandlers({ ...parts, ping: () => parts.ping(), stopping: () => stopping.asked }),
+      health: createHealthHandlers({ ...parts, ping: () => parts.ping(), databaseProblem: () => parts.databaseProblem(), stopping: () => stopping.asked }),
     },
   });
   const draining = drains(server);

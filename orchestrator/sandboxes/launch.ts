@@ -76,6 +76,7 @@ export function createLaunch(deps: LaunchDeps): Launch {
 
 async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: SandboxRecord; warm: boolean }> {
   const { id } = request.sandbox;
+  deps.store.admit();
   const search = new Search(request, deps);
   let execution: { executionId: string; nodeId: string } | undefined;
   try {

@@ -4,6 +4,7 @@ import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExp
 import { AppError } from "../../shared/http/errors.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { auditedDialect } from "./audit/dialect.ts";
+import { type Ballast, noBallast } from "./ballast.ts";
 import { migrations } from "./migrations/migrations.ts";
 import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
@@ -16,6 +17,7 @@ export interface OpenedDatabase {
   /** The newest schema step in force. */
   readonly schema: string;
   readonly sqlite: boolean;
+  readonly ballast: Ballast;
   ping(): Promise<void>;
   close(): Promise<void>;
 }
@@ -25,7 +27,7 @@ export interface OpenedDatabase {
  * @param place path of the SQLite file, or a `postgresql://` URL
  */
 export async function openDatabase(place: string, sealing: Seal): Promise<OpenedDatabase> {
-  const { dialect, alone, forgetRemoved } = openDialect(place);
+  const { dialect, alone, forgetRemoved, ballast } = openDialect(place);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
   const migrator = new Migrator({ db: database, provider: migrations(sealing) });
@@ -47,6 +49,7 @@ export async function openDatabase(place: string, sealing: Seal): Promise<Opened
     database,
     schema: all.findLast(({ executedAt }) => executedAt !== undefined)?.name ?? "none",
     sqlite: !isPostgres(place),
+    ballast,
     async ping() {
       await sql`select 1`.execute(database);
     },
@@ -64,7 +67,7 @@ type OpenedDialect = ReturnType<typeof openSqlite>;
 export function openDialect(place: string): OpenedDialect {
   // PostgreSQL's connection holds its own lock, and the server cleans its files itself.
   if (isPostgres(place)) {
-    return { ...openPostgres(place), alone: (work) => work(), forgetRemoved: () => undefined };
+    return { ...openPostgres(place), alone: (work) => work(), forgetRemoved: () => undefined, ballast: noBallast };
   }
   return openSqlite(place);
 }

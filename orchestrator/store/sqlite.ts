@@ -4,6 +4,7 @@ import { chmodSync } from "node:fs";
 import SQLite from "better-sqlite3";
 import { type Dialect, SqliteDialect } from "kysely";
 import { LRUCache } from "lru-cache";
+import { type Ballast, fileBallast, noBallast } from "./ballast.ts";
 
 export interface OpenedSqlite {
   readonly dialect: Dialect;
@@ -14,6 +15,7 @@ export interface OpenedSqlite {
    * and its log.
    */
   readonly forgetRemoved: () => void;
+  readonly ballast: Ballast;
 }
 
 const LOCK_WAIT_MS = 30_000;
@@ -31,6 +33,7 @@ export function openSqlite(path: string): OpenedSqlite {
   database.pragma("busy_timeout = 5000");
   database.pragma("cache_size = -65536");
   return {
+    ballast: path === ":memory:" ? noBallast : fileBallast(`${path}-ballast`),
     dialect: new SqliteDialect({
       database: {
         close: () => database.close(),

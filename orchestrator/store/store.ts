@@ -9,6 +9,7 @@ import { buildStore } from "./builds/builds.ts";
 import { buildLeftovers } from "./builds/leftovers.ts";
 import { buildLogStore } from "./builds/logs.ts";
 import { type Build } from "./builds/record.ts";
+import type { Condition } from "./condition.ts";
 import { eventStore } from "./events/events.ts";
 import { identityStore } from "./identity/identity.ts";
 import { keyStore } from "./keys/keys.ts";
@@ -58,8 +59,18 @@ interface HeldNote {
 
 export type Store = ReturnType<typeof createStore>;
 
-/** `sealing` encrypts the columns that must not be readable in the file. */
-export function createStore(db: Database, now: () => number, sealing: KeyedSeal) {
+const ALWAYS: Pick<Condition, "admit" | "essential"> = { admit: () => undefined, essential: (write) => write() };
+
+/**
+ * @param sealing encrypts the columns that must not be readable in the file
+ * @param condition of the database's disk; absent: it has room
+ */
+export function createStore(
+  db: Database,
+  now: () => number,
+  sealing: KeyedSeal,
+  condition: Pick<Condition, "admit" | "essential"> = ALWAYS,
+) {
   const sandboxes = sandboxStore(db, sealing, now);
   const events = eventStore(db, now);
   const snapshots = snapshotStore(db, now);
@@ -100,8 +111,8 @@ export function createStore(db: Database, now: () => number, sealing: KeyedSeal)
     /** The record after the move. Undefined: another state, another execution, or its end has not passed. */
     async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
       const end = move.set?.end;
-      if (event === undefined && end === undefined) return sandboxes.move(db, move);
-      return db.transaction().execute(async (session) => {
+      if (event === undefined && end === undefined) return condition.essential(() => sandboxes.move(db, move));
+      return condition.essential(() => db.transaction().execute(async (session) => {
         const moved = await sandboxes.move(session, move);
         if (moved === undefined) return undefined;
         if (event !== undefined) await events.add(session, event.type, moved, event.data);
@@ -116,8 +127,11 @@ export function createStore(db: Database, now: () => number, sealing: KeyedSeal)
           });
         }
         return moved;
-      });
+      }));
     },
+
+    /** Called before something new begins. @throws {AppError} no_space, unavailable */
+    admit: () => condition.admit(),
 
     /** A node was asked to hold what no record names; the event is of its sandbox, where the store knows it. */
     async noteHeld({ nodeId, object, record }: HeldNote): Promise<void> {

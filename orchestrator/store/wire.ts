@@ -4,6 +4,7 @@ import type { KeyedSeal } from "../../shared/program/seal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import { createCondition } from "./condition.ts";
 import { openDatabase } from "./database.ts";
 import { openLineage } from "./lineage.ts";
 import { createStore, type Store } from "./store.ts";
@@ -23,11 +24,14 @@ export interface OpenStoreDeps {
 export async function openStore({ place, baseTemplate, sealing, now, log }: OpenStoreDeps, teardown: Teardown) {
   const opened = await openDatabase(place, sealing);
   teardown.add("database", () => opened.close());
-  const store = createStore(opened.database, now, sealing);
+  const condition = createCondition(opened.ballast, log);
+  const store = createStore(opened.database, now, sealing, condition);
   await store.workspaces.seed();
   const template = await store.templates.seed("base", baseTemplate);
   const lineage = await openLineage(opened.database, { now, sqlite: opened.sqlite });
-  const marking = loop({ name: "marks of the database", everyMs: MARK_MS, log }, () => lineage.advance());
+  const marking = loop({ name: "marks of the database", everyMs: MARK_MS, log }, () =>
+    condition.check(() => lineage.advance()),
+  );
   teardown.add("marks of the database", () => marking.stop());
-  return { lineage, store, template, schema: opened.schema, ping: () => opened.ping() };
+  return { lineage, store, template, schema: opened.schema, ping: () => opened.ping(), condition };
 }

@@ -1,5 +1,7 @@
 /** The one error class and the catalogue of its codes; how an error leaves over HTTP and comes back. No I/O. */
 
+import { storageFailure } from "./storage-failures.ts";
+
 /**
  * Code → HTTP status. The code travels as `error_code`, the status as `code`.
  */
@@ -81,19 +83,10 @@ export class AppError extends Error {
     if (reason instanceof AppError) return reason;
     const refusal = refusedByFastify(reason);
     if (refusal !== undefined) return new AppError(refusal.code, refusal.message, { cause: reason });
-    if (isDiskFull(reason)) {
-      return new AppError("no_space", "the disk of the service is full: its operator must make room", {
-        cause: reason,
-      });
-    }
+    const failure = storageFailure(reason);
+    if (failure !== undefined) return new AppError(failure.code, failure.message, { cause: reason });
     return new AppError("internal", "internal error", { cause: reason });
   }
-}
-
-// Error codes of full disks, from files and from SQLite.
-function isDiskFull(reason: unknown): boolean {
-  if (!(reason instanceof Error) || !("code" in reason)) return false;
-  return reason.code === "ENOSPC" || reason.code === "EDQUOT" || reason.code === "SQLITE_FULL";
 }
 
 export function isError(reason: unknown, code: ErrorCode): reason is AppError {

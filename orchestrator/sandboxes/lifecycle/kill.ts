@@ -2,6 +2,7 @@
 
 import type { ExitReport } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import { storageFailure } from "../../../shared/http/storage-failures.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { End, EndReason } from "../../../shared/states/end-reason.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
@@ -86,10 +87,24 @@ export function createEnding(deps: EndingDeps): Ending {
     if (refusal !== undefined) throw new AppError("unavailable", refusal);
   }
 
+  /**
+   * The database cannot record the kill, and holds no room back any more: the node ends the sandbox anyway, and the record
+   * follows its report when there is room. The caller gets the reason.
+   */
+  async function endUnrecorded(id: string, error: unknown, when: MoveIf | undefined): Promise<never> {
+    if (when === undefined && storageFailure(error) !== undefined) {
+      const record = await store.sandboxes.get(id);
+      if (record?.state === "running") await end(record.nodeId, record.executionId);
+    }
+    throw error;
+  }
+
   async function killNow(id: string, reason: EndReason, when?: MoveIf): Promise<boolean> {
     await refuseRefused(id);
     const set = { endAt: now(), end: { reason }, deadlineAt: now() + deps.stopTimeoutMs * 2 };
-    const killing = await store.move({ id, to: "killing", set, ...(when === undefined ? {} : { when }) });
+    const killing = await store
+      .move({ id, to: "killing", set, ...(when === undefined ? {} : { when }) })
+      .catch((error: unknown) => endUnrecorded(id, error, when));
     if (killing !== undefined) {
       deps.observe(reason);
       await finish(killing);

@@ -50,6 +50,10 @@ function auditedDriver(driver: Driver, appender: Appender): Driver {
   };
 }
 
+function hasEnded(error: unknown): boolean {
+  return error instanceof Error && error.message.includes("no transaction is active");
+}
+
 class AuditedConnection implements DatabaseConnection {
   readonly inner: DatabaseConnection;
   readonly #driver: Driver;
@@ -99,7 +103,12 @@ class AuditedConnection implements DatabaseConnection {
 
   async rollback(): Promise<void> {
     this.#inTransaction = false;
-    await this.#driver.rollbackTransaction(this.inner);
+    try {
+      await this.#driver.rollbackTransaction(this.inner);
+    } catch (error) {
+      // SQLite ends a transaction by itself when its disk is full or fails; the caller needs that error, not this one.
+      if (!hasEnded(error)) throw error;
+    }
   }
 
   async #change<R>(query: CompiledQuery): Promise<QueryResult<R>> {

@@ -26,7 +26,7 @@ test("running sandboxes stay, with their routes, tokens and ends; expired ones a
   expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(201);
 });
 
-test("an unknown execution is stopped after its grace period, and not before", async () => {
+test("an unknown execution is held after its grace period, and not before", async () => {
   const { agent } = cluster;
   const template = agent.pools()[0]?.build ?? { templateId: "t", buildId: "b", image: "i" };
   agent.live.set("00000000-0000-4000-8000-000000000001", {
@@ -47,7 +47,7 @@ test("an unknown execution is stopped after its grace period, and not before", a
   });
   expect((await agent.beat()).stop).toEqual([]);
   await expect
-    .poll(async () => (await agent.beat()).stop, { timeout: 3_000 })
+    .poll(async () => (await agent.beat()).hold, { timeout: 3_000 })
     .toEqual(["00000000-0000-4000-8000-000000000001"]);
 });
 

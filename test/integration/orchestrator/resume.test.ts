@@ -34,6 +34,8 @@ describe("connect", () => {
     expect(second?.executionId).not.toBe(first?.executionId);
     expect(second?.body).toEqual({
       ...first?.body,
+      // The node keeps the one that it has.
+      record: undefined,
       endAt: second?.body.endAt,
       origin: { is: "paused", snapshotId: snapshot?.snapshotId, memory: true },
     });

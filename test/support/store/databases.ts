@@ -10,6 +10,7 @@ import { join } from "node:path";
 import SQLite from "better-sqlite3";
 import { HandleEmptyInListsPlugin, Kysely, PostgresDialect, replaceWithNoncontingentExpression, sql } from "kysely";
 import { Client, Pool, types } from "pg";
+import { noBallast } from "../../../orchestrator/store/ballast.ts";
 import { auditedDialect } from "../../../orchestrator/store/audit/dialect.ts";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../../orchestrator/store/database.ts";
 import type { Tables } from "../../../orchestrator/store/tables.ts";
@@ -186,6 +187,7 @@ async function copyInMemory(): Promise<OpenedDatabase> {
     database,
     schema: newest,
     sqlite: true,
+    ballast: noBallast,
     ping: () => sql`select 1`.execute(database).then(() => undefined),
     close: () => database.destroy(),
   };

@@ -125,6 +125,8 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     });
     const mine = guarded(store, alive);
     const nodes = {
+      list: () => [],
+      mayChange: () => true,
       agent: () => guarded(agent, alive),
       get: () => ({ status: "ready" }),
       freed: () => undefined,

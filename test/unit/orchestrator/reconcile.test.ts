@@ -113,7 +113,7 @@ describe("snapshots on the node", () => {
     const first = judge({}, 0);
     expect(first.deleteSnapshots).toEqual([]);
     expect(judge({}, 59_999, first.suspicions).deleteSnapshots).toEqual([]);
-    expect(judge({}, 60_000, first.suspicions).deleteSnapshots).toEqual(["s1"]);
+    expect(judge({}, 60_000, first.suspicions).deleteSnapshots).toMatchObject([{ snapshotId: "s1" }]);
     expect(judge({ wanted: new Set(["s1"]) }, 60_000, first.suspicions).suspicions.strays.size).toBe(0);
   });
 
@@ -135,14 +135,14 @@ describe("snapshots on the node", () => {
     const sides = { snapshots: [stored(of)], records: [record(over)] };
     const first = judge(sides, 0);
     expect(first.pausedByNode).toEqual([]);
-    expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toEqual(["s1"]);
+    expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toMatchObject([{ snapshotId: "s1" }]);
   });
 
   test("left by a pause that failed are removed although the sandbox runs", () => {
     const sides = { reported: [execution()], records: [record()] };
     const first = judge(sides, 0);
     expect(first.pausedByNode).toEqual([]);
-    expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toEqual(["s1"]);
+    expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toMatchObject([{ snapshotId: "s1" }]);
   });
 
   test.each(["starting", "pausing", "paused", "snapshotting"] as const)(

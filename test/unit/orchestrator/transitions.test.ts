@@ -59,7 +59,7 @@ async function world(step: () => Promise<void>): Promise<World> {
       live.delete(params.executionId);
     },
   };
-  const nodes = { agent: () => agent, freed: () => undefined } as unknown as Nodes;
+  const nodes = { agent: () => agent, list: () => [], freed: () => undefined } as unknown as Nodes;
   const ending = createEnding({
     store,
     nodes,

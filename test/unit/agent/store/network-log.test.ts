@@ -9,6 +9,7 @@ import { networkLogStore } from "../../../../agent/store/network-log.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/routes.ts";
 import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
+import { LATER } from "../../../support/store/agent-schema.ts";
 
 const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry => ({
   at,
@@ -89,7 +90,8 @@ test("a database of the version before keeps its executions: with the internet t
   const path = join(directory, "agent.db");
   const fresh = openDatabase(path, testSeal);
   // Takes the schema back to that of the previous version.
-  fresh.exec(`alter table executions drop column egress; alter table executions add column internet integer not null default 1;
+  fresh.exec(`${LATER}
+    alter table executions drop column egress; alter table executions add column internet integer not null default 1;
     alter table executions drop column project_id; alter table snapshots drop column project_id;
     alter table snapshots drop column resuming; alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at;
     drop table network_log; drop table network_suppressed;
@@ -107,6 +109,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(13);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(14);
   await rm(directory, { recursive: true });
 });

@@ -13,6 +13,7 @@ import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy
 import { createSeal } from "../../../../shared/program/seal.ts";
 import { filesWith } from "../../../support/store/files-with.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
+import { LATER } from "../../../support/store/agent-schema.ts";
 
 let directory: string;
 beforeEach(async () => {
@@ -68,7 +69,7 @@ test("tokens of the version before are sealed, and deleted ones leave the file",
   former.exec("create table former (text text)");
   former.prepare("insert into former values (?)").run("hunter2".repeat(500));
   former.exec(
-    `drop table former; pragma user_version = 5; alter table executions drop column project_id;
+    `${LATER} drop table former; pragma user_version = 5; alter table executions drop column project_id;
     alter table snapshots drop column project_id; alter table snapshots drop column resuming;
     alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at`,
   );
@@ -149,7 +150,7 @@ test("control tokens that the version before wrote in the clear are sealed, and 
     .prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)")
     .run(disk("2").controlToken.padEnd(60_000, "+"));
   former.prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)").run(disk("2").controlToken);
-  former.exec(`alter table snapshots drop column resuming; pragma user_version = 8;
+  former.exec(`${LATER} alter table snapshots drop column resuming; pragma user_version = 8;
     alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at`);
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);

@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { createSeal } from "../../../../shared/program/seal.ts";
+import { LATER } from "../../../support/store/agent-schema.ts";
 
 const sealing = createSeal("a key of this test", "/etc/svc/seal.key");
 
@@ -43,7 +44,7 @@ test("an exit that the former version recorded is reported with the reason's new
     first.executions.exit({ executionId: "e1", sandboxId: "s1", reason: "out_of_memory", exitCode: 137, at: 1 });
     first.close();
     const former = new Database(path);
-    former.exec(`alter table exits drop column detail; update exits set reason = 'oom'; pragma user_version = 12`);
+    former.exec(`${LATER} alter table exits drop column detail; update exits set reason = 'oom'; pragma user_version = 12`);
     former.close();
     const stores = openStores(path, sealing);
     stores.executions.exit({ executionId: "e2", sandboxId: "s2", reason: "exited", detail: "by\nitself", at: 2 });
@@ -67,7 +68,7 @@ test("an updated agent keeps the snapshots of its former version, stored and beg
     first.snapshots.keep("stored", { memoryBytes: 1, diskBytes: 2, takenAt: 3 }, () => undefined);
     first.close();
     const former = new Database(path);
-    former.exec(`alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at;
+    former.exec(`${LATER} alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at;
       update snapshots set state = 'capturing' where state = 'taking'; pragma user_version = 11`);
     former.close();
     const stores = openStores(path, sealing);

@@ -100,6 +100,8 @@ async function world(given?: OpenedDatabase) {
   /** One life of the orchestrator. */
   function boot(mine: Store) {
     const nodes = {
+      list: () => [],
+      mayChange: () => true,
       agent: () => ({ stopExecution: () => undefined, deleteSnapshot: () => undefined }),
       freed: () => undefined,
     };
