@@ -17,18 +17,20 @@ export function describeHoldings({ running, stores, serving }: HoldingsDeps): Ho
   return {
     ...(served === undefined ? {} : { served }),
     ...(refusal === undefined ? {} : { refusal }),
-    executions: running().map(({ executionId, sandboxId, projectId, container, startedAt, endAt, onTimeout, record }) => ({
-      executionId,
-      sandboxId,
-      address: container.slot.address,
-      startedAt,
-      endAt,
-      onTimeout: onTimeout.does,
-      onTimeoutMemory: onTimeout.memory,
-      ...optional(projectId, record),
-      build: container.build,
-      resources: container.resources,
-    })),
+    executions: running().map(
+      ({ executionId, sandboxId, projectId, container, startedAt, endAt, onTimeout, record }) => ({
+        executionId,
+        sandboxId,
+        address: container.slot.address,
+        startedAt,
+        endAt,
+        onTimeout: onTimeout.does,
+        onTimeoutMemory: onTimeout.memory,
+        ...optional(projectId, record),
+        build: container.build,
+        resources: container.resources,
+      }),
+    ),
     snapshots: stores.snapshots
       .all()
       .filter(({ state, executionId }) => state === "stored" && stores.builds.get(executionId) === undefined)

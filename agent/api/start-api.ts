@@ -12,7 +12,14 @@ import type { AgentConfig } from "../config.ts";
 import { addVolumeRoutes } from "../volumes/routes.ts";
 import type { VolumeFiles } from "../volumes/volume-files.ts";
 import type { Instruments } from "./prometheus.ts";
-import { type ApiDeps, addOperatorRoutes, handlers, type OperatorDeps, orchestratorOnly, servedOnly } from "./server.ts";
+import {
+  type ApiDeps,
+  addOperatorRoutes,
+  handlers,
+  type OperatorDeps,
+  orchestratorOnly,
+  servedOnly,
+} from "./server.ts";
 import { createStartGate } from "./start-gate.ts";
 
 /** Share of the process's descriptors for API connections; the node proxy in the same process needs two per request. */

@@ -141,7 +141,12 @@ function remakableOf({ pool, frozen, holding, builds, disposal }: GrowingParts):
     layers: (id: string) => builds.cache.drop(id),
   };
   return {
-    there: () => ({ held: holding.list(), pool: pool.containers(), frozen: frozen.kept(), layers: builds.cache.layers() }),
+    there: () => ({
+      held: holding.list(),
+      pool: pool.containers(),
+      frozen: frozen.kept(),
+      layers: builds.cache.layers(),
+    }),
     drop: (of, id) => drops[of](id),
     settled: () => disposal.settled(),
   };

@@ -41,7 +41,11 @@ export interface Serving {
 const NAME_LIMIT_MS = 5_000;
 
 export function createServing({ nodeId, store, kept, ask, log, nameLimitMs = NAME_LIMIT_MS }: ServingDeps): Serving {
-  const state = { served: store.get(), offered: undefined as string | undefined, refusal: undefined as string | undefined };
+  const state = {
+    served: store.get(),
+    offered: undefined as string | undefined,
+    refusal: undefined as string | undefined,
+  };
   let waiting: (() => void)[] = [];
 
   const remember = ({ storeId, opening, mark }: StoreMark) => {

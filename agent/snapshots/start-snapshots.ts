@@ -28,9 +28,9 @@ import { createRescue } from "./restore/rescue.ts";
 import { type ResumeDeps, resume } from "./restore/resume.ts";
 import { type StartCopyDeps, startCopy } from "./restore/start-copy.ts";
 import type { SnapshotFiles } from "./store/files.ts";
+import { createHolding, type Holding } from "./store/holding.ts";
 import { createMemoryImages } from "./store/images.ts";
 import type { Origins } from "./store/manifest.ts";
-import { createHolding, type Holding } from "./store/holding.ts";
 import { createSnapshots, type Snapshots } from "./store/snapshots.ts";
 import { type Admission, createAdmission } from "./take/admission.ts";
 import { checkpoint } from "./take/checkpoint.ts";
@@ -41,7 +41,13 @@ const MIB = 1024 * 1024;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-type Settings = "holdHours" | "frozenSeconds" | "frozenReservedMb" | "lazyPagesMb" | "snapshotQuotaMb" | "projectSnapshotQuotaMb";
+type Settings =
+  | "holdHours"
+  | "frozenSeconds"
+  | "frozenReservedMb"
+  | "lazyPagesMb"
+  | "snapshotQuotaMb"
+  | "projectSnapshotQuotaMb";
 
 type Given = Omit<ResumeDeps & StartCopyDeps, "frozen" | "mutex" | "images" | "outside"> &
   Pick<PauseDeps, "envd" | "gate">;

@@ -93,13 +93,17 @@ interface Row {
 }
 
 export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
-  const insert = database.prepare<Omit<Row, "resuming" | "held_since" | "held_until" | "held_reason">>(`insert into snapshots values (
+  const insert = database.prepare<
+    Omit<Row, "resuming" | "held_since" | "held_until" | "held_reason">
+  >(`insert into snapshots values (
     @id, @kind, @state, @sandbox_id, @execution_id, @container_id, @disk, @image, @memory, @memory_bytes, @disk_bytes,
     @taken_at, @project_id, 0, @record, null, null, null)`);
   const keep = database.prepare<[number, number, number, string]>(
     "update snapshots set state = 'stored', memory_bytes = ?, disk_bytes = ?, taken_at = ? where id = ?",
   );
-  const spend = database.prepare<[string]>("update snapshots set state = 'spent', resuming = 0, held_since = null, held_until = null where id = ?");
+  const spend = database.prepare<[string]>(
+    "update snapshots set state = 'spent', resuming = 0, held_since = null, held_until = null where id = ?",
+  );
   const setResuming = database.prepare<[number, string]>("update snapshots set resuming = ? where id = ?");
   const hold = database.prepare<[number | null, number | null, string | null, string]>(
     "update snapshots set held_since = ?, held_until = ?, held_reason = ? where id = ?",

@@ -132,7 +132,12 @@ async function startApi(base: Base, parts: StartApiDeps): Promise<string> {
       admin: createAdminHandlers({ ...parts, keys }),
       nodes: createNodeHandlers(nodes),
       nodeStores: createNodeStoreHandlers({ adoption: parts.adoption, nodes }),
-      health: createHealthHandlers({ ...parts, ping: () => parts.ping(), databaseProblem: () => parts.databaseProblem(), stopping: () => stopping.asked }),
+      health: createHealthHandlers({
+        ...parts,
+        ping: () => parts.ping(),
+        databaseProblem: () => parts.databaseProblem(),
+        stopping: () => stopping.asked,
+      }),
     },
   });
   const draining = drains(server);

@@ -56,7 +56,10 @@ export function createAdoption({ store, nodes, lineage, routes, now, log }: Adop
     const found = reference === undefined ? (await store.projects.list())[0] : await store.projects.find(reference);
     if (found !== undefined) return found.id;
     const what = reference === undefined ? "the database has no project" : `project '${reference}' not found`;
-    throw new AppError("failed_precondition", `${what}: sandboxes whose project is unknown need one, so make one first`);
+    throw new AppError(
+      "failed_precondition",
+      `${what}: sandboxes whose project is unknown need one, so make one first`,
+    );
   }
 
   const serve = async (nodeId: string) => {
@@ -113,7 +116,8 @@ export function createAdoption({ store, nodes, lineage, routes, now, log }: Adop
     async takeBack(nodeId, reference, projectId) {
       const kept = await holdings(nodeId);
       const found = kept.snapshots.find(
-        ({ snapshotId, sandboxId, held }) => held !== undefined && (snapshotId === reference || sandboxId === reference),
+        ({ snapshotId, sandboxId, held }) =>
+          held !== undefined && (snapshotId === reference || sandboxId === reference),
       );
       if (found === undefined) throw new AppError("not_found", `node '${nodeId}' holds no snapshot '${reference}'`);
       if (found.kind === "checkpoint") {

@@ -16,9 +16,9 @@ import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 import type { StorageStore } from "../store/storage/storage.ts";
 import type { Meter } from "../usage/meter.ts";
+import type { GivenUp } from "./given-up.ts";
 import type { Nodes } from "./nodes.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
-import type { GivenUp } from "./given-up.ts";
 import type { Pools } from "./warm-pools.ts";
 
 export interface ReportsDeps {
@@ -104,7 +104,10 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   }
 
   /** What the node hears of this store, so that it can decide whether it serves it. */
-  async function offer({ store, executions, snapshots }: Heartbeat, records: readonly SandboxRecord[]): Promise<OfferedStore> {
+  async function offer(
+    { store, executions, snapshots }: Heartbeat,
+    records: readonly SandboxRecord[],
+  ): Promise<OfferedStore> {
     const own = deps.lineage.now();
     const known = new Set(records.map(({ id }) => id));
     const reported = new Set([...executions, ...snapshots].map(({ sandboxId }) => sandboxId));

@@ -149,7 +149,8 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
   }
 
   function view(entry: Entry): NodeView {
-    const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails, refusal } = refreshed(entry);
+    const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails, refusal } =
+      refreshed(entry);
     return {
       id: facts.nodeId,
       facts,

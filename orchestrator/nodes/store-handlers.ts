@@ -42,8 +42,7 @@ export function createNodeStoreHandlers({ adoption, nodes }: NodeStoreDeps): Han
     },
     adoptNode: async ({ params, body }) => toBody(await adoption.adopt(params.nodeID, body.projectID)),
     discardNode: ({ params }) => adoption.discard(params.nodeID),
-    takeBack: async ({ params, body }) =>
-      toBody(await adoption.takeBack(params.nodeID, params.heldID, body.projectID)),
+    takeBack: async ({ params, body }) => toBody(await adoption.takeBack(params.nodeID, params.heldID, body.projectID)),
   };
 }
 

@@ -96,7 +96,14 @@ function startRepairs({ config, now, log, teardown }: Base, parts: StartRepairsD
     historyMs: config.historyDays * DAY_MS,
   });
   teardown.add("housekeeping", () => housekeeping.stop());
-  const adoption = createAdoption({ store, nodes: parts.nodes, lineage: parts.lineage, routes: parts.routes, now, log });
+  const adoption = createAdoption({
+    store,
+    nodes: parts.nodes,
+    lineage: parts.lineage,
+    routes: parts.routes,
+    now,
+    log,
+  });
   const reports = createReportHandlers({
     ...sandboxes,
     ...parts,

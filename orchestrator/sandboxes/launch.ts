@@ -220,7 +220,10 @@ class Search {
       const started = await this.#deps.nodes
         .agent(nodeId)
         .startExecution(
-          { params: { executionId }, body: { ...start, ...record, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 } },
+          {
+            params: { executionId },
+            body: { ...start, ...record, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 },
+          },
           { timeoutMs },
         );
       placed("started");

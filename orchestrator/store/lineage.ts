@@ -19,7 +19,10 @@ export interface Lineage {
 }
 
 /** @param sqlite its commits are durable only on request, where PostgreSQL's are always */
-export async function openLineage(db: Database, { now, sqlite }: { readonly now: () => number; readonly sqlite: boolean }): Promise<Lineage> {
+export async function openLineage(
+  db: Database,
+  { now, sqlite }: { readonly now: () => number; readonly sqlite: boolean },
+): Promise<Lineage> {
   const opening = newUuid();
   const storeId = await db.transaction().execute(async (session) => {
     await session

@@ -112,22 +112,24 @@ export function createStore(
     async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
       const end = move.set?.end;
       if (event === undefined && end === undefined) return condition.essential(() => sandboxes.move(db, move));
-      return condition.essential(() => db.transaction().execute(async (session) => {
-        const moved = await sandboxes.move(session, move);
-        if (moved === undefined) return undefined;
-        if (event !== undefined) await events.add(session, event.type, moved, event.data);
-        if (end !== undefined) {
-          const { id, projectId } = moved;
-          await audit.noteUnlessRequested(session, {
-            at: now(),
-            action: "endSandbox",
-            projectId,
-            object: { kind: "sandbox", id },
-            details: { reason: end.reason },
-          });
-        }
-        return moved;
-      }));
+      return condition.essential(() =>
+        db.transaction().execute(async (session) => {
+          const moved = await sandboxes.move(session, move);
+          if (moved === undefined) return undefined;
+          if (event !== undefined) await events.add(session, event.type, moved, event.data);
+          if (end !== undefined) {
+            const { id, projectId } = moved;
+            await audit.noteUnlessRequested(session, {
+              at: now(),
+              action: "endSandbox",
+              projectId,
+              object: { kind: "sandbox", id },
+              details: { reason: end.reason },
+            });
+          }
+          return moved;
+        }),
+      );
     },
 
     /** Called before something new begins. @throws {AppError} no_space, unavailable */

@@ -1,8 +1,8 @@
 /** Opens the store and makes sure that it has the base template. */
 
-import type { KeyedSeal } from "../../shared/program/seal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
+import type { KeyedSeal } from "../../shared/program/seal.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { createCondition } from "./condition.ts";
 import { openDatabase } from "./database.ts";

@@ -9,7 +9,11 @@ export type StoreRefusal = "unknown" | "other" | "older";
  * Undefined: the node serves it from now on.
  * @param kept number of sandboxes and snapshots on the node: with none there is nothing to lose, and every store will do
  */
-export function judgeStore(served: StoreMark | undefined, offered: OfferedStore, kept: number): StoreRefusal | undefined {
+export function judgeStore(
+  served: StoreMark | undefined,
+  offered: OfferedStore,
+  kept: number,
+): StoreRefusal | undefined {
   if (kept === 0) return undefined;
   // A node of an earlier version has no memory: it serves the store that knows its sandboxes.
   if (served === undefined) return offered.knows > 0 ? undefined : "unknown";
@@ -25,7 +29,10 @@ const WHAT: { readonly [Refusal in StoreRefusal]: string } = {
 };
 
 /** The reason with its ways out, for logs, health pages and callers. */
-export function refusalText(refusal: StoreRefusal, { nodeId, kept }: { readonly nodeId: string; readonly kept: number }) {
+export function refusalText(
+  refusal: StoreRefusal,
+  { nodeId, kept }: { readonly nodeId: string; readonly kept: number },
+) {
   return (
     `node ${nodeId} keeps ${kept} sandboxes and snapshots and takes no work: ${WHAT[refusal]}. Nothing was deleted. ` +
     "Bring the right database back (SVC_DATABASE_URL, or svc.db in the orchestrator's directory), " +

@@ -67,7 +67,10 @@ export function createHolding({ store, snapshots, keepMs, now, log }: HoldingDep
       return await taker.pause(executionId, memory);
     } catch (error) {
       if (isError(error, "conflict") || isError(error, "sandbox_not_found")) throw error;
-      log.warn({ err: error, executionId }, "could not keep the memory of a sandbox without a record, keeping its disk");
+      log.warn(
+        { err: error, executionId },
+        "could not keep the memory of a sandbox without a record, keeping its disk",
+      );
       return taker.pause(executionId, { snapshotId: randomUUID(), memory: false });
     }
   };

@@ -14,8 +14,8 @@ import { identity } from "./0012-identity.ts";
 import { projects } from "./0013-projects.ts";
 import { webhooks } from "./0014-webhooks.ts";
 import { usage } from "./0015-usage.ts";
-import { lineage } from "./0017-lineage.ts";
 import { volumes } from "./0016-volumes.ts";
+import { lineage } from "./0017-lineage.ts";
 
 const first: Migration = {
   async up(db: Kysely<unknown>) {

@@ -9,12 +9,23 @@ import { type NewSandbox, type SandboxRecord, toRecord, toRow } from "./record.t
 
 /** What the node says. */
 export type AdoptedState =
-  | { readonly is: "running"; readonly executionId: string; readonly address: string; readonly startedAt: number; readonly endAt: number }
+  | {
+      readonly is: "running";
+      readonly executionId: string;
+      readonly address: string;
+      readonly startedAt: number;
+      readonly endAt: number;
+    }
   | {
       readonly is: "paused";
       readonly executionId: string;
       readonly at: number;
-      readonly snapshot: { readonly id: string; readonly memory: boolean; readonly memoryBytes: number; readonly diskBytes: number };
+      readonly snapshot: {
+        readonly id: string;
+        readonly memory: boolean;
+        readonly memoryBytes: number;
+        readonly diskBytes: number;
+      };
     };
 
 export interface Adopted {
@@ -43,7 +54,9 @@ export function adoptedStore(db: Database, sealing: KeyedSeal, now: () => number
 
   return {
     /** `imported`: the store had no record. `corrected`: it had another state. `same`: nothing was to be done. */
-    async adopt(adopted: Adopted): Promise<{ readonly how: "imported" | "corrected" | "same"; readonly record: SandboxRecord }> {
+    async adopt(
+      adopted: Adopted,
+    ): Promise<{ readonly how: "imported" | "corrected" | "same"; readonly record: SandboxRecord }> {
       return db.transaction().execute(async (session) => {
         const set = columnsOf(adopted, now());
         const found = await session.selectFrom("sandboxes").selectAll().where("id", "=", adopted.id).executeTakeFirst();
@@ -115,7 +128,10 @@ function columnsOf({ nodeId, state }: Adopted, at: number) {
 }
 
 /** Times of the node and of the record differ a little. */
-function isAs(found: Pick<SandboxRow, "state" | "execution_id" | "node_id" | "snapshot_id">, set: ReturnType<typeof columnsOf>): boolean {
+function isAs(
+  found: Pick<SandboxRow, "state" | "execution_id" | "node_id" | "snapshot_id">,
+  set: ReturnType<typeof columnsOf>,
+): boolean {
   return (
     found.state === set.state &&
     found.execution_id === set.execution_id &&
@@ -123,4 +139,3 @@ function isAs(found: Pick<SandboxRow, "state" | "execution_id" | "node_id" | "sn
     (set.state === "running" || found.snapshot_id === set.snapshot_id)
   );
 }
-

@@ -1,5 +1,6 @@
 /** The shapes of a fake agent: the options of its start, the orders that a test gives it, and what the test sees of it. */
 
+import type { Serving } from "../../../agent/serving/serving.ts";
 import type {
   ExitReport,
   Garbage,
@@ -13,7 +14,6 @@ import type {
   StartRequest,
   StoredSnapshot,
 } from "../../../shared/agent-api/routes.ts";
-import type { Serving } from "../../../agent/serving/serving.ts";
 import type { LogEntry } from "../../../shared/agent-api/sandbox-log.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 import type { FakeBuilds } from "./fake-agent-builds.ts";

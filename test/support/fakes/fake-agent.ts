@@ -2,17 +2,17 @@
 
 import { randomUUID } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { createServing } from "../../../agent/serving/serving.ts";
 import {
   agentApi,
   type MetricSample,
   nodeApi,
-  type StoreMark,
-  STORE_HEADER,
   type PoolTarget,
+  STORE_HEADER,
   type StartRequest,
   type StoredSnapshot,
+  type StoreMark,
 } from "../../../shared/agent-api/routes.ts";
-import { createServing } from "../../../agent/serving/serving.ts";
 import { connect } from "../../../shared/http/client.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { serve } from "../../../shared/http/serve.ts";

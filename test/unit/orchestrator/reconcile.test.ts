@@ -35,7 +35,10 @@ describe("on the node, not in the records", () => {
     const first = plan([execution()], [], noSuspicions, 0);
     expect(first.hold).toEqual([]);
     expect(plan([execution()], [], first.suspicions, 59_999).hold).toEqual([]);
-    expect(plan([execution()], [], first.suspicions, 60_000)).toMatchObject({ hold: [{ executionId: "e1" }], stop: [] });
+    expect(plan([execution()], [], first.suspicions, 60_000)).toMatchObject({
+      hold: [{ executionId: "e1" }],
+      stop: [],
+    });
   });
 
   test("is forgotten when its record turns up", () => {

@@ -50,7 +50,9 @@ const without = (there: Remakable, { of, ids: gone }: Drop): Remakable => ({
 test("only what can be made again is dropped, only while the disk is short, and a kind only when none of an earlier one is left", () => {
   fc.assert(
     fc.property(level, node, fc.array(fc.nat(20)), (now, there, numbers) => {
-      const tried = new Set(numbers.flatMap((number) => [`held${number}`, `pool${number}`, `frozen${number}`, `layer${number}`]));
+      const tried = new Set(
+        numbers.flatMap((number) => [`held${number}`, `pool${number}`, `frozen${number}`, `layer${number}`]),
+      );
       const drop = planDrop(now, there, tried);
       const left = ORDER.map((of) => ({ of, ids: remakable(there)[of].filter((id) => !tried.has(id)) }));
       expect(drop).toEqual(now.is === "short" ? left.find((one) => one.ids.length > 0) : undefined);

@@ -8,8 +8,8 @@ import { executionStore } from "../../../../agent/store/executions.ts";
 import { networkLogStore } from "../../../../agent/store/network-log.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/routes.ts";
 import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
-import { testSeal } from "../../../support/store/test-seal.ts";
 import { LATER } from "../../../support/store/agent-schema.ts";
+import { testSeal } from "../../../support/store/test-seal.ts";
 
 const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry => ({
   at,

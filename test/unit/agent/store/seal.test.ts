@@ -11,9 +11,9 @@ import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { createSeal } from "../../../../shared/program/seal.ts";
+import { LATER } from "../../../support/store/agent-schema.ts";
 import { filesWith } from "../../../support/store/files-with.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
-import { LATER } from "../../../support/store/agent-schema.ts";
 
 let directory: string;
 beforeEach(async () => {

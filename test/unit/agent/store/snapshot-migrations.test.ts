@@ -44,7 +44,9 @@ test("an exit that the former version recorded is reported with the reason's new
     first.executions.exit({ executionId: "e1", sandboxId: "s1", reason: "out_of_memory", exitCode: 137, at: 1 });
     first.close();
     const former = new Database(path);
-    former.exec(`${LATER} alter table exits drop column detail; update exits set reason = 'oom'; pragma user_version = 12`);
+    former.exec(
+      `${LATER} alter table exits drop column detail; update exits set reason = 'oom'; pragma user_version = 12`,
+    );
     former.close();
     const stores = openStores(path, sealing);
     stores.executions.exit({ executionId: "e2", sandboxId: "s2", reason: "exited", detail: "by\nitself", at: 2 });
