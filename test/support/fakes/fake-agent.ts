@@ -22,17 +22,8 @@ import { ENVD_VERSION } from "../../../shared/version.ts";
 import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
 import type { FakeAgent, FakeAgentOptions, SnapshotRequest, Started } from "./fake-agent-shapes.ts";
 import { fakeHeartbeat } from "./fake-heartbeat.ts";
+import { fakeHoldings } from "./fake-holdings.ts";
 import { createFakeVolumes } from "./fake-volumes.ts";
-
-/** What a node keeps with a sandbox for another store. */
-function keptOf({ build, resources, projectId, record }: StartRequest) {
-  return {
-    build,
-    resources,
-    ...(projectId === undefined ? {} : { projectId }),
-    ...(record === undefined ? {} : { record }),
-  };
-}
 
 export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
   const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
@@ -173,25 +164,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         snapshots.delete(snapshotId);
       },
       listGarbage: () => agent.onGarbage(),
-      holdings: () => ({
-        ...(serving.served === undefined ? {} : { served: serving.served }),
-        ...(serving.refusal === undefined ? {} : { refusal: serving.refusal }),
-        executions: [...live.values()].map(({ executionId, body, startedAt, endAt }) => ({
-          executionId,
-          sandboxId: body.sandboxId,
-          address,
-          startedAt,
-          endAt,
-          onTimeout: body.onTimeout,
-          onTimeoutMemory: body.onTimeoutMemory ?? true,
-          ...keptOf(body),
-        })),
-        snapshots: [...snapshots.values()].map((stored) => {
-          const body = agent.starts.find(({ executionId }) => executionId === stored.executionId)?.body;
-          if (body === undefined) throw new AppError("internal", "a snapshot of an execution that was never started");
-          return { ...stored, ...keptOf(body) };
-        }),
-      }),
+      holdings: () => fakeHoldings({ serving, live, snapshots, starts: agent.starts, address }),
       serveStore: ({ body }) => serving.adopt(body),
       takeBackSnapshot: () => undefined,
       updateExecution({ params, body }) {
