@@ -1,7 +1,13 @@
 /** The agent's API: handlers that only call other parts, and the pages for operators. */
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { type agentApi, type Garbage, type Holdings, type NetworkCheck, STORE_HEADER } from "../../shared/agent-api/routes.ts";
+import {
+  type agentApi,
+  type Garbage,
+  type Holdings,
+  type NetworkCheck,
+  STORE_HEADER,
+} from "../../shared/agent-api/routes.ts";
 import type { Access, Handlers, Route } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid, sameSecret } from "../../shared/ids.ts";

@@ -217,15 +217,13 @@ class Search {
     const record = this.#describe({ ...sandbox, ...execution, startedAt: now, endAt: now, deadlineAt: 0 });
     const timeoutMs = Math.max(1, Math.min(this.#deps.startTimeoutMs, left));
     try {
-      const started = await this.#deps.nodes
-        .agent(nodeId)
-        .startExecution(
-          {
-            params: { executionId },
-            body: { ...start, ...record, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 },
-          },
-          { timeoutMs },
-        );
+      const started = await this.#deps.nodes.agent(nodeId).startExecution(
+        {
+          params: { executionId },
+          body: { ...start, ...record, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 },
+        },
+        { timeoutMs },
+      );
       placed("started");
       return started;
     } catch (reason) {

@@ -8,7 +8,7 @@ import { exchangeRaw, listenTransformed } from "../../../support/peers/transform
 
 const HOST = "api.example.test";
 const deps: DialDeps = {
-  names: { addresses: () => Promise.resolve({ addresses: [], code: 3 }) },
+  names: { addresses: () => Promise.resolve({ addresses: [], ttl: 0, code: 3 }) },
   isOwn: () => false,
   proxyAllowedRanges: ["127.0.0.0/8"],
 };
