@@ -113,6 +113,6 @@ export function createServing({ nodeId, store, kept, ask, log, nameLimitMs = NAM
 }
 
 /** As in the request header. */
-export function storeName({ storeId, opening }: Pick<StoreMark, "storeId" | "opening">): string {
+function storeName({ storeId, opening }: Pick<StoreMark, "storeId" | "opening">): string {
   return `${storeId}.${opening}`;
 }

@@ -14,7 +14,7 @@ export interface Layer {
   readonly context?: LayerContext;
 }
 
-export interface LayerContext {
+interface LayerContext {
   readonly envs: Readonly<Record<string, string>>;
   readonly user: string;
   readonly workdir: string;

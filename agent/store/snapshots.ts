@@ -45,7 +45,7 @@ export interface Snapshot {
 }
 
 /** Unix milliseconds. */
-export interface Held {
+interface Held {
   readonly since: number;
   readonly until: number;
   readonly reason: string;

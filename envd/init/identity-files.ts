@@ -5,7 +5,7 @@ import { posix } from "node:path";
 import type { Settings } from "./session.ts";
 
 /** Another text after each start, resume and copy: the sign for programs that their memory may be a copy. */
-export const EXECUTION_FILE = "run/svc/execution-id";
+const EXECUTION_FILE = "run/svc/execution-id";
 
 /**
  * Writes synchronously, not through libuv's threads: the files are seven and tiny, and the sandbox's start waits for them.

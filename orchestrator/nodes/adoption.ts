@@ -23,7 +23,7 @@ export interface AdoptionDeps {
   readonly log: Log;
 }
 
-export interface AdoptionResult {
+interface AdoptionResult {
   readonly imported: number;
   readonly corrected: number;
   readonly unchanged: number;

@@ -211,7 +211,7 @@ export interface EventRow {
   readonly created_at: number;
 }
 
-export interface StoreIdentityRow {
+interface StoreIdentityRow {
   /** Always 1. */
   readonly one: number;
   readonly store_id: string;
@@ -219,7 +219,7 @@ export interface StoreIdentityRow {
 }
 
 /** A start of an orchestrator on this store. */
-export interface StoreOpeningRow {
+interface StoreOpeningRow {
   readonly id: string;
   readonly opened_at: number;
   /** Grows while the orchestrator runs. */

@@ -33,7 +33,7 @@ const known = {
   record: Type.Optional(Type.String()),
 };
 
-export const HeldSnapshot = Type.Object({ since: time, until: time, reason: Type.String({ maxLength: 200 }) }, closed);
+const HeldSnapshot = Type.Object({ since: time, until: time, reason: Type.String({ maxLength: 200 }) }, closed);
 export type HeldSnapshot = Static<typeof HeldSnapshot>;
 
 /** Everything that a node keeps for sandboxes. */

@@ -24,7 +24,7 @@ export interface Layers {
   keep(key: string, buildContainer: BuildContainer, context?: StepContext): Promise<{ image: string; grown: number }>;
 }
 
-export interface CachedLayer {
+interface CachedLayer {
   readonly image: string;
   readonly context: StepContext | undefined;
 }

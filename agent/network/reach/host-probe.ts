@@ -26,7 +26,7 @@ const LISTEN_LIMIT_MS = 2_000;
 const TRACE_SETTLES_MS = 150;
 const MAX_TRACE_CHARACTERS = 1_000_000;
 
-export interface Probed {
+interface Probed {
   /** What stands in the way, for each way that was tried; undefined: nothing. */
   readonly ways: ReadonlyMap<Way, Obstacle | undefined>;
   /** The host has no route to the address: it is offline, and nothing can be said about packets that leave. */
@@ -220,7 +220,7 @@ async function forwardingOff(links: readonly (string | undefined)[]): Promise<st
   return undefined;
 }
 
-export async function hasChain(run: RunCommand, chain: string): Promise<boolean> {
+async function hasChain(run: RunCommand, chain: string): Promise<boolean> {
   return run("iptables", ["-w", "5", "-S", chain]).then(
     () => true,
     () => false,

@@ -39,7 +39,7 @@ export interface Adopted {
   readonly fallback: Omit<NewSandbox, "sealedEnvs" | "deadlineAt">;
 }
 
-export type AdoptedStore = ReturnType<typeof adoptedStore>;
+type AdoptedStore = ReturnType<typeof adoptedStore>;
 
 export function adoptedStore(db: Database, sealing: KeyedSeal, now: () => number) {
   /** The kept row where it is readable, without columns that this version does not have. */
