@@ -41,7 +41,7 @@ function isByteStream(body: Request["body"]): body is AsyncIterable<Uint8Array> 
 }
 
 /** @throws {ConnectError} invalid_argument where the text is not base64 */
-export async function* decoded(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* decoded(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let rest = "";
   for await (const chunk of body) {
     const text = rest + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString("latin1");

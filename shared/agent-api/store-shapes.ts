@@ -34,7 +34,6 @@ const known = {
 };
 
 const HeldSnapshot = Type.Object({ since: time, until: time, reason: Type.String({ maxLength: 200 }) }, closed);
-export type HeldSnapshot = Static<typeof HeldSnapshot>;
 
 /** Everything that a node keeps for sandboxes. */
 export const Holdings = Type.Object(

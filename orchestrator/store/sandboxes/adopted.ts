@@ -39,8 +39,6 @@ export interface Adopted {
   readonly fallback: Omit<NewSandbox, "sealedEnvs" | "deadlineAt">;
 }
 
-type AdoptedStore = ReturnType<typeof adoptedStore>;
-
 export function adoptedStore(db: Database, sealing: KeyedSeal, now: () => number) {
   /** The kept row where it is readable, without columns that this version does not have. */
   function rowOf({ row, fallback, projectId }: Adopted, projects: ReadonlySet<string>): SandboxRow {
