@@ -48,13 +48,10 @@ print("written", os.fstat(file).st_size, os.fstat(file).st_blocks >= 2048)
 /** Holds /etc/hosts open with a lock, makes the file large, and tries to make others wait who open it. */
 const HOLD = `
 import fcntl, os, time
-file = os.open("/etc/hosts", os.O_RDWR)
-fcntl.flock(file, fcntl.LOCK_EX)
-lease = "given"
-try: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-except OSError as error: lease = os.strerror(error.errno)
+fcntl.flock(file := os.open("/etc/hosts", os.O_RDWR), fcntl.LOCK_EX)
 os.ftruncate(file, 8 << 20)
-open("/tmp/held", "w").write(f"{os.fstat(file).st_size} {lease}")
+try: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+except OSError as error: open("/tmp/held", "w").write(f"{os.fstat(file).st_size} {error.strerror}")
 time.sleep(600)
 `;
 
@@ -88,9 +85,8 @@ describe("an agent of its own", () => {
     expect((await command(address, "getent hosts sandbox", root)).output).toContain("127.0.1.1");
 
     const pid = await background(address, `exec python3 -c '${HOLD}'`, root);
-    await expect
-      .poll(async () => (await command(address, "cat /tmp/held", root)).output, SLOW)
-      .toBe("8388608 Invalid argument");
+    const held = async () => (await command(address, "cat /tmp/held", root)).output;
+    await expect.poll(held, SLOW).toBe("8388608 Invalid argument");
     // The agent waits for no lock: its other work continues.
     const other = await agent.start();
     expect((await command(other.address, "echo works")).output).toBe("works");

@@ -25,7 +25,7 @@ const DROPS = /\(verdict (drop|queue|stolen)\)/;
 export function culpritsIn(text: string, own: string): ReadonlyMap<string, Culprit> {
   const packets = new Map<string, Packet>();
   for (const line of text.split("\n")) {
-    const [, id = "", family = "", table = "", chain = "", rest = ""] = LINE.exec(line) ?? [];
+    const { id, family, table, chain, rest } = readLine(line);
     if (id === "") continue;
     const packet = packets.get(id) ?? { protocol: "", end: undefined };
     packets.set(id, packet);
@@ -38,6 +38,11 @@ export function culpritsIn(text: string, own: string): ReadonlyMap<string, Culpr
   const culprits = new Map<string, Culprit>();
   for (const { protocol, end } of packets.values()) if (end !== undefined) culprits.set(protocol, end);
   return culprits;
+}
+
+function readLine(line: string) {
+  const [, id = "", family = "", table = "", chain = "", rest = ""] = LINE.exec(line) ?? [];
+  return { id, family, table, chain, rest };
 }
 
 /** nft does not know the rules that were added after it began to listen, and names their handle. */

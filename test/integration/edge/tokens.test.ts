@@ -12,7 +12,8 @@ function envdOf(route: EdgeRoute) {
   const answer = (name: string) =>
     httpBackend(
       route.address,
-      (asked, response) => response.end(`${name} ${asked.method} ${asked.url} ${asked.headers["x-access-token"]}`),
+      (asked, response) =>
+        response.end(`${name} ${asked.method} ${asked.url} ${String(asked.headers["x-access-token"])}`),
       ENVD_PORT,
     );
   return answer(route.sandboxId);

@@ -68,58 +68,51 @@ async function tryWays(egress: boolean): Promise<unknown> {
   return { offline, ways: Object.fromEntries(said) as unknown };
 }
 
+const acts: { readonly [Act in Order["do"]]: (order: Extract<Order, { do: Act }>) => unknown } = {
+  async add({ slot }) {
+    await links.add(plan.slot(slot));
+    return firewall.pin(plan.slot(slot));
+  },
+  open: ({ slot, policy }) => firewall.open(plan.slot(slot), policy),
+  close: ({ slot }) => firewall.close(plan.slot(slot)),
+  forget: ({ slot }) => firewall.forget(plan.slot(slot)),
+  async rebuild({ open }) {
+    await links.prepare();
+    return firewall.rebuild(
+      Object.entries(open).map(([slot, policy]) => {
+        const { link, address } = plan.slot(Number(slot));
+        return { link, address, policy };
+      }),
+    );
+  },
+  repair: async () => (await firewall.repair()).length > 0,
+  restored: () => firewall.repair(),
+  prepareProbe: () => probe.prepare(),
+  probe: ({ egress }) => tryWays(egress),
+  counts: () => counts,
+  async decisions() {
+    const { flows, unlogged } = await firewall.decisions();
+    return { flows, unlogged: [...unlogged] };
+  },
+  watch: () => watch(),
+  unwatch: () => unwatch(),
+  hostServer: () => listen(9_000, (socket) => socket.end("host")),
+  run({ slot, command }) {
+    const [program = "", ...parameters] = enter(slot, command);
+    return runCommand(program, parameters, { timeoutMs: 30_000 });
+  },
+  async start({ slot, command }) {
+    const [program = "", ...parameters] = enter(slot, command);
+    const child = spawn(program, parameters, { stdio: ["ignore", "pipe", "inherit"] });
+    // The order ends at the program's first output.
+    await new Promise((resolve) => child.stdout.once("data", resolve));
+    return child.pid;
+  },
+};
+
 async function carryOut(order: Order): Promise<unknown> {
-  switch (order.do) {
-    case "add":
-      await links.add(plan.slot(order.slot));
-      return firewall.pin(plan.slot(order.slot));
-    case "open":
-      return firewall.open(plan.slot(order.slot), order.policy);
-    case "close":
-      return firewall.close(plan.slot(order.slot));
-    case "forget":
-      return firewall.forget(plan.slot(order.slot));
-    case "rebuild":
-      await links.prepare();
-      return firewall.rebuild(
-        Object.entries(order.open).map(([slot, policy]) => {
-          const { link, address } = plan.slot(Number(slot));
-          return { link, address, policy };
-        }),
-      );
-    case "repair":
-      return (await firewall.repair()).length > 0;
-    case "restored":
-      return firewall.repair();
-    case "prepareProbe":
-      return probe.prepare();
-    case "probe":
-      return tryWays(order.egress);
-    case "counts":
-      return counts;
-    case "decisions": {
-      const { flows, unlogged } = await firewall.decisions();
-      return { flows, unlogged: [...unlogged] };
-    }
-    case "watch":
-      return watch();
-    case "unwatch":
-      return unwatch();
-    case "hostServer":
-      await listen(9_000, (socket) => socket.end("host"));
-      return;
-    case "run": {
-      const [program = "", ...parameters] = enter(order.slot, order.command);
-      return runCommand(program, parameters, { timeoutMs: 30_000 });
-    }
-    case "start": {
-      const [program = "", ...parameters] = enter(order.slot, order.command);
-      const child = spawn(program, parameters, { stdio: ["ignore", "pipe", "inherit"] });
-      // The order ends at the program's first output.
-      await new Promise((resolve) => child.stdout.once("data", resolve));
-      return child.pid;
-    }
-  }
+  const act = acts[order.do] as (order: Order) => unknown;
+  return act(order);
 }
 
 function listen(port: number, take: (socket: Socket) => void): Promise<void> {

@@ -86,7 +86,7 @@ export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {
       const id = at(address);
       if (user === "nobody-here") throw new RpcError("unauthenticated", `invalid username: '${user}'`);
       // An act of `steps.js`, with the Node of the runtime.
-      const act = cmd?.endsWith("/loader") === true ? args.at(-2) : undefined;
+      const act = cmd.endsWith("/loader") ? args.at(-2) : undefined;
       const text = cmd === "/bin/sh" || act !== undefined ? "script" : (args.at(-1) ?? "");
       ran.set(id, [...(ran.get(id) ?? []), text]);
       onOutput("stdout", Buffer.from(`ran ${text}\n`));

@@ -300,10 +300,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
           restores.set(id, directory);
         },
         criuDirectory: (id) => `/annotations/${id}`,
-        async remove(id) {
-          await step("remove annotations");
-          annotations.delete(id);
-        },
+        remove: (id) => step("remove annotations").then(() => void annotations.delete(id)),
         list: () => Promise.resolve([...annotations.keys()]),
       },
       openCgroup(pid, id) {

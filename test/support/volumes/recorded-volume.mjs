@@ -6,7 +6,7 @@ import process from "node:process";
 import { Sandbox, Volume } from "e2b";
 
 const hosts = new Set();
-const { connect } = Socket.prototype;
+const connect = Reflect.get(Socket.prototype, "connect");
 Socket.prototype.connect = function record(...given) {
   const [first] = given.flat();
   const options = typeof first === "object" && first !== null ? first : { port: first, host: given[1] };

@@ -33,7 +33,7 @@ export function randomNumbers(folder: string): () => void {
 
 function load(path: string): unknown {
   const module = { exports: {} as unknown };
-  process.dlopen(module as NodeJS.Module, path);
+  process.dlopen(module, path);
   return module.exports;
 }
 
