@@ -116,10 +116,30 @@ describe("ids", () => {
   });
 });
 
-test.each(["ENOSPC", "EDQUOT", "SQLITE_FULL"])("%s is reported as a full disk, without the path", (code) => {
+test.each([
+  ["ENOSPC", "the disk of the service is full: its operator must make room"],
+  ["EDQUOT", "the disk of the service is full: its operator must make room"],
+  ["SQLITE_FULL", "the disk of the database is full: its operator must make room"],
+  ["53100", "the disk of the database is full: its operator must make room"],
+])("%s is reported as a full disk, without the path", (code, message) => {
   const error = AppError.from(Object.assign(new Error("write /var/lib/x"), { code }));
-  expect(error.status).toBe(507);
-  expect(error.message).toBe("the disk of the service is full: its operator must make room");
+  expect([error.status, error.message]).toEqual([507, message]);
+});
+
+test.each([
+  ["SQLITE_IOERR_WRITE", "its disk reports an input/output error"],
+  ["SQLITE_NOMEM", "it is out of memory"],
+  ["SQLITE_IOERR_NOMEM", "it is out of memory"],
+  ["SQLITE_READONLY_DBMOVED", "it is read-only"],
+  ["25006", "it is read-only"],
+  ["SQLITE_CORRUPT_INDEX", "it is damaged"],
+  ["SQLITE_CANTOPEN", "its file cannot be opened"],
+])("%s is reported with its cause in words, also behind another error", (code, cause) => {
+  const failed = Object.assign(new Error("/var/lib/x"), { code });
+  for (const error of [AppError.from(failed), AppError.from(new Error("query failed", { cause: failed }))]) {
+    expect([error.status, error.message]).toEqual([503, expect.stringContaining(cause)]);
+    expect(error.message).not.toContain("/var/lib");
+  }
 });
 
 test("errors come back over the wire as they were", () => {

@@ -109,6 +109,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(14);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(15);
   await rm(directory, { recursive: true });
 });
