@@ -128,7 +128,8 @@ function fields(list: readonly Field[]): string {
         ? ""
         : `default ${JSON.stringify(schema.default)}`;
     const facts = [typeName(schema), limits(schema), need].filter((fact) => fact !== "").join(" · ");
-    return `<tr><th scope="row"><code>${escape(name)}</code></th><td>${escape(facts)}</td><td>${escape(schema.description ?? "")}</td></tr>`;
+    const about = schema.description === undefined ? "" : `<td>${escape(schema.description)}</td>`;
+    return `<tr><th scope="row"><code>${escape(name)}</code></th><td>${escape(facts)}</td>${about}</tr>`;
   });
   return `<table><tbody>${rows.join("")}</tbody></table>`;
 }

@@ -62,7 +62,7 @@ describe("a follower whose queue is full", () => {
     for (let round = 0; round < 10; round += 1) {
       subscription.push(chunk(64 * 1024));
       vi.advanceTimersByTime(STALLED_MS - 1);
-      expect(await subscription.next(1_000, never)).toEqual(chunk(64 * 1024));
+      expect(await subscription.next(1_000, never)).toHaveProperty("bytes.length", 64 * 1024);
     }
     expect(seen).toEqual([]);
   });
