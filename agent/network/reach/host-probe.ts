@@ -22,9 +22,14 @@ import { type Culprit, culpritsIn, culpritText, ruleByHandle } from "./trace.ts"
 const NAMED: EgressPolicy = { ...CLOSED, allowDomains: ["probe.invalid"] };
 /** A packet takes microseconds; the waits are for a machine whose processors are all busy. */
 const ARRIVES_WITHIN_MS = [0, 20, 100, 300];
-const LISTEN_LIMIT_MS = 2_000;
-const TRACE_SETTLES_MS = 150;
+const LISTEN_LIMIT_MS = 5_000;
+/** From the last packet to the end of its trace, where a rule of nftables ends it; on a busy machine `nft` prints late. */
+const TRACE_LIMIT_MS = 1_500;
+const TRACE_POLL_MS = 25;
 const MAX_TRACE_CHARACTERS = 1_000_000;
+
+/** By which a trace tells the packets of a way. */
+const PROTOCOLS: Readonly<Record<Way, "tcp" | "udp">> = { forward: "tcp", resolver: "udp", egress: "tcp" };
 
 interface Probed {
   /** What stands in the way, for each way that was tried; undefined: nothing. */
@@ -101,8 +106,15 @@ export function hostProbe(
     const monitor = await listen(signal);
     try {
       const came = await sendAll(wanted, true);
-      await delay(TRACE_SETTLES_MS);
-      return { came, text: monitor.text() };
+      const deadline = Date.now() + TRACE_LIMIT_MS;
+      const read = () => culpritsIn(monitor.text(), { table, address: slot.address });
+      let culprits = read();
+      // What came through now has no end to wait for.
+      while ([...wanted].some((way) => !came.has(way) && !culprits.has(PROTOCOLS[way])) && Date.now() < deadline) {
+        await delay(TRACE_POLL_MS, undefined, { signal });
+        culprits = read();
+      }
+      return { came, culprits };
     } finally {
       monitor.stop();
     }
@@ -115,10 +127,14 @@ export function hostProbe(
     return { ...culprit, rule: ruleByHandle(text, handle) };
   };
 
-  const obstacleOf = async (way: Way, text: string, device: string | undefined): Promise<Obstacle> => {
+  const obstacleOf = async (
+    way: Way,
+    culprits: ReadonlyMap<string, Culprit>,
+    device: string | undefined,
+  ): Promise<Obstacle> => {
     const setting = way === "forward" ? await forwardingOff([slot.link, device]) : undefined;
     if (setting !== undefined) return { is: "setting", name: setting };
-    const found = culpritsIn(text, table).get(way === "resolver" ? "udp" : "tcp");
+    const found = culprits.get(PROTOCOLS[way]);
     if (found !== undefined) {
       const culprit = await nameRule(found);
       return { is: "rule", culprit, dockerChain: await hasChain(run, "DOCKER-USER") };
@@ -147,7 +163,7 @@ export function hostProbe(
         // One at a time: both policies send a connection, and the trace names packets by their protocol.
         for (const way of missing) {
           const again = await traced(new Set([way]), signal);
-          if (!again.came.has(way)) obstacles.set(way, await obstacleOf(way, again.text, route.device));
+          if (!again.came.has(way)) obstacles.set(way, await obstacleOf(way, again.culprits, route.device));
         }
       }
       const replies = obstacles.get("forward") === undefined ? await forwardingOff([route.device]) : undefined;

@@ -11,6 +11,8 @@ export interface Culprit {
 
 interface Packet {
   protocol: string;
+  /** Other programs of the machine, and other platforms, trace packets too. */
+  sent: boolean;
   end: Culprit | undefined;
 }
 
@@ -19,24 +21,30 @@ const LINE = /^trace id (\w+) (\w+) (\S+) (\S+) (.*)$/;
 const DROPS = /\(verdict (drop|queue|stolen)\)/;
 
 /**
- * @param own name of a table whose drops do not count, because it catches what came through
+ * @param probe.table its drops do not count, because it catches what came through
+ * @param probe.address source of the packets that count
  * @returns what ended the last packet of each protocol: "tcp", "udp"
  */
-export function culpritsIn(text: string, own: string): ReadonlyMap<string, Culprit> {
+export function culpritsIn(
+  text: string,
+  probe: { readonly table: string; readonly address: string },
+): ReadonlyMap<string, Culprit> {
+  const from = ` ip saddr ${probe.address} `;
   const packets = new Map<string, Packet>();
   for (const line of text.split("\n")) {
     const { id, family, table, chain, rest } = readLine(line);
     if (id === "") continue;
-    const packet = packets.get(id) ?? { protocol: "", end: undefined };
+    const packet = packets.get(id) ?? { protocol: "", sent: false, end: undefined };
     packets.set(id, packet);
     packet.protocol ||= /(tcp|udp) sport/.exec(rest)?.[1] ?? "";
-    if (table === own) continue;
+    packet.sent ||= rest.includes(from);
+    if (table === probe.table) continue;
     const where = { family, table, chain };
     if (/^policy drop\b/.test(rest)) packet.end = { ...where, rule: "policy drop", handle: undefined };
     else if (DROPS.test(rest)) packet.end = { ...where, ...ruleIn(rest) };
   }
   const culprits = new Map<string, Culprit>();
-  for (const { protocol, end } of packets.values()) if (end !== undefined) culprits.set(protocol, end);
+  for (const { protocol, sent, end } of packets.values()) if (sent && end !== undefined) culprits.set(protocol, end);
   return culprits;
 }
 
