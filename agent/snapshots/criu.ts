@@ -7,6 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
 import type { RunCommand } from "../host/command.ts";
 import { explainDump } from "./take/dump-log.ts";
+import { wipeOnRestore } from "./take/wipe-on-fork.ts";
 
 /** Least free space for a snapshot: CRIU writes a mebibyte at a time. */
 const FULL_BYTES = 1024 * 1024;
@@ -40,6 +41,8 @@ export interface Criu {
    * @throws {AppError} no_space, snapshot_failed with the reason
    */
   dump(containerId: string, to: { readonly images: string; readonly work: string }): Promise<void>;
+  /** Memory that its program wants empty in a copy is empty when these images are restored. */
+  wipeOnRestore(images: string): Promise<void>;
   /** Resolves when the page server listens in `work`. It outlives this program. */
   servePages(images: string, work: string): Promise<PageServer>;
   /** The page server in this directory that an earlier agent process left running. */
@@ -73,6 +76,8 @@ async function isFull(directory: string): Promise<boolean> {
 
 export function hostCriu(run: RunCommand): Criu {
   return {
+    wipeOnRestore,
+
     async dump(containerId, { images, work }) {
       const root = await stateDirectory(containerId);
       const where = ["--image-path", images, "--work-path", work];

@@ -15,7 +15,6 @@ import type { Criu } from "../criu.ts";
 import { noSpace, type SnapshotFiles } from "../store/files.ts";
 import { type Inside, MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
 import { letFilesChange } from "./shared-files.ts";
-import { wipeOnRestore } from "./wipe-on-fork.ts";
 
 export interface SnapshotRequest {
   readonly snapshotId: string;
@@ -65,7 +64,7 @@ export async function checkpointMemory(
     await steps.afterwards?.();
     const { slot } = sandbox.container;
     if (request.memory) await letFilesChange(draft.images, await deps.annotations.volumePaths(sandbox.container.id));
-    if (request.memory) await wipeOnRestore(draft.images);
+    if (request.memory) await deps.criu.wipeOnRestore(draft.images);
     const inside = request.memory ? await deps.connections.closeInImages(draft.images, slot) : undefined;
     const { memoryBytes, diskBytes, createdAt } = await draft.finish((files) =>
       describe(sandbox, request, { files, inside, deps }),

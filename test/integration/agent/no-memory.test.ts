@@ -45,3 +45,17 @@ test("a resume of an earlier snapshot with memory is refused and keeps it; once 
   await machine.takeOver();
   expect(await start()).toMatchObject({ restored: "memory" });
 });
+
+test("large memory is restored as a whole on a node whose kernel restores no pages later", async () => {
+  const large = { frozenSeconds: 0, lazyPagesMb: 0 };
+  await machine.takeOver(large);
+  const one = await machine.running();
+  const stored = snapshotRequest();
+  await machine.parts.taker.pause(one.executionId, stored);
+  await expect.poll(() => [...machine.engine.containers.values()].some(({ running }) => running)).toBe(false);
+  const start = () => machine.parts.sandboxes.start(randomUUID(), again(one, stored.snapshotId));
+  // The machine of the tests has no server of pages, so a lazy restore is seen by its failure.
+  await expect(start()).rejects.toThrow("nothing is large here");
+  await machine.takeOver({ ...large, lazyPages: false });
+  expect(await start()).toMatchObject({ restored: "memory" });
+});

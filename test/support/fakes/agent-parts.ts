@@ -74,6 +74,9 @@ export interface PartsOptions {
   readonly restoreLimitMs?: number;
   /** A node that can neither store nor restore memory; undefined: it can. */
   readonly memoryRefusal?: () => AppError | undefined;
+  /** Whether the kernel lets CRIU restore page by page, which it does from `lazyPagesMb` on. */
+  readonly lazyPages?: boolean;
+  readonly lazyPagesMb?: number;
   readonly projectSnapshotQuotaMb?: number;
   readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
@@ -81,8 +84,8 @@ export interface PartsOptions {
   readonly before?: RecoveryResult;
 }
 
-function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0 }: PartsOptions) {
-  return { holdHours: 24, frozenSeconds, frozenReservedMb: 0, lazyPagesMb: 1_000, projectSnapshotQuotaMb };
+function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0, lazyPagesMb = 1_000 }: PartsOptions) {
+  return { holdHours: 24, frozenSeconds, frozenReservedMb: 0, lazyPagesMb, projectSnapshotQuotaMb };
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
@@ -138,7 +141,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       resolver: machine.plan.gateway,
       diskBytes: () => 0,
       memoryRefusal: () => options.memoryRefusal?.(),
-      lazyPages: () => true,
+      lazyPages: () => options.lazyPages ?? true,
       origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
       config: settingsOf(options),
       disk: { ...roomyDisk, ...options.disk },

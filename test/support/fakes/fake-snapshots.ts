@@ -72,6 +72,7 @@ export function fakeSnapshots(
       await step("dump");
       images.add(to.images);
     },
+    wipeOnRestore: () => Promise.resolve(),
     servePages: () => Promise.reject(new Error("nothing is large here")),
     findPageServer: () => Promise.resolve(undefined),
     endRestore: () => Promise.resolve(),
