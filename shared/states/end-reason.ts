@@ -67,8 +67,8 @@ export function describeEnd({ reason, exitCode, detail }: End): string {
 }
 
 /** `detail` as it may be stored: one line without control characters, of bounded length. Undefined: nothing is left. */
-export function cleanDetail(detail: string): string | undefined {
+export function cleanDetail(detail: string, most = MAX_END_DETAIL / 2): string | undefined {
   const line = detail.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
-  const characters = Array.from(line).slice(0, MAX_END_DETAIL / 2);
+  const characters = Array.from(line).slice(0, most);
   return characters.length === 0 ? undefined : characters.join("");
 }

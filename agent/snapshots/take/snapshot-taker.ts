@@ -59,7 +59,9 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
     const sandbox = sandboxes.get(executionId);
     if (sandbox === undefined)
       throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
-    const refusal = body.memory ? memoryRefusal(`a ${kind} with memory`) : undefined;
+    const refusal = body.memory
+      ? memoryRefusal(kind === "pause" ? "a pause with memory" : "a fork or a snapshot with memory")
+      : undefined;
     if (refusal !== undefined) throw refusal;
     const request = { snapshotId: body.snapshotId, memory: body.memory, durable: body.durable };
     const work = async () => {

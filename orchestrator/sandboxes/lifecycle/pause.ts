@@ -52,6 +52,9 @@ export interface PausingDeps {
   onPaused(): void;
 }
 
+/** Most characters of an event's reason: room for the problem, its evidence and the way out. */
+const MAX_REASON = 512;
+
 /** `paused` by this transition, or the state that prevented it. */
 type Outcome = { readonly is: "paused" } | { readonly is: "not"; readonly record: SandboxRecord | undefined };
 
@@ -177,7 +180,7 @@ export function createPausing(deps: PausingDeps): Pausing {
         { err: reason, sandboxId: id },
         "could not keep the memory at the timeout; pausing with the disk only",
       );
-      const without = { memory: false, endAtMost: now(), reason: cleanDetail(reason.message) };
+      const without = { memory: false, endAtMost: now(), reason: cleanDetail(reason.message, MAX_REASON) };
       return (await begin(id, () => pauseNow(id, without))).is === "paused";
     }
   }

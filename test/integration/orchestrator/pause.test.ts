@@ -137,6 +137,29 @@ describe("pause", () => {
     }
   });
 
+  test("at the timeout keeps the disk alone on such a node, and the event has the whole reason with the way out", async () => {
+    const capabilities = { memorySnapshots: false, diskLimit: false, detail: { memorySnapshots: "no CRIU" } };
+    const plain = await startCluster({ agent: { facts: { capabilities } } });
+    try {
+      const said = `a pause with memory is refused: ${"no CRIU ".repeat(20)}; use memory: false`;
+      plain.agent.onPause = ({ memory }, take) => {
+        if (memory) throw new AppError("memory_snapshots_unavailable", said);
+        return take();
+      };
+      const body = { templateID: "base", autoPause: true, timeout: 1 };
+      const { sandboxID } = (await plain.ask("POST", "/v2/sandboxes", { body })).body as Sandbox;
+      const events = async () => (await plain.ask("GET", `/events/sandboxes/${sandboxID}`)).body;
+      await expect.poll(events, { timeout: 5_000 }).toContainEqual(
+        expect.objectContaining({
+          type: "sandbox.lifecycle.paused",
+          eventData: expect.objectContaining({ memory: false, reason: said }) as unknown,
+        }),
+      );
+    } finally {
+      await plain.stop();
+    }
+  });
+
   test("does not count as running", async () => {
     const small = await startCluster({ config: { maxProjectSandboxes: 1 } });
     try {
