@@ -32,7 +32,8 @@ const run = promisify(execFile);
 
 /** One digit that keeps several checkouts apart which test on one machine at the same time. */
 const OWN = process.env["SVC_TEST_AGENT"] ?? "";
-const NUMBERS = OWN === "" ? "10.216" : `10.24${OWN}`;
+// Beside the subnets that instances have (scripts/lib/instance.sh): 10.213 to 10.243.
+const NUMBERS = OWN === "" ? "10.212" : `10.${244 + Number(OWN)}`;
 const SUBNET = `${NUMBERS}.0.0/16`;
 export const NETWORK = `svca${OWN}`;
 export const GATEWAY = `${NUMBERS}.0.1`;

@@ -70,7 +70,7 @@ export interface TalkHost {
 
 export async function talkHost(): Promise<TalkHost> {
   const work = await mkdtemp(join(tmpdir(), "svc-talk-"));
-  const plan = planNetwork(NETWORK, `10.24${OWN === "" ? 9 : OWN}.254.0/24`);
+  const plan = planNetwork(NETWORK, `10.${OWN === "" ? 212 : 244 + Number(OWN)}.254.0/24`);
   const links = hostLinks(plan, runCommand);
   const annotations = hostAnnotations(RUN_DIRECTORY);
   const connections = hostConnections(plan, runCommand);
