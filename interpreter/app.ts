@@ -14,8 +14,8 @@ export interface InterpreterConfig {
   readonly port: number;
   /** Address of envd, `http://localhost:49983`. */
   readonly envd: string;
-  /** The file that envd writes at every start, resume and fork. */
-  readonly executionFile: string;
+  /** The files that envd writes at every start, resume and fork. An older envd lacks some of them. */
+  readonly identityFiles: readonly string[];
   /** A directory for sockets and files of kernels, emptied at the start. */
   readonly runtime: string;
   /** Working directory of contexts that name none. */
@@ -53,7 +53,7 @@ export async function startInterpreter(config: InterpreterConfig): Promise<Inter
       pythonFolder: join(folder, "python"),
       path: environment["PATH"] ?? "",
     }),
-    sandbox: sandboxAround(config.envd, config.executionFile),
+    sandbox: sandboxAround(config.envd, config.identityFiles),
     home: config.home,
     launch: (cwd) => ({ cwd, environment, runtime }),
     isDirectory: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true,

@@ -34,7 +34,7 @@ async function serve(): Promise<void> {
   const interpreter = await startInterpreter({
     port,
     envd: SVC_INTERPRETER_ENVD ?? "http://127.0.0.1:49983",
-    executionFile: "/run/svc/execution-id",
+    identityFiles: ["/run/svc/.SVC_SANDBOX_ID", "/run/svc/execution-id"],
     runtime: SVC_INTERPRETER_RUNTIME ?? "/run/svc-interpreter",
     home: SVC_INTERPRETER_HOME ?? "/home/user",
     folder: dirname(realpathSync(program)),

@@ -19,9 +19,9 @@ export interface Sandbox {
 
 /**
  * @param envd address of envd
- * @param executionFile the file to which envd writes another id whenever the platform starts, resumes or copies the sandbox
+ * @param identityFiles that envd writes whenever the platform starts, resumes or copies the sandbox; an older envd lacks some
  */
-export function sandboxAround(envd: string, executionFile: string): Sandbox {
+export function sandboxAround(envd: string, identityFiles: readonly string[]): Sandbox {
   return {
     async variables(accessToken) {
       try {
@@ -30,15 +30,18 @@ export function sandboxAround(envd: string, executionFile: string): Sandbox {
         return undefined;
       }
     },
-    life() {
-      try {
-        const { mtimeNs } = statSync(executionFile, { bigint: true });
-        return `${mtimeNs} ${readFileSync(executionFile, "utf8")}`;
-      } catch {
-        return "";
-      }
-    },
+    life: () => identityFiles.map(contentWithTime).join(""),
   };
+}
+
+/** With the time of its last change, because not each of these files has another content each time. Empty without the file. */
+function contentWithTime(path: string): string {
+  try {
+    const { mtimeNs } = statSync(path, { bigint: true });
+    return `${mtimeNs} ${readFileSync(path, "utf8")}\n`;
+  } catch {
+    return "";
+  }
 }
 
 /** Each time over a new connection: the ones from before a pause do not survive it. */

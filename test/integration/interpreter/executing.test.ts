@@ -103,11 +103,12 @@ test("random numbers are seeded again after each start, resume and fork, and onl
   await bash.text("RANDOM=1");
   await script.text("const kept = Math.random; Math.random = () => 2");
   expect(await python.text("reseeds")).toBe("0\n");
-  for (const executionId of ["e2", "e2"]) {
-    interpreter.continueAs(executionId);
+  // Under an envd of before the execution's id, then under a newer one; a resume keeps the sandbox's id.
+  for (const [sandboxId, executionId] of [["s1"], ["s1"], ["s2"], ["s2", "e1"], ["s2", "e2"]] as const) {
+    interpreter.continueAs(sandboxId, executionId);
     await python.text("reseeds");
   }
-  expect(await python.text("reseeds")).toBe("2\n");
+  expect(await python.text("reseeds")).toBe("5\n");
   expect(await bash.text("echo $RANDOM")).not.toBe("16807\n");
   const drawn = await script.text("console.log(Math.random(), kept() < 1, crypto.randomUUID().length)");
   // A program's own function stays, and one that it kept goes on with other numbers.

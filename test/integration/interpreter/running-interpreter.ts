@@ -29,8 +29,8 @@ export interface RunningInterpreter {
   readonly home: string;
   /** The variables that envd answers with. */
   envs: Record<string, string>;
-  /** As when the platform starts, resumes or copies the sandbox. */
-  continueAs(executionId: string): void;
+  /** As when the platform starts, resumes or copies the sandbox. An older envd writes no id of the execution. */
+  continueAs(sandboxId: string, executionId?: string): void;
   /** The lines of one run. */
   run(body: object, options?: RunOptions): Promise<Line[]>;
   /** Resolves to the run when the context has taken it: it runs, or waits for those before it. */
@@ -73,13 +73,12 @@ export async function runInterpreter(): Promise<RunningInterpreter> {
     response.writeHead(allowed ? 200 : 401).end(JSON.stringify(state.envs));
   });
   await new Promise<void>((resolve) => envd.listen(0, "127.0.0.1", resolve));
-  const executionFile = join(directory, "execution-id");
-  writeFileSync(executionFile, "e1\n");
+  const [sandboxFile, executionFile] = [join(directory, "sandbox-id"), join(directory, "execution-id")];
   const { PATH = "" } = process.env;
   const interpreter: Interpreter = await startInterpreter({
     port: 0,
     envd: `http://127.0.0.1:${(envd.address() as AddressInfo).port}`,
-    executionFile,
+    identityFiles: [sandboxFile, executionFile],
     runtime: join(directory, "run"),
     home,
     folder: directory,
@@ -115,7 +114,10 @@ export async function runInterpreter(): Promise<RunningInterpreter> {
     set envs(envs) {
       state.envs = envs;
     },
-    continueAs: (executionId) => writeFileSync(executionFile, `${executionId}\n`),
+    continueAs: (sandboxId, executionId) => {
+      writeFileSync(sandboxFile, sandboxId);
+      if (executionId !== undefined) writeFileSync(executionFile, `${executionId}\n`);
+    },
     run,
     taken(body) {
       return new Promise((resolve, reject) => {
