@@ -35,13 +35,19 @@ test("every command that agents expect is there, and runs", async () => {
   expect(rg).toMatch(/^ripgrep/);
 });
 
-test("a package may link its manuals beside its program, as Debian's Java does when it is installed", async () => {
-  const link = "--slave /usr/share/man/man1/own.1.gz own.1.gz /home/user/own.1.gz";
-  await output(
-    `touch /home/user/own.1.gz; update-alternatives --install /usr/local/bin/own own /bin/true 1 ${link}`,
-    "root",
-  );
-  expect(await output("own && readlink -f /usr/share/man/man1/own.1.gz")).toBe("/home/user/own.1.gz");
+test("a package whose script links a manual beside its program installs, as Debian's Java does", async () => {
+  const link = "--slave /usr/share/man/man1/own-program.1.gz own-program.1.gz /usr/lib/own/own.1.gz";
+  await write("own", {
+    "DEBIAN/control": "Package: own\nVersion: 1\nArchitecture: all\nMaintainer: own <own@own>\nDescription: own\n",
+    "DEBIAN/postinst": `#!/bin/sh\nset -e\nupdate-alternatives --install /usr/bin/own-program own-program /usr/lib/own/own 1 ${link}\n`,
+    "usr/lib/own/own": "#!/bin/sh\necho hello from a package\n",
+    "usr/lib/own/own.1.gz": "a manual",
+  });
+  await output("chmod 755 own own/DEBIAN own/DEBIAN/postinst own/usr/lib/own/own && dpkg-deb --build own own.deb");
+  // Without manuals of packages, as the recipe of the code interpreter installs them.
+  await output("dpkg --path-exclude='/usr/share/man/*' --install /home/user/own.deb", "root");
+  expect(await output("own-program")).toBe("hello from a package");
+  expect(await output("readlink -f /usr/share/man/man1/own-program.1.gz")).toBe("/usr/lib/own/own.1.gz");
   expect(await output("ls /usr/share/man")).toBe("man1\nman2\nman3\nman4\nman5\nman6\nman7\nman8");
 });
 

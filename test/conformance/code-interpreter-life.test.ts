@@ -21,6 +21,7 @@ const KEEP_JS = `const drawn = require("crypto"), { randomUUID, randomInt, rando
 const RANDOM_JS = `console.log(random(), randomUUID(), randomInt(2 ** 40), randomBytes(8).toString("hex"),
   crypto.getRandomValues(new Uint8Array(8)).join(), webKey())`;
 const KEY_JS = `var webKey = () => drawn.generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" }).x;`;
+const WITH = "(only with SVC_TEST_LANGUAGES=r,java: the template then is built for minutes)";
 
 async function numbersOf(sandbox: Sandbox): Promise<string[]> {
   const all = [
@@ -81,27 +82,30 @@ test("two new sandboxes draw different random numbers", async () => {
   expectOwn(await Promise.all(both.map(numbersOf)));
 });
 
-test("R and Java run, keep their variables in a copy, and draw random numbers of their own there", async () => {
-  const source = await ownInterpreter();
-  await source.runCode("set.seed(5); kept <- runif(1)", { language: "r" });
-  await source.runCode("int kept = 9; double first = Math.random();", { language: "java" });
-  const [forked] = await source.fork({ count: 1, timeoutMs: 120_000 });
-  if (!(forked instanceof Sandbox)) throw forked ?? new Error("no fork");
-  killedAfterwards(forked);
-  const java = `Math.random() + " " + java.util.concurrent.ThreadLocalRandom.current().nextLong() + " " +
+test.skipIf(process.env.SVC_TEST_LANGUAGES !== "r,java")(
+  `R and Java run, keep variables in a copy, and draw own random numbers there ${WITH}`,
+  async () => {
+    const source = await ownInterpreter();
+    await source.runCode("set.seed(5); kept <- runif(1)", { language: "r" });
+    await source.runCode("int kept = 9; double first = Math.random();", { language: "java" });
+    const [forked] = await source.fork({ count: 1, timeoutMs: 120_000 });
+    if (!(forked instanceof Sandbox)) throw forked ?? new Error("no fork");
+    killedAfterwards(forked);
+    const java = `Math.random() + " " + java.util.concurrent.ThreadLocalRandom.current().nextLong() + " " +
     new SplittableRandom().nextLong() + " " + UUID.randomUUID()`;
-  const drawn = await Promise.all(
-    [source, forked].map(async (sandbox) => {
-      expect(await printed(sandbox, "cat(signif(kept, 4))", { language: "r" })).toBe("0.2002");
-      expect(await valueOf(sandbox, "kept", { language: "java" })).toBe("9");
-      const r = await printed(sandbox, "cat(runif(1), rnorm(1))", { language: "r" });
-      const own = (await valueOf(sandbox, java.replaceAll("\n", " "), { language: "java" })) ?? "";
-      return [...r.trim().split(" "), ...own.replaceAll('"', "").split(" ")];
-    }),
-  );
-  expect(drawn[0]).toHaveLength(6);
-  expectOwn(drawn);
-});
+    const drawn = await Promise.all(
+      [source, forked].map(async (sandbox) => {
+        expect(await printed(sandbox, "cat(signif(kept, 4))", { language: "r" })).toBe("0.2002");
+        expect(await valueOf(sandbox, "kept", { language: "java" })).toBe("9");
+        const r = await printed(sandbox, "cat(runif(1), rnorm(1))", { language: "r" });
+        const own = (await valueOf(sandbox, java.replaceAll("\n", " "), { language: "java" })) ?? "";
+        return [...r.trim().split(" "), ...own.replaceAll('"', "").split(" ")];
+      }),
+    );
+    expect(drawn[0]).toHaveLength(6);
+    expectOwn(drawn);
+  },
+);
 
 test("a killed kernel and a killed server are back within seconds", async () => {
   const sandbox = await ownInterpreter();
