@@ -101,8 +101,8 @@ async function command(
     try {
       return await run();
     } catch (error) {
-      // The command did not start: an earlier step may have removed its directory.
-      if (!(error instanceof RpcError) || error.code === "unavailable") throw error;
+      // envd refuses a directory that is missing as an invalid argument: an earlier step may have removed it.
+      if (!(error instanceof RpcError) || error.code !== "invalid_argument") throw error;
       if ((await ensureDirectory(context, buildContainer, { signal })) === "there") throw error;
       return run();
     }

@@ -85,8 +85,12 @@ export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {
       await step("process");
       const id = at(address);
       if (user === "nobody-here") throw new RpcError("unauthenticated", `invalid username: '${user}'`);
-      // An act of `steps.js`, with the Node of the runtime.
+      // An act of `steps.js`, with the Node of the runtime. It refuses an unknown user as envd does.
       const act = cmd.endsWith("/loader") ? args.at(-2) : undefined;
+      if (act !== undefined && (args.at(-1) ?? "").includes('"nobody-here"')) {
+        onOutput("stderr", Buffer.from("invalid username: 'nobody-here'\n"));
+        return { pid: 2, ended: Promise.resolve({ exitCode: 1, status: "exit status 1" }) };
+      }
       const text = cmd === "/bin/sh" || act !== undefined ? "script" : (args.at(-1) ?? "");
       ran.set(id, [...(ran.get(id) ?? []), text]);
       onOutput("stdout", Buffer.from(`ran ${text}\n`));
