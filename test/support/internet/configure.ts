@@ -35,6 +35,8 @@ const directory = `${checkout}.svc-${instance}`;
 const file = `${directory}/config.env`;
 const wanted = {
   SVC_DNS_UPSTREAM: ADDRESS.dns,
+  // The host's rules of the tests drop what leaves for another place than the test internet.
+  SVC_NETWORK_PROBE_ADDRESS: ADDRESS.probe,
   NODE_EXTRA_CA_CERTS: authorityFile(plan.authorityDirectory),
   SVC_HEARTBEAT_EVERY_MS: "1000",
   SVC_RECONCILE_EVERY_MS: "1000",

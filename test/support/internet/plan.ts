@@ -91,6 +91,8 @@ export const COUNTED = {
   hellos: "198.51.100.236",
   races: "198.51.100.237",
   claimedName: "198.51.100.238",
+  /** The packets that nodes make to prove that their host lets a sandbox's packets out; they never leave the host. */
+  probe: "198.51.100.239",
   socksNames: "198.51.100.114",
 } as const;
 
