@@ -1,11 +1,15 @@
 # The installed versions of the programs, and the directories that all instances share.
 # shellcheck shell=bash
 
-# shared_directories: makes them, and repairs modes that an earlier version took from the user's umask: the orchestrator's user must
-# be able to pass.
+# shared_directories: makes them, and repairs modes that an earlier version took from the user's umask, in the installed versions
+# too, because those are never made again: the orchestrator's user and users in sandboxes must be able to read and pass, and
+# nobody but root may write.
 shared_directories() {
-  install -d -m 0755 "$INSTALLED" "$INSTALLED"/{app,bin,criu,envd-runtime} "$SHARED_STATE" ||
+  local public=("$INSTALLED"/{app,bin,criu,envd-runtime}) wrong
+  { install -d -m 0755 "$INSTALLED" "${public[@]}" "$SHARED_STATE" &&
+    wrong=$(find "${public[@]}" -xdev ! -type l \( -type d ! -perm -0755 -o ! -perm -0444 -o -perm /0022 \) -printf . -exec chmod u=rwX,go=rX {} +); } ||
     fail "the directories below $INSTALLED and $SHARED_STATE cannot be made" "make $INSTALLED and $SHARED_STATE writable for root"
+  [ -z "$wrong" ] || note "modes of ${#wrong} files and directories below $INSTALLED repaired"
 }
 
 # Removes versions that no instance runs any more. Runtimes of envd stay, because paused sandboxes need theirs.

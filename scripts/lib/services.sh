@@ -48,8 +48,7 @@ service_fingerprint() { # PROGRAM
 service_start() { # PROGRAM
   service_fingerprint "$1" >"$RUN_DIR/$1.fingerprint"
   if under_systemd; then
-    systemctl enable --quiet "$(unit_of "$1")"
-    systemctl restart "$(unit_of "$1")"
+    systemctl enable --quiet "$(unit_of "$1")" && systemctl restart "$(unit_of "$1")"
     return
   fi
   (umask 027 && : >>"$LOG_DIR/$1.log")
