@@ -30,7 +30,7 @@ one_at_a_time() {
 
 # own_directory DIRECTORY MODE: makes a directory of root's own. Refuses a link, and one that somebody else has made before.
 own_directory() {
-  if ! mkdir -m "$2" "$1" 2>/dev/null && { [ -L "$1" ] || [ ! -d "$1" ] || [ "$(stat -c %u "$1")" != 0 ]; }; then
+  if ! mkdir -m "$2" "$1" 2>/dev/null && { [ -L "$1" ] || [ ! -d "$1" ] || [ "$(stat -c %u "$1")" != "$EUID" ]; }; then
     printf 'error: %s is not a directory of root, but: %s\nremove it, then run this again\n' "$1" "$(stat -c '%F of %U' "$1" 2>&1)" >&2
     exit 1
   fi

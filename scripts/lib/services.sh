@@ -10,7 +10,7 @@ supervisor() {
   local pid child
   pid=$(cat "$RUN_DIR/$1.supervisor.pid" 2>/dev/null || true)
   if ! runs "$pid" "supervise $SUFFIX $1"; then
-    pid=$(pgrep -o -u 0 -f "^/bin/bash (-p )?$APP/supervise $SUFFIX $1\$" || true)
+    pid=$(pgrep -o -u "$EUID" -f "^/bin/bash (-p )?$APP/supervise $SUFFIX $1\$" || true)
     [ -n "$pid" ] || return 0
     install -d -m 0755 "$RUN_DIR"
     printf '%s\n' "$pid" >"$RUN_DIR/$1.supervisor.pid"
