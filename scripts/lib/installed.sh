@@ -22,3 +22,17 @@ remove_unused_programs() {
     find "$INSTALLED/app" -maxdepth 1 -type l -name 'current*' -lname "$name" | grep -q . || rm -rf "$directory"
   done
 }
+
+# remove_trees DIRECTORY…: removes each with its content. A mount point, where an operator has a disk of its own, is emptied and stays.
+remove_trees() {
+  local directory
+  for directory in "$@"; do
+    rm -rf -- "$directory" || only_mount_points "$directory" || return 1
+  done
+}
+
+only_mount_points() { # DIRECTORY
+  local empty
+  [ -z "$(find "$1" ! -type d -print -quit)" ] || return 1
+  find "$1" -type d -empty | while IFS= read -r empty; do mountpoint -q -- "$empty" || return 1; done
+}

@@ -65,3 +65,20 @@ test("the repair of modes leaves what is not installed for all: a directory of t
   for (const name of ["private", "installed/test/private"])
     expect(lstatSync(join(home, name)).mode & 0o777, name).toBe(0o600);
 });
+
+test.each([
+  ["a mount point is emptied, and stays without an error", "*/disk", 0],
+  ["what cannot be removed and is no mount point is an error", "nothing", 1],
+])("of a purge: %s", (_what, mountPoints, expected) => {
+  const home = installedTree();
+  mkdirSync(join(home, "state/disk"), { recursive: true });
+  writeFileSync(join(home, "state/disk/file"), "");
+  // Stands for rm at a mount point: everything below it goes, the directory itself is busy.
+  const script = `set -euo pipefail
+. ${library}/environment.sh; . ${library}/installed.sh
+rm() { find "$3" ! -type d -delete; return 1; }
+mountpoint() { [[ $3 == ${mountPoints} ]]; }
+remove_trees ${home}/state`;
+  expect(spawnSync("bash", ["-pc", script]).status).toBe(expected);
+  expect(readdirSync(join(home, "state/disk"))).toEqual([]);
+});
