@@ -56,6 +56,8 @@ export const INTERNET_END = "198.51.100.253";
 export const ADDRESS = {
   /** The resolver in the platform's settings. */
   dns: "198.51.100.181",
+  /** The packets that nodes make to prove that their host lets a sandbox's packets out; they never leave the host. */
+  probe: "198.51.100.239",
   /** A resolver that no setting names. */
   otherDns: "198.51.100.53",
   eight: "198.51.100.8",
@@ -91,8 +93,6 @@ export const COUNTED = {
   hellos: "198.51.100.236",
   races: "198.51.100.237",
   claimedName: "198.51.100.238",
-  /** The packets that nodes make to prove that their host lets a sandbox's packets out; they never leave the host. */
-  probe: "198.51.100.239",
   socksNames: "198.51.100.114",
 } as const;
 
