@@ -29,7 +29,7 @@ const DEFAULT_TIMEOUT_S = 300;
 export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<typeof sandboxStateApi, Project> {
   return {
     pause: ({ params, body }, { caller }) =>
-      deps.pausing.pause(caller, checkedId(params.sandboxID), body.memory ?? true),
+      deps.pausing.pause(caller, checkedId(params.sandboxID), body.memory ?? true, body.frozen ?? true),
 
     async resume({ params, body }, { caller }) {
       const { timeout: seconds = DEFAULT_TIMEOUT_S, memory, autoPause } = body;

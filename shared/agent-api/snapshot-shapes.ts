@@ -13,6 +13,8 @@ export const TakeSnapshotBody = Type.Object(
      * host its files may be damaged, which every start from it checks. Default: true.
      */
     durable: Type.Optional(Type.Boolean()),
+    /** Of a pause. false: its container is not kept frozen, so that every resume comes from the disk. Default: true. */
+    frozen: Type.Optional(Type.Boolean()),
   },
   closed,
 );

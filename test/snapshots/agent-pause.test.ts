@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { open, readdir, rm } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
@@ -104,6 +105,32 @@ describe("pause and resume", () => {
     }
     await agent.stop(started.executionId);
     await expect.poll(containers, SLOW).toEqual([]);
+  });
+
+  test.each([
+    ["is kept frozen counts for the clock of timers", undefined, "frozen"],
+    ["is not kept frozen does not, because its resume is one from the disk", false, "memory"],
+  ])("a pause that %s", async (_name, frozen, restored) => {
+    const started = await agent.start();
+    const clock = "import time; open('/tmp/clock.new', 'w').write(str(time.monotonic()))";
+    await background(started.address, `while :; do python3 -c "${clock}"; mv /tmp/clock.new /tmp/clock; done`);
+    const at = async (address: string) => Number((await command(address, "cat /tmp/clock")).output);
+    await expect.poll(() => at(started.address), SLOW).toBeGreaterThan(0);
+    const snapshotId = randomUUID();
+    const params = { executionId: started.executionId };
+    const before = await at(started.address);
+    const body = { snapshotId, memory: true, ...(frozen === undefined ? {} : { frozen }) };
+    await agent.call.pauseExecution({ params, body });
+    await delay(20_000);
+    const again = await resume(started, snapshotId);
+    expect(again.restored).toBe(restored);
+    // A clock that left the pause out needs longer than this to come so far.
+    const counted = async () => (await at(again.address)) - before;
+    if (frozen === false) {
+      await expect.poll(counted).toBeGreaterThan(1);
+      expect(await counted()).toBeLessThan(15);
+    } else await expect.poll(counted, { timeout: 10_000 }).toBeGreaterThan(19);
+    await agent.stop(again.executionId);
   });
 
   test("from disk alone files are there and processes are not, and stored memory is left as it was", async () => {

@@ -21,6 +21,8 @@ export interface SnapshotRequest {
   readonly memory: boolean;
   /** false: it need not outlive a crash of the host. Default: true. */
   readonly durable?: boolean | undefined;
+  /** Of a pause; false: the container is dropped, and every resume comes from the disk. Default: true. */
+  readonly frozen?: boolean | undefined;
 }
 
 export interface CheckpointMemoryDeps {

@@ -79,7 +79,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
       .catch((error: unknown) =>
         log.error({ err: error, sandboxId }, "could not close the network of a paused sandbox"),
       );
-    if (memory) frozen.add(snapshotId, container);
+    if (memory && request.frozen !== false) frozen.add(snapshotId, container);
     else frozen.drop(container).catch(() => undefined);
     return toTakenSnapshot({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });
   } catch (error) {

@@ -23,8 +23,12 @@ import type { History } from "../history.ts";
 import type { Transitions } from "./transitions.ts";
 
 export interface Pausing {
-  /** Resolves when the snapshot is durable and the route removed. AppError 404, or 409 when paused or in transition. */
-  pause(project: Project, id: string, memory: boolean): Promise<void>;
+  /**
+   * Resolves when the snapshot is durable and the route removed. AppError 404, or 409 when paused or in transition.
+   * @param frozen false: the node does not keep the container in memory. A pause that another process finishes after a
+   *   crash keeps it.
+   */
+  pause(project: Project, id: string, memory: boolean, frozen?: boolean): Promise<void>;
   /** Pauses the sandbox only if its end has passed when the move is made. */
   expire(record: SandboxRecord): Promise<boolean>;
   /** Records a pause that the node made without a request while the orchestrator was away. */
@@ -60,6 +64,7 @@ type Outcome = { readonly is: "paused" } | { readonly is: "not"; readonly record
 
 interface PauseAsk {
   readonly memory: boolean;
+  readonly frozen?: boolean | undefined;
   /** Only if the sandbox's end is not later. */
   readonly endAtMost?: number;
   /** Why the memory is not kept although it was wanted; the event names it. */
@@ -77,7 +82,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     return deps.transitions.perform({ sandboxId: id, aim: "paused", waitMs: deps.snapshotTimeoutMs, work });
   }
 
-  async function pauseNow(id: string, { memory, endAtMost, reason }: PauseAsk): Promise<Outcome> {
+  async function pauseNow(id: string, { memory, frozen, endAtMost, reason }: PauseAsk): Promise<Outcome> {
     const room = memory ? await roomFor(id) : undefined;
     const pendingSnapshot = { id: newUuid(), memory, reservedBytes: room?.bytes };
     const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
@@ -87,7 +92,7 @@ export function createPausing(deps: PausingDeps): Pausing {
       ...(room === undefined ? {} : { room }),
     };
     const pausing = await store.move({ id, to: "pausing", when, set: { pendingSnapshot, deadlineAt } });
-    if (pausing !== undefined) return complete(pausing, { repeated: false, reason });
+    if (pausing !== undefined) return complete(pausing, { repeated: false, frozen, reason });
     const record = await store.sandboxes.get(id);
     // A crashed process began it: no one in this process pauses it, or this caller would have joined.
     if (record?.state === "pausing") return complete(record, { repeated: true });
@@ -106,22 +111,21 @@ export function createPausing(deps: PausingDeps): Pausing {
   /** pausing → paused, or back to running with the node's reason. `repeated`: the node may have been asked before. */
   async function complete(
     record: SandboxRecord,
-    { repeated, reason }: { readonly repeated: boolean; readonly reason?: string | undefined },
+    { repeated, frozen, reason }: { readonly repeated: boolean } & Pick<PauseAsk, "frozen" | "reason">,
   ): Promise<Outcome> {
     const { id, executionId, nodeId, pendingSnapshot } = record;
     if (pendingSnapshot === undefined)
       throw new AppError("internal", `sandbox ${id} is pausing, but its record names no snapshot`);
     await routes.suspend(id, executionId);
+    const { id: snapshotId, memory } = pendingSnapshot;
+    const body = { snapshotId, memory, ...(frozen === false ? { frozen } : {}) };
     let taken: TakenSnapshot;
     try {
       taken = await callAgain(
         () =>
           deps.nodes
             .agent(nodeId)
-            .pauseExecution(
-              { params: { executionId }, body: { snapshotId: pendingSnapshot.id, memory: pendingSnapshot.memory } },
-              { timeoutMs: deps.snapshotTimeoutMs },
-            ),
+            .pauseExecution({ params: { executionId }, body }, { timeoutMs: deps.snapshotTimeoutMs }),
         { ...deps, repeated },
       );
     } catch (failure) {
@@ -188,11 +192,11 @@ export function createPausing(deps: PausingDeps): Pausing {
   return {
     expire,
 
-    async pause(project, id, memory) {
+    async pause(project, id, memory, frozen = true) {
       const before = await store.sandboxes.get(id);
       refuse(before, project, id, deps.history);
       for (let round = 0; round < ROUNDS; round++) {
-        const outcome = await begin(id, () => pauseNow(id, { memory }));
+        const outcome = await begin(id, () => pauseNow(id, { memory, frozen }));
         if (outcome.is === "paused") return;
         refuse(outcome.record, project, id, deps.history);
         // Running: this caller joined a timeout whose end had moved, or another caller's failure.

@@ -231,7 +231,15 @@ export const sandboxStateApi = contract({
     path: "/sandboxes/{sandboxID}/pause",
     summary: "Pause a sandbox",
     body: Type.Object(
-      { memory: Type.Optional(Type.Boolean({ default: true })) },
+      {
+        memory: Type.Optional(Type.Boolean({ default: true })),
+        frozen: Type.Optional(
+          Type.Boolean({
+            default: true,
+            description: "false: every resume comes from the disk, and timers of programs leave out the pause",
+          }),
+        ),
+      },
       { ...open, ...otherNames({ keepMemory: "`memory`" }) },
     ),
     optionalBody: true,

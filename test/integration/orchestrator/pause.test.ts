@@ -103,6 +103,17 @@ describe("pause", () => {
     expect(cluster.agent.live.size).toBe(0);
   });
 
+  test("that is not to be kept frozen tells the node so, and any other pause does not", async () => {
+    const asked: unknown[] = [];
+    cluster.agent.onPause = (request, take) => {
+      asked.push(request.frozen);
+      take();
+    };
+    for (const body of [{ frozen: false }, { frozen: true }, {}]) await paused({}, body);
+    expect(asked).toEqual([false, undefined, undefined]);
+    cluster.agent.onPause = (_request, take) => take();
+  });
+
   test("without memory keeps the disk, and the record shows that", async () => {
     const { sandboxID } = await paused({}, { memory: false });
     expect([...cluster.agent.snapshots.values()]).toMatchObject([{ memory: false }]);

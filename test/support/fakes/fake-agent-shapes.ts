@@ -33,6 +33,7 @@ export interface SnapshotRequest {
   readonly executionId: string;
   readonly snapshotId: string;
   readonly memory: boolean;
+  readonly frozen?: boolean | undefined;
 }
 
 export interface FakeAgent extends FakeBuilds {
