@@ -28,6 +28,7 @@ function main(): Promise<void> {
     console.log(`svc agent: runs sandboxes on this machine. Options:
   --version  only print the version and the commit
   --check    only check the settings, and print what this node can do
+  --check-settings  only check the settings
   --garbage  only list stored memory and images that no record references; the agent removes them when they are old enough
 Settings (environment):\n${describeConfig(AgentConfig)}`);
     return Promise.resolve();
@@ -37,6 +38,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
     checkSubnet(config);
     checkCompanyNetwork(config);
     process.umask(0o077);
+    if (process.argv.includes("--check-settings")) return Promise.resolve();
     if (process.argv.includes("--check")) return showAbilities(config);
     const log = createLog({ component: "agent", level: config.logLevel });
     if (process.argv.includes("--garbage")) return showGarbage(config, hostDeps(config, log));

@@ -20,7 +20,7 @@ if (process.argv.includes("--version")) {
   process.stdout.write(
     `orchestrator: settings are read from the environment. Options:
   --version            only print the version and the commit
-  --check              only check the settings
+  --check              only check the settings; --check-settings is the same
   --verify-audit PLACE [SEQ HASH]
                        only check the audit log of a database that no orchestrator uses: a SQLite file or a postgresql://
                        URL; SEQ and HASH are of an entry that was noted earlier
@@ -75,7 +75,7 @@ async function main(): Promise<void> {
     refuse(error);
     return;
   }
-  if (process.argv.includes("--check")) return;
+  if (process.argv.includes("--check") || process.argv.includes("--check-settings")) return;
   const log = createLog({ component: "orchestrator", level: config.logLevel });
   await run({ log, graceMs: config.shutdownGraceMs }, () =>
     startOrchestrator(config, {
