@@ -60,12 +60,12 @@ test("a copy and a resume from the disk find pages of wipe-on-fork empty, and th
   expect(await seen(source.address)).toBe("ABC 0");
 
   const snapshotId = randomUUID();
-  await agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory: true } });
-  await agent.drop();
+  await agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory: true, frozen: false } });
   const resumed = await agent.start({
     sandboxId: source.sandboxId,
     origin: { is: "paused", snapshotId, memory: true },
   });
+  expect(resumed.restored).toBe("memory");
   await expect.poll(() => seen(resumed.address), SLOW).toBe("--C 1");
   expect(await execution(resumed.address)).toBe(resumed.executionId);
   await Promise.all([...copies, resumed].map((one) => agent.stop(one.executionId)));
