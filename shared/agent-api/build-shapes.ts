@@ -48,7 +48,7 @@ export const BuildStep = Type.Union([
     },
     closed,
   ),
-  /** Values see the variables of earlier steps, not those of their own: as in a Dockerfile. */
+  /** In order: a later value sees an earlier variable of the same step, unlike in a Dockerfile. */
   Type.Object({ ...step, type: Type.Literal("ENV"), variables: Type.Array(Type.Tuple([text, text])) }, closed),
   Type.Object({ ...step, type: Type.Literal("WORKDIR"), path: text }, closed),
   Type.Object({ ...step, type: Type.Literal("USER"), user: text }, closed),

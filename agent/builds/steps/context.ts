@@ -37,13 +37,20 @@ export function contextOf(env: readonly string[]): StepContext {
  */
 export function resolveStep<S extends BuildStep>(step: S, context: StepContext, home: string): S;
 export function resolveStep(step: BuildStep, context: StepContext, home: string): BuildStep {
-  const resolve = (text: string) => substitute(text, lookUpIn(context, home));
+  const resolve = (text: string, envs = context.envs) => substitute(text, lookUpIn({ ...context, envs }, home));
   switch (step.type) {
     case "RUN":
       return step;
-    case "ENV":
-      // As in a Dockerfile, all values of one step see the variables before it.
-      return { ...step, variables: step.variables.map(([name, value]) => [name, resolve(value)]) };
+    case "ENV": {
+      // Values see the variables of their own step that stand before them.
+      const envs = { ...context.envs };
+      const variables = step.variables.map(([name, value]): [string, string] => {
+        const resolved = resolve(value, envs);
+        envs[name] = resolved;
+        return [name, resolved];
+      });
+      return { ...step, variables };
+    }
     case "COPY":
       return {
         ...step,

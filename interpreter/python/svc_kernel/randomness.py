@@ -29,11 +29,29 @@ def reseed() -> None:
     add_entropy(lambda: sys.modules["cryptography.hazmat.bindings._rust"]._openssl.lib)
 
 
+class LoadedLibrary(ctypes.Structure):
+    """The first fields of what the C library tells of each library that is loaded."""
+
+    _fields_ = [("address", ctypes.c_void_p), ("name", ctypes.c_char_p)]
+
+
+VISIT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(LoadedLibrary), ctypes.c_size_t, ctypes.c_void_p)
+
+
 def loaded_libcryptos() -> list[str]:
-    """OpenSSL of `ssl` and `hashlib`, and what packages brought with them: each has a generator of its own."""
-    with open("/proc/self/maps") as maps:
-        paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in maps}
-    return sorted(path for path in paths if LIBCRYPTO.search(path))
+    """OpenSSL of `ssl` and `hashlib`, and what packages brought with them: each has a generator of its own.
+
+    Under the names by which they were loaded: under another path of the same file the loader compares devices and inodes,
+    and those of a copy's files are others than it remembers.
+    """
+    names = set()
+
+    def visit(library: Any, _size: int, _data: Any) -> int:
+        names.add(os.fsdecode(library.contents.name or b""))
+        return 0
+
+    ctypes.CDLL(None).dl_iterate_phdr(VISIT(visit), None)
+    return sorted(name for name in names if LIBCRYPTO.search(name))
 
 
 def add_entropy(library: Callable[[], Any]) -> None:

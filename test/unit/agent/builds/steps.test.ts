@@ -99,11 +99,9 @@ test("a pattern that would take minutes fails", () => {
   expect(after(start, env(["A", value]), env(["X", "${A##*a}"])).envs["X"]).toBe("");
 });
 
-test("values of one ENV step see the variables before the step, as in a Dockerfile", () => {
-  expect(after(start, env(["abc", "hello"]), env(["abc", "bye"], ["def", "$abc"])).envs).toMatchObject({
-    abc: "bye",
-    def: "hello",
-  });
+test("a value of an ENV step sees the variables of that step before it, which a Dockerfile's would not", () => {
+  const { envs } = after(start, env(["abc", "hello"]), env(["ghi", "$abc"], ["abc", "bye"], ["def", "$abc"]));
+  expect(envs).toMatchObject({ ghi: "hello", abc: "bye", def: "bye" });
 });
 
 test("a substituted value is not substituted again", () => {
