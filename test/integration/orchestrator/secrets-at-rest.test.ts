@@ -169,6 +169,7 @@ test("secrets that a version before has written in the clear are sealed at the n
       alter table api_keys drop column scopes; alter table api_keys drop column expires_at;
       alter table api_keys drop column created_by;
       alter table sandboxes drop column seed_id; alter table nodes drop column key_id;
+      drop table store_identity; drop table store_openings;
       delete from kysely_migration where name >= '0005'; pragma user_version = 0`);
     database.close();
     before = await filesWith(folder, "hunter2");
