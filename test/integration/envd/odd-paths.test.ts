@@ -1,7 +1,7 @@
 /** Paths that lead nowhere, round in circles, or where nothing can be made: every call answers, and says why. */
 
 import { execFileSync } from "node:child_process";
-import { existsSync, lstatSync, readFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -97,10 +97,11 @@ test("a call that the client leaves stops its walk", async () => {
   here("mkdir -p d/{1..40}/{1..40}");
   const leaving = new AbortController();
   const removal = clients.filesystem.remove({ path: "d" }, { ...as("user"), signal: leaving.signal });
-  await expect.poll(() => existsSync(join(envd.home, "d/1/1"))).toBe(false);
+  const left = () => readdirSync(join(envd.home, "d"), { recursive: true }).length;
+  await expect.poll(left).toBeLessThan(40 + 40 * 40);
   leaving.abort();
   await expect(removal).rejects.toMatchObject({ code: Code.Canceled });
-  await clients.filesystem.remove({ path: "d" }, quick());
+  await clients.filesystem.remove({ path: "d" }, quick({ timeoutMs: 20_000 }));
   expect(existsSync(join(envd.home, "d"))).toBe(false);
 });
 
