@@ -51,8 +51,7 @@ class Reader {
         result += next;
         this.#at += 1;
       }
-      if (result.length > LONGEST_VALUE)
-        throw refused(this.#text, `its value is longer than ${LONGEST_VALUE} characters`);
+      if (result.length > LONGEST_VALUE) throw tooLong(this.#text);
     }
     return result;
   }
@@ -139,6 +138,7 @@ class Reader {
     }
     const letters = Array.from(value);
     const result: string[] = [];
+    let size = 0;
     for (let at = 0; at < letters.length; ) {
       const end = [...this.#matcher.ends(pattern, letters, at)].reduce((best, found) => Math.max(best, found), at);
       if (end === at) {
@@ -147,6 +147,8 @@ class Reader {
         continue;
       }
       result.push(word);
+      size += word.length;
+      if (size > LONGEST_VALUE) throw tooLong(this.#text);
       at = end;
       if (!all) return result.concat(letters.slice(at)).join("");
     }
@@ -214,6 +216,10 @@ class Matcher {
     }
     return ends;
   }
+}
+
+function tooLong(text: string): AppError {
+  return refused(text, `its value is longer than ${LONGEST_VALUE} characters`);
 }
 
 function refused(reference: string, why: string): AppError {

@@ -99,6 +99,11 @@ test("a pattern that would take minutes fails", () => {
   expect(after(start, env(["A", value]), env(["X", "${A##*a}"])).envs["X"]).toBe("");
 });
 
+test("a replacement that would fill the memory fails", () => {
+  const value = "a".repeat(40_000);
+  expect(() => after(start, env(["A", value]), env(["X", "${A//a/$A}"]))).toThrow("is longer than");
+});
+
 test("a value of an ENV step sees the variables of that step before it, which a Dockerfile's would not", () => {
   const { envs } = after(start, env(["abc", "hello"]), env(["ghi", "$abc"], ["abc", "bye"], ["def", "$abc"]));
   expect(envs).toMatchObject({ ghi: "hello", abc: "bye", def: "bye" });
