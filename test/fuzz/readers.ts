@@ -11,11 +11,13 @@ import { host } from "./readers/host.ts";
 import { layers } from "./readers/layers.ts";
 import { names } from "./readers/names.ts";
 import { rewriter } from "./readers/rewriter.ts";
+import { steps } from "./readers/steps.ts";
 
 export const readers: readonly Reader[] = [
   ...firstBytes,
   ...dns,
   ...names,
+  ...steps,
   ...archives,
   ...layers,
   ...envd,

@@ -4,7 +4,6 @@
  */
 
 import { isBaseName, parseImageName } from "../../../agent/builds/images/image-name.ts";
-import { substitute } from "../../../agent/builds/steps/substitute.ts";
 import { readImage } from "../../../orchestrator/builds/image-reference.ts";
 import { checkUploadUrl, uploadUrl } from "../../../orchestrator/builds/uploads/url.ts";
 import { isInternalRoute } from "../../../orchestrator/edge/internal-routes.ts";
@@ -271,50 +270,6 @@ export const names: readonly Reader[] = [
       must(!image.name.startsWith("-") && !image.registry.startsWith("-"), "the name is an option of a program");
       const again = parseImageName(image.name);
       must(again.name === image.name && again.registry === image.registry, `${image.name} is read as ${again.name}`);
-    },
-  },
-  {
-    name: "step-variables",
-    promise: "refuses or answers; the result is at most a mebibyte; a text without references stays as it is",
-    seeds: () => [
-      "$A and ${B}",
-      "${A:-${B}}",
-      "${A:+x}${C:-$B}",
-      "\\$A",
-      'a$(b)`c`"d"',
-      "$",
-      "${",
-      "${A:-",
-      "${LONG//x/${A%%n*}}",
-    ],
-    words: [
-      "$",
-      "${",
-      "}",
-      ":-",
-      ":+",
-      "\\$",
-      "$A",
-      "${LONG}",
-      "\n",
-      "'",
-      "//",
-      "##",
-      "%",
-      "*",
-      "?",
-      "${LONG//x/$LONG}",
-    ],
-    longest: 600,
-    share: 60_000,
-    check(input) {
-      const text = input.toString("utf8");
-      const values: Readonly<Record<string, string>> = { A: "one", B: "", LONG: "x".repeat(100) };
-      const valueOf = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
-      const result = unlessRefused(["bad_request"], () => substitute(text, valueOf));
-      if (result === undefined) return;
-      must(result.length <= 1024 * 1024, "the result is longer than a value may be");
-      if (!text.includes("$")) must(result === text, "a text without references was changed");
     },
   },
 ];
