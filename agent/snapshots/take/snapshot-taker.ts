@@ -63,7 +63,7 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
       ? memoryRefusal(kind === "pause" ? "a pause with memory" : "a fork or a snapshot with memory")
       : undefined;
     if (refusal !== undefined) throw refusal;
-    const request = { snapshotId: body.snapshotId, memory: body.memory, durable: body.durable };
+    const request = { snapshotId: body.snapshotId, memory: body.memory, durable: body.durable, frozen: body.frozen };
     const work = async () => {
       const admitted = await admit(sandbox, request, kind);
       try {
