@@ -34,7 +34,7 @@ async function* eachShort<T extends Message>(messages: AsyncIterable<T>): AsyncG
   for await (const message of messages) yield short(message);
 }
 
-/** Changes the message itself: nobody else has it. */
+/** Changes the message in place, because no other code holds it. */
 function short<T extends Message>(message: T): T {
   if (isMessage(message, ListDirResponseSchema)) message.entries = message.entries.map(shortEntry);
   else if (isMessage(message, GetWatcherEventsResponseSchema)) message.events.forEach(withoutEntry);

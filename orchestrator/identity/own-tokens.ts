@@ -1,4 +1,4 @@
-/** Tokens that this platform signs for itself with a secret key, and reads again: nobody else verifies them. */
+/** Tokens that this platform signs for itself with a secret key, and verifies itself; no other program does. */
 
 import { jwtVerify, SignJWT } from "jose";
 

@@ -103,7 +103,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     }
   }
 
-  /** What the node hears of this store, so that it can decide whether it serves it. */
+  /** Sent to the node, which decides by it whether it serves this store. */
   async function offer(
     { store, executions, snapshots }: Heartbeat,
     records: readonly SandboxRecord[],
