@@ -26,8 +26,8 @@ async function iamOf(id: string): Promise<SandboxDetail["iam"]> {
 }
 
 test("a sandbox has the tokens of its create over pause and resume, and its forks have them too", async () => {
-  const unknown = { aws: { ...TOKENS.aws}, "my token (1)": TOKENS["my token (1)"] };
-  const id = await create({ iam: { tokens: unknown} });
+  const unknown = { aws: { ...TOKENS.aws }, "my token (1)": TOKENS["my token (1)"] };
+  const id = await create({ iam: { tokens: unknown } });
   expect(await iamOf(id)).toEqual({ tokens: TOKENS });
   const forks = (await cluster.ask("POST", `/sandboxes/${id}/fork`, { body: { timeout: 60 } })).body as {
     sandbox: { sandboxID: string };
