@@ -81,9 +81,13 @@ function parsed(text) {
   }
 }
 
+/** Whether the agent of the network `networkName` made the link: its gateway, a sandbox's or that of its own probe. */
+export function isOwnLink(networkName, link) {
+  return new RegExp(`^${networkName}(-[0-9]+|-probe|0)$`).test(link);
+}
+
 /** Networks that this machine reaches over links of others; the default route is no network. */
 function routes(networkName) {
-  const own = new RegExp(`^${networkName}(-[0-9]+|0)$`);
   let listed;
   try {
     listed = JSON.parse(
@@ -95,7 +99,7 @@ function routes(networkName) {
   return listed
     .filter(
       ({ type = "unicast", dst, dev }) =>
-        type === "unicast" && dst !== "default" && dev !== undefined && !own.test(dev),
+        type === "unicast" && dst !== "default" && dev !== undefined && !isOwnLink(networkName, dev),
     )
     .map(({ dst, dev }) => ({ range: dst, words: `${dst} of the link ${dev}` }));
 }

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
+import { planNetwork } from "../../../agent/network/addresses.ts";
 
 interface Problem {
   readonly id: string;
@@ -19,6 +20,9 @@ const { CHECKS, problems, within } = (await import(join(directory, "checks.mjs")
   readonly CHECKS: readonly { readonly id: string; readonly when: string }[];
   readonly problems: (when: string, facts: unknown) => readonly Problem[];
   readonly within: (range: string, other: string) => boolean;
+};
+const { isOwnLink } = (await import(join(directory, "facts.mjs"))) as {
+  readonly isOwnLink: (networkName: string, link: string) => boolean;
 };
 
 const GIB = 2 ** 30;
@@ -94,6 +98,16 @@ test("a range is within itself and wider ones, and not within its neighbour", ()
   expect(within("10.214.0.0/24", "10.213.0.0/16")).toBe(false);
   expect(within("10.0.0.0/8", "10.213.0.0/16")).toBe(false);
   expect(within("1.2.3.4", "0.0.0.0/0")).toBe(true);
+});
+
+test("every link that an agent makes is its own, and a link of another network is not", () => {
+  const plan = planNetwork("svctest", "10.243.0.0/16");
+  for (const link of [plan.gatewayLink, plan.probe.link, plan.slot(2).link, plan.slot(plan.lastSlot).link]) {
+    expect(isOwnLink("svctest", link), link).toBe(true);
+  }
+  for (const link of ["svc0", "svc-2", "svcother-probe", "svctest-probe2", "br-svctest0"]) {
+    expect(isOwnLink("svctest", link), link).toBe(false);
+  }
 });
 
 test("a damaged database is named, and a whole or missing one is no problem", () => {
