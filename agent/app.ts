@@ -7,7 +7,6 @@ import type { AgentConfig } from "./config.ts";
 import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
 import { createDiskParts } from "./disk/wire.ts";
-import { createReplaceEgress } from "./egress-supervisor/replace.ts";
 import { watchCapabilities } from "./host/capability-watch.ts";
 import { createLimitWatch } from "./host/limit-watch.ts";
 import { startNetwork } from "./network/wire.ts";
@@ -54,7 +53,6 @@ type Recovered = Awaited<ReturnType<typeof takeOver>>;
  */
 async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recovered, teardown: Teardown) {
   const { log, now, containers } = deps;
-  const { gate } = recovered;
   const sizes = await deps.sizes.keep(() => recovered.stores.containers.all());
   const capabilities = await watchCapabilities({ probe: () => deps.probe(sizes), fingerprint: deps.criuFiles, log });
   teardown.add("capabilities", () => capabilities.stop());
@@ -63,7 +61,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const { report } = api;
   const base = { ...recovered, report, capabilities };
   const running = createSandboxParts(config, deps, base, teardown);
-  const { live, pool, usage, memoryKills, disposal } = running;
+  const { live, pool, usage, memoryKills, disposal, replaceEgress } = running;
   const engine = createEngineWatch({ containers, now, log });
   const { disk, account: diskAccount, watch } = createDiskParts(config, deps, { ...base, usage }, teardown);
   const storing = createSnapshotParts(config, deps, { ...base, ...running, disk }, teardown);
@@ -104,7 +102,6 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const taker = storing.begin({ sandboxes, logs });
   watch({ sandboxes, live, pool, frozen, holding, disposal, builds: building });
 
-  const replaceEgress = createReplaceEgress({ ...deps, gate });
   const parts = {
     sandboxes,
     taker,

@@ -73,7 +73,7 @@ module.exports = {
     inside("orchestrator-store-imports-no-handler", "orchestrator/store", "orchestrator/callers/"),
     inside("callers-are-a-leaf", "orchestrator/callers"),
     inside("edge-imports-nothing-of-the-control-plane", "orchestrator/edge"),
-    inside("agent-store-is-a-leaf", "agent/store", "agent/sandboxes/live-container"),
+    inside("agent-store-is-a-leaf", "agent/store"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
     {
       name: "a-program-takes-settings-from-its-config",

@@ -22,6 +22,7 @@ import { createLiveSet } from "./live-set.ts";
 import { startSandboxLogs } from "./logs.ts";
 import { createMemoryKills } from "./memory-kills.ts";
 import { startContainerSource } from "./pool/container-source.ts";
+import { createReplaceEgress } from "./replace-egress.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { createSandboxes } from "./sandboxes.ts";
 import { createUsageSampling } from "./usage.ts";
@@ -30,7 +31,7 @@ interface SandboxSources {
   readonly stores: Stores;
   readonly found: RecoveryResult;
   readonly slots: Slots;
-  readonly gate: Pick<Gate, "open" | "close">;
+  readonly gate: Pick<Gate, "open" | "close" | "replace">;
   readonly report: Report;
 }
 
@@ -70,6 +71,8 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
     sizes: stores.containers,
     store: stores.executions,
   };
+
+  const replaceEgress = createReplaceEgress({ ...deps, gate });
 
   const begin = (starts: Starts) => {
     const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
@@ -118,5 +121,5 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
     };
     return { sandboxes, logs, startExpiry };
   };
-  return { ...source, live, usage, memoryKills, disposal, launchDeps, begin };
+  return { ...source, live, usage, memoryKills, disposal, launchDeps, replaceEgress, begin };
 }

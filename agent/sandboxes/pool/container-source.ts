@@ -5,15 +5,15 @@ import type { Log } from "../../../shared/program/log.ts";
 import { createSemaphore, shareOf } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { AgentConfig } from "../../config.ts";
-import { type BootDeps, boot } from "../../containers/boot.ts";
 import type { Envd } from "../../containers/envd.ts";
+import type { Flavour, LiveContainer } from "../../containers/live-container.ts";
 import type { Machine } from "../../host/machine.ts";
 import type { Plan } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
 import type { RecoveryResult } from "../../recovery/apply.ts";
 import type { Stores } from "../../store/stores.ts";
+import { type BootDeps, boot } from "../boot.ts";
 import type { Disposal } from "../disposal.ts";
-import type { Flavour, LiveContainer } from "../live-container.ts";
 import { createPool } from "./pool.ts";
 import { createProvision } from "./provision.ts";
 

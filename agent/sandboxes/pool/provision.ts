@@ -4,8 +4,8 @@ import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Semaphore } from "../../../shared/program/semaphore.ts";
-import type { BootSpec } from "../../containers/boot.ts";
-import type { Flavour, LiveContainer } from "../live-container.ts";
+import type { Flavour, LiveContainer } from "../../containers/live-container.ts";
+import type { BootSpec } from "../boot.ts";
 import type { Pool } from "./pool.ts";
 
 export interface Provisioned {

@@ -5,7 +5,7 @@
 
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
-import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Evict } from "./evict.ts";
 import { planEviction } from "./frozen-plan.ts";
 
