@@ -1,20 +1,20 @@
 /** Wires the agent: first the firewall, then the sandboxes that still run, last the API, the proxy and the loops. */
 
 import { Teardown } from "../shared/program/teardown.ts";
-import { createApiParts } from "./api/wire.ts";
-import { createBuildParts } from "./builds/wire.ts";
 import type { AgentConfig } from "./config.ts";
 import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
-import { createDiskParts } from "./disk/wire.ts";
 import { watchCapabilities } from "./host/capability-watch.ts";
 import { createLimitWatch } from "./host/limit-watch.ts";
-import { startNetwork } from "./network/wire.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
-import { startRecovery } from "./recovery/wire.ts";
-import { createSandboxParts } from "./sandboxes/wire.ts";
-import { createSnapshotParts } from "./snapshots/wire.ts";
-import { openState } from "./store/wire.ts";
+import { createApiParts } from "./wiring/api.ts";
+import { createBuildParts } from "./wiring/builds.ts";
+import { createDiskParts } from "./wiring/disk.ts";
+import { startNetwork } from "./wiring/network.ts";
+import { startRecovery } from "./wiring/recovery.ts";
+import { createSandboxParts } from "./wiring/sandboxes.ts";
+import { createSnapshotParts } from "./wiring/snapshots.ts";
+import { openState } from "./wiring/store.ts";
 
 export interface Agent {
   /** Where the agent API and the node proxy listen. */

@@ -12,6 +12,7 @@ import type { Links } from "../network/links.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Connections } from "../snapshots/connections/connections.ts";
 import type { Criu } from "../snapshots/criu.ts";
+import type { FoundFrozen } from "../snapshots/frozen/frozen.ts";
 import { interruptedResumes } from "../snapshots/restore/interrupted.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
 import { interruptedSnapshots } from "../snapshots/take/interrupted.ts";
@@ -40,12 +41,7 @@ export interface RecoveryResult {
   readonly sandboxes: readonly Sandbox[];
   readonly pooled: readonly LiveContainer[];
   /** Frozen containers of paused sandboxes. */
-  readonly frozen: readonly {
-    readonly container: LiveContainer;
-    readonly snapshotId: string;
-    /** Its processes may have run since their memory was stored. */
-    readonly ran: boolean;
-  }[];
+  readonly frozen: readonly FoundFrozen[];
   /** Slots without an owner; they can be destroyed once `cleared` resolves. */
   readonly leftoverSlots: readonly number[];
   /** Resolves when the leftovers, which are removed in the background, are gone. */

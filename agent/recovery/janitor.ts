@@ -2,7 +2,6 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
-import type { Instruments } from "../api/prometheus.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Firewall } from "../network/firewall.ts";
@@ -32,7 +31,7 @@ export interface JanitorDeps {
   readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage" | "removeOrphans">;
   readonly files: SnapshotFiles;
   readonly sizes: Sizes;
-  readonly instruments: Pick<Instruments, "firewallRepaired">;
+  readonly instruments: { readonly firewallRepaired: () => void };
   readonly now: () => number;
   readonly log: Log;
 }

@@ -19,7 +19,7 @@ export interface KnownContainer {
 }
 
 /** A container as the agent holds it: its row has the number of its slot. */
-export interface HeldContainer extends Omit<KnownContainer, "slot"> {
+interface HeldContainer extends Omit<KnownContainer, "slot"> {
   readonly slot: { readonly number: number };
 }
 

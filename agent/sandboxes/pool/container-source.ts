@@ -10,7 +10,6 @@ import type { Flavour, LiveContainer } from "../../containers/live-container.ts"
 import type { Machine } from "../../host/machine.ts";
 import type { Plan } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
-import type { RecoveryResult } from "../../recovery/apply.ts";
 import type { Stores } from "../../store/stores.ts";
 import { type BootDeps, boot } from "../boot.ts";
 import type { Disposal } from "../disposal.ts";
@@ -33,7 +32,8 @@ interface ContainerSources {
   readonly stores: Pick<Stores, "containers">;
   readonly slots: Slots;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
-  readonly found: Pick<RecoveryResult, "pooled">;
+  /** Pool entries that an earlier agent process left. */
+  readonly found: { readonly pooled: readonly LiveContainer[] };
 }
 
 export function startContainerSource(

@@ -41,6 +41,14 @@ export interface FrozenContainers {
   stop(): Promise<void>;
 }
 
+/** The frozen container of a paused sandbox, as an earlier agent process left it. */
+export interface FoundFrozen {
+  readonly container: LiveContainer;
+  readonly snapshotId: string;
+  /** Its processes may have run since their memory was stored. */
+  readonly ran: boolean;
+}
+
 interface Entry {
   readonly container: LiveContainer;
   readonly since: number;
