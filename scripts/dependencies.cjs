@@ -18,6 +18,41 @@ const inside = (name, folder, also = folder) => {
   };
 };
 
+/**
+ * The ladder of the agent's folders, from below: a folder imports only what stands on a lower floor, types included.
+ * docs/architecture.md says what each floor is for. At the top `wiring/` constructs the parts of all folders.
+ */
+const AGENT_FLOORS = [
+  ["egress"],
+  ["host", "store"],
+  ["egress-supervisor", "placeholders", "serving"],
+  ["network"],
+  ["containers"],
+  ["disks", "sizes"],
+  ["disk", "volumes"],
+  ["sandboxes"],
+  ["proxy", "snapshots"],
+  ["builds"],
+  ["recovery"],
+  ["api"],
+  ["wiring"],
+];
+
+/** One rule for each folder. Of the files beside the folders they share the settings; `wiring/` has the real machine's types too. */
+const agentLadder = AGENT_FLOORS.flatMap((floor, height) =>
+  floor.map((folder) => {
+    const lower = AGENT_FLOORS.slice(0, height).flat();
+    const beside = folder === "wiring" ? "(config|deps)" : "config";
+    return {
+      name: `agent-${folder}-imports-only-lower-floors`,
+      comment: "move what the lower folder needs down to it, or what needs both folders up",
+      severity: "error",
+      from: { path: `^agent/${folder}/` },
+      to: { path: "^agent/", pathNot: `^agent/((${[folder, ...lower].join("|")})/|${beside}\\.ts$)` },
+    };
+  }),
+);
+
 module.exports = {
   forbidden: [
     { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
@@ -75,6 +110,21 @@ module.exports = {
     inside("edge-imports-nothing-of-the-control-plane", "orchestrator/edge"),
     inside("agent-store-is-a-leaf", "agent/store"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
+    ...agentLadder,
+    {
+      name: "every-folder-of-the-agent-has-a-floor",
+      comment: "name a new folder in AGENT_FLOORS, on the lowest floor above what it imports",
+      severity: "error",
+      from: { path: "^agent/[^/]+/", pathNot: `^agent/(${AGENT_FLOORS.flat().join("|")})/` },
+      to: {},
+    },
+    {
+      name: "scripts-import-no-program",
+      comment: "but to build one, and to write the OpenAPI document",
+      severity: "error",
+      from: { path: "^scripts/", pathNot: "^scripts/(build|openapi)\\.ts$" },
+      to: { path: "^(orchestrator|agent|envd|interpreter)/" },
+    },
     {
       name: "a-program-takes-settings-from-its-config",
       comment: "shared/settings lists the settings of all programs; each uses its own, through config.ts",

@@ -38,6 +38,27 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "edge-imports-nothing-of-the-control-plane": ["orchestrator/edge/up.ts", "orchestrator/control.ts"],
   "agent-store-is-a-leaf": ["agent/store/up.ts", "agent/above.ts"],
   "egress-is-a-program-of-its-own": ["agent/egress/up.ts", "agent/network/above.ts"],
+  "agent-egress-imports-only-lower-floors": ["agent/egress/climbs.ts", "agent/host/a.ts"],
+  "agent-host-imports-only-lower-floors": ["agent/host/climbs.ts", "agent/store/b.ts"],
+  "agent-store-imports-only-lower-floors": ["agent/store/climbs.ts", "agent/containers/c.ts"],
+  "agent-egress-supervisor-imports-only-lower-floors": ["agent/egress-supervisor/climbs.ts", "agent/network/d.ts"],
+  "agent-placeholders-imports-only-lower-floors": ["agent/placeholders/climbs.ts", "agent/serving/e.ts"],
+  "agent-serving-imports-only-lower-floors": ["agent/serving/climbs.ts", "agent/api/f.ts"],
+  "agent-network-imports-only-lower-floors": ["agent/network/climbs.ts", "agent/containers/g.ts"],
+  "agent-containers-imports-only-lower-floors": ["agent/containers/climbs.ts", "agent/builds/images/h.ts"],
+  "agent-disks-imports-only-lower-floors": ["agent/disks/climbs.ts", "agent/sizes/i.ts"],
+  "agent-sizes-imports-only-lower-floors": ["agent/sizes/climbs.ts", "agent/disks/j.ts"],
+  "agent-disk-imports-only-lower-floors": ["agent/disk/climbs.ts", "agent/sandboxes/k.ts"],
+  "agent-volumes-imports-only-lower-floors": ["agent/volumes/climbs.ts", "agent/disk/l.ts"],
+  "agent-sandboxes-imports-only-lower-floors": ["agent/sandboxes/pool/climbs.ts", "agent/snapshots/take/m.ts"],
+  "agent-proxy-imports-only-lower-floors": ["agent/proxy/climbs.ts", "agent/snapshots/n.ts"],
+  "agent-snapshots-imports-only-lower-floors": ["agent/snapshots/store/climbs.ts", "agent/builds/o.ts"],
+  "agent-builds-imports-only-lower-floors": ["agent/builds/steps/climbs.ts", "agent/recovery/p.ts"],
+  "agent-recovery-imports-only-lower-floors": ["agent/recovery/climbs.ts", "agent/api/q.ts"],
+  "agent-api-imports-only-lower-floors": ["agent/api/climbs.ts", "agent/deps.ts"],
+  "agent-wiring-imports-only-lower-floors": ["agent/wiring/climbs.ts", "agent/host-deps.ts"],
+  "every-folder-of-the-agent-has-a-floor": ["agent/nowhere/new.ts", "shared/nothing.ts"],
+  "scripts-import-no-program": ["scripts/lib/look.ts", "agent/host/look.ts"],
   "a-program-takes-settings-from-its-config": ["agent/unsettled.ts", "shared/settings/agent.ts"],
   "app-calls-each-folder-through-its-wire": ["agent/app.ts", "agent/builds/part.ts"],
   "policy-is-pure": ["shared/policy/up.ts", "shared/above-policy.ts"],
@@ -81,6 +102,12 @@ beforeAll(async () => {
     if (isFile) put(to, "export const nothing = 0;\n");
   }
   put("shared/circle/b.ts", 'import * as planted from "./a.ts";\nexport const of = planted;\n');
+  put(
+    "agent/volumes/types.ts",
+    'import type { nothing } from "../sandboxes/k.ts";\nexport type Of = typeof nothing;\n',
+  );
+  put("agent/volumes/down.ts", 'import { nothing } from "../host/a.ts";\nexport const of = nothing;\n');
+  put("scripts/build.ts", 'import { nothing } from "../agent/host/a.ts";\nexport const of = nothing;\n');
   // Our own output is not judged.
   put("dist/orchestrator.js", 'import "jose";\n');
   const { options, forbidden } = rules;
@@ -103,6 +130,15 @@ test("every rule has a planted violation", () => {
 
 test.each(Object.entries(PLANTED))("%s fails for the import that breaks it", (name, [from]) => {
   expect([...(found.get(name) ?? [])]).toContain(from);
+});
+
+test("an import of a type alone climbs as well", () => {
+  expect([...(found.get("agent-volumes-imports-only-lower-floors") ?? [])]).toContain("agent/volumes/types.ts");
+});
+
+test("an import of a lower floor is allowed, and so is a program in the script that builds it", () => {
+  const files = [...found.values()].flatMap((of) => [...of]);
+  expect(files.filter((path) => path === "agent/volumes/down.ts" || path === "scripts/build.ts")).toEqual([]);
 });
 
 test("our own built files are not judged", () => {
