@@ -126,7 +126,7 @@ export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
       await containers
         .rename(id, name)
         .catch((error: unknown) => log.debug({ err: error }, "could not rename a container"));
-    for (const id of steps.quench) await (cgroups.get(id)?.kill() ?? containers.kill(id));
+    for (const id of steps.kill) await (cgroups.get(id)?.kill() ?? containers.kill(id));
     // A container that stays has no row from here on, so the janitor removes it.
     for (const id of steps.removeContainers)
       await containers
