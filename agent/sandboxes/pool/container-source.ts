@@ -47,10 +47,10 @@ export function startContainerSource(
   const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
   const semaphore = createSemaphore(config.bootConcurrency, shareOf(config.bootConcurrency));
   const foreground = { last: 0 };
-  const state = { special: (() => undefined) as MakePooled };
+  const state = { copy: (() => undefined) as MakePooled };
   const pool = createPool({
     boot: (flavour, signal) =>
-      state.special(flavour, signal) ??
+      state.copy(flavour, signal) ??
       boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
     dispose: async (container: LiveContainer) => {
       await disposal.kill(container);
@@ -76,9 +76,9 @@ export function startContainerSource(
   return {
     pool,
     semaphore,
-    /** Lets `special` make pool entries as copies of a template's memory instead of booting them. */
-    makePooled(special: MakePooled) {
-      state.special = special;
+    /** Lets `copy` make pool entries as copies of a template's memory instead of booting them. */
+    makePooled(copy: MakePooled) {
+      state.copy = copy;
     },
     /** Boots a container without an owner. */
     boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
