@@ -96,9 +96,9 @@ export function createSweep({ containers, stores, now, log }: SweepDeps) {
     const found = await containers.list();
     // Read after the list: a container that started meanwhile has its row by now, or is not in the list.
     const known = owned(stores);
-    const strangers = found.map(({ id }) => id).filter((id) => !known.has(id));
-    for (const id of suspects.keys()) if (!strangers.includes(id)) suspects.delete(id);
-    for (const containerId of strangers) {
+    const orphans = found.map(({ id }) => id).filter((id) => !known.has(id));
+    for (const id of suspects.keys()) if (!orphans.includes(id)) suspects.delete(id);
+    for (const containerId of orphans) {
       const since = suspects.get(containerId) ?? now();
       suspects.set(containerId, since);
       if (now() - since < OWNERLESS_MS) continue;
