@@ -175,8 +175,8 @@ function opened(
   policy: EgressPolicy,
   before?: SlotPolicy,
 ): SlotPolicy {
-  const wasSteered = before?.wasSteered === true || before?.policy?.steered === true;
-  return { link, address, open: true, policy: kernelPolicy(policy), wasSteered };
+  const wasRedirected = before?.wasRedirected === true || before?.policy?.redirected === true;
+  return { link, address, open: true, policy: kernelPolicy(policy), wasRedirected };
 }
 
 function isListed({ policy }: SlotPolicy): boolean {
