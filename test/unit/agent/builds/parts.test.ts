@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
-import { createLines } from "../../../../agent/builds/build-log.ts";
 import { startOf } from "../../../../agent/builds/finish.ts";
 import { ecrPassword, signedHeaders } from "../../../../agent/builds/images/ecr.ts";
 import { planBuildGarbage } from "../../../../agent/builds/images/garbage.ts";
 import { registryLogin } from "../../../../agent/builds/images/registry-login.ts";
+import { createLines } from "../../../../agent/builds/steps/build-log.ts";
 import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
 import type { BuildSettings } from "../../../../shared/agent-api/build-shapes.ts";
 import { listening } from "../../../support/peers/listening.ts";

@@ -3,8 +3,8 @@ import { planNetwork } from "../../../../agent/network/addresses.ts";
 import { changeCommand, type SlotPolicy, tableText } from "../../../../agent/network/firewall-rules.ts";
 import { type LastRead, readFlows, readUnlogged } from "../../../../agent/network/kernel-flows.ts";
 import { readSets } from "../../../../agent/network/nft/nft-json.ts";
-import { missingElements } from "../../../../agent/network/nft/table-check.ts";
 import { routingRules } from "../../../../agent/network/routing.ts";
+import { missingElements } from "../../../../agent/network/table-check.ts";
 import { CLOSED, kernelPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { ALWAYS_DENIED, addressNumber, mergeRanges, parseRange, type Range } from "../../../../shared/policy/ranges.ts";
 
