@@ -53,6 +53,28 @@ const agentLadder = AGENT_FLOORS.flatMap((floor, height) =>
   }),
 );
 
+/** The rooms of a folder of the agent, from below; "" are the files of the folder itself. */
+const AGENT_ROOMS = {
+  network: ["nft", "", "reach"],
+  sandboxes: ["", "pool"],
+  builds: ["steps", "images", ""],
+};
+
+const agentRooms = Object.entries(AGENT_ROOMS).flatMap(([folder, rooms]) => {
+  const place = (room) => (room === "" ? `^agent/${folder}/[^/]+$` : `^agent/${folder}/${room}/`);
+  return rooms.slice(0, -1).map((room, at) => ({
+    name: `agent-${folder}-${room || "itself"}-imports-no-higher-room`,
+    severity: "error",
+    from: { path: place(room) },
+    to: {
+      path: rooms
+        .slice(at + 1)
+        .map(place)
+        .join("|"),
+    },
+  }));
+});
+
 module.exports = {
   forbidden: [
     { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
@@ -111,6 +133,7 @@ module.exports = {
     inside("agent-store-is-a-leaf", "agent/store"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
     ...agentLadder,
+    ...agentRooms,
     {
       name: "every-folder-of-the-agent-has-a-floor",
       comment: "name a new folder in AGENT_FLOORS, on the lowest floor above what it imports",
