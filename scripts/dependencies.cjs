@@ -1,4 +1,7 @@
 /** The imports that are forbidden between folders and from libraries; docs/architecture.md draws the programs. */
+
+const { rules: agentLadder } = require("./agent-ladder.cjs");
+
 const only = (name, library, owners) => ({
   name,
   comment: `${library} has its owners; use them`,
@@ -17,63 +20,6 @@ const inside = (name, folder, also = folder) => {
     to: { path: `^${program}/`, pathNot: `^(${folder}/|${also})` },
   };
 };
-
-/**
- * The ladder of the agent's folders, from below: a folder imports only what stands on a lower floor, types included.
- * docs/architecture.md says what each floor is for. At the top `wiring/` constructs the parts of all folders.
- */
-const AGENT_FLOORS = [
-  ["egress"],
-  ["host", "store"],
-  ["egress-supervisor", "placeholders", "serving"],
-  ["network"],
-  ["containers"],
-  ["disks", "sizes"],
-  ["disk", "volumes"],
-  ["sandboxes"],
-  ["proxy", "snapshots"],
-  ["builds"],
-  ["recovery"],
-  ["api"],
-  ["wiring"],
-];
-
-/** One rule for each folder. Of the files beside the folders they share the settings; `wiring/` has the real machine's types too. */
-const agentLadder = AGENT_FLOORS.flatMap((floor, height) =>
-  floor.map((folder) => {
-    const lower = AGENT_FLOORS.slice(0, height).flat();
-    const beside = folder === "wiring" ? "(config|deps)" : "config";
-    return {
-      name: `agent-${folder}-imports-only-lower-floors`,
-      comment: "move what the lower folder needs down to it, or what needs both folders up",
-      severity: "error",
-      from: { path: `^agent/${folder}/` },
-      to: { path: "^agent/", pathNot: `^agent/((${[folder, ...lower].join("|")})/|${beside}\\.ts$)` },
-    };
-  }),
-);
-
-/** The rooms of a folder of the agent, from below; "" are the files of the folder itself. */
-const AGENT_ROOMS = {
-  network: ["nft", "", "reach"],
-  sandboxes: ["", "pool"],
-  builds: ["steps", "images", ""],
-};
-
-const agentRooms = Object.entries(AGENT_ROOMS).flatMap(([folder, rooms]) => {
-  const place = (room) => (room === "" ? `^agent/${folder}/[^/]+$` : `^agent/${folder}/${room}/`);
-  return rooms.slice(0, -1).map((room, at) => ({
-    name: `agent-${folder}-${room || "itself"}-imports-no-higher-room`,
-    severity: "error",
-    from: { path: place(room) },
-    to: {
-      path: rooms
-        .slice(at + 1)
-        .map(place)
-        .join("|"),
-    },
-  }));
-});
 
 module.exports = {
   forbidden: [
@@ -133,14 +79,6 @@ module.exports = {
     inside("agent-store-is-a-leaf", "agent/store"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
     ...agentLadder,
-    ...agentRooms,
-    {
-      name: "every-folder-of-the-agent-has-a-floor",
-      comment: "name a new folder in AGENT_FLOORS, on the lowest floor above what it imports",
-      severity: "error",
-      from: { path: "^agent/[^/]+/", pathNot: `^agent/(${AGENT_FLOORS.flat().join("|")})/` },
-      to: {},
-    },
     {
       name: "scripts-import-no-program",
       comment: "but to build one, and to write the OpenAPI document",
