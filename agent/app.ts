@@ -1,21 +1,20 @@
 /** Wires the agent: first the firewall, then the sandboxes that still run, last the API, the proxy and the loops. */
 
 import { Teardown } from "../shared/program/teardown.ts";
-import { createApiParts } from "./api/wire.ts";
-import { createBuildParts } from "./builds/wire.ts";
 import type { AgentConfig } from "./config.ts";
 import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
-import { createDiskParts } from "./disk/wire.ts";
-import { createReplaceEgress } from "./egress-supervisor/replace.ts";
 import { watchCapabilities } from "./host/capability-watch.ts";
 import { createLimitWatch } from "./host/limit-watch.ts";
-import { startNetwork } from "./network/wire.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
-import { startRecovery } from "./recovery/wire.ts";
-import { createSandboxParts } from "./sandboxes/wire.ts";
-import { createSnapshotParts } from "./snapshots/wire.ts";
-import { openState } from "./store/wire.ts";
+import { createApiParts } from "./wiring/api.ts";
+import { createBuildParts } from "./wiring/builds.ts";
+import { createDiskParts } from "./wiring/disk.ts";
+import { startNetwork } from "./wiring/network.ts";
+import { startRecovery } from "./wiring/recovery.ts";
+import { createSandboxParts } from "./wiring/sandboxes.ts";
+import { createSnapshotParts } from "./wiring/snapshots.ts";
+import { openState } from "./wiring/store.ts";
 
 export interface Agent {
   /** Where the agent API and the node proxy listen. */
@@ -54,7 +53,6 @@ type Recovered = Awaited<ReturnType<typeof takeOver>>;
  */
 async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recovered, teardown: Teardown) {
   const { log, now, containers } = deps;
-  const { gate } = recovered;
   const sizes = await deps.sizes.keep(() => recovered.stores.containers.all());
   const capabilities = await watchCapabilities({ probe: () => deps.probe(sizes), fingerprint: deps.criuFiles, log });
   teardown.add("capabilities", () => capabilities.stop());
@@ -63,7 +61,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const { report } = api;
   const base = { ...recovered, report, capabilities };
   const running = createSandboxParts(config, deps, base, teardown);
-  const { live, pool, usage, memoryKills, disposal } = running;
+  const { live, pool, usage, memoryKills, disposal, replaceEgress } = running;
   const engine = createEngineWatch({ containers, now, log });
   const { disk, account: diskAccount, watch } = createDiskParts(config, deps, { ...base, usage }, teardown);
   const storing = createSnapshotParts(config, deps, { ...base, ...running, disk }, teardown);
@@ -104,7 +102,6 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const taker = storing.begin({ sandboxes, logs });
   watch({ sandboxes, live, pool, frozen, holding, disposal, builds: building });
 
-  const replaceEgress = createReplaceEgress({ ...deps, gate });
   const parts = {
     sandboxes,
     taker,

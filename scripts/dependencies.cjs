@@ -1,4 +1,7 @@
 /** The imports that are forbidden between folders and from libraries; docs/architecture.md draws the programs. */
+
+const { rules: agentLadder } = require("./agent-ladder.cjs");
+
 const only = (name, library, owners) => ({
   name,
   comment: `${library} has its owners; use them`,
@@ -73,8 +76,16 @@ module.exports = {
     inside("orchestrator-store-imports-no-handler", "orchestrator/store", "orchestrator/callers/"),
     inside("callers-are-a-leaf", "orchestrator/callers"),
     inside("edge-imports-nothing-of-the-control-plane", "orchestrator/edge"),
-    inside("agent-store-is-a-leaf", "agent/store", "agent/sandboxes/live-container"),
+    inside("agent-store-is-a-leaf", "agent/store"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
+    ...agentLadder,
+    {
+      name: "scripts-import-no-program",
+      comment: "but to build one, and to write the OpenAPI document",
+      severity: "error",
+      from: { path: "^scripts/", pathNot: "^scripts/(build|openapi)\\.ts$" },
+      to: { path: "^(orchestrator|agent|envd|interpreter)/" },
+    },
     {
       name: "a-program-takes-settings-from-its-config",
       comment: "shared/settings lists the settings of all programs; each uses its own, through config.ts",

@@ -7,11 +7,11 @@ import { Teardown } from "../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { BuildResult } from "../store/builds.ts";
-import type { BuildLog } from "./build-log.ts";
 import { FINAL_STEP, type FinishDeps, startAndWait, startOf } from "./finish.ts";
 import { BASE_STEP, type BaseDeps, type BuildBase, prepareBase, pulledName } from "./images/base.ts";
 import { cachedSteps, type PlannedStep, planSteps } from "./images/layer-key.ts";
 import type { BuildContainer } from "./steps/build-container.ts";
+import type { BuildLog } from "./steps/build-log.ts";
 import { contextAfter, needsHome, resolveStep, type StepContext } from "./steps/context.ts";
 import { doStep, ensureDirectory, homeOf, type StepDeps, stepPrefix, stepTitle, touchesDisk } from "./steps/steps.ts";
 

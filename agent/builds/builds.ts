@@ -8,7 +8,7 @@ import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { BuildResult, BuildStore } from "../store/builds.ts";
 import { whenRoom } from "../store/when-room.ts";
 import type { BuildRequest, Progress } from "./build.ts";
-import { type BuildLog, createBuildLog } from "./build-log.ts";
+import { type BuildLog, createBuildLog } from "./steps/build-log.ts";
 
 export interface BuildsDeps {
   readonly store: BuildStore;

@@ -1,8 +1,8 @@
 /** Pool entries of templates with memory: what the pool makes of such a template, and which starts may use it. */
 
 import type { Log } from "../../shared/program/log.ts";
+import type { Flavour, LiveContainer } from "../containers/live-container.ts";
 import { claim, type LaunchDeps, type Launched, type LaunchSpec } from "../sandboxes/launch.ts";
-import type { Flavour, LiveContainer } from "../sandboxes/live-container.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";

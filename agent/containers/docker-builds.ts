@@ -4,11 +4,11 @@ import type { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
-import { loadFailure } from "../builds/images/load-failure.ts";
-import { cleanedForLog, pullFailure } from "../builds/images/pull-failure.ts";
-import { createPullLog } from "../builds/images/pull-log.ts";
 import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
+import { loadFailure } from "./load-failure.ts";
+import { cleanedForLog, pullFailure } from "./pull-failure.ts";
+import { createPullLog } from "./pull-log.ts";
 
 type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
 

@@ -1,8 +1,8 @@
 /** Writers to the node's disk, as the reserve sees them: running sandboxes, and containers of builds. */
 
 import { readFileSync } from "node:fs";
+import type { LiveContainer } from "../containers/live-container.ts";
 import type { RunCommand } from "../host/command.ts";
-import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { Held } from "./reserve.ts";
 
 const MIB = 1024 ** 2;

@@ -171,9 +171,9 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
     async removeOrphans(owned) {
       const { containerIds } = await disks.list();
       const found = new Set((await engine.list()).map(({ id }) => id));
-      const strangers = containerIds.filter((id) => !found.has(id) && !owned.has(id));
-      for (const id of suspects) if (!strangers.includes(id)) suspects.delete(id);
-      for (const id of strangers) {
+      const orphans = containerIds.filter((id) => !found.has(id) && !owned.has(id));
+      for (const id of suspects) if (!orphans.includes(id)) suspects.delete(id);
+      for (const id of orphans) {
         // A disk counts as one without a container when two rounds say so, and Docker does not know this container.
         if (!suspects.has(id)) suspects.add(id);
         else await removeStranger(id);

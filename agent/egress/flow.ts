@@ -6,7 +6,7 @@ import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egres
 import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Bytes, Carried, Transform, TransformOptions } from "./carried.ts";
-import { type Arrival, steered } from "./company/arrival.ts";
+import { type Arrival, redirected } from "./company/arrival.ts";
 import { type DialDeps, dial } from "./connect/dial.ts";
 import type { Noted } from "./decisions.ts";
 import type { LargeBuffers } from "./intake.ts";
@@ -53,7 +53,7 @@ interface DecidedFlow {
 }
 
 /** `socket` is paused, and connected as the sandbox intended. */
-export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps, arrive: Arrive = steered): Flow {
+export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps, arrive: Arrive = redirected): Flow {
   const stopping = new AbortController();
   let decided: DecidedFlow | undefined;
   let carried: Carried | undefined;
@@ -152,8 +152,8 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps, arri
     cut,
     closed,
     recheck() {
-      // Without steering its packets leave directly from now on, where nothing knows the connection.
-      if (arrive === steered && !needsEgressProcess(owner.policy())) return cut();
+      // Without redirection its packets leave directly from now on, where nothing knows the connection.
+      if (arrive === redirected && !needsEgressProcess(owner.policy())) return cut();
       if (decided !== undefined && !goesOn(decided, owner.policy(), deps)) cut();
     },
   };

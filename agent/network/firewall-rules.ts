@@ -3,7 +3,7 @@
 import type { KernelPolicy } from "../../shared/policy/egress-policy.ts";
 import { ALWAYS_DENIED, addressText, mergeRanges, parseRange, type Range } from "../../shared/policy/ranges.ts";
 import type { Plan } from "./addresses.ts";
-import { PINNED_MARK, STEERED_MARK } from "./routing.ts";
+import { PINNED_MARK, REDIRECTED_MARK } from "./routing.ts";
 
 /** The kernel's rules for one slot. */
 export interface SlotPolicy {
@@ -12,8 +12,8 @@ export interface SlotPolicy {
   /** Whether the slot may send to the resolver and to what its policy allows; all its traffic is denied otherwise. */
   readonly open: boolean;
   readonly policy?: KernelPolicy;
-  /** Connections that the egress process had taken before its policy stopped steering still belong to it. */
-  readonly wasSteered?: boolean;
+  /** Connections that the egress process had taken before its policy stopped redirecting still belong to it. */
+  readonly wasRedirected?: boolean;
 }
 
 export interface TableOptions {
@@ -30,7 +30,7 @@ export interface TableOptions {
  * something, or hands it to the egress process: who is taken out of it, or whose set is flushed by another tool, may do
  * less. What is always denied is therefore part of the rules, where no element can change it.
  */
-export const SLOT_SETS = ["pinned", "open", "steered", "tunnelled", "diverted", "free", "allowed"] as const;
+export const SLOT_SETS = ["pinned", "open", "redirected", "tunnelled", "diverted", "free", "allowed"] as const;
 export type SlotSet = (typeof SLOT_SETS)[number];
 
 /** Sets with the kernel's decisions, for the log: `source . destination . protocol . port` with a counter of packets. */
@@ -52,7 +52,7 @@ const LOG_PACE = "20/second burst 100 packets";
 const SET_TYPES: Readonly<Record<SlotSet, string>> = {
   pinned: "type ifname . ipv4_addr",
   open: "type ifname",
-  steered: "type ifname",
+  redirected: "type ifname",
   tunnelled: "type ifname",
   diverted: "type ifname",
   free: "type ifname",
@@ -69,7 +69,7 @@ export function tableText(plan: Plan, slots: Iterable<SlotPolicy>, options: Tabl
   const from = `iifname "${plan.network}-*"`;
   const to = `oifname "${plan.network}-*"`;
   const pinned = hex(PINNED_MARK);
-  const steered = hex(STEERED_MARK);
+  const redirected = hex(REDIRECTED_MARK);
   // Only the first packet: datagrams that get no answer, and repeated requests, take no further entry.
   const firstPacket = "ct state new ct status & confirmed == 0";
   const denied = `{ ${deniedRanges(plan).join(", ")} }`;
@@ -116,12 +116,12 @@ ${SLOT_SETS.map((name) =>
     meta mark set meta mark | ${pinned}
     iifname != @open return
     meta l4proto != tcp return
-    iifname @diverted socket transparent 1 meta mark set meta mark | ${steered} accept
-    iifname != @steered return
+    iifname @diverted socket transparent 1 meta mark set meta mark | ${redirected} accept
+    iifname != @redirected return
     tcp dport { 53, 853 } return
     fib daddr type { local, broadcast, multicast } return
     iifname != @tunnelled ip daddr ${denied} return
-    meta l4proto tcp tproxy ip to ${plan.gateway}:${options.egressPort} meta mark set meta mark | ${steered} accept
+    meta l4proto tcp tproxy ip to ${plan.gateway}:${options.egressPort} meta mark set meta mark | ${redirected} accept
   }
   chain forward {
     type filter hook forward priority -10; policy accept;
@@ -136,7 +136,7 @@ ${SLOT_SETS.map((name) =>
     meta l4proto != { tcp, udp } drop
     ip daddr ${denied} goto silence
     th dport { 53, 853 } goto silence
-    iifname @steered goto refuse
+    iifname @redirected goto refuse
     iifname @free goto pass
     ip saddr . ip daddr @allowed goto pass
     goto refuse
@@ -167,7 +167,7 @@ ${LOG_SETS.map(tellChain).join("")}  chain into {
     ct state != { established, related } drop
     oifname != @open drop
     ip protocol icmp accept
-    oifname @steered drop
+    oifname @redirected drop
     ip saddr ${denied} drop
     oifname @free accept
     ip daddr . ip saddr @allowed accept
@@ -181,7 +181,7 @@ ${LOG_SETS.map(tellChain).join("")}  chain into {
     meta nfproto != ipv4 drop
     iifname . ip saddr != @pinned drop
     ${firstPacket} update @arrivals { ip saddr limit rate over ${NEW_CONNECTIONS} } drop
-    meta mark & ${steered} == ${steered} iifname @open accept
+    meta mark & ${redirected} == ${redirected} iifname @open accept
     ct direction reply ct state established accept
     ip daddr ${plan.gateway} meta l4proto { tcp, udp } th dport 53 iifname @open accept
 ${options.proxy === true ? `    ip daddr ${plan.gateway} tcp dport ${options.egressPort} iifname @open accept\n` : ""}    drop
@@ -222,15 +222,15 @@ export function slotElements({
   address,
   open,
   policy,
-  wasSteered = false,
+  wasRedirected = false,
 }: SlotPolicy): Partial<Record<SlotSet, readonly string[]>> {
   const one = [`"${link}"`];
   return {
     pinned: [`"${link}" . ${address}`],
     ...(open ? { open: one } : {}),
-    ...(policy?.steered === true ? { steered: one } : {}),
+    ...(policy?.redirected === true ? { redirected: one } : {}),
     ...(policy?.tunnelled === true ? { tunnelled: one } : {}),
-    ...(wasSteered && policy?.steered !== true ? { diverted: one } : {}),
+    ...(wasRedirected && policy?.redirected !== true ? { diverted: one } : {}),
     ...(policy?.free === true ? { free: one } : {}),
     ...(policy === undefined || policy.allowed.length === 0
       ? {}

@@ -11,9 +11,9 @@ import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText 
 import { keepForwarding } from "./forwarding.ts";
 import { type KernelFlow, type LastRead, readFlows, readUnlogged } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft/nft-shell.ts";
-import { missingElements } from "./nft/table-check.ts";
 import { type Changed, watchTable } from "./nft/table-watch.ts";
 import { hostRouting } from "./routing.ts";
+import { missingElements } from "./table-check.ts";
 
 export interface Firewall {
   /** Replaces the whole table; slots not named are denied everything. */
@@ -175,8 +175,8 @@ function opened(
   policy: EgressPolicy,
   before?: SlotPolicy,
 ): SlotPolicy {
-  const wasSteered = before?.wasSteered === true || before?.policy?.steered === true;
-  return { link, address, open: true, policy: kernelPolicy(policy), wasSteered };
+  const wasRedirected = before?.wasRedirected === true || before?.policy?.redirected === true;
+  return { link, address, open: true, policy: kernelPolicy(policy), wasRedirected };
 }
 
 function isListed({ policy }: SlotPolicy): boolean {

@@ -11,11 +11,11 @@ import type { Plan } from "./addresses.ts";
 /** Mark of a packet that passed the table with its own address and from its own link. */
 export const PINNED_MARK = 0x10000000;
 /** Mark of a packet that belongs to a connection of the egress process. */
-export const STEERED_MARK = 0x20000000;
+export const REDIRECTED_MARK = 0x20000000;
 
 const EXEMPT = 7000;
 const DROP = 7001;
-const STEER = 7002;
+const REDIRECT = 7002;
 
 export interface Routing {
   /** Adds the rules and routes that are missing. True: some were missing. */
@@ -51,8 +51,11 @@ export function hostRouting(plan: Plan, run: RunCommand): Routing {
 export function routingRules(plan: Plan): readonly { pref: number; text: string; shown: string }[] {
   const from = `from ${plan.subnet}`;
   return [
-    { pref: STEER, text: `${from} fwmark ${hex(STEERED_MARK)}/${hex(STEERED_MARK)} lookup ${routingTable(plan)}` },
-    { pref: EXEMPT, text: `${from} iif lo goto ${STEER}` },
+    {
+      pref: REDIRECT,
+      text: `${from} fwmark ${hex(REDIRECTED_MARK)}/${hex(REDIRECTED_MARK)} lookup ${routingTable(plan)}`,
+    },
+    { pref: EXEMPT, text: `${from} iif lo goto ${REDIRECT}` },
     { pref: DROP, text: `${from} fwmark 0/${hex(PINNED_MARK)} blackhole` },
   ].map((rule) => ({ ...rule, shown: `${rule.pref}: ${rule.text}` }));
 }

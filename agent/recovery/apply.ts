@@ -5,13 +5,14 @@ import type { Annotations } from "../containers/annotations.ts";
 import type { OpenCgroup } from "../containers/cgroup.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Envd } from "../containers/envd.ts";
+import type { LiveContainer } from "../containers/live-container.ts";
 import type { Plan } from "../network/addresses.ts";
 import type { Firewall } from "../network/firewall.ts";
 import type { Links } from "../network/links.ts";
-import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Connections } from "../snapshots/connections/connections.ts";
 import type { Criu } from "../snapshots/criu.ts";
+import type { FoundFrozen } from "../snapshots/frozen/frozen.ts";
 import { interruptedResumes } from "../snapshots/restore/interrupted.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
 import { interruptedSnapshots } from "../snapshots/take/interrupted.ts";
@@ -40,12 +41,7 @@ export interface RecoveryResult {
   readonly sandboxes: readonly Sandbox[];
   readonly pooled: readonly LiveContainer[];
   /** Frozen containers of paused sandboxes. */
-  readonly frozen: readonly {
-    readonly container: LiveContainer;
-    readonly snapshotId: string;
-    /** Its processes may have run since their memory was stored. */
-    readonly ran: boolean;
-  }[];
+  readonly frozen: readonly FoundFrozen[];
   /** Slots without an owner; they can be destroyed once `cleared` resolves. */
   readonly leftoverSlots: readonly number[];
   /** Resolves when the leftovers, which are removed in the background, are gone. */
@@ -130,7 +126,7 @@ export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
       await containers
         .rename(id, name)
         .catch((error: unknown) => log.debug({ err: error }, "could not rename a container"));
-    for (const id of steps.quench) await (cgroups.get(id)?.kill() ?? containers.kill(id));
+    for (const id of steps.kill) await (cgroups.get(id)?.kill() ?? containers.kill(id));
     // A container that stays has no row from here on, so the janitor removes it.
     for (const id of steps.removeContainers)
       await containers

@@ -2,7 +2,6 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
-import type { Instruments } from "../api/prometheus.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Firewall } from "../network/firewall.ts";
@@ -32,7 +31,7 @@ export interface JanitorDeps {
   readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage" | "removeOrphans">;
   readonly files: SnapshotFiles;
   readonly sizes: Sizes;
-  readonly instruments: Pick<Instruments, "firewallRepaired">;
+  readonly instruments: { readonly firewallRepaired: () => void };
   readonly now: () => number;
   readonly log: Log;
 }
@@ -97,9 +96,9 @@ export function createSweep({ containers, stores, now, log }: SweepDeps) {
     const found = await containers.list();
     // Read after the list: a container that started meanwhile has its row by now, or is not in the list.
     const known = owned(stores);
-    const strangers = found.map(({ id }) => id).filter((id) => !known.has(id));
-    for (const id of suspects.keys()) if (!strangers.includes(id)) suspects.delete(id);
-    for (const containerId of strangers) {
+    const orphans = found.map(({ id }) => id).filter((id) => !known.has(id));
+    for (const id of suspects.keys()) if (!orphans.includes(id)) suspects.delete(id);
+    for (const containerId of orphans) {
       const since = suspects.get(containerId) ?? now();
       suspects.set(containerId, since);
       if (now() - since < OWNERLESS_MS) continue;

@@ -34,7 +34,7 @@ export interface RecoveryPlan {
     readonly ran: boolean;
   }[];
   /** Containers of paused sandboxes that run although no start was answered: an interrupted resume without memory. */
-  readonly quench: readonly string[];
+  readonly kill: readonly string[];
   /** Sandboxes that ended while no agent ran. */
   readonly ended: readonly Execution[];
   /** Executions whose start was never answered. */
@@ -78,7 +78,7 @@ export function planRecovery(remains: Remains): RecoveryPlan {
     sandboxes,
     pooled,
     frozen,
-    quench: [...running].filter((id) => paused.has(id) && !kept.has(id)),
+    kill: [...running].filter((id) => paused.has(id) && !kept.has(id)),
     ended: lost.filter((execution) => execution.running),
     unstarted: lost.filter((execution) => !execution.running),
     rename: sandboxes

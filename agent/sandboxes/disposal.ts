@@ -5,10 +5,10 @@ import type { Log } from "../../shared/program/log.ts";
 import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { Annotations } from "../containers/annotations.ts";
 import type { Containers } from "../containers/containers.ts";
+import type { LiveContainer } from "../containers/live-container.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
 import type { ContainerStore } from "../store/containers.ts";
-import type { LiveContainer } from "./live-container.ts";
 
 /** Few at once: a removal takes a tenth of a second of Docker's time, and foreground work goes first. */
 const REMOVALS_AT_ONCE = 2;

@@ -1,13 +1,9 @@
 /**
- * Ends or pauses sandboxes whose timeout passes while the orchestrator is away; otherwise the orchestrator does it. One
- * timer for the nearest deadline, none without deadlines.
+ * Finds sandboxes whose timeout passes while the orchestrator is away; otherwise the orchestrator does it. One timer for the
+ * nearest deadline, none without deadlines.
  */
 
-import { randomUUID } from "node:crypto";
-import { isError, isMemoryRefused } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
-import type { Sandboxes } from "./sandboxes.ts";
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const RETRY_MS = 5_000;
@@ -76,33 +72,4 @@ export function createExpiry({ running, lastContact, graceMs, now, log }: Expiry
       clearTimeout(state.timer);
     },
   };
-}
-
-interface EndDeps {
-  readonly sandboxes: Pick<Sandboxes, "get" | "end">;
-  readonly taker: Pick<SnapshotTaker, "pause">;
-  readonly log: Log;
-}
-
-/** Pauses or kills, as the owner chose. A sandbox that cannot be paused continues; the next round tries again. */
-export async function endExpired(executionId: string, { sandboxes, taker, log }: EndDeps): Promise<void> {
-  const sandbox = sandboxes.get(executionId);
-  if (sandbox === undefined) return;
-  const { does, memory } = sandbox.onTimeout;
-  if (does === "kill") return sandboxes.end(executionId, "expired");
-  const pause = async (withMemory: boolean) => {
-    await taker.pause(executionId, { snapshotId: randomUUID(), memory: withMemory });
-    log.info({ executionId, memory: withMemory }, "paused an expired sandbox");
-  };
-  try {
-    await pause(memory).catch((error: unknown) => {
-      if (!memory || !isMemoryRefused(error)) throw error;
-      // No caller waits, and the timeout has passed.
-      log.warn({ err: error, executionId }, "could not keep the memory at the timeout; pausing with the disk only");
-      return pause(false);
-    });
-  } catch (error) {
-    // Another request is pausing, stopping or copying it now.
-    if (!isError(error, "conflict") && !isError(error, "sandbox_not_found")) throw error;
-  }
 }

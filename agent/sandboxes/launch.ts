@@ -7,13 +7,21 @@ import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { CaFor, Envd, EnvdInit, NetworkVariables } from "../containers/envd.ts";
+import type { LiveContainer } from "../containers/live-container.ts";
 import type { Gate } from "../network/gate.ts";
 import type { ContainerStore } from "../store/containers.ts";
 import type { ExecutionStore } from "../store/executions.ts";
 import type { Disposal } from "./disposal.ts";
-import type { LiveContainer } from "./live-container.ts";
-import type { Provision, Provisioned } from "./pool/provision.ts";
 import { resized } from "./resize.ts";
+
+export interface Provisioned {
+  readonly container: LiveContainer;
+  /** Whether the container is from the pool, and therefore frozen. */
+  readonly warm: boolean;
+}
+
+/** Gets a container for a start; `pool/provision.ts` does. */
+export type Provision = (body: StartRequest, signal: AbortSignal) => Promise<Provisioned>;
 
 export interface LaunchSpec {
   readonly executionId: string;

@@ -2,8 +2,8 @@
 
 import type { Containers } from "../containers/containers.ts";
 import { fits, type Size, sameSize } from "../containers/limits.ts";
+import type { LiveContainer } from "../containers/live-container.ts";
 import type { ContainerStore } from "../store/containers.ts";
-import type { LiveContainer } from "./live-container.ts";
 
 /** False when it uses more memory than the size has: then the sandbox needs a container that starts with its own size. */
 export function canBecome({ resources, cgroup }: Pick<LiveContainer, "resources" | "cgroup">, size: Size): boolean {

@@ -3,8 +3,8 @@
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
+import type { LiveContainer } from "../containers/live-container.ts";
 import type { OnTimeout } from "../store/executions.ts";
-import type { LiveContainer } from "./live-container.ts";
 
 /** A running sandbox as the other parts of the agent see it. */
 export interface Sandbox {

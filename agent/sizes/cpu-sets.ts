@@ -3,6 +3,8 @@
  * on all processors of the machine, and programs that size themselves start as many threads. Decides and counts only.
  */
 
+import { formatCpus, parseCpus } from "../host/cpu-list.ts";
+
 export interface CpuSets {
   /** Chooses the processors that the fewest containers use, and counts them at once. Undefined: all of them. */
   take(count: number): readonly number[] | undefined;
@@ -83,20 +85,4 @@ export function createCpuSets(online: readonly number[]): CpuSets {
       return formatCpus(cpus);
     },
   };
-}
-
-/** Reads a list as the kernel writes it: `0-2,5`. */
-export function parseCpus(list: string): number[] {
-  return list
-    .trim()
-    .split(",")
-    .filter((part) => /^\d+(-\d+)?$/.test(part))
-    .flatMap((part) => {
-      const [first = 0, last = first] = part.split("-").map(Number);
-      return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
-    });
-}
-
-export function formatCpus(cpus: readonly number[]): string {
-  return cpus.join(",");
 }

@@ -1,7 +1,8 @@
 /** A container engine that gives each container with fewer CPUs than the machine a set of processors of its own choice. */
 
 import type { Containers } from "../containers/containers.ts";
-import { type CpuSets, formatCpus } from "./cpu-sets.ts";
+import { formatCpus } from "../host/cpu-list.ts";
+import type { CpuSets } from "./cpu-sets.ts";
 
 export function withCpuSets<Engine extends Containers>(engine: Engine, sets: CpuSets): Engine {
   /** Containers that an earlier agent process made, or whose creation got no answer. */

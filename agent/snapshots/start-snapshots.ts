@@ -8,13 +8,12 @@ import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Annotations } from "../containers/annotations.ts";
 import type { Containers } from "../containers/containers.ts";
+import type { Flavour, LiveContainer } from "../containers/live-container.ts";
 import type { FindHole } from "../disk/holes.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { Machine } from "../host/machine.ts";
-import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { Launched, LaunchSpec } from "../sandboxes/launch.ts";
-import type { Flavour, LiveContainer } from "../sandboxes/live-container.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Snapshot } from "../store/snapshots.ts";
@@ -22,7 +21,7 @@ import type { Stores } from "../store/stores.ts";
 import { outsideConnections } from "./connections/outside.ts";
 import type { Criu } from "./criu.ts";
 import { createEviction } from "./frozen/evict.ts";
-import { createFrozenContainers, type FrozenContainers } from "./frozen/frozen.ts";
+import { createFrozenContainers, type FoundFrozen, type FrozenContainers } from "./frozen/frozen.ts";
 import { pooledCopy } from "./restore/pooled-copy.ts";
 import { createRescue } from "./restore/rescue.ts";
 import { type ResumeDeps, resume } from "./restore/resume.ts";
@@ -65,7 +64,8 @@ export interface StartSnapshotsDeps extends Given {
   readonly origins: () => Omit<Origins, "envd">;
   /** Whether this node can restore memory page by page. */
   readonly lazyPages: () => boolean;
-  readonly found: RecoveryResult;
+  /** What an earlier agent process left running or frozen. */
+  readonly found: { readonly sandboxes: readonly Sandbox[]; readonly frozen: readonly FoundFrozen[] };
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;

@@ -2,7 +2,6 @@
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Seal } from "../../shared/program/seal.ts";
-import type { LiveContainer } from "../sandboxes/live-container.ts";
 import { controlContext, type Sqlite } from "./database.ts";
 
 /** Facts for taking a container over after a restart. */
@@ -19,11 +18,16 @@ export interface KnownContainer {
   readonly createdAt: number;
 }
 
+/** A container as the agent holds it: its row has the number of its slot. */
+interface HeldContainer extends Omit<KnownContainer, "slot"> {
+  readonly slot: { readonly number: number };
+}
+
 export interface ContainerStore {
   /** Adds a container before its start, with process id 0. */
-  add(container: Omit<LiveContainer, "cgroup">): void;
+  add(container: HeldContainer): void;
   /** Records that it was started and, if its memory was restored, that the restore is complete. */
-  started(container: Pick<LiveContainer, "id" | "pid" | "upperDirectory">): void;
+  started(container: Pick<HeldContainer, "id" | "pid" | "upperDirectory">): void;
   /** Records another size: usage samples, the heartbeat and the next agent process read it here. */
   resize(id: string, size: Pick<Resources, "cpuCount" | "memoryMB">): void;
   remove(id: string): void;

@@ -59,7 +59,7 @@ function temporaryOf(directory: string): string {
 }
 
 /** Makes what a volume has beside its files. Nothing to do where it is there. */
-export async function furnish(directory: string): Promise<void> {
+export async function createLayout(directory: string): Promise<void> {
   if (!existsSync(filesOf(directory))) {
     // It gets its name last: a directory with this name has its owner and its mode.
     const draft = join(directory, "new");
@@ -111,8 +111,8 @@ export function hostVolumes({ root: given, run }: HostVolumesDeps): Volumes {
         if (!existsSync(image(id))) throw new AppError("not_found", "this node does not have the volume");
         const wasMounted = isMounted(id);
         if (!wasMounted) await attach(id);
-        // An agent that was killed right after a mount has furnished nothing.
-        if (!wasMounted || !existsSync(temporaryOf(place(id)))) await furnish(place(id));
+        // An agent that was killed right after a mount has made no layout.
+        if (!wasMounted || !existsSync(temporaryOf(place(id)))) await createLayout(place(id));
         return place(id);
       }),
 

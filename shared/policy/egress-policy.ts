@@ -52,20 +52,20 @@ export const EVERYTHING = "0.0.0.0/0";
 /** The kernel's share of a policy: only permissions, so that the kernel refuses traffic whose permission is lost. */
 export interface KernelPolicy {
   /** TCP goes to the egress process, and no UDP leaves. */
-  readonly steered: boolean;
+  readonly redirected: boolean;
   /** TCP to always-denied ranges goes there too: these ranges may exist behind the proxy. */
   readonly tunnelled: boolean;
   /** Every address is allowed, except those that are always denied. */
   readonly free: boolean;
-  /** Allowed ranges, disjoint; empty where it is free, and where it is steered, because then the egress process decides. */
+  /** Allowed ranges, disjoint; empty where it is free, and where it is redirected, because then the egress process decides. */
   readonly allowed: readonly Range[];
 }
 
 export function kernelPolicy(policy: EgressPolicy): KernelPolicy {
-  const steered = needsEgressProcess(policy);
+  const redirected = needsEgressProcess(policy);
   const allowed = mergeRanges([...disjoint(policy.allowRanges), ...otherRanges(disjoint(policy.denyRanges))]);
-  const free = !steered && isEverything(allowed);
-  return { steered, tunnelled: policy.proxy !== undefined, free, allowed: steered || free ? [] : allowed };
+  const free = !redirected && isEverything(allowed);
+  return { redirected, tunnelled: policy.proxy !== undefined, free, allowed: redirected || free ? [] : allowed };
 }
 
 export function needsEgressProcess({ allowDomains, rules, proxy }: EgressPolicy): boolean {
@@ -74,8 +74,8 @@ export function needsEgressProcess({ allowDomains, rules, proxy }: EgressPolicy)
 
 /** Whether it allows any destination at all. */
 export function allowsAnything(policy: EgressPolicy): boolean {
-  const { steered, free, allowed } = kernelPolicy(policy);
-  return steered || free || allowed.length > 0;
+  const { redirected, free, allowed } = kernelPolicy(policy);
+  return redirected || free || allowed.length > 0;
 }
 
 /** Names outside `allowDomains` are not even resolved: a query is a message to the owner of the zone. */

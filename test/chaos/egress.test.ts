@@ -32,20 +32,20 @@ interface Kind {
   readonly name: string;
   readonly network: (forbidden: string, allowed: string) => SandboxNetworkOpts;
   /** Whether the egress process carries all traffic of this kind, so that the kernel must forward none of its packets. */
-  readonly steered: boolean;
+  readonly redirected: boolean;
 }
 
 const KINDS: readonly Kind[] = [
-  { name: "addresses", network: (forbidden) => ({ denyOut: [forbidden] }), steered: false },
+  { name: "addresses", network: (forbidden) => ({ denyOut: [forbidden] }), redirected: false },
   {
     name: "domains",
     network: (_, allowed) => ({ allowOut: ["google.example", allowed], denyOut: NOTHING }),
-    steered: true,
+    redirected: true,
   },
   {
     name: "proxy",
     network: (forbidden) => ({ denyOut: [forbidden], egressProxy: { address: `${ADDRESS.socks}:${SOCKS_PORT}` } }),
-    steered: true,
+    redirected: true,
   },
 ];
 
@@ -96,7 +96,7 @@ describe.each(Object.keys(INJURIES))("%s", (injury) => {
     }
     for (const [index, { kind, forbidden, address, allowed }] of cases.entries()) {
       expect([kind.name, await arrivedAt(internet, forbidden)]).toEqual([kind.name, 0]);
-      if (kind.steered) expect([kind.name, await passed(address)]).toEqual([kind.name, before[index]]);
+      if (kind.redirected) expect([kind.name, await passed(address)]).toEqual([kind.name, before[index]]);
       if (kind.name === "proxy") expect(await arrivedAt(internet, allowed)).toBe(0);
     }
   }, 180_000);

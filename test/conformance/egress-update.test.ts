@@ -129,7 +129,7 @@ describe("an update of a running sandbox", () => {
   const domains = { allowOut: ["echo.example", eight, nine], denyOut: NOTHING };
   test.each<readonly [string, SandboxNetworkUpdate, SandboxNetworkUpdate]>([
     ["addresses only", {}, { denyOut: [eight] }],
-    ["steered already", domains, { ...domains, allowOut: ["echo.example", nine] }],
+    ["redirected already", domains, { ...domains, allowOut: ["echo.example", nine] }],
     ["from addresses to domains", {}, { allowOut: ["echo.example"], denyOut: NOTHING }],
     ["from domains to addresses", domains, { allowOut: [nine], denyOut: NOTHING }],
     ["to a proxy", {}, { egressProxy: { address: `${ADDRESS.socks}:${SOCKS_PORT}` }, denyOut: [eight] }],
@@ -148,7 +148,7 @@ describe("an update of a running sandbox", () => {
 
   test.each<readonly [string, SandboxNetworkUpdate, SandboxNetworkUpdate]>([
     ["addresses only", {}, { denyOut: [one] }],
-    ["steered", domains, { ...domains, allowOut: [eight, "google.example"] }],
+    ["redirected", domains, { ...domains, allowOut: [eight, "google.example"] }],
   ])("leaves flows alone that are still allowed: %s", async (_, before, after) => {
     const sandbox = await sandboxWith();
     await sandbox.updateNetwork(before);

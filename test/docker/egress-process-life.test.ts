@@ -36,7 +36,7 @@ test("the egress process serves nothing before it knows a sandbox", async () => 
     is: "failed",
     message: "not begun",
   });
-  // No process listens, so the packet goes on to where the agent's rules for steered links drop it.
+  // No process listens, so the packet goes on to where the agent's rules for redirected links drop it.
   expect((await bench.attempt(ssh)).how).toBe("late");
   expect(bench.seen).toEqual([]);
   await bench.begin(policy);

@@ -102,7 +102,7 @@ describe("the firewall", () => {
     await expect.poll(() => reach(2, "tcp", ALLOWED)).toBe("refused");
   });
 
-  test("connections that the egress process took stay with it when the policy stops steering", async () => {
+  test("connections that the egress process took stay with it when the policy stops redirecting", async () => {
     await startEgress();
     await open(2, NAMED);
     const taken = async () => (await text(0, "ss", "-Htn", "state", "established", "src", ALLOWED)).length > 0;
@@ -185,7 +185,7 @@ describe("the firewall", () => {
     }
   });
 
-  test.each(["steered", "allowed"])(
+  test.each(["redirected", "allowed"])(
     "while the set %s is empty no sandbox may do more than before, and it is filled again",
     async (set) => {
       await open(2, NAMED);

@@ -3,6 +3,8 @@
  * parts: the installation of packages may fail, the rest must not.
  */
 
+import { addUser } from "../steps/add-user-script.ts";
+
 /** Increased when the scripts change, so that images are provisioned again. */
 export const PROVISIONING = "3";
 
@@ -100,31 +102,3 @@ if ! grep -q 'svc: keep PATH' /etc/profile; then
   chmod 0644 /etc/profile.svc-new
   mv /etc/profile.svc-new /etc/profile
 fi`;
-
-/** For a USER step, with the name as its first argument: creates the user and its home. */
-export const ADD_USER_SCRIPT = `set -e
-umask 022
-name=$1
-case "$name" in *[!A-Za-z0-9._-]*|-*|'') echo "'$name' is not the name of a user" >&2; exit 1;; esac
-${addUser('"$name"', 1000)}`;
-
-// Edits the files itself: useradd, adduser and addgroup differ everywhere, and small images have none of them.
-function addUser(name: string, uid: number): string {
-  return `if ! grep -q "^"${name}":" /etc/passwd; then
-  uid=${uid}
-  while grep -Eq "^[^:]*:[^:]*:$uid:" /etc/passwd || grep -Eq "^[^:]*:[^:]*:$uid:" /etc/group; do uid=$((uid + 1)); done
-  gid=$uid
-  if grep -q "^"${name}":" /etc/group; then gid=$(sed -n "s/^"${name}":[^:]*:\\([0-9]*\\):.*/\\1/p" /etc/group | head -n 1)
-  else echo ${name}:x:$uid: >>/etc/group; fi
-  echo ${name}:x:$uid:$gid::/home/${name}:/bin/bash >>/etc/passwd
-  if [ -e /etc/shadow ]; then echo ${name}:'!':19000:0:99999:7::: >>/etc/shadow; fi
-fi
-home=$(sed -n "s/^"${name}":[^:]*:[^:]*:[^:]*:[^:]*:\\([^:]*\\):.*/\\1/p" /etc/passwd | head -n 1)
-ids=$(sed -n "s/^"${name}":[^:]*:\\([0-9]*\\):\\([0-9]*\\):.*/\\1:\\2/p" /etc/passwd | head -n 1)
-if [ -n "$home" ] && [ "$home" != / ] && [ ! -e "$home/.bashrc" ]; then
-  mkdir -p "$home"
-  [ ! -d /etc/skel ] || cp -R /etc/skel/. "$home/"
-  for file in .bashrc .profile; do [ -e "$home/$file" ] || : >"$home/$file"; done
-  chown -R "$ids" "$home"
-fi`;
-}

@@ -5,16 +5,16 @@ import type { Readable } from "node:stream";
 import type { Resources } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
-import type { BootSpec } from "../../containers/boot.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { CaFor, Envd, NetworkVariables } from "../../containers/envd.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
 import { RUNTIME_MOUNT } from "../../containers/options.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { ReadSpace } from "../../disk/space.ts";
 import type { Gate } from "../../network/gate.ts";
+import type { BootSpec } from "../../sandboxes/boot.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
 import { networkInit } from "../../sandboxes/launch.ts";
-import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { StepContext } from "./context.ts";
 import { watchLeftovers } from "./leftovers.ts";
 import {

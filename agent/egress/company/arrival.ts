@@ -32,7 +32,7 @@ export interface Arrival {
 }
 
 /** Undefined when the connection closed meanwhile, or asked for nothing. */
-export async function steered(socket: Socket, policy: EgressPolicy): Promise<Arrival | undefined> {
+export async function redirected(socket: Socket, policy: EgressPolicy): Promise<Arrival | undefined> {
   const to = { address: socket.localAddress ?? "", port: socket.localPort ?? 0 };
   const how = manner(to.port, policy);
   const sniffed = how === undefined ? { first: Buffer.alloc(0) } : await sniff(socket, how);

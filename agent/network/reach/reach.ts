@@ -106,8 +106,8 @@ export function createReach(deps: ReachDeps): Reach {
     findings,
     problemOf(policy, { protocol, named }) {
       const resolver = named ? found.get("resolver") : undefined;
-      const steered = needsEgressProcess(policy) && protocol === "tcp";
-      return resolver ?? found.get(steered ? "egress" : "forward");
+      const redirected = needsEgressProcess(policy) && protocol === "tcp";
+      return resolver ?? found.get(redirected ? "egress" : "forward");
     },
     refusal(policy) {
       const [first] = findings();

@@ -5,15 +5,14 @@ import type { Log } from "../../../shared/program/log.ts";
 import { createSemaphore, shareOf } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { AgentConfig } from "../../config.ts";
-import { type BootDeps, boot } from "../../containers/boot.ts";
 import type { Envd } from "../../containers/envd.ts";
+import type { Flavour, LiveContainer } from "../../containers/live-container.ts";
 import type { Machine } from "../../host/machine.ts";
 import type { Plan } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
-import type { RecoveryResult } from "../../recovery/apply.ts";
 import type { Stores } from "../../store/stores.ts";
+import { type BootDeps, boot } from "../boot.ts";
 import type { Disposal } from "../disposal.ts";
-import type { Flavour, LiveContainer } from "../live-container.ts";
 import { createPool } from "./pool.ts";
 import { createProvision } from "./provision.ts";
 
@@ -33,7 +32,8 @@ interface ContainerSources {
   readonly stores: Pick<Stores, "containers">;
   readonly slots: Slots;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
-  readonly found: Pick<RecoveryResult, "pooled">;
+  /** Pool entries that an earlier agent process left. */
+  readonly found: { readonly pooled: readonly LiveContainer[] };
 }
 
 export function startContainerSource(
@@ -47,10 +47,10 @@ export function startContainerSource(
   const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
   const semaphore = createSemaphore(config.bootConcurrency, shareOf(config.bootConcurrency));
   const foreground = { last: 0 };
-  const state = { special: (() => undefined) as MakePooled };
+  const state = { copy: (() => undefined) as MakePooled };
   const pool = createPool({
     boot: (flavour, signal) =>
-      state.special(flavour, signal) ??
+      state.copy(flavour, signal) ??
       boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
     dispose: async (container: LiveContainer) => {
       await disposal.kill(container);
@@ -76,9 +76,9 @@ export function startContainerSource(
   return {
     pool,
     semaphore,
-    /** Lets `special` make pool entries as copies of a template's memory instead of booting them. */
-    makePooled(special: MakePooled) {
-      state.special = special;
+    /** Lets `copy` make pool entries as copies of a template's memory instead of booting them. */
+    makePooled(copy: MakePooled) {
+      state.copy = copy;
     },
     /** Boots a container without an owner. */
     boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {

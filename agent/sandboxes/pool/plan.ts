@@ -1,7 +1,7 @@
 /** Decides the warm pool's next step from the targets and its contents. Pure. */
 
 import type { PoolTarget, Resources } from "../../../shared/agent-api/routes.ts";
-import { type Flavour, flavourKey } from "../live-container.ts";
+import { type Flavour, flavourKey } from "../../containers/live-container.ts";
 
 export interface PoolView {
   readonly targets: readonly PoolTarget[];

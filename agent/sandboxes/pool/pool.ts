@@ -9,7 +9,7 @@ import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import type { Envd } from "../../containers/envd.ts";
 import { sameSize } from "../../containers/limits.ts";
-import { type Flavour, flavourKey, type LiveContainer } from "../live-container.ts";
+import { type Flavour, flavourKey, type LiveContainer } from "../../containers/live-container.ts";
 import { canBecome } from "../resize.ts";
 import { planPool } from "./plan.ts";
 

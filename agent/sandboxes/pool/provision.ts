@@ -4,15 +4,10 @@ import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Semaphore } from "../../../shared/program/semaphore.ts";
-import type { BootSpec } from "../../containers/boot.ts";
-import type { Flavour, LiveContainer } from "../live-container.ts";
+import type { Flavour, LiveContainer } from "../../containers/live-container.ts";
+import type { BootSpec } from "../boot.ts";
+import type { Provision, Provisioned } from "../launch.ts";
 import type { Pool } from "./pool.ts";
-
-export interface Provisioned {
-  readonly container: LiveContainer;
-  /** Whether the container is from the pool, and therefore frozen. */
-  readonly warm: boolean;
-}
 
 export interface ProvisionDeps {
   readonly pool: Pick<Pool, "take" | "next" | "adopt">;
@@ -23,8 +18,6 @@ export interface ProvisionDeps {
   /** A start that waited this long for its permit is refused. */
   readonly queueMs: number;
 }
-
-export type Provision = (body: StartRequest, signal: AbortSignal) => Promise<Provisioned>;
 
 export function createProvision({ pool, boot, runtime, semaphore, queueMs }: ProvisionDeps): Provision {
   const cold = async (body: StartRequest, flavour: Flavour, signal: AbortSignal): Promise<Provisioned> => {

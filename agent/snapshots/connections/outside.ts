@@ -4,8 +4,8 @@
  */
 
 import type { Log } from "../../../shared/program/log.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Gate } from "../../network/gate.ts";
-import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Connections } from "./connections.ts";
 

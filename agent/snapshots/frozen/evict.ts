@@ -4,9 +4,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Annotations } from "../../containers/annotations.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Slots } from "../../network/slots.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
-import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { ContainerStore } from "../../store/containers.ts";
 
 const STOPPED_LIMIT_MS = 15_000;

@@ -5,7 +5,7 @@
 
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
-import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Evict } from "./evict.ts";
 import { planEviction } from "./frozen-plan.ts";
 
@@ -39,6 +39,14 @@ export interface FrozenContainers {
   /** Containers that should run. */
   ids(): string[];
   stop(): Promise<void>;
+}
+
+/** The frozen container of a paused sandbox, as an earlier agent process left it. */
+export interface FoundFrozen {
+  readonly container: LiveContainer;
+  readonly snapshotId: string;
+  /** Its processes may have run since their memory was stored. */
+  readonly ran: boolean;
 }
 
 interface Entry {

@@ -3,7 +3,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import type { Flavour, LiveContainer } from "../../sandboxes/live-container.ts";
+import type { Flavour, LiveContainer } from "../../containers/live-container.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { refuseMemory, restoreContainer } from "./restore.ts";
 import type { StartCopyDeps } from "./start-copy.ts";

@@ -4,9 +4,9 @@ import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { CaFor, Envd, NetworkVariables } from "../../containers/envd.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Gate } from "../../network/gate.ts";
 import { networkInit, toInit } from "../../sandboxes/launch.ts";
-import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Stores } from "../../store/stores.ts";
 
 export interface ReinitialiseDeps {

@@ -6,7 +6,7 @@ import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { Annotations } from "../../containers/annotations.ts";
-import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Sizes, Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";

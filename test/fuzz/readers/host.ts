@@ -2,7 +2,7 @@
 
 import { type LastRead, readFlows, readUnlogged } from "../../../agent/network/kernel-flows.ts";
 import { readSets } from "../../../agent/network/nft/nft-json.ts";
-import { missingElements } from "../../../agent/network/nft/table-check.ts";
+import { missingElements } from "../../../agent/network/table-check.ts";
 import { explainRestore } from "../../../agent/snapshots/restore/reason.ts";
 import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
 import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { endExpired } from "../../../agent/sandboxes/expiry.ts";
+import { endExpired } from "../../../agent/snapshots/take/end-expired.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { again, machineForEach, snapshotRequest } from "./machine.ts";

@@ -13,6 +13,10 @@ const rules = createRequire(import.meta.url)(file) as {
   readonly options: Record<string, unknown>;
 };
 
+const { ladder: agentLadder } = createRequire(import.meta.url)(join(dirname(file), "agent-ladder.cjs")) as {
+  readonly ladder: readonly string[][];
+};
+
 /** Rule → the file that breaks it, and what that file imports: another file, or a package, whose files are in its dist/. */
 const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "no-cycles": ["shared/circle/a.ts", "shared/circle/b.ts"],
@@ -38,6 +42,32 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "edge-imports-nothing-of-the-control-plane": ["orchestrator/edge/up.ts", "orchestrator/control.ts"],
   "agent-store-is-a-leaf": ["agent/store/up.ts", "agent/above.ts"],
   "egress-is-a-program-of-its-own": ["agent/egress/up.ts", "agent/network/above.ts"],
+  "agent-ladder-egress": ["agent/egress/climbs.ts", "agent/host/a.ts"],
+  "agent-ladder-host": ["agent/host/climbs.ts", "agent/store/b.ts"],
+  "agent-ladder-store": ["agent/store/climbs.ts", "agent/containers/c.ts"],
+  "agent-ladder-egress-supervisor": ["agent/egress-supervisor/climbs.ts", "agent/network/d.ts"],
+  "agent-ladder-placeholders": ["agent/placeholders/climbs.ts", "agent/serving/e.ts"],
+  "agent-ladder-serving": ["agent/serving/climbs.ts", "agent/api/f.ts"],
+  "agent-ladder-network": ["agent/network/climbs.ts", "agent/containers/g.ts"],
+  "agent-ladder-containers": ["agent/containers/climbs.ts", "agent/builds/images/h.ts"],
+  "agent-ladder-disks": ["agent/disks/climbs.ts", "agent/sizes/i.ts"],
+  "agent-ladder-sizes": ["agent/sizes/climbs.ts", "agent/disks/j.ts"],
+  "agent-ladder-disk": ["agent/disk/climbs.ts", "agent/sandboxes/k.ts"],
+  "agent-ladder-volumes": ["agent/volumes/climbs.ts", "agent/disk/l.ts"],
+  "agent-ladder-sandboxes": ["agent/sandboxes/pool/climbs.ts", "agent/snapshots/take/m.ts"],
+  "agent-ladder-proxy": ["agent/proxy/climbs.ts", "agent/snapshots/n.ts"],
+  "agent-ladder-snapshots": ["agent/snapshots/store/climbs.ts", "agent/builds/o.ts"],
+  "agent-ladder-builds": ["agent/builds/steps/climbs.ts", "agent/recovery/p.ts"],
+  "agent-ladder-recovery": ["agent/recovery/climbs.ts", "agent/api/q.ts"],
+  "agent-ladder-api": ["agent/api/climbs.ts", "agent/deps.ts"],
+  "agent-ladder-wiring": ["agent/wiring/climbs.ts", "agent/host-deps.ts"],
+  "agent-ladder-network-nft": ["agent/network/nft/climbs.ts", "agent/network/r.ts"],
+  "agent-ladder-network-itself": ["agent/network/inner.ts", "agent/network/reach/s.ts"],
+  "agent-ladder-sandboxes-itself": ["agent/sandboxes/inner.ts", "agent/sandboxes/pool/t.ts"],
+  "agent-ladder-builds-steps": ["agent/builds/steps/inner.ts", "agent/builds/images/u.ts"],
+  "agent-ladder-builds-images": ["agent/builds/images/inner.ts", "agent/builds/v.ts"],
+  "agent-ladder-holds-every-folder": ["agent/nowhere/new.ts", "shared/nothing.ts"],
+  "scripts-import-no-program": ["scripts/lib/look.ts", "agent/host/look.ts"],
   "a-program-takes-settings-from-its-config": ["agent/unsettled.ts", "shared/settings/agent.ts"],
   "app-calls-each-folder-through-its-wire": ["agent/app.ts", "agent/builds/part.ts"],
   "policy-is-pure": ["shared/policy/up.ts", "shared/above-policy.ts"],
@@ -81,6 +111,12 @@ beforeAll(async () => {
     if (isFile) put(to, "export const nothing = 0;\n");
   }
   put("shared/circle/b.ts", 'import * as planted from "./a.ts";\nexport const of = planted;\n');
+  put(
+    "agent/volumes/types.ts",
+    'import type { nothing } from "../sandboxes/k.ts";\nexport type Of = typeof nothing;\n',
+  );
+  put("agent/volumes/down.ts", 'import { nothing } from "../host/a.ts";\nexport const of = nothing;\n');
+  put("scripts/build.ts", 'import { nothing } from "../agent/host/a.ts";\nexport const of = nothing;\n');
   // Our own output is not judged.
   put("dist/orchestrator.js", 'import "jose";\n');
   const { options, forbidden } = rules;
@@ -103,6 +139,22 @@ test("every rule has a planted violation", () => {
 
 test.each(Object.entries(PLANTED))("%s fails for the import that breaks it", (name, [from]) => {
   expect([...(found.get(name) ?? [])]).toContain(from);
+});
+
+test("an import of a type alone climbs as well", () => {
+  expect([...(found.get("agent-ladder-volumes") ?? [])]).toContain("agent/volumes/types.ts");
+});
+
+test("an import of a lower rung is allowed, and so is a program in the script that builds it", () => {
+  const files = [...found.values()].flatMap((of) => [...of]);
+  expect(files.filter((path) => path === "agent/volumes/down.ts" || path === "scripts/build.ts")).toEqual([]);
+});
+
+test("docs/architecture.md shows the agent's ladder as the rules hold it", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../../docs/architecture.md"), "utf8");
+  const [, drawn = ""] = /### The agent's ladder\n[^]*?```\n([^]*?)\n```/.exec(page) ?? [];
+  const rungs = drawn.split("\n").map((line) => (line.split(/ {2,}/)[0] ?? "").split(", "));
+  expect(rungs).toEqual(agentLadder);
 });
 
 test("our own built files are not judged", () => {

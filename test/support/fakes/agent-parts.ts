@@ -1,10 +1,10 @@
 /** The agent's live set on a fake machine, put together as app.ts does it, without servers and loops. */
 
 import { onTestFinished } from "vitest";
-import { boot } from "../../../agent/containers/boot.ts";
 import { createGate, type Gate } from "../../../agent/network/gate.ts";
 import { createSlots } from "../../../agent/network/slots.ts";
 import type { RecoveryResult } from "../../../agent/recovery/apply.ts";
+import { boot } from "../../../agent/sandboxes/boot.ts";
 import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
 import { launch } from "../../../agent/sandboxes/launch.ts";
 import { createLiveSet } from "../../../agent/sandboxes/live-set.ts";

@@ -5,7 +5,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { runCommand } from "../../../agent/host/command.ts";
 import { nativeProgram } from "../../../agent/host/native-program.ts";
-import { furnish, type Volumes } from "../../../agent/volumes/volumes.ts";
+import { createLayout, type Volumes } from "../../../agent/volumes/volumes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 
 export function directoryVolumes(root: string): Volumes {
@@ -16,7 +16,7 @@ export function directoryVolumes(root: string): Volumes {
       if (sizes.has(id)) return;
       sizes.set(id, sizeMb);
       await mkdir(join(root, id));
-      await furnish(join(root, id));
+      await createLayout(join(root, id));
     },
     async open(id) {
       if (!sizes.has(id)) throw new AppError("not_found", "this node does not have the volume");

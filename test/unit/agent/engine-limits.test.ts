@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openFileLimit, parseEngineLimits, userLimits } from "../../../agent/host/capabilities.ts";
+import { openFileLimit, parseEngineLimits, userLimits } from "../../../agent/host/engine-limits.ts";
 
 const ALL = "Name:\tdockerd\nCapEff:\t000001ffffffffff\n";
 const WITHOUT_RESOURCE = "Name:\tdockerd\nCapEff:\t000001fffeffffff\n";

@@ -1,7 +1,7 @@
 /** Frozen containers of paused sandboxes, and which of them can be dropped. */
 
 import { expect, onTestFinished, test } from "vitest";
-import type { LiveContainer } from "../../../agent/sandboxes/live-container.ts";
+import type { LiveContainer } from "../../../agent/containers/live-container.ts";
 import { createFrozenContainers } from "../../../agent/snapshots/frozen/frozen.ts";
 import { createLog } from "../../../shared/program/log.ts";
 

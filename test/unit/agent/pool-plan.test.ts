@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { flavourKey } from "../../../agent/sandboxes/live-container.ts";
+import { flavourKey } from "../../../agent/containers/live-container.ts";
 import { planPool } from "../../../agent/sandboxes/pool/plan.ts";
 import { build, resources } from "../../support/fakes/agent-parts.ts";
 

@@ -126,7 +126,7 @@ test("a frozen container whose resume with memory was interrupted is kept, one w
     { container: { id: "frozen" }, snapshotId: "s1", ran: false },
     { container: { id: "thawed" }, snapshotId: "s2", ran: true },
   ]);
-  expect(steps).toMatchObject({ quench: ["booted", "starting"], removeSlots: [4, 5], removeContainers: [] });
+  expect(steps).toMatchObject({ kill: ["booted", "starting"], removeSlots: [4, 5], removeContainers: [] });
   expect(steps.unstarted.map(({ id }) => id)).toEqual(["e1", "e2", "e3"]);
 });
 

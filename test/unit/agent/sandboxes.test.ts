@@ -69,7 +69,7 @@ test("the policy is with the kernel and the egress process before the network op
   const executionId = randomUUID();
   await parts.sandboxes.start(executionId, body);
   expect(engine.steps.indexOf("set")).toBeLessThan(engine.steps.indexOf("open"));
-  expect([...engine.firewall.values()]).toMatchObject([{ open: true, policy: { steered: true } }]);
+  expect([...engine.firewall.values()]).toMatchObject([{ open: true, policy: { redirected: true } }]);
   expect([...engine.egress.values()]).toMatchObject([{ executionId, sandboxId: body.sandboxId, policy: egress }]);
   await parts.sandboxes.stop(executionId);
   expect(engine.egress.size).toBe(0);

@@ -2,7 +2,7 @@
 
 import { request as httpsRequest } from "node:https";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
-import { createPlaceholders } from "../../../../agent/placeholders/wire.ts";
+import { createPlaceholders } from "../../../../agent/wiring/placeholders.ts";
 import { valueApi } from "../../../../shared/agent-api/value-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { serve } from "../../../../shared/http/serve.ts";

@@ -1,11 +1,10 @@
 import { createServer } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
-import { createLines } from "../../../../agent/builds/build-log.ts";
 import { startOf } from "../../../../agent/builds/finish.ts";
 import { ecrPassword, signedHeaders } from "../../../../agent/builds/images/ecr.ts";
 import { planBuildGarbage } from "../../../../agent/builds/images/garbage.ts";
-import { createPullLog } from "../../../../agent/builds/images/pull-log.ts";
 import { registryLogin } from "../../../../agent/builds/images/registry-login.ts";
+import { createLines } from "../../../../agent/builds/steps/build-log.ts";
 import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
 import type { BuildSettings } from "../../../../shared/agent-api/build-shapes.ts";
 import { listening } from "../../../support/peers/listening.ts";
@@ -74,22 +73,6 @@ test("images of no build or layer are removed, and cached layers beyond their bu
   expect(garbage.layers.map(({ key }) => key)).toEqual(["b"]);
   const during = planBuildGarbage({ ...view, builds: [...view.builds, { id: "b3", state: "building" }] });
   expect(during).toEqual({ names: ["svc/build:b2", "svc/from:node-b1"], layers: [] });
-});
-
-test("the log of a pull has few lines and includes the error", () => {
-  const lines: string[] = [];
-  const log = createPullLog((line) => lines.push(line));
-  const say = (value: unknown) => log.push(`${JSON.stringify(value)}\n`);
-  say({ status: "Pulling from library/x", id: "1" });
-  for (let current = 0; current <= 100; current++)
-    say({ status: "Downloading", id: "l1", progressDetail: { current: current * 1024 ** 2, total: 100 * 1024 ** 2 } });
-  expect(lines[0]).toBe("Pulling from library/x (1)");
-  expect(lines.slice(1)).toHaveLength(10);
-  expect(lines.at(-1)).toBe("Downloading 100 % of 100.0 MiB");
-  log.push('{"errorDetail":{},"error":"unauth');
-  expect(log.error).toBeUndefined();
-  log.push('orized"}\nnot json\n');
-  expect(log.error).toBe("unauthorized");
 });
 
 const keys = { accessKeyId: "AKID", secretAccessKey: "very-secret", region: "eu-west-1" };

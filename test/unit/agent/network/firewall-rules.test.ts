@@ -3,8 +3,8 @@ import { planNetwork } from "../../../../agent/network/addresses.ts";
 import { changeCommand, type SlotPolicy, tableText } from "../../../../agent/network/firewall-rules.ts";
 import { type LastRead, readFlows, readUnlogged } from "../../../../agent/network/kernel-flows.ts";
 import { readSets } from "../../../../agent/network/nft/nft-json.ts";
-import { missingElements } from "../../../../agent/network/nft/table-check.ts";
 import { routingRules } from "../../../../agent/network/routing.ts";
+import { missingElements } from "../../../../agent/network/table-check.ts";
 import { CLOSED, kernelPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { ALWAYS_DENIED, addressNumber, mergeRanges, parseRange, type Range } from "../../../../shared/policy/ranges.ts";
 
@@ -72,7 +72,7 @@ describe("the table", () => {
       "meta l4proto != { tcp, udp } drop",
       `ip daddr ${DENIED} goto silence`,
       "th dport { 53, 853 } goto silence",
-      "iifname @steered goto refuse",
+      "iifname @redirected goto refuse",
       "iifname @free goto pass",
       "ip saddr . ip daddr @allowed goto pass",
       "goto refuse",
@@ -87,7 +87,7 @@ describe("the table", () => {
     ]);
   });
 
-  test("takes TCP of steered links to the egress process, except denied ranges and DNS", () => {
+  test("takes TCP of redirected links to the egress process, except denied ranges and DNS", () => {
     expect(chain(text, "arriving")).toEqual([
       "meta nfproto != ipv4 return",
       "iifname . ip saddr != @pinned return",
@@ -95,7 +95,7 @@ describe("the table", () => {
       "iifname != @open return",
       "meta l4proto != tcp return",
       "iifname @diverted socket transparent 1 meta mark set meta mark | 0x20000000 accept",
-      "iifname != @steered return",
+      "iifname != @redirected return",
       "tcp dport { 53, 853 } return",
       "fib daddr type { local, broadcast, multicast } return",
       `iifname != @tunnelled ip daddr ${DENIED} return`,
@@ -103,7 +103,7 @@ describe("the table", () => {
     ]);
   });
 
-  test("lets a sandbox speak to the host for replies, names and steered connections only", () => {
+  test("lets a sandbox speak to the host for replies, names and redirected connections only", () => {
     expect(chain(text, "local")).toEqual([
       "meta nfproto != ipv4 drop",
       "iifname . ip saddr != @pinned drop",
@@ -120,7 +120,7 @@ describe("the table", () => {
       "ct state != { established, related } drop",
       "oifname != @open drop",
       "ip protocol icmp accept",
-      "oifname @steered drop",
+      "oifname @redirected drop",
       `ip saddr ${DENIED} drop`,
       "oifname @free accept",
       "ip daddr . ip saddr @allowed accept",
@@ -181,18 +181,18 @@ describe("a change is one line", () => {
         ),
       ].join("; "),
     ],
-    ["steered", at(5), named, `${add("steered", '"svc-5"')}; ${remove("free", '"svc-5"')}`],
+    ["redirected", at(5), named, `${add("redirected", '"svc-5"')}; ${remove("free", '"svc-5"')}`],
     [
       "tunnelled",
       at(6),
       proxied,
-      `${add("steered", '"svc-6"')}; ${add("tunnelled", '"svc-6"')}; ${remove("free", '"svc-6"')}`,
+      `${add("redirected", '"svc-6"')}; ${add("tunnelled", '"svc-6"')}; ${remove("free", '"svc-6"')}`,
     ],
     [
-      "no longer steered: what was taken stays with the egress process",
+      "no longer redirected: what was taken stays with the egress process",
       named,
-      at(5, { wasSteered: true }),
-      `${remove("steered", '"svc-5"')}; ${add("diverted", '"svc-5"')}; ${add("free", '"svc-5"')}`,
+      at(5, { wasRedirected: true }),
+      `${remove("redirected", '"svc-5"')}; ${add("diverted", '"svc-5"')}; ${add("free", '"svc-5"')}`,
     ],
     [
       "only what differs",
@@ -218,7 +218,7 @@ describe("what nft prints", () => {
       { table: { family: "inet", name: "svc", handle: 1 } },
       printed("pinned", [{ concat: ["svc-4", "10.213.0.4"] }, ...more]),
       printed("open", ["svc-4"]),
-      ...["steered", "tunnelled", "diverted", "free"].map((name) => printed(name)),
+      ...["redirected", "tunnelled", "diverted", "free"].map((name) => printed(name)),
       printed("allowed", allowed),
     );
   const prefix = { concat: ["10.213.0.4", { prefix: { addr: "198.51.100.0", len: 24 } }] };

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { LiveContainer } from "../../../../agent/sandboxes/live-container.ts";
+import type { LiveContainer } from "../../../../agent/containers/live-container.ts";
 import { openNodeSeal, sealKeys } from "../../../../agent/store/seal-key.ts";
 import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";

@@ -180,8 +180,8 @@ describe("for all policies", () => {
     const lists = policies.map(({ allowRanges, denyRanges }) => open({ allowRanges, denyRanges }));
     fc.assert(
       fc.property(flows, lists, (flow, policy) => {
-        const { steered, free, allowed } = kernelPolicy(policy);
-        expect(steered).toBe(false);
+        const { redirected, free, allowed } = kernelPolicy(policy);
+        expect(redirected).toBe(false);
         const at = number(flow.address);
         const kernel =
           alwaysDenied(at) === undefined &&

@@ -3,9 +3,9 @@
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Teardown } from "../../shared/program/teardown.ts";
-import { lockState } from "./lock.ts";
-import type { NodeSeal } from "./seal-key.ts";
-import { openStores, type Stores } from "./stores.ts";
+import { lockState } from "../store/lock.ts";
+import type { NodeSeal } from "../store/seal-key.ts";
+import { openStores, type Stores } from "../store/stores.ts";
 
 export interface OpenStateDeps {
   readonly lockPath: string;

@@ -8,7 +8,7 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { CaFor, Envd } from "../containers/envd.ts";
 import type { Gate } from "../network/gate.ts";
-import type { Sandbox } from "../sandboxes/sandbox.ts";
+import type { Sandbox } from "./sandbox.ts";
 
 const TRUST_LIMIT_MS = 5_000;
 

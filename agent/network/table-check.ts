@@ -1,7 +1,7 @@
 /** Compares the sets of the table with their expected contents, from the output of `nft -j`. Pure. */
 
-import { SLOT_SETS, type SlotPolicy, type SlotSet, slotElements } from "../firewall-rules.ts";
-import { readSets } from "./nft-json.ts";
+import { SLOT_SETS, type SlotPolicy, type SlotSet, slotElements } from "./firewall-rules.ts";
+import { readSets } from "./nft/nft-json.ts";
 
 /** True when an element is missing or was added by another program. */
 export function missingElements(json: string, slots: Iterable<SlotPolicy>): boolean {

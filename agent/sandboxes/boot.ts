@@ -7,16 +7,16 @@ import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
+import type { Annotations } from "../containers/annotations.ts";
+import type { Cgroup, OpenCgroup } from "../containers/cgroup.ts";
+import type { Containers, InspectedContainer } from "../containers/containers.ts";
+import type { Envd } from "../containers/envd.ts";
+import type { EnvdRuntime } from "../containers/envd-runtime.ts";
+import type { LiveContainer } from "../containers/live-container.ts";
 import type { Slots } from "../network/slots.ts";
-import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { ContainerStore } from "../store/containers.ts";
 import { mountVolumes } from "../volumes/mounts.ts";
 import type { Volumes } from "../volumes/volumes.ts";
-import type { Annotations } from "./annotations.ts";
-import type { Cgroup, OpenCgroup } from "./cgroup.ts";
-import type { Containers, InspectedContainer } from "./containers.ts";
-import type { Envd } from "./envd.ts";
-import type { EnvdRuntime } from "./envd-runtime.ts";
 
 const ALIVE_POLL_MS = 50;
 

@@ -1,15 +1,15 @@
 /** Constructs the builder, and what the templates of this node add to starts. */
 
 import type { Teardown } from "../../shared/program/teardown.ts";
+import { type StartBuildsDeps, startBuilds } from "../builds/start-builds.ts";
+import { templateFiles } from "../builds/steps/template-files.ts";
+import { createTemplateStarts, type TemplateStartsDeps } from "../builds/template-starts.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
-import { type StartBuildsDeps, startBuilds } from "./start-builds.ts";
-import { templateFiles } from "./steps/template-files.ts";
-import { createTemplateStarts, type TemplateStartsDeps } from "./template-starts.ts";
 
 interface BuildSources
   extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins">,

@@ -1,8 +1,8 @@
 /** A running container with its own network slot, pooled or claimed. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
-import type { Cgroup } from "../containers/cgroup.ts";
 import type { Slot } from "../network/addresses.ts";
+import type { Cgroup } from "./cgroup.ts";
 
 /** Everything that decides whether a container can serve a start request. */
 export interface Flavour {

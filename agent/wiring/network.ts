@@ -4,17 +4,17 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { EgressProcess, OnDecisions, PlaceholderSource } from "../egress-supervisor/process.ts";
-import { createPlaceholders } from "../placeholders/wire.ts";
+import type { Plan } from "../network/addresses.ts";
+import type { Firewall } from "../network/firewall.ts";
+import { createGate } from "../network/gate.ts";
+import { startKernelLog } from "../network/kernel-log.ts";
+import type { Links } from "../network/links.ts";
+import type { ReachProbe } from "../network/reach/host-probe.ts";
+import { createReach } from "../network/reach/reach.ts";
+import { createSlots } from "../network/slots.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
-import type { Plan } from "./addresses.ts";
-import type { Firewall } from "./firewall.ts";
-import { createGate } from "./gate.ts";
-import { startKernelLog } from "./kernel-log.ts";
-import type { Links } from "./links.ts";
-import type { ReachProbe } from "./reach/host-probe.ts";
-import { createReach } from "./reach/reach.ts";
-import { createSlots } from "./slots.ts";
+import { createPlaceholders } from "./placeholders.ts";
 
 /** After this time the agent serves without the egress process: readiness says so, and flows that need it are refused. */
 const BEGIN_LIMIT_MS = 5_000;

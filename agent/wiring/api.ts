@@ -2,6 +2,13 @@
 
 import { findingText } from "../../shared/program/finding.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import { listGarbage } from "../api/garbage.ts";
+import { describeHoldings } from "../api/holdings.ts";
+import { identify } from "../api/identity.ts";
+import { createInstruments } from "../api/prometheus.ts";
+import { createReport } from "../api/report.ts";
+import { type Api, type StartApiDeps, startApi } from "../api/start-api.ts";
+import { reportedSnapshots, type StartReportDeps, startReport } from "../api/start-report.ts";
 import type { AgentConfig } from "../config.ts";
 import type { EngineWatch } from "../containers/engine-watch.ts";
 import type { AgentDeps } from "../deps.ts";
@@ -23,13 +30,6 @@ import { createServing } from "../serving/serving.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
 import { createVolumeFiles } from "../volumes/volume-files.ts";
-import { listGarbage } from "./garbage.ts";
-import { describeHoldings } from "./holdings.ts";
-import { identify } from "./identity.ts";
-import { createInstruments } from "./prometheus.ts";
-import { createReport } from "./report.ts";
-import { type Api, type StartApiDeps, startApi } from "./start-api.ts";
-import { reportedSnapshots, type StartReportDeps, startReport } from "./start-report.ts";
 
 interface MeasuredParts {
   readonly live: Pick<LiveSet, "running" | "starting">;

@@ -1,52 +1,6 @@
-/** Finds what this node can do, by trying rather than by version, for the orchestrator and for operators. */
+/** The limits that the kernel sets to the Docker daemon, and with it to what the daemon can grant to a sandbox. */
 
-import { existsSync, readFileSync } from "node:fs";
-import { cpus, release } from "node:os";
-import type { NodeFacts } from "../../shared/agent-api/routes.ts";
-import type { Containers } from "../containers/containers.ts";
-import { parseCpus } from "../sizes/cpu-sets.ts";
-import type { MemoryProbe } from "../snapshots/probe-memory.ts";
-
-export async function probe(
-  containers: Pick<Containers, "facts">,
-  probes: {
-    readonly memory: (runc: string) => Promise<MemoryProbe>;
-    readonly ending: () => Promise<string>;
-    readonly sizes: string;
-  },
-): Promise<NodeFacts["capabilities"]> {
-  const engine = await containers.facts();
-  const [memory, connections] = await Promise.all([probes.memory(engine.runcVersion), probes.ending()]);
-  return {
-    memorySnapshots: memory.works,
-    lazyPages: memory.lazyPages,
-    diskLimit: engine.diskLimit,
-    // The same as for disks: an image can be made and mounted.
-    volumes: engine.diskLimit,
-    detail: {
-      criu: memory.criu,
-      memorySnapshots: memory.detail,
-      lazyPages: lazyDetail(memory),
-      diskLimit: engine.diskDetail,
-      volumes: engine.diskLimit ? "for sandboxes of this node; not over NFS" : engine.diskDetail,
-      connections,
-      sizes: probes.sizes,
-      cgroup: existsSync("/sys/fs/cgroup/cgroup.controllers") ? "v2" : "v1",
-      engine: engine.version,
-      storageDriver: engine.storageDriver,
-      runc: engine.runcVersion,
-      seccomp: engine.seccomp ? "own profile" : "the Docker daemon has no seccomp: sandboxes cannot start",
-      kernel: release(),
-    },
-  };
-}
-
-function lazyDetail({ works, lazyPages }: MemoryProbe): string {
-  if (!works) return "no memory can be restored";
-  return lazyPages
-    ? "large memory is restored page by page"
-    : "the kernel has no userfaultfd for CRIU: memory of any size is read before a sandbox runs";
-}
+import { readFileSync } from "node:fs";
 
 const ENGINE_PID_FILE = "/var/run/docker.pid";
 
@@ -100,13 +54,6 @@ export function parseEngineLimits(status: string, limits: string): EngineLimits 
     mayRaise: ((capabilities >> 24n) & 1n) === 1n,
     hard: (name: string) => new RegExp(`^${name} +\\S+ +(\\S+)`, "m").exec(limits)?.[1],
   };
-}
-
-/** The processors that this program may use, and so may sandboxes. */
-export function allowedCpus(): number[] {
-  const list = /^Cpus_allowed_list:\s+(\S+)$/m.exec(tryRead("/proc/self/status") ?? "")?.[1] ?? "";
-  const found = parseCpus(list);
-  return found.length > 0 ? found : cpus().map((_, index) => index);
 }
 
 function tryRead(path: string): string | undefined {

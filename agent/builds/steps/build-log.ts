@@ -1,7 +1,7 @@
 /** The log of one build: buffers entries, cuts them to size, and writes them in groups. */
 
-import type { BuildLogEntry } from "../../shared/agent-api/build-shapes.ts";
-import type { BuildStore } from "../store/builds.ts";
+import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
+import type { BuildStore } from "../../store/builds.ts";
 
 const LONGEST_LINE = 8_192;
 /** Limit for programs that print without end. */

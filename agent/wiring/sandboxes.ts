@@ -13,24 +13,26 @@ import type { Reach } from "../network/reach/reach.ts";
 import type { Slots } from "../network/slots.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
+import { createDisposal } from "../sandboxes/disposal.ts";
+import { createExpiry } from "../sandboxes/expiry.ts";
+import { type LaunchDeps, type Launched, type LaunchSpec, launch } from "../sandboxes/launch.ts";
+import { createLiveSet } from "../sandboxes/live-set.ts";
+import { startSandboxLogs } from "../sandboxes/logs.ts";
+import { createMemoryKills } from "../sandboxes/memory-kills.ts";
+import { startContainerSource } from "../sandboxes/pool/container-source.ts";
+import { createReplaceEgress } from "../sandboxes/replace-egress.ts";
+import type { Sandbox } from "../sandboxes/sandbox.ts";
+import { createSandboxes } from "../sandboxes/sandboxes.ts";
+import { createUsageSampling } from "../sandboxes/usage.ts";
+import { endExpired } from "../snapshots/take/end-expired.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { Stores } from "../store/stores.ts";
-import { createDisposal } from "./disposal.ts";
-import { createExpiry, endExpired } from "./expiry.ts";
-import { type LaunchDeps, type Launched, type LaunchSpec, launch } from "./launch.ts";
-import { createLiveSet } from "./live-set.ts";
-import { startSandboxLogs } from "./logs.ts";
-import { createMemoryKills } from "./memory-kills.ts";
-import { startContainerSource } from "./pool/container-source.ts";
-import type { Sandbox } from "./sandbox.ts";
-import { createSandboxes } from "./sandboxes.ts";
-import { createUsageSampling } from "./usage.ts";
 
 interface SandboxSources {
   readonly stores: Stores;
   readonly found: RecoveryResult;
   readonly slots: Slots;
-  readonly gate: Pick<Gate, "open" | "close">;
+  readonly gate: Pick<Gate, "open" | "close" | "replace">;
   readonly report: Report;
 }
 
@@ -70,6 +72,8 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
     sizes: stores.containers,
     store: stores.executions,
   };
+
+  const replaceEgress = createReplaceEgress({ ...deps, gate });
 
   const begin = (starts: Starts) => {
     const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
@@ -118,5 +122,5 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
     };
     return { sandboxes, logs, startExpiry };
   };
-  return { ...source, live, usage, memoryKills, disposal, launchDeps, begin };
+  return { ...source, live, usage, memoryKills, disposal, launchDeps, replaceEgress, begin };
 }

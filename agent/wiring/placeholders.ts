@@ -5,8 +5,8 @@ import { connect } from "../../shared/http/client.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
-import { createUses } from "./uses.ts";
-import { createValues, type Values } from "./values.ts";
+import { createUses } from "../placeholders/uses.ts";
+import { createValues, type Values } from "../placeholders/values.ts";
 
 interface PlaceholdersDeps {
   readonly now: () => number;

@@ -3,9 +3,9 @@
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
+import { recover } from "../recovery/apply.ts";
+import { type JanitorDeps, startJanitor } from "../recovery/janitor.ts";
 import type { Stores } from "../store/stores.ts";
-import { recover } from "./apply.ts";
-import { type JanitorDeps, startJanitor } from "./janitor.ts";
 
 export async function startRecovery(config: AgentConfig, deps: AgentDeps, stores: Stores, teardown: Teardown) {
   const { log } = deps;

@@ -8,9 +8,9 @@ import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { SandboxLogs } from "../sandboxes/logs.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
-import { type StartSnapshotsDeps, startSnapshots } from "./start-snapshots.ts";
-import { originsHere } from "./store/origins.ts";
-import type { SnapshotTaker } from "./take/snapshot-taker.ts";
+import { type StartSnapshotsDeps, startSnapshots } from "../snapshots/start-snapshots.ts";
+import { originsHere } from "../snapshots/store/origins.ts";
+import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 
 interface SnapshotSources
   extends Pick<StartSnapshotsDeps, "stores" | "found" | "slots" | "gate" | "disposal" | "semaphore" | "disk"> {

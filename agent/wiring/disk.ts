@@ -8,6 +8,13 @@ import type { Report } from "../api/report.ts";
 import type { BuildParts } from "../builds/start-builds.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
+import { createDiskAccount, type PromisedDisk } from "../disk/account.ts";
+import type { KeepBallast } from "../disk/ballast.ts";
+import type { DropSources } from "../disk/dropping.ts";
+import { type GrowerDeps, growerOf } from "../disk/growers.ts";
+import { watchOwnFiles } from "../disk/own-files.ts";
+import { createReserve } from "../disk/reserve.ts";
+import type { ReadSpace } from "../disk/space.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
@@ -18,13 +25,6 @@ import type { FrozenContainers } from "../snapshots/frozen/frozen.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Volumes } from "../volumes/volumes.ts";
-import { createDiskAccount, type PromisedDisk } from "./account.ts";
-import type { KeepBallast } from "./ballast.ts";
-import type { DropSources } from "./dropping.ts";
-import { type GrowerDeps, growerOf } from "./growers.ts";
-import { watchOwnFiles } from "./own-files.ts";
-import { createReserve } from "./reserve.ts";
-import type { ReadSpace } from "./space.ts";
 
 export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> {
   readonly containers: Pick<Containers, "facts">;

@@ -1,0 +1,48 @@
+/** Finds what this node can do, by trying rather than by version, for the orchestrator and for operators. */
+
+import { existsSync } from "node:fs";
+import { release } from "node:os";
+import type { NodeFacts } from "../../shared/agent-api/routes.ts";
+import type { Containers } from "../containers/containers.ts";
+import type { MemoryProbe } from "../snapshots/probe-memory.ts";
+
+export async function probe(
+  containers: Pick<Containers, "facts">,
+  probes: {
+    readonly memory: (runc: string) => Promise<MemoryProbe>;
+    readonly ending: () => Promise<string>;
+    readonly sizes: string;
+  },
+): Promise<NodeFacts["capabilities"]> {
+  const engine = await containers.facts();
+  const [memory, connections] = await Promise.all([probes.memory(engine.runcVersion), probes.ending()]);
+  return {
+    memorySnapshots: memory.works,
+    lazyPages: memory.lazyPages,
+    diskLimit: engine.diskLimit,
+    // The same as for disks: an image can be made and mounted.
+    volumes: engine.diskLimit,
+    detail: {
+      criu: memory.criu,
+      memorySnapshots: memory.detail,
+      lazyPages: lazyDetail(memory),
+      diskLimit: engine.diskDetail,
+      volumes: engine.diskLimit ? "for sandboxes of this node; not over NFS" : engine.diskDetail,
+      connections,
+      sizes: probes.sizes,
+      cgroup: existsSync("/sys/fs/cgroup/cgroup.controllers") ? "v2" : "v1",
+      engine: engine.version,
+      storageDriver: engine.storageDriver,
+      runc: engine.runcVersion,
+      seccomp: engine.seccomp ? "own profile" : "the Docker daemon has no seccomp: sandboxes cannot start",
+      kernel: release(),
+    },
+  };
+}
+
+function lazyDetail({ works, lazyPages }: MemoryProbe): string {
+  if (!works) return "no memory can be restored";
+  return lazyPages
+    ? "large memory is restored page by page"
+    : "the kernel has no userfaultfd for CRIU: memory of any size is read before a sandbox runs";
+}
