@@ -52,7 +52,7 @@ async function places(sandbox: Sandbox, known: number): Promise<Readonly<Record<
   };
 }
 
-const logLines = async () => (await service(platform, "log", "agent")).split("\n");
+const logLines = async () => (await service(platform, "log", "agent")).trimEnd().split("\n");
 
 /** The places that do not name the rule. */
 function silent({ "the metrics": metrics = "", ...texts }: Readonly<Record<string, string>>): readonly string[] {

@@ -127,7 +127,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     SVC_ENVD_RUNTIME: process.env["SVC_TEST_ENVD_RUNTIME"] ?? "/opt/svc/envd-runtime/current",
     // No packet may leave the machine, so the agent's resolver is a port on which nothing listens.
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
-    SVC_HEARTBEAT_EVERY_MS: "250",
+    SVC_HEARTBEAT_EVERY_MS: "500",
     SVC_USAGE_EVERY_MS: "500",
     // Tests also run on a machine whose disk is nearly full.
     SVC_DISK_RESERVE_MB: "1024",
