@@ -1,6 +1,7 @@
 /**
  * `npm run build`: bundles each program to one file in dist/, with the parts that cannot be bundled beside it, so that
- * dist/ runs without this checkout. `npm run build -- envd` builds only the named programs.
+ * dist/ runs without this checkout. `npm run build -- envd` builds only the named programs, and
+ * `npm run build -- --main test/support/criu/agent.ts` only this file, for a test that starts a program of its own.
  */
 
 import { execFileSync } from "node:child_process";
@@ -12,7 +13,10 @@ import { ENVD_VERSION } from "../shared/version.ts";
 import { compileReseed } from "./lib/node-module.ts";
 
 const root = join(import.meta.dirname, "..");
-const { values, positionals: asked } = parseArgs({ options: { to: { type: "string" } }, allowPositionals: true });
+const { values, positionals: asked } = parseArgs({
+  options: { to: { type: "string" }, main: { type: "string" } },
+  allowPositionals: true,
+});
 const dist = resolve(values.to ?? join(root, "dist"));
 
 // Native addons and the packages that they need at run time; all other packages are bundled.
@@ -44,10 +48,10 @@ const common: BuildOptions = {
 };
 
 /** Makes an ES module, in which packages in CommonJS find `require` and their own path as they expect. */
-async function bundleProgram(name: string, folder = name): Promise<void> {
+async function bundleProgram(name: string, main = `${name}/main.ts`): Promise<void> {
   await build({
     ...common,
-    entryPoints: [join(root, folder, "main.ts")],
+    entryPoints: [join(root, main)],
     outfile: join(dist, `${name}.js`),
     format: "esm",
     sourcemap: "linked",
@@ -121,7 +125,7 @@ async function bundleAgent(): Promise<void> {
 
 /** Builds the egress process, and `svc-egress`, which makes its sockets and takes its rights away before Node starts. */
 async function bundleEgress(): Promise<void> {
-  await bundleProgram("egress", "agent/egress");
+  await bundleProgram("egress", "agent/egress/main.ts");
   compile("agent/egress/launch", "svc-egress", "filter");
 }
 
@@ -188,6 +192,8 @@ const builders: Record<string, () => Promise<void>> = {
 const unknown = asked.filter((name) => builders[name] === undefined);
 if (unknown.length > 0)
   throw new Error(`no such program: ${unknown.join(", ")}; there are ${Object.keys(builders).join(", ")}`);
+const all = asked.length === 0 && values.main === undefined;
 for (const [name, builder] of Object.entries(builders)) {
-  if (asked.length === 0 || asked.includes(name)) await builder();
+  if (all || asked.includes(name)) await builder();
 }
+if (values.main !== undefined) await bundleProgram(values.main.replace(/\.ts$/, "").replaceAll("/", "-"), values.main);

@@ -27,6 +27,11 @@ attempt_aside() {
   return "$status"
 }
 
+# claim SET: true in the first lane that asks for SET, which then runs it.
+claim() {
+  mkdir "$work/claimed-$1" 2>/dev/null
+}
+
 # Process groups of the lanes that were started.
 lanes=()
 

@@ -177,7 +177,7 @@ the log of the Docker daemon | bounded, and not readable by everybody | integrat
 bombs, too many entries, too many bytes in an archive | refused | unit/agent/builds/archive.test.ts | a bomb are refused
 too many calls of the API | 429, other kinds go on | integration/orchestrator/access.test.ts | too many calls of one kind
 thousands of requests and WebSockets that break off | nothing is left open | integration/edge/endings.test.ts | nothing is left open
-two hundred lives, ten at a time | nothing is left on the host | chaos/churn.test.ts
+sixty lives, ten at a time | nothing is left on the host | chaos/churn.test.ts
 `,
   "hostile envd and archives": `
 envd's memory, environment and token, as the user | not readable | conformance/isolation.test.ts | the user cannot read envd's memory

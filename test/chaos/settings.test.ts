@@ -1,34 +1,18 @@
 /** A mistake in the operator's settings is reported before a running program is stopped. */
 
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { checkout, openPlatform } from "../support/platform/platform.ts";
-import { pidOf, run } from "../support/platform/programs.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { pidOf } from "../support/platform/programs.ts";
+import { addSetting, hostStep } from "../support/platform/settings.ts";
 
 const platform = openPlatform();
-const own = `${checkout}.svc${platform.instance === "" ? "" : `-${platform.instance}`}/config.env`;
 
 function inForce(): string[] {
   const files = ["orchestrator.env", "orchestrator.own.env", "agent.env", "agent.own.env", "config.env"];
   return files.map((file) => readFileSync(`${platform.paths.etc}/${file}`, "utf8"));
-}
-
-function host(step: string, ...args: string[]): Promise<string> {
-  return run(`${checkout}scripts/host/services/${step}`, args, { SVC_INSTANCE: platform.instance });
-}
-
-/** Adds a line to the operator's own settings until the test ends. */
-function addSetting(line: string): void {
-  const kept = existsSync(own) ? readFileSync(own, "utf8") : undefined;
-  onTestFinished(async () => {
-    if (kept === undefined) writeFileSync(own, "");
-    else writeFileSync(own, kept);
-    await host("settings", "replace");
-    if (kept === undefined) rmSync(own);
-  });
-  writeFileSync(own, `${kept ?? ""}\n${line}\n`);
 }
 
 test.each([
@@ -39,8 +23,8 @@ test.each([
   ["SVC_POOL_SZE", "SVC_POOL_SZE=3"],
 ])("a wrong %s is refused by name, and the settings in force do not change", async (name, line) => {
   const before = inForce();
-  addSetting(line);
-  await expect(host("settings")).rejects.toThrow(name);
+  addSetting(platform, line);
+  await expect(hostStep(platform, "settings")).rejects.toThrow(name);
   expect(inForce()).toEqual(before);
 });
 
@@ -50,9 +34,11 @@ test("a program is not stopped when the port of its new settings is taken by ano
   await expect.poll(() => other.listening).toBe(true);
   const { port } = other.address() as AddressInfo;
   const before = await pidOf(platform, "orchestrator");
-  addSetting(`SVC_API_PORT=${port}`);
-  await expect(host("settings")).rejects.toThrow("would change settings of the running platform: SVC_API_PORT");
-  await host("settings", "replace");
-  await expect(host("start", "orchestrator")).rejects.toThrow(`port ${port} is in use`);
+  addSetting(platform, `SVC_API_PORT=${port}`);
+  await expect(hostStep(platform, "settings")).rejects.toThrow(
+    "would change settings of the running platform: SVC_API_PORT",
+  );
+  await hostStep(platform, "settings", "replace");
+  await expect(hostStep(platform, "start", "orchestrator")).rejects.toThrow(`port ${port} is in use`);
   expect(await pidOf(platform, "orchestrator")).toBe(before);
 });

@@ -7,9 +7,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newSandboxId } from "../../shared/ids.ts";
 import { CLOSED } from "../../shared/policy/egress-policy.ts";
+import { builtAgent } from "../support/agent/built-agent.ts";
 import {
   BASE,
-  builtAgent,
   containers,
   inside,
   NETWORK,
@@ -206,10 +206,7 @@ describe("with a pool", () => {
   test("a second agent on the same state is refused", async () => {
     const environment = await readFile(`/proc/${agent.pid}/environ`, "utf8");
     const env = Object.fromEntries(environment.split("\0").map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
-    const [program = "", ...args] = builtAgent();
-    const second = run(program, args, {
-      env: { ...env, SVC_AGENT_PORT: "0" },
-    });
+    const second = run(process.execPath, [builtAgent()], { env: { ...env, SVC_AGENT_PORT: "0" } });
     await expect(second).rejects.toMatchObject({ code: 1 });
   });
 });

@@ -30,7 +30,7 @@ async function counting(agent: RealAgent): Promise<Started> {
 describe("kill -9 of the agent", () => {
   let agent: RealAgent;
   beforeAll(async () => {
-    agent = await realAgent({ SVC_FROZEN_SECONDS: "3600" });
+    agent = await realAgent({ SVC_FROZEN_SECONDS: "3600", SVC_HEARTBEAT_EVERY_MS: "200" });
   });
   afterAll(() => agent.close());
 

@@ -18,7 +18,7 @@ const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 200 };
 const ROOT = { user: "root" };
 /** Much longer than a dump takes, and shorter than the time for which its caller waits. */
-const DUMP_LIMIT_MS = 15_000;
+const DUMP_LIMIT_MS = 8_000;
 const KEEPER = `
 import os, time
 token = os.urandom(16).hex()

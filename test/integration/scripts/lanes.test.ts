@@ -52,6 +52,28 @@ echo "worst $(worst_status)"; print_failures | sort`);
   expect(output).toMatch(/\nworst 3\nFAILED: first set\nFAILED: third set\n$/);
 });
 
+test("two lanes that take sets from one list run each set once, and a lane that is free early takes the next one", async () => {
+  const output = await bash(`late() { until [ -e "$work/all-done" ]; do sleep 0.05; done; echo late; }
+quick() { echo "quick $1"; }
+last() { : >"$work/all-done"; }
+sets() {
+  if claim long; then attempt_aside 'long set' late; fi
+  for name in one two three; do if claim "$name"; then attempt_aside "set $name" quick "$name"; fi; done
+  if claim last; then attempt_aside 'last set' last; fi
+}
+start_lane sets
+start_lane sets
+wait_for_lanes
+echo "worst $(worst_status)"`);
+  for (const name of ["one", "two", "three"]) expect(output.match(new RegExp(`^quick ${name}$`, "gm"))).toHaveLength(1);
+  expect(output.trim().split("\n").slice(-4)).toEqual([
+    "=== long set",
+    "late",
+    "=== long set: passed (n s)",
+    "worst 0",
+  ]);
+}, 60_000);
+
 test("an interrupted run ends every process of its lanes and prints their output", async () => {
   const work = workDirectory();
   const body = `pausedSandbox() { echo begun; sleep 600 & echo $! >"$work/pid.new"; mv "$work/pid.new" "$work/pid"; wait; }

@@ -27,6 +27,8 @@ import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { freePort } from "../peers/listening.ts";
 import { until } from "../runner/until.ts";
+import { killFrozen } from "../sandbox/frozen-container.ts";
+import { builtAgent } from "./built-agent.ts";
 
 const run = promisify(execFile);
 
@@ -58,7 +60,7 @@ export interface RealAgent {
   start(more?: Partial<StartRequest>): Promise<Started>;
   startAs(executionId: string, more?: Partial<StartRequest>): Promise<Started>;
   stop(executionId: string): Promise<void>;
-  /** Drops all frozen containers: a restarted agent keeps none. */
+  /** Kills all containers, each of which is frozen, as memory pressure would. */
   drop(): Promise<void>;
   /** Kills the agent with SIGKILL, so that it cannot tidy up. */
   crash(): Promise<void>;
@@ -71,15 +73,8 @@ export interface RealAgent {
   close(): Promise<void>;
 }
 
-/** Returns the command that starts the agent that this run has built (`built-agent.ts`). */
-export function builtAgent(): string[] {
-  const directory = process.env["SVC_TEST_BUILT"];
-  if (directory === undefined) throw new Error("SVC_TEST_BUILT is not set: realAgent is for the project docker");
-  return [process.execPath, join(directory, "agent.js")];
-}
-
-/** @param program another main file in place of the agent's own; it runs from its sources */
-export async function realAgent(settings: Readonly<Record<string, string>> = {}, program?: URL): Promise<RealAgent> {
+/** @param main another main file in place of the agent's own */
+export async function realAgent(settings: Readonly<Record<string, string>> = {}, main?: URL): Promise<RealAgent> {
   const directory = await mkdtemp(join(tmpdir(), "svc-agent-"));
   const exits: ExitReport[] = [];
   const heartbeats: Heartbeat[] = [];
@@ -146,9 +141,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
   });
 
   const launch = async () => {
-    const [command = "", ...args] =
-      program === undefined ? builtAgent() : [process.execPath, "--import", "tsx", program.pathname];
-    const child = spawn(command, args, {
+    const child = spawn(process.execPath, [builtAgent(main)], {
       env: environment,
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -208,14 +201,10 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     startAs,
     stop: (executionId) => connection.call.stopExecution({ params: { executionId } }),
     async drop() {
-      await end("SIGTERM");
-      environment["SVC_FROZEN_SECONDS"] = "0";
-      await launch();
+      const { stdout } = await run("docker", ["ps", "-q", "--no-trunc", "--filter", `label=svc.node=${NODE_ID}`]);
+      await Promise.all(stdout.split("\n").filter(Boolean).map(killFrozen));
       const dropped = async () => (await containers()).every(({ state }) => state !== "running");
       await until(dropped, { what: "the end of all frozen containers", timeoutMs: 60_000 });
-      await end("SIGTERM");
-      Object.assign(environment, { SVC_FROZEN_SECONDS: "300" }, settings);
-      await launch();
     },
     crash: () => end("SIGKILL"),
     launch,

@@ -20,10 +20,10 @@ export async function run(command: string, args: readonly string[], env: NodeJS.
   return stdout;
 }
 
-/** Starts, stops, restarts or finds one program through the scripts (scripts/README.md). */
+/** Starts, stops, restarts or finds one program, or reads its log, through the scripts (scripts/README.md). */
 export function service(
   platform: Platform,
-  verb: "start" | "stop" | "restart" | "pid",
+  verb: "start" | "stop" | "restart" | "pid" | "log",
   program: Program,
 ): Promise<string> {
   return run(`${checkout}scripts/service`, [verb, program], { SVC_INSTANCE: platform.instance });

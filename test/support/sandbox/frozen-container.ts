@@ -1,0 +1,19 @@
+/** The end of a frozen container that nobody asked for. */
+
+import { execFile } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** Kills a frozen container, as memory pressure would: what is stored of its sandbox is all that is left. */
+export async function killFrozen(containerId: string): Promise<void> {
+  const group = `/sys/fs/cgroup/freezer/docker/${containerId}`;
+  // The kill covers all processes: one that outlived the first for a moment would write to the disk that the memory belongs
+  // to.
+  const inside = (await readFile(`${group}/cgroup.procs`, "utf8").catch(() => "")).split("\n").filter(Boolean);
+  for (const pid of inside) process.kill(Number(pid), "SIGKILL");
+  await run("docker", ["kill", containerId]);
+  // A frozen process under cgroup v1 takes the signal only when it thaws.
+  await writeFile(`${group}/freezer.state`, "THAWED").catch(() => undefined);
+}
