@@ -1,4 +1,7 @@
 /** The imports that are forbidden between folders and from libraries; docs/architecture.md draws the programs. */
+
+const { rules: orchestratorLadder } = require("./orchestrator-ladder.cjs");
+
 const only = (name, library, owners) => ({
   name,
   comment: `${library} has its owners; use them`,
@@ -73,6 +76,7 @@ module.exports = {
     inside("orchestrator-store-imports-no-handler", "orchestrator/store", "orchestrator/callers/"),
     inside("callers-are-a-leaf", "orchestrator/callers"),
     inside("edge-imports-nothing-of-the-control-plane", "orchestrator/edge"),
+    ...orchestratorLadder,
     inside("agent-store-is-a-leaf", "agent/store", "agent/sandboxes/live-container"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
     {
@@ -91,7 +95,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(orchestrator|agent|envd)/app\\.ts$" },
       to: {
-        path: "^(orchestrator/(api|audit|builds|events|identity|network|nodes|projects|sandboxes|secrets|snapshots|store|templates|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
+        path: "^(orchestrator/(access|api|audit|builds|events|identity|lifecycle|metrics|nodes|projects|repairs|rotation|sandboxes|secrets|snapshots|store|templates|usage|volumes|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
         pathNot: "/wire\\.ts$",
       },
     },
@@ -102,7 +106,7 @@ module.exports = {
       comment: "files that only decide get what they need as arguments",
       severity: "error",
       from: {
-        path: "^(shared/(policy|states)/|orchestrator/nodes/placement\\.ts|orchestrator/network/(rules|policy|destinations|placeholders)\\.ts|orchestrator/identity/(schedule|subject)\\.ts|agent/(recovery|sandboxes/pool)/plan\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
+        path: "^(shared/(policy|states)/|orchestrator/nodes/placement\\.ts|orchestrator/network-policy/|orchestrator/identity/(schedule|subject)\\.ts|agent/(recovery|sandboxes/pool)/plan\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
       },
       // node:net also has isIP, which does none.
       to: {

@@ -4,7 +4,7 @@ import type { Static } from "typebox";
 import type { AuditEntry, adminAuditApi, auditApi } from "../../shared/api/audit.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { iso } from "../sandboxes/view.ts";
+import { iso } from "../forms/time.ts";
 import type { AuditFilter, AuditStore } from "../store/audit/audit.ts";
 import type { AuditRow } from "../store/audit/row.ts";
 import type { Project, ProjectStore } from "../store/projects/projects.ts";

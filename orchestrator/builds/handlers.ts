@@ -5,7 +5,7 @@ import type { buildApi } from "../../shared/api/builds.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Seal } from "../../shared/program/seal.ts";
-import { iso } from "../sandboxes/view.ts";
+import { iso } from "../forms/time.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";

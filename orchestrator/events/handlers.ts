@@ -3,7 +3,7 @@
 import { EVENT_NAMES, type eventApi } from "../../shared/api/events.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { checkedId } from "../sandboxes/not-found.ts";
+import { checkedId } from "../lifecycle/not-found.ts";
 import type { EventFilter } from "../store/events/events.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";

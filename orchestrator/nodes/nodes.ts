@@ -13,12 +13,12 @@ import type { NodeStatus } from "../../shared/api/admin.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { NodeKeys } from "../rotation/node-keys.ts";
-import type { NodePlace } from "../routing-table.ts";
+import type { NodeKeys } from "../base/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes.ts";
 import type { NodeRow } from "../store/tables.ts";
 import type { Candidate } from "./placement.ts";
+import type { NodePlace } from "./routing-table.ts";
 
 type AgentCalls = Connection<typeof agentApi>["call"];
 

@@ -7,14 +7,14 @@ import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { iso } from "../forms/time.ts";
+import type { History } from "../lifecycle/history.ts";
+import type { NodeData } from "../lifecycle/node-data.ts";
+import { checkedId } from "../lifecycle/not-found.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
-import type { History } from "./history.ts";
-import type { NodeData } from "./node-data.ts";
-import { checkedId } from "./not-found.ts";
-import { iso } from "./view.ts";
 
 export interface ObservationDeps {
   readonly store: Store;

@@ -1,6 +1,6 @@
 /** Constructs what keeps secrets, and the handlers of their three kinds of callers: projects, operators, nodes. */
 
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
