@@ -1,5 +1,6 @@
 /** Wires the orchestrator: calls each folder's constructor in the order of their needs, and stops the parts in reverse. */
 
+import { defined } from "../shared/defined.ts";
 import { addressList } from "../shared/http/client-address.ts";
 import { connectionLimits } from "../shared/http/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
@@ -173,7 +174,7 @@ async function openEdge(base: Base, { routes, autoResuming, nodeToken: tokenTo }
     {
       host: config.edgeHost,
       port: config.edgePort,
-      ...(documentation === undefined ? {} : { docsUrl: documentation }),
+      ...defined({ docsUrl: documentation }),
       nodeToken: tokenTo,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },

@@ -2,6 +2,7 @@
 
 import type { Static } from "typebox";
 import type { CreatedTeamApiKey, keyApi, NewKey, TeamApiKey } from "../../shared/api/teams.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { SCOPES } from "../../shared/http/scopes.ts";
@@ -54,11 +55,10 @@ export function createKeys({ keys, uses, identity, now }: KeysDeps): Keys {
     },
     async change(caller, id, { name, scopes, expiresAt: until }) {
       const expiresAt = future(until);
-      checkGrant(caller, { scopes, ...(expiresAt === undefined ? {} : { expiresAt }) });
+      checkGrant(caller, { scopes, ...defined({ expiresAt }) });
       const hash = await keys.change(caller.id, id, {
         name,
-        ...(scopes === undefined ? {} : { scopes }),
-        ...(expiresAt === undefined ? {} : { expiresAt }),
+        ...defined({ scopes, expiresAt }),
       });
       if (hash === undefined) throw noKey(id);
       identity.forget(hash);

@@ -5,6 +5,7 @@
  */
 
 import type { TakeSnapshotBody } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { newUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -119,7 +120,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
   ): Promise<Pick<MoveIf, "room" | "snapshots">> {
     const room = await deps.quota?.admit(source);
     return {
-      ...(room === undefined ? {} : { room }),
+      ...defined({ room }),
       // A fork's checkpoint is deleted with the fork's start.
       ...(kind === "snapshot" ? { snapshots: { most: deps.limits.of(project).snapshots } } : {}),
     };

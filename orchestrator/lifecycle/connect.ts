@@ -1,6 +1,7 @@
 /** Connect and resume: brings a sandbox to running from any state, or refuses with the reason. */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Limits } from "../access/limits.ts";
 import type { Project } from "../store/projects/projects.ts";
@@ -68,7 +69,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
       memory,
       seconds: ask.seconds,
       limit: deps.limits.starts(project),
-      ...(ask.onTimeout === undefined ? {} : { onTimeout: ask.onTimeout }),
+      ...defined({ onTimeout: ask.onTimeout }),
     });
     // A caller that joined another one's resume still needs its own timeout.
     return resumed.own ? resumed.record : deps.lifetime.connect(project, id, ask.seconds);

@@ -1,6 +1,7 @@
 /** Ends sandboxes: at a request, a timeout, the loss of the node, or their exit. Every path makes the same move. */
 
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { storageFailure } from "../../shared/http/storage-failures.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -103,7 +104,7 @@ export function createEnding(deps: EndingDeps): Ending {
     await refuseRefused(id);
     const set = { endAt: now(), end: { reason }, deadlineAt: now() + deps.stopTimeoutMs * 2 };
     const killing = await store
-      .move({ id, to: "killing", set, ...(when === undefined ? {} : { when }) })
+      .move({ id, to: "killing", set, ...defined({ when }) })
       .catch((error: unknown) => endUnrecorded(id, error, when));
     if (killing !== undefined) {
       deps.observe(reason);
@@ -171,8 +172,7 @@ function killed(end: End | undefined): NewEvent {
       reason,
       // The name that clients of the wire protocol know.
       kill_reason: reason,
-      ...(exitCode === undefined ? {} : { exit_code: exitCode }),
-      ...(detail === undefined ? {} : { detail }),
+      ...defined({ exit_code: exitCode, detail }),
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError, type ErrorCode, isError } from "../../shared/http/errors.ts";
 import { newExecutionId } from "../../shared/ids.ts";
 import { allowsAnything } from "../../shared/policy/egress-policy.ts";
@@ -164,7 +165,7 @@ async function settle(
 /** The caller got the same words. */
 function failedStart({ message }: AppError): End {
   const detail = cleanDetail(message);
-  return { reason: "create_failed", ...(detail === undefined ? {} : { detail }) };
+  return { reason: "create_failed", ...defined({ detail }) };
 }
 
 function killedMeanwhile(id: string): AppError {

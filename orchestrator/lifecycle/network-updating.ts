@@ -12,6 +12,7 @@
 
 import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
 import type { NetworkOptions } from "../../shared/api/network.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/seal.ts";
@@ -208,9 +209,7 @@ function merged(before: NetworkOptions | undefined, egress: NewEgress["network"]
   const { allowPublicTraffic, maskRequestHost, httpsPorts } = before ?? {};
   const after = {
     ...egress,
-    ...(allowPublicTraffic === undefined ? {} : { allowPublicTraffic }),
-    ...(maskRequestHost === undefined ? {} : { maskRequestHost }),
-    ...(httpsPorts === undefined ? {} : { httpsPorts }),
+    ...defined({ allowPublicTraffic, maskRequestHost, httpsPorts }),
   };
   return Object.keys(after).length === 0 ? undefined : after;
 }
@@ -230,7 +229,7 @@ function eventFields({ network = {}, internet }: NetworkWish): Readonly<Record<s
       deny_out: denyOut,
       rules: Object.keys(rules),
       ...(egressProxy ? { egress_proxy: egressProxy.address } : {}),
-      ...(internet === undefined ? {} : { allow_internet_access: internet }),
+      ...defined({ allow_internet_access: internet }),
     },
   };
 }

@@ -5,6 +5,7 @@
  */
 
 import type { StoredSnapshot, TakenSnapshot } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError, isError, isMemoryRefused } from "../../shared/http/errors.ts";
 import { newUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -88,8 +89,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
     const when = {
       from: ["running" as const],
-      ...(endAtMost === undefined ? {} : { endAtMost }),
-      ...(room === undefined ? {} : { room }),
+      ...defined({ endAtMost, room }),
     };
     const pausing = await store.move({ id, to: "pausing", when, set: { pendingSnapshot, deadlineAt } });
     if (pausing !== undefined) return complete(pausing, { repeated: false, frozen, reason });
@@ -156,7 +156,7 @@ export function createPausing(deps: PausingDeps): Pausing {
         when: { executionId, from: ["pausing"] },
         set: { snapshot, pendingSnapshot: null, endAt: now() },
       },
-      { type: "paused", data: { memory: snapshot.memory, ...(reason === undefined ? {} : { reason }) } },
+      { type: "paused", data: { memory: snapshot.memory, ...defined({ reason }) } },
     );
     await routes.remove(id, executionId, "paused");
     if (paused === undefined) {

@@ -6,6 +6,7 @@
  */
 
 import type { Started } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { newExecutionId } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -119,7 +120,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
         executionId: newExecutionId(),
         resumption: { memory: ask.memory, seconds: ask.seconds },
         deadlineAt: now() + deps.startTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS,
-        ...(ask.onTimeout === undefined ? {} : { onTimeout: ask.onTimeout }),
+        ...defined({ onTimeout: ask.onTimeout }),
       },
     });
     if (claimed !== undefined) return claimed;

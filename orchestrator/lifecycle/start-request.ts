@@ -1,6 +1,7 @@
 /** Makes the request by which a node resumes or forks a sandbox, from the record with the options of the create. Pure. */
 
 import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Seeds } from "../base/seeds.ts";
 import { toPolicy } from "../network-policy/policy.ts";
 import type { Build } from "../store/builds/record.ts";
@@ -45,11 +46,10 @@ export function startRequest(
     egress: toPolicy({ ...sandbox, proxyPassword }),
     envs: { ...envs },
     accessToken: seeds.envdToken(sandbox),
-    ...(build?.defaultUser === undefined ? {} : { defaultUser: build.defaultUser }),
-    ...(build?.defaultWorkdir === undefined ? {} : { defaultWorkdir: build.defaultWorkdir }),
+    ...defined({ defaultUser: build?.defaultUser, defaultWorkdir: build?.defaultWorkdir }),
     onTimeout: sandbox.onTimeout,
     ...(sandbox.onTimeoutMemory ? {} : { onTimeoutMemory: false }),
-    ...(origin === undefined ? {} : { origin }),
+    ...defined({ origin }),
     projectId: sandbox.projectId,
     ...(sandbox.volumeMounts.length === 0
       ? {}

@@ -2,6 +2,7 @@
 
 import { isIPv6 } from "node:net";
 import type { NetworkOptions } from "../../shared/api/network.ts";
+import { defined } from "../../shared/defined.ts";
 import { EVERYTHING } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber, type Range } from "../../shared/policy/ranges.ts";
@@ -33,9 +34,7 @@ export function readNetwork(network: NetworkOptions, internet: Internet, limits:
   }
   return {
     ...egress,
-    ...(allowPublicTraffic === undefined ? {} : { allowPublicTraffic }),
-    ...(maskRequestHost === undefined ? {} : { maskRequestHost }),
-    ...(httpsPorts === undefined ? {} : { httpsPorts }),
+    ...defined({ allowPublicTraffic, maskRequestHost, httpsPorts }),
   };
 }
 
@@ -49,9 +48,7 @@ export function readEgress(
   if (rules !== undefined) checkRules(rules);
   if (egressProxy) checkProxy(egressProxy, { prefix, allowed: proxyRanges });
   return {
-    ...(allowOut === undefined ? {} : { allowOut }),
-    ...(denyOut === undefined ? {} : { denyOut }),
-    ...(egressProxy === undefined ? {} : { egressProxy }),
+    ...defined({ allowOut, denyOut, egressProxy }),
     ...(rules === undefined ? {} : { rules: withLowerKeys(rules) }),
   };
 }

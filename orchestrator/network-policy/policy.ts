@@ -1,6 +1,7 @@
 /** Converts network options as a caller wrote them to the policy that a node enforces. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { type EgressPolicy, EVERYTHING } from "../../shared/policy/egress-policy.ts";
 import { readDestination } from "./destinations.ts";
@@ -25,7 +26,7 @@ export function toPolicy({ network = {}, internet, proxyPassword }: NetworkWish)
     allowDomains: unique(allowed.flatMap((each) => (each?.is === "domain" ? [each.domain] : []))),
     denyRanges: denied,
     rules: policyRules(rules),
-    ...(proxy === undefined ? {} : { proxy }),
+    ...defined({ proxy }),
   };
 }
 
@@ -46,7 +47,6 @@ function proxyOf(
   if (endpoint === undefined) throw new AppError("internal", "a stored egress proxy has no address");
   return {
     ...endpoint,
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
+    ...defined({ username, password }),
   };
 }

@@ -10,6 +10,7 @@ import {
   STORE_HEADER,
 } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/admin.ts";
+import { defined } from "../../shared/defined.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -303,7 +304,7 @@ function allocated(load: NodeLoad, by: Sum): NodeLoad {
   const sandboxDisk = withPromised(load.sandboxDisk, by.diskBytes);
   return {
     ...load,
-    ...(sandboxDisk === undefined ? {} : { sandboxDisk }),
+    ...defined({ sandboxDisk }),
     allocatedCpu: Math.max(0, load.allocatedCpu + by.cpu),
     allocatedMemoryBytes: Math.max(0, load.allocatedMemoryBytes + by.memoryBytes),
     sandboxCount: Math.max(0, load.sandboxCount + by.count),

@@ -2,6 +2,7 @@
 
 import { judgeStore, refusalText } from "../../shared/agent-api/judge-store.ts";
 import type { ExitReport, Heartbeat, nodeApi, OfferedStore } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -114,7 +115,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     const knows = [...reported].filter((id) => known.has(id)).length;
     if (store === undefined || store.storeId !== own.storeId || store.opening === own.opening) return { ...own, knows };
     const reached = await deps.lineage.reached(store.opening);
-    return { ...own, knows, ...(reached === undefined ? {} : { reached }) };
+    return { ...own, knows, ...defined({ reached }) };
   }
 
   /** Decides as the node does, which has the same facts. */

@@ -3,6 +3,7 @@
 import type { Origin } from "../../shared/agent-api/routes.ts";
 import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { newSandboxId } from "../../shared/ids.ts";
@@ -102,8 +103,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       limit: deps.limits.starts(project),
       region: project.region,
       start: startRequest(sandbox, { seeds: deps.seeds, envs, proxyPassword, build, ...origin }),
-      ...(least === undefined ? {} : { least }),
-      ...(nodeId === undefined ? {} : { nodeId }),
+      ...defined({ least, nodeId }),
     });
     const isPooled = origin.origin?.memory !== false && volumeMounts.length === 0;
     noteUse(template.id, isPooled ? build : undefined);
@@ -191,7 +191,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       const records = await store.sandboxes.list(filter, {
         order,
         limit: limit + 1,
-        ...(after === undefined ? {} : { after }),
+        ...defined({ after }),
       });
       const page = records.slice(0, limit);
       const last = page.at(-1);

@@ -2,6 +2,7 @@
 
 import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import type { NetworkDecision, NetworkVerdict, sandboxNetworkApi } from "../../shared/api/sandboxes/sandbox-network.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { hostName } from "../../shared/policy/names.ts";
@@ -64,7 +65,7 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
       const { cursor, limit = 1000, ended } = query;
       const record = await history.find(caller, params.sandboxID, ended);
       const { id: sandboxId, nodeId } = record;
-      const asked = { limit, ...(cursor === undefined ? {} : { cursor }) };
+      const asked = { limit, ...defined({ cursor }) };
       const from = () => nodes.agent(nodeId).networkLog({ params: { sandboxId }, query: asked }, NODE_LIMIT);
       const { entries, suppressed } = await deps.nodeData.read(record, "decisions about connections", {
         from,
@@ -80,13 +81,12 @@ function toVerdict({ verdict, rule, reason, via, transform, addresses }: Network
     verdict,
     rule,
     reason,
-    ...(via === undefined ? {} : { via }),
-    ...(transform === undefined ? {} : { transform }),
+    ...defined({ via, transform }),
     addresses,
   };
 }
 
 function toDecision({ at, address, ...entry }: NetworkLogEntry): NetworkDecision {
   const reason = explanation({ ...entry, address });
-  return { timestamp: iso(at), destination: address, ...entry, ...(reason === undefined ? {} : { reason }) };
+  return { timestamp: iso(at), destination: address, ...entry, ...defined({ reason }) };
 }

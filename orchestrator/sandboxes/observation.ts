@@ -4,6 +4,7 @@ import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { LogEntry } from "../../shared/agent-api/sandbox-log.ts";
 import type { SandboxMetric } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -69,7 +70,7 @@ export function createObservationHandlers(deps: ObservationDeps): ObservationHan
       const logEntries = await entries(record, {
         limit: query.limit ?? 1000,
         direction: "forward",
-        ...(query.start === undefined ? {} : { cursor: query.start }),
+        ...defined({ cursor: query.start }),
       });
       const logs = logEntries.map((entry) => ({ timestamp: entry.timestamp, line: toLine(entry) }));
       return { logs, logEntries };

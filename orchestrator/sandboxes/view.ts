@@ -2,6 +2,7 @@
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandboxes/sandbox-shapes.ts";
+import { defined } from "../../shared/defined.ts";
 import { answer, type Complete } from "../../shared/http/answer.ts";
 import type { Seeds } from "../base/seeds.ts";
 import { iso } from "../forms/time.ts";
@@ -87,5 +88,5 @@ function shownNetwork(network: NetworkOptions, withRules: boolean): NonNullable<
 }
 
 function shownProxy({ address, username }: NonNullable<NetworkOptions["egressProxy"]>) {
-  return { address, ...(username === undefined ? {} : { username }) };
+  return { address, ...defined({ username }) };
 }
