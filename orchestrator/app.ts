@@ -1,28 +1,32 @@
 /** Wires the orchestrator: calls each folder's constructor in the order of their needs, and stops the parts in reverse. */
 
+import { defined } from "../shared/defined.ts";
 import { addressList } from "../shared/http/client-address.ts";
 import { connectionLimits } from "../shared/http/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
-import { createApi } from "./api/wire.ts";
-import type { Base, OrchestratorDeps } from "./app-parts.ts";
+import { createCallers } from "./access/wire.ts";
+import { startApi } from "./api/wire.ts";
 import { startAudit } from "./audit/wire.ts";
-import { createBackground } from "./background.ts";
+import { createBackground } from "./base/background.ts";
+import type { Base, OrchestratorDeps } from "./base/base.ts";
+import { readKeyring } from "./base/keyring.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
+import type { EdgeRoutingTable } from "./edge/sandbox-lookup.ts";
 import { createEvents } from "./events/wire.ts";
 import { startWorkloadIdentity } from "./identity/wire.ts";
-import { createNetwork } from "./network/wire.ts";
+import { type Lifecycle, startLifecycle } from "./lifecycle/wire.ts";
+import { createPlatformMetrics } from "./metrics/wire.ts";
 import { startNodes } from "./nodes/wire.ts";
-import { createProjects } from "./projects/wire.ts";
-import { readKeyring } from "./rotation/keyring.ts";
+import { startProjects } from "./projects/wire.ts";
+import { finishAbandonedWork, startRepairs } from "./repairs/wire.ts";
 import { startRotation } from "./rotation/wire.ts";
-import { createRoutingTable, type RoutingTable } from "./routing-table.ts";
-import { type Sandboxes, startSandboxes } from "./sandboxes/wire.ts";
+import { createSandboxes } from "./sandboxes/wire.ts";
 import { openSecrets } from "./secrets/wire.ts";
-import { createSnapshots } from "./snapshots/wire.ts";
+import { startSnapshots } from "./snapshots/wire.ts";
 import { openStore } from "./store/wire.ts";
 import { startTemplates } from "./templates/wire.ts";
 import { startUsage } from "./usage/wire.ts";
@@ -52,7 +56,7 @@ export async function startOrchestrator(config: OrchestratorConfig, deps: Orches
 async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardown: Teardown): Promise<Orchestrator> {
   const { log, now } = deps;
   const keyring = readKeyring(config);
-  const { seeds, sealing, nodeKeys } = keyring;
+  const { sealing, nodeKeys } = keyring;
   const background = createBackground(log);
   const base: Base = { ...deps, ...keyring, config, background, teardown };
 
@@ -68,58 +72,41 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     { place, baseTemplate, sealing, now, log },
     teardown,
   );
-  const { nodes, pools, finishAbandonedWork, startRepairs } = await startNodes(base, { store, lineage, template });
+  const { nodes, pools, routes } = await startNodes(base, { store, lineage, template });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
-  const api = createApi(base, { store, nodes });
-  const { metrics, identity } = api;
-  const routes = createRoutingTable({ seeds, place: (id) => nodes.place(id) });
+  const metrics = createPlatformMetrics(base, { store, nodes });
+  const callers = createCallers(base, store);
   const own: { url?: string } = {};
   const workloadIdentity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });
-  for (const record of await store.sandboxes.routable()) routes.add(record);
 
-  const projects = createProjects(base, store);
-  const { limits, refusals } = projects;
-  const snapshots = createSnapshots(base, { store, nodes });
-  const { remover, quota } = snapshots;
   const secrets = await openSecrets(base, { store, tokens: workloadIdentity.tokens, onFirstUse: audit.noteUse });
-  const checked = { placeholders: secrets.placeholders, tokenNames: secrets.tokenNames };
-  const sandboxes = startSandboxes(base, {
-    store,
-    nodes,
-    routes,
-    snapshots: remover,
-    quota,
-    metrics,
-    identity,
-    limits,
-    refusals,
-    ...checked,
-  });
-  const { checkpointing, ending, transitions, autoResuming, history, nodeData } = sandboxes;
-  snapshots.startExpiry(ending);
-  const network = createNetwork(base, { store, nodes, transitions, history, nodeData, limits, refusals, ...checked });
-  const repaired = { sandboxes, networks: network.updating };
-  await finishAbandonedWork(repaired);
-  const edge = await openEdge(base, { routes, autoResuming, nodeToken: (id) => nodeKeys.tokenTo(id) });
+  const { placeholders, tokenNames } = secrets;
+  const sources = { store, nodes, metrics, callers };
+  const lifecycle = startLifecycle(base, { ...sources, routes, placeholders, tokenNames });
+  const { ending, checkpointing, autoResuming } = lifecycle;
+  await finishAbandonedWork(base, { store, nodes, lifecycle });
+  const nodeToken = (id: string) => nodeKeys.tokenTo(id);
+  const edge = await openEdge(base, { routes, autoResuming, nodeToken });
 
   const templates = startTemplates(base, store);
   const { names, spawns } = templates;
   const usage = await startUsage(base, { store, metrics });
-  const { reports, adoption } = startRepairs({ ...repaired, routes, spawns, metrics, meter: usage.meter });
+  const { meter } = usage;
+  const repairs = startRepairs(base, { ...sources, lineage, pools, lifecycle, routes, spawns, meter });
   const events = createEvents(base, store);
   const webhooks = startWebhooks(base, { store, metrics });
   const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
   const { queue, cleaning, archives, files } = builds;
-  const removal = templates.removal({ snapshots: remover, pools, archives, builds: queue });
+  const removal = templates.removal({ snapshots: lifecycle.snapshots, pools, archives, builds: queue });
   const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
-  const nodeToken = (id: string) => nodeKeys.tokenTo(id);
-  const volumes = startVolumes(base, { store, nodes, nodeToken, limits, metrics, domain });
-  own.url = await api.start({
+  const volumes = startVolumes(base, { ...sources, limits: callers.limits, nodeToken, domain });
+  const { resolveMounts, problems: volumeProblems } = volumes;
+  own.url = await startApi(base, {
+    ...sources,
     schema,
     ping,
     databaseProblem: () => condition.problem,
-    adoption,
     ending,
     builds: queue,
     cleaning,
@@ -129,19 +116,26 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     volumeContent: volumes.content,
     handlers: {
       ...audit.handlers,
-      ...sandboxes.handlers({
+      ...createSandboxes(base, {
+        ...sources,
+        lifecycle,
+        placeholders,
         templates: names,
         pools,
         spawns,
-        proxyRanges: network.proxyRanges,
-        resolveMounts: volumes.resolveMounts,
+        resolveMounts,
         domain,
       }),
       ...templates.handlers({ checkpointing, removal }),
-      ...projects.start({ ending, builds: queue, templates: removal, identity, parts: [volumes.part] }),
-      sandboxNetworks: network.handlers,
-      snapshots: snapshots.handlers({ store, names, checkpointing }),
-      storage: snapshots.storage(volumes.problems),
+      ...startProjects(base, {
+        store,
+        callers,
+        ending,
+        builds: queue,
+        templates: removal,
+        parts: [volumes.part],
+      }),
+      ...startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems }),
       teamMetrics: usage.handlers,
       ...secrets.handlers,
       rotation: startRotation(base, { store, nodes }),
@@ -150,7 +144,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       builds: builds.handlers,
       events: events.handlers,
       webhooks: webhooks.handlers,
-      reports,
+      ...repairs,
       ...workloadIdentity.handlers,
     },
   });
@@ -162,8 +156,8 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 }
 
 interface EdgeParts {
-  readonly routes: RoutingTable;
-  readonly autoResuming: Sandboxes["autoResuming"];
+  readonly routes: EdgeRoutingTable;
+  readonly autoResuming: Lifecycle["autoResuming"];
   readonly nodeToken: (nodeId: string) => string;
 }
 
@@ -180,7 +174,7 @@ async function openEdge(base: Base, { routes, autoResuming, nodeToken: tokenTo }
     {
       host: config.edgeHost,
       port: config.edgePort,
-      ...(documentation === undefined ? {} : { docsUrl: documentation }),
+      ...defined({ docsUrl: documentation }),
       nodeToken: tokenTo,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },

@@ -11,7 +11,7 @@ import { COMMIT, VERSION } from "../shared/version.ts";
 import { startOrchestrator } from "./app.ts";
 import { verifyAudit } from "./audit/verify-copy.ts";
 import { OrchestratorConfig, readOrchestratorConfig } from "./config.ts";
-import { readAllowed } from "./network/proxy.ts";
+import { readAllowed } from "./network-policy/proxy.ts";
 import { targetAddresses } from "./webhooks/addresses.ts";
 
 if (process.argv.includes("--version")) {

@@ -1,6 +1,7 @@
 /** The imports that are forbidden between folders and from libraries; docs/architecture.md draws the programs. */
 
 const { rules: agentLadder } = require("./agent-ladder.cjs");
+const { rules: orchestratorLadder } = require("./orchestrator-ladder.cjs");
 
 const only = (name, library, owners) => ({
   name,
@@ -76,6 +77,7 @@ module.exports = {
     inside("orchestrator-store-imports-no-handler", "orchestrator/store", "orchestrator/callers/"),
     inside("callers-are-a-leaf", "orchestrator/callers"),
     inside("edge-imports-nothing-of-the-control-plane", "orchestrator/edge"),
+    ...orchestratorLadder,
     inside("agent-store-is-a-leaf", "agent/store"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
     ...agentLadder,
@@ -102,7 +104,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(orchestrator|agent|envd)/app\\.ts$" },
       to: {
-        path: "^(orchestrator/(api|audit|builds|events|identity|network|nodes|projects|sandboxes|secrets|snapshots|store|templates|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
+        path: "^(orchestrator/(access|api|audit|builds|events|identity|lifecycle|metrics|nodes|projects|repairs|rotation|sandboxes|secrets|snapshots|store|templates|usage|volumes|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
         pathNot: "/wire\\.ts$",
       },
     },
@@ -113,7 +115,7 @@ module.exports = {
       comment: "files that only decide get what they need as arguments",
       severity: "error",
       from: {
-        path: "^(shared/(policy|states)/|orchestrator/nodes/placement\\.ts|orchestrator/network/(rules|policy|destinations|placeholders)\\.ts|orchestrator/identity/(schedule|subject)\\.ts|agent/(recovery|sandboxes/pool)/plan\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
+        path: "^(shared/(policy|states)/|orchestrator/nodes/placement\\.ts|orchestrator/network-policy/|orchestrator/identity/(schedule|subject)\\.ts|agent/(recovery|sandboxes/pool)/plan\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
       },
       // node:net also has isIP, which does none.
       to: {

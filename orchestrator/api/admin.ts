@@ -3,16 +3,16 @@
 import type { adminApi, NodeDetail, nodesApi } from "../../shared/api/admin.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { findLivingProject, findProject } from "../access/find.ts";
+import type { Keys } from "../access/keys.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
+import { iso } from "../forms/time.ts";
+import type { Ending } from "../lifecycle/kill.ts";
 import type { Nodes, NodeView } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
-import { findLivingProject, findProject } from "../projects/find.ts";
-import type { Ending } from "../sandboxes/lifecycle/kill.ts";
-import { iso } from "../sandboxes/view.ts";
 import type { Store } from "../store/store.ts";
 import { DEFAULT_TAG } from "../templates/reference.ts";
-import type { Keys } from "./keys.ts";
 
 export interface AdminDeps {
   readonly store: Store;

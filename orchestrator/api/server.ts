@@ -25,14 +25,14 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { type Around, serve, surround } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { Auth } from "../access/auth.ts";
+import type { ProjectCaller } from "../access/project-caller.ts";
 import { addFileRoutes, type FileRoutesDeps } from "../builds/uploads/routes.ts";
-import type { ProjectCaller } from "../keys/project-caller.ts";
+import type { Metrics } from "../metrics/prometheus.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { Content } from "../volumes/content.ts";
-import type { Auth } from "./auth.ts";
 import { addCors } from "./cors.ts";
 import { addDocuments } from "./docs/documents.ts";
-import type { Metrics } from "./prometheus.ts";
 import { removed } from "./removed.ts";
 
 export interface ApiHandlers {

@@ -1,4 +1,4 @@
-/** Constructs the metrics, and later the platform API: authentication, keys, operators' routes, and the server with every folder's handlers. */
+/** Constructs the platform API: authentication, keys, operators' routes, and the server with every folder's handlers. */
 
 import type { AddressInfo } from "node:net";
 import { addressList } from "../../shared/http/client-address.ts";
@@ -6,46 +6,37 @@ import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import type { Route } from "../../shared/http/contract.ts";
 import type { Around } from "../../shared/http/serve.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
-import { loop } from "../../shared/program/loop.ts";
 import { readPrevious } from "../../shared/program/previous.ts";
-import type { Base } from "../app-parts.ts";
+import { createAdminTokens } from "../access/admin-tokens.ts";
+import { createAuth } from "../access/auth.ts";
+import { createKeyHandlers } from "../access/keys.ts";
+import { createRateLimiter, type Rate } from "../access/rate-limit.ts";
+import type { Callers } from "../access/wire.ts";
+import type { Base } from "../base/base.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { OrchestratorConfig } from "../config.ts";
-import { createAdminTokens } from "../keys/admin-tokens.ts";
-import { createKeyUses, type KeyUses } from "../keys/key-uses.ts";
-import type { Adoption } from "../nodes/adoption.ts";
+import type { Ending } from "../lifecycle/kill.ts";
+import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { createNodeStoreHandlers } from "../nodes/store-handlers.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
-import { createTeamHandlers } from "../projects/teams.ts";
-import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import type { Store } from "../store/store.ts";
 import type { Content } from "../volumes/content.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
-import { createAuth } from "./auth.ts";
 import { drains } from "./drain.ts";
 import { createHealthHandlers } from "./health.ts";
-import { createIdentity, type Identity } from "./key-cache.ts";
-import { createKeyHandlers, createKeys } from "./keys.ts";
-import { createMetrics, type Metrics } from "./prometheus.ts";
-import { createRateLimiter, type Rate } from "./rate-limit.ts";
 import { type ApiHandlers, createApiServer } from "./server.ts";
 
 /** Requests under way get this long when the program stops; a start rarely takes more than a second. */
 const DRAIN_MS = 15_000;
 /** The API's share of the process's descriptors: the edge in the same process takes two for each request. */
 const API_SHARE = 1 / 8;
-/** Time between two writes of when keys were used. */
-const KEY_USES_MS = 5_000;
-
-interface ApiSources {
+interface ApiParts {
   readonly store: Store;
   readonly nodes: Nodes;
-}
-
-interface ApiParts {
+  readonly metrics: Metrics;
+  readonly callers: Callers;
   readonly schema: string;
   ping(): Promise<void>;
   readonly databaseProblem: () => string | undefined;
@@ -57,42 +48,14 @@ interface ApiParts {
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
   readonly volumeContent: Pick<Content, "add">;
   /** The handlers that other folders construct. */
-  readonly adoption: Adoption;
-  readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "nodeStores" | "health">;
-}
-
-export function createApi(base: Base, { store, nodes }: ApiSources) {
-  const metrics = createMetrics({
-    sandboxesByState: () => store.sandboxes.countByState(),
-    buildsByStatus: () => store.builds.countByStatus(),
-    volumesByState: () => store.volumes.countByState(),
-    pendingDeliveries: () => store.deliveries.countPending(),
-    nodes: () => nodes.list(),
-    auditSeq: async () => (await store.audit.head()).seq,
-    now: base.now,
-  });
-  const uses = createKeyUses({ keys: store.keys, now: base.now });
-  const writing = loop({ name: "uses of keys", everyMs: KEY_USES_MS, log: base.log }, () => uses.flush());
-  base.teardown.add("uses of keys", async () => {
-    await writing.stop();
-    await uses.flush();
-  });
-  const identity = createIdentity({ keys: store.keys, uses, now: base.now });
-  const sources = { store, nodes, metrics, identity, uses };
-  return { metrics, identity, start: (parts: ApiParts) => startApi(base, { ...parts, ...sources }) };
-}
-
-interface StartApiDeps extends ApiParts, ApiSources {
-  readonly metrics: Metrics;
-  readonly identity: Identity;
-  readonly uses: KeyUses;
+  readonly handlers: Omit<ApiHandlers, "keys" | "admin" | "nodes" | "health">;
 }
 
 /** Resolves with the API's URL when the API listens. */
-async function startApi(base: Base, parts: StartApiDeps): Promise<string> {
+export async function startApi(base: Base, parts: ApiParts): Promise<string> {
   const { config, now, log, teardown, nodeKeys } = base;
-  const { store, nodes, metrics, identity, uses } = parts;
-  const keys = createKeys({ keys: store.keys, uses, identity, now });
+  const { store, nodes, metrics } = parts;
+  const { identity, keys } = parts.callers;
   const stopping = { asked: false };
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   const server = createApiServer({
@@ -127,11 +90,9 @@ async function startApi(base: Base, parts: StartApiDeps): Promise<string> {
     }),
     handlers: {
       ...parts.handlers,
-      teams: createTeamHandlers({ projects: store.projects, keys, cliLogin: config.cliLogin }),
       keys: createKeyHandlers(keys),
       admin: createAdminHandlers({ ...parts, keys }),
       nodes: createNodeHandlers(nodes),
-      nodeStores: createNodeStoreHandlers({ adoption: parts.adoption, nodes }),
       health: createHealthHandlers({
         ...parts,
         ping: () => parts.ping(),

@@ -3,6 +3,7 @@
  * list is recorded by what its path and method say. Pure.
  */
 
+import { defined } from "../../shared/defined.ts";
 import type { Route } from "../../shared/http/contract.ts";
 
 export interface Action {
@@ -157,7 +158,7 @@ export function actionOf(operation: string, route: Route): Action | undefined {
   const known = ACTIONS[operation];
   if (known !== undefined) return known;
   const param = /\{(\w+)\}(?!.*\{)/.exec(route.path)?.[1];
-  return { object: "platform", ...(param === undefined ? {} : { param }), ...several };
+  return { object: "platform", ...defined({ param }), ...several };
 }
 
 const MAX_TEXT = 256;

@@ -2,9 +2,10 @@
 
 import type { Static } from "typebox";
 import type { AuditEntry, adminAuditApi, auditApi } from "../../shared/api/audit.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { iso } from "../sandboxes/view.ts";
+import { iso } from "../forms/time.ts";
 import type { AuditFilter, AuditStore } from "../store/audit/audit.ts";
 import type { AuditRow } from "../store/audit/row.ts";
 import type { Project, ProjectStore } from "../store/projects/projects.ts";
@@ -31,7 +32,7 @@ export function createAuditHandlers(deps: AuditHandlersDeps): {
     const { rows, next } = await store.list(filterOf(query, projectId), {
       ascending: query.order === "asc",
       limit: query.limit ?? 100,
-      ...(after === undefined ? {} : { after }),
+      ...defined({ after }),
     });
     if (next !== undefined) header("x-next-token", toToken(next));
     return rows;

@@ -1,7 +1,7 @@
 /** Constructs the audit log: recording of requests, its writer, its handlers, its retention. */
 
 import type { Transaction } from "kysely";
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
 import type { SecretUse } from "../store/secrets/uses.ts";
 import type { Store } from "../store/store.ts";
 import type { Tables } from "../store/tables.ts";

@@ -2,10 +2,11 @@
 
 import type { BuildBody, BuildLogEntry, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
 import type { buildApi } from "../../shared/api/builds.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Seal } from "../../shared/program/seal.ts";
-import { iso } from "../sandboxes/view.ts";
+import { iso } from "../forms/time.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
@@ -140,8 +141,7 @@ export function createBuildHandlers(deps: BuildsDeps): BuildHandlers {
       const entries = await store.buildLogs.around(build.id, {
         direction,
         limit,
-        ...(cursor === undefined ? {} : { cursor }),
-        ...(level === undefined ? {} : { level }),
+        ...defined({ cursor, level }),
       });
       return { logs: entries.map(toEntry) };
     },
@@ -154,11 +154,11 @@ function command<K extends "startCmd" | "readyCmd">(name: K, text: string | unde
 }
 
 function toEntry({ at, level, message, step }: BuildLogEntry) {
-  return { timestamp: iso(at), level, message, ...(step === undefined ? {} : { step }) };
+  return { timestamp: iso(at), level, message, ...defined({ step }) };
 }
 
 function toReason({ message, step }: { readonly message: string; readonly step: string | undefined }) {
-  return { message, ...(step === undefined ? {} : { step }) };
+  return { message, ...defined({ step }) };
 }
 
 function notWaiting(): AppError {

@@ -1,6 +1,7 @@
 /** Reads `fromImage` of a build. Pure. */
 
 import type { BuildBody } from "../../shared/agent-api/build-shapes.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 
 const UPLOADED = "oci-archive:";
@@ -18,5 +19,5 @@ export function readImage(text: string): Exclude<BuildBody["from"], { is: "build
     const message = `body field 'fromImage': '${UPLOADED}' must be followed by the 64 hexadecimal digits it was uploaded by`;
     throw new AppError("bad_request", message);
   }
-  return { is: "archive", filesHash, ...(ref === undefined ? {} : { ref }) };
+  return { is: "archive", filesHash, ...defined({ ref }) };
 }

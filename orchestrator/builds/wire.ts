@@ -1,9 +1,9 @@
 /** Constructs the parts that build templates: archives of uploaded files, the queue, clean-up, and their handlers. */
 
 import { dirname, join } from "node:path";
-import type { Metrics } from "../api/prometheus.ts";
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
 import type { OrchestratorConfig } from "../config.ts";
+import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Store } from "../store/store.ts";

@@ -1,9 +1,10 @@
 /** Handlers of events: lists, and the live stream of a project. */
 
 import { EVENT_NAMES, type eventApi } from "../../shared/api/events.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { checkedId } from "../sandboxes/not-found.ts";
+import { checkedId } from "../lifecycle/not-found.ts";
 import type { EventFilter } from "../store/events/events.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
@@ -38,7 +39,7 @@ export function createEventHandlers(deps: EventHandlersDeps): Handlers<typeof ev
 
   const list = async (caller: Project, query: OffsetQuery, sandboxId?: string) => {
     const page = { offset: query.offset ?? 0, limit: query.limit ?? 10, ascending: query.orderAsc ?? false };
-    const rows = await store.events.list(caller.id, { ...page, ...(sandboxId === undefined ? {} : { sandboxId }) });
+    const rows = await store.events.list(caller.id, { ...page, ...defined({ sandboxId }) });
     return rows.map(toSandboxEvent);
   };
 
@@ -83,7 +84,7 @@ function filterOf({ type, sandboxID, template, from, to }: Query): EventFilter {
   return {
     ...(type === undefined ? {} : { types: typesOf(type) }),
     ...(sandboxID === undefined ? {} : { sandboxId: checkedId(sandboxID) }),
-    ...(template === undefined ? {} : { templateId: template }),
+    ...defined({ templateId: template }),
     ...(from === undefined ? {} : { from: from * 1000 }),
     // The requested second counts to its end.
     ...(to === undefined ? {} : { before: (to + 1) * 1000 }),

@@ -1,6 +1,6 @@
 /** Constructs the live streams of events and the handlers of events. */
 
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
 import type { Store } from "../store/store.ts";
 import { createEventHandlers } from "./handlers.ts";
 import { createEventStreams } from "./streams.ts";

@@ -2,7 +2,7 @@
 
 import type { discoveryApi, IdentityKeys, identityAdminApi } from "../../shared/api/identity/identity.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
-import { iso } from "../sandboxes/view.ts";
+import { iso } from "../forms/time.ts";
 import type { SigningKeys } from "./keys.ts";
 import type { ScheduledKey } from "./schedule.ts";
 

@@ -9,6 +9,7 @@ import {
   type JWTPayload,
   SignJWT,
 } from "jose";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/seal.ts";
@@ -109,7 +110,7 @@ export function createSigningKeys(deps: SigningKeysDeps): SigningKeys {
 async function newKey(algorithm: Algorithm, sealing: Seal): Promise<NewIdentityKey> {
   const pair = await generateKeyPair(algorithm, { extractable: true });
   const { kty, crv, x, y } = await exportJWK(pair.publicKey);
-  const publicKey = { kty, crv, x, ...(y === undefined ? {} : { y }) };
+  const publicKey = { kty, crv, x, ...defined({ y }) };
   const kid = await calculateJwkThumbprint(publicKey as JWK);
   const sealedPrivateKey = sealing.close(JSON.stringify(await exportJWK(pair.privateKey)), context(kid));
   return { kid, algorithm, publicKey, sealedPrivateKey };

@@ -2,7 +2,7 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import { loop } from "../../shared/program/loop.ts";
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
 import type { Store } from "../store/store.ts";
 import { createDiscoveryHandlers, createIdentityHandlers } from "./handlers.ts";
 import { createSigningKeys } from "./keys.ts";

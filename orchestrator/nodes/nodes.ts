@@ -10,15 +10,16 @@ import {
   STORE_HEADER,
 } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/admin.ts";
+import { defined } from "../../shared/defined.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { NodeKeys } from "../rotation/node-keys.ts";
-import type { NodePlace } from "../routing-table.ts";
+import type { NodeKeys } from "../base/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes.ts";
 import type { NodeRow } from "../store/tables.ts";
 import type { Candidate } from "./placement.ts";
+import type { NodePlace } from "./routing-table.ts";
 
 type AgentCalls = Connection<typeof agentApi>["call"];
 
@@ -303,7 +304,7 @@ function allocated(load: NodeLoad, by: Sum): NodeLoad {
   const sandboxDisk = withPromised(load.sandboxDisk, by.diskBytes);
   return {
     ...load,
-    ...(sandboxDisk === undefined ? {} : { sandboxDisk }),
+    ...defined({ sandboxDisk }),
     allocatedCpu: Math.max(0, load.allocatedCpu + by.cpu),
     allocatedMemoryBytes: Math.max(0, load.allocatedMemoryBytes + by.memoryBytes),
     sandboxCount: Math.max(0, load.sandboxCount + by.count),

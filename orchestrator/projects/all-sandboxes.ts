@@ -4,11 +4,11 @@ import type { adminSandboxApi } from "../../shared/api/projects/projects.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
+import { checkReference } from "../access/find.ts";
+import { iso } from "../forms/time.ts";
 import { fromToken, toToken } from "../sandboxes/lists.ts";
-import { iso } from "../sandboxes/view.ts";
 import type { AnySandbox } from "../store/projects/all-sandboxes.ts";
 import type { Store } from "../store/store.ts";
-import { checkReference } from "./find.ts";
 
 const NOT_ENDED: readonly SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting", "killing"];
 const ALL: readonly SandboxState[] = [...NOT_ENDED, "gone"];

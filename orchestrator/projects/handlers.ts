@@ -8,15 +8,15 @@ import type {
 } from "../../shared/api/projects/projects.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { iso } from "../sandboxes/view.ts";
+import { checkReference, findLivingProject, findProject } from "../access/find.ts";
+import type { Limits } from "../access/limits.ts";
+import { usedOf } from "../access/refusals.ts";
+import { iso } from "../forms/time.ts";
 import type { ProjectDeletion } from "../store/projects/deletions.ts";
 import { LIMIT_NAMES, type LimitName } from "../store/projects/limits.ts";
 import { isProject, type Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
 import type { ProjectDeleting, ProjectPart } from "./deletion.ts";
-import { checkReference, findLivingProject, findProject } from "./find.ts";
-import type { Limits } from "./limits.ts";
-import { usedOf } from "./refusals.ts";
 import { readRegion } from "./regions.ts";
 
 export interface ProjectHandlersDeps {

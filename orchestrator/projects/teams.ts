@@ -2,7 +2,7 @@
 
 import type { teamApi } from "../../shared/api/teams.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
-import type { Keys } from "../api/keys.ts";
+import type { Keys } from "../access/keys.ts";
 import type { Project, ProjectStore } from "../store/projects/projects.ts";
 
 export interface TeamsDeps {

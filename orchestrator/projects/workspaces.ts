@@ -3,7 +3,7 @@
 import type { Workspace as ShownWorkspace, workspaceApi } from "../../shared/api/projects/projects.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { iso } from "../sandboxes/view.ts";
+import { iso } from "../forms/time.ts";
 import type { Workspace, WorkspaceStore } from "../store/projects/workspaces.ts";
 
 export function createWorkspaceHandlers(workspaces: WorkspaceStore): Handlers<typeof workspaceApi> {

@@ -2,12 +2,12 @@
 
 import type { rotationApi } from "../../shared/api/keys/rotation.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
+import type { NodeKeys } from "../base/node-keys.ts";
+import type { Seeds } from "../base/seeds.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { SealedStore } from "../store/sealed/sealed.ts";
 import type { SeedStore } from "../store/sealed/seeds.ts";
-import type { NodeKeys } from "./node-keys.ts";
 import type { Renewal } from "./renewal.ts";
-import type { Seeds } from "./seeds.ts";
 
 export interface RotationDeps {
   readonly seeds: Seeds;

@@ -4,7 +4,7 @@
  */
 
 import type { Log } from "../../shared/program/log.ts";
-import type { Background } from "../background.ts";
+import type { Background } from "../base/background.ts";
 import type { SealedStore } from "../store/sealed/sealed.ts";
 
 export interface Renewal {

@@ -1,7 +1,7 @@
 /** Starts the renewal of what is sealed under earlier keys, and constructs the operators' handlers. */
 
 import { readPrevious } from "../../shared/program/previous.ts";
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Store } from "../store/store.ts";
 import { createRotationHandlers } from "./handlers.ts";

@@ -3,18 +3,26 @@
 import type { Origin } from "../../shared/agent-api/routes.ts";
 import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import type { Seal } from "../../shared/program/seal.ts";
-import type { Background } from "../background.ts";
+import type { Limits } from "../access/limits.ts";
+import { hasScope, type ProjectCaller } from "../access/project-caller.ts";
+import type { Refusals } from "../access/refusals.ts";
+import type { Background } from "../base/background.ts";
 import { settingsOf } from "../builds/settings.ts";
-import { hasScope, type ProjectCaller } from "../keys/project-caller.ts";
-import { countDestinations, type NetworkLimits } from "../network/options.ts";
-import { sealPassword } from "../network/secret.ts";
+import type { ConnectAsk, Connecting } from "../lifecycle/connect.ts";
+import type { History } from "../lifecycle/history.ts";
+import type { Ending } from "../lifecycle/kill.ts";
+import type { Launch } from "../lifecycle/launch.ts";
+import { checkedId } from "../lifecycle/not-found.ts";
+import { startRequest } from "../lifecycle/start-request.ts";
+import type { Lifetime } from "../lifecycle/timeout.ts";
+import { countDestinations, type NetworkLimits } from "../network-policy/options.ts";
+import { sealPassword } from "../network-policy/secret.ts";
 import { canBePooled, type Pools } from "../nodes/warm-pools.ts";
-import type { Limits } from "../projects/limits.ts";
-import type { Refusals } from "../projects/refusals.ts";
 import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects/projects.ts";
@@ -24,16 +32,9 @@ import type { TemplateNames } from "../templates/names.ts";
 import { DEFAULT_TAG, possibleTemplateReference } from "../templates/reference.ts";
 import type { Spawns } from "../templates/usage.ts";
 import { mountsFrom, type ResolveMounts } from "../volumes/mounts.ts";
-import type { History } from "./history.ts";
-import type { Launch } from "./launch.ts";
-import type { ConnectAsk, Connecting } from "./lifecycle/connect.ts";
-import type { Ending } from "./lifecycle/kill.ts";
-import type { Lifetime } from "./lifecycle/timeout.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
-import { checkedId } from "./not-found.ts";
 import { checkTimeout, readOptions } from "./options.ts";
 import { readSize } from "./sizes.ts";
-import { startRequest } from "./start-request.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxesDeps extends ViewDeps, NetworkLimits {
@@ -102,8 +103,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       limit: deps.limits.starts(project),
       region: project.region,
       start: startRequest(sandbox, { seeds: deps.seeds, envs, proxyPassword, build, ...origin }),
-      ...(least === undefined ? {} : { least }),
-      ...(nodeId === undefined ? {} : { nodeId }),
+      ...defined({ least, nodeId }),
     });
     const isPooled = origin.origin?.memory !== false && volumeMounts.length === 0;
     noteUse(template.id, isPooled ? build : undefined);
@@ -191,7 +191,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       const records = await store.sandboxes.list(filter, {
         order,
         limit: limit + 1,
-        ...(after === undefined ? {} : { after }),
+        ...defined({ after }),
       });
       const page = records.slice(0, limit);
       const last = page.at(-1);

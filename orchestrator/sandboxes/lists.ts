@@ -2,8 +2,8 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
+import { iso } from "../forms/time.ts";
 import type { Position } from "../store/sandboxes/sandboxes.ts";
-import { iso } from "./view.ts";
 
 export type Shown = "running" | "paused" | "ended";
 export type Order = "asc" | "desc";

@@ -4,17 +4,18 @@ import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { LogEntry } from "../../shared/agent-api/sandbox-log.ts";
 import type { SandboxMetric } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { iso } from "../forms/time.ts";
+import type { History } from "../lifecycle/history.ts";
+import type { NodeData } from "../lifecycle/node-data.ts";
+import { checkedId } from "../lifecycle/not-found.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
-import type { History } from "./history.ts";
-import type { NodeData } from "./node-data.ts";
-import { checkedId } from "./not-found.ts";
-import { iso } from "./view.ts";
 
 export interface ObservationDeps {
   readonly store: Store;
@@ -69,7 +70,7 @@ export function createObservationHandlers(deps: ObservationDeps): ObservationHan
       const logEntries = await entries(record, {
         limit: query.limit ?? 1000,
         direction: "forward",
-        ...(query.start === undefined ? {} : { cursor: query.start }),
+        ...defined({ cursor: query.start }),
       });
       const logs = logEntries.map((entry) => ({ timestamp: entry.timestamp, line: toLine(entry) }));
       return { logs, logEntries };

@@ -4,8 +4,8 @@ import type { IdentityTokens } from "../../shared/api/identity/iam.ts";
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { type NetworkLimits, readNetwork } from "../network/options.ts";
-import { apart } from "../network/secret.ts";
+import { type NetworkLimits, readNetwork } from "../network-policy/options.ts";
+import { apart } from "../network-policy/secret.ts";
 
 export interface SandboxOptions {
   readonly timeoutSeconds: number;

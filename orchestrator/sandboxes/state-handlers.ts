@@ -3,14 +3,14 @@
 import type { sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { toBody } from "../../shared/http/errors.ts";
-import type { Background } from "../background.ts";
-import type { Limits } from "../projects/limits.ts";
+import type { Limits } from "../access/limits.ts";
+import type { Background } from "../base/background.ts";
+import type { Connecting } from "../lifecycle/connect.ts";
+import type { Forking } from "../lifecycle/fork.ts";
+import type { Ending } from "../lifecycle/kill.ts";
+import { checkedId } from "../lifecycle/not-found.ts";
+import type { Pausing } from "../lifecycle/pause.ts";
 import type { Project } from "../store/projects/projects.ts";
-import type { Connecting } from "./lifecycle/connect.ts";
-import type { Forking } from "./lifecycle/fork.ts";
-import type { Ending } from "./lifecycle/kill.ts";
-import type { Pausing } from "./lifecycle/pause.ts";
-import { checkedId } from "./not-found.ts";
 import { checkTimeout } from "./options.ts";
 import { toSandbox, type ViewDeps } from "./view.ts";
 

@@ -2,10 +2,12 @@
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandboxes/sandbox-shapes.ts";
+import { defined } from "../../shared/defined.ts";
 import { answer, type Complete } from "../../shared/http/answer.ts";
-import type { Seeds } from "../rotation/seeds.ts";
+import type { Seeds } from "../base/seeds.ts";
+import { iso } from "../forms/time.ts";
+import { endedAtOf, shown, storedBytes } from "../lifecycle/record-state.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import { shown, storedBytes } from "./lifecycle/paused.ts";
 
 export interface ViewDeps {
   readonly seeds: Seeds;
@@ -86,15 +88,5 @@ function shownNetwork(network: NetworkOptions, withRules: boolean): NonNullable<
 }
 
 function shownProxy({ address, username }: NonNullable<NetworkOptions["egressProxy"]>) {
-  return { address, ...(username === undefined ? {} : { username }) };
-}
-
-/** When the sandbox ended; while it is being killed, when that began. Undefined: it has not ended. */
-export function endedAtOf({ state, endedAt, endAt }: SandboxRecord): number | undefined {
-  if (state === "killing") return endAt;
-  return state === "gone" ? (endedAt ?? endAt) : undefined;
-}
-
-export function iso(ms: number): string {
-  return new Date(ms).toISOString();
+  return { address, ...defined({ username }) };
 }

@@ -1,8 +1,8 @@
 /** Refuses network rules whose placeholders name a secret or an identity token that the sandbox cannot have. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import { placeholdersOfRules } from "../network/placeholders.ts";
-import { quoted, refuse } from "../network/refuse.ts";
+import { placeholdersOfRules } from "../network-policy/placeholders.ts";
+import { quoted, refuse } from "../network-policy/refuse.ts";
 import type { SecretStore } from "../store/secrets/secrets.ts";
 
 export interface PlaceholderCheck {

@@ -1,6 +1,7 @@
 /** Constructs what keeps secrets, and the handlers of their three kinds of callers: projects, operators, nodes. */
 
-import type { Base } from "../app-parts.ts";
+import { defined } from "../../shared/defined.ts";
+import type { Base } from "../base/base.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
@@ -40,7 +41,7 @@ async function keySources(config: OrchestratorConfig, environment: NodeJS.Proces
   const file = path === undefined ? undefined : keyFile(path);
   await file?.check();
   return {
-    ...(file === undefined ? {} : { file }),
+    ...defined({ file }),
     ...(command === undefined
       ? {}
       : { command: keyCommand({ command, name, timeoutMs: secretsKeyCommandMs, environment }) }),

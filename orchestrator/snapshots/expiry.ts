@@ -5,10 +5,10 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
-import type { Ending } from "../sandboxes/lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/kill.ts";
+import type { SnapshotRemover } from "../lifecycle/snapshot-removal.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
 import type { Store } from "../store/store.ts";
-import type { SnapshotRemover } from "./removal.ts";
 import type { Lifetimes } from "./storage-plan.ts";
 
 export interface StorageExpiryDeps {

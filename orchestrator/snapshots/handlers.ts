@@ -3,9 +3,9 @@
 import type { snapshotApi } from "../../shared/api/snapshots.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { type Place, page } from "../api/pagination.ts";
-import type { Checkpointing } from "../sandboxes/lifecycle/checkpoint.ts";
-import { checkedId } from "../sandboxes/not-found.ts";
+import { type Place, page } from "../forms/pagination.ts";
+import type { Checkpointing } from "../lifecycle/checkpoint.ts";
+import { checkedId } from "../lifecycle/not-found.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { ListedSnapshot } from "../store/snapshots.ts";
 import { totalBytes } from "../store/storage/size.ts";

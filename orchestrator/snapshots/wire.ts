@@ -1,14 +1,13 @@
-/** Constructs the removal of snapshots from nodes and the quota of projects, and later the end of old ones and the handlers. */
+/** Starts the end of old snapshots and paused sandboxes, and constructs the handlers of snapshots and of what is stored. */
 
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import type { Store } from "../store/store.ts";
+import type { TemplateNames } from "../templates/names.ts";
 import type { VolumeSweep } from "../volumes/sweep.ts";
 import { startStorageExpiry } from "./expiry.ts";
-import { createSnapshotHandlers, type SnapshotsDeps } from "./handlers.ts";
-import { createProjectQuota } from "./quota.ts";
-import { createSnapshotRemover } from "./removal.ts";
+import { createSnapshotHandlers } from "./handlers.ts";
 import { createStorageHandlers } from "./storage-report.ts";
 
 const HOUR_MS = 3_600_000;
@@ -17,32 +16,23 @@ const MIB = 1024 ** 2;
 interface SnapshotSources {
   readonly store: Store;
   readonly nodes: Nodes;
+  readonly lifecycle: Lifecycle;
+  readonly names: TemplateNames;
+  readonly volumeProblems: VolumeSweep["problems"];
 }
 
-export function createSnapshots(base: Base, { store, nodes }: SnapshotSources) {
-  const { config, background, now, log, teardown } = base;
-  const remover = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
+export function startSnapshots(base: Base, { store, nodes, lifecycle, names, volumeProblems }: SnapshotSources) {
+  const { config, now, log, teardown } = base;
+  const { ending, snapshots: remover, checkpointing } = lifecycle;
   const lifetimes = { pausedMs: config.pausedKeepHours * HOUR_MS, snapshotMs: config.snapshotKeepHours * HOUR_MS };
+  if (lifetimes.pausedMs > 0 || lifetimes.snapshotMs > 0) {
+    const everyMs = config.reconcileEveryMs;
+    const rounds = startStorageExpiry({ store, ending, remover, lifetimes, now, log, everyMs });
+    teardown.add("storage expiry", () => rounds.stop());
+  }
   const quotaBytes = config.projectStoredQuotaMb * MIB;
   return {
-    remover,
-    quota: quotaBytes === 0 ? undefined : createProjectQuota({ storage: store.storage, nodes, log, quotaBytes }),
-    /** Starts the rounds that delete what is older than its lifetime. */
-    startExpiry: (ending: Pick<Ending, "expirePaused">) => {
-      if (lifetimes.pausedMs === 0 && lifetimes.snapshotMs === 0) return;
-      const rounds = startStorageExpiry({
-        store,
-        ending,
-        remover,
-        lifetimes,
-        now,
-        log,
-        everyMs: config.reconcileEveryMs,
-      });
-      teardown.add("storage expiry", () => rounds.stop());
-    },
-    handlers: (deps: SnapshotsDeps) => createSnapshotHandlers(deps),
-    storage: (volumeProblems: VolumeSweep["problems"]) =>
-      createStorageHandlers({ store, nodes, lifetimes, quotaBytes, now, volumeProblems }),
+    snapshots: createSnapshotHandlers({ store, names, checkpointing }),
+    storage: createStorageHandlers({ store, nodes, lifetimes, quotaBytes, now, volumeProblems }),
   };
 }

@@ -1,5 +1,6 @@
 /** Snapshots as the API shows them: templates of kind `snapshot`, with a build for each one taken. The only SQL on those. */
 
+import { defined } from "../../shared/defined.ts";
 import { newTemplateId } from "../../shared/ids.ts";
 import { type Build, toBuild } from "./builds/record.ts";
 import { NOT_BUILT } from "./builds/row.ts";
@@ -123,7 +124,7 @@ export function snapshotStore(db: Database, now: () => number) {
           stored_disk_bytes: done.size?.diskBytes ?? null,
           updated_at: at,
           finished_at: at,
-          ...(done.image === undefined ? {} : { image: done.image }),
+          ...defined({ image: done.image }),
         })
         .where("id", "=", id)
         .returningAll()

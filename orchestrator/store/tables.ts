@@ -173,7 +173,7 @@ export interface SandboxRow {
   /** Of the sandbox's first process, when its node saw it exit. */
   readonly exit_code: number | null;
   readonly end_detail: string | null;
-  /** Names the seed of its tokens (orchestrator/rotation/seeds.ts). Null: the oldest seed. */
+  /** Names the seed of its tokens (orchestrator/base/seeds.ts). Null: the oldest seed. */
   readonly seed_id: string | null;
   /** What it mounts (volumes/row.ts). */
   readonly volume_mounts: string | null;

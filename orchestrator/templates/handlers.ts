@@ -7,8 +7,8 @@ import {
 } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { type Place, page } from "../api/pagination.ts";
-import { iso } from "../sandboxes/view.ts";
+import { type Place, page } from "../forms/pagination.ts";
+import { iso } from "../forms/time.ts";
 import { isProject, type Project } from "../store/projects/projects.ts";
 import type { Alias, Template, TemplateStore } from "../store/templates.ts";
 import { mayUse, type TemplateNames } from "./names.ts";

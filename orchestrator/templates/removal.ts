@@ -1,8 +1,7 @@
 /** Removes templates and snapshots with their builds, archives and warm containers. Callers have checked the owner. */
 
-import type { Archives } from "../builds/uploads/archives.ts";
+import type { SnapshotRemover } from "../lifecycle/snapshot-removal.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
-import type { SnapshotRemover } from "../snapshots/removal.ts";
 import type { Store } from "../store/store.ts";
 
 export interface TemplateRemoval {
@@ -15,7 +14,7 @@ export interface TemplateRemoval {
 export interface TemplateRemovalDeps {
   readonly store: Pick<Store, "buildLeftovers" | "snapshots">;
   readonly snapshots: SnapshotRemover;
-  readonly archives: Pick<Archives, "removeTemplate">;
+  readonly archives: { removeTemplate(templateId: string): Promise<void> };
   readonly pools: Pick<Pools, "gone">;
   readonly builds: { forget(buildIds: readonly string[]): void };
 }

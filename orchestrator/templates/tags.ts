@@ -3,7 +3,7 @@
 import type { tagApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { iso } from "../sandboxes/view.ts";
+import { iso } from "../forms/time.ts";
 import type { Project } from "../store/projects/projects.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates.ts";

@@ -3,7 +3,7 @@
 import type { teamMetricsApi } from "../../shared/api/teams.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { iso } from "../sandboxes/view.ts";
+import { iso } from "../forms/time.ts";
 import { isProject, type Project } from "../store/projects/projects.ts";
 import { STORED_STEPS, slotOf, stepsFor } from "../store/usage/steps.ts";
 import type { UsageStore } from "../store/usage/usage.ts";

@@ -1,7 +1,7 @@
 /** Constructs the metering of projects and the handlers that show it. */
 
 import { loop } from "../../shared/program/loop.ts";
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
 import type { Store } from "../store/store.ts";
 import { FINEST } from "../store/usage/steps.ts";
 import type { ProjectSample } from "../store/usage/usage.ts";

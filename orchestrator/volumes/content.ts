@@ -15,7 +15,7 @@ import { REQUEST_ID, showedCredentials } from "../../shared/http/server.ts";
 import { isUuid } from "../../shared/ids.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Auth } from "../api/auth.ts";
+import type { Auth } from "../access/auth.ts";
 import type { Volume } from "../store/volumes/volumes.ts";
 import type { VolumeTokens } from "./tokens.ts";
 

@@ -4,8 +4,8 @@ import type { KeptVolume } from "../../shared/agent-api/routes.ts";
 import type { unknownVolumeApi } from "../../shared/api/storage.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { findLivingProject } from "../access/find.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { findLivingProject } from "../projects/find.ts";
 import type { ProjectStore } from "../store/projects/projects.ts";
 import type { VolumeStore } from "../store/volumes/volumes.ts";
 

@@ -8,7 +8,7 @@ import { AppError, isError } from "../../shared/http/errors.ts";
 import { newUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
-import type { Background } from "../background.ts";
+import type { Background } from "../base/background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { choose, type PlacementPolicy } from "../nodes/placement.ts";
 import type { Project } from "../store/projects/projects.ts";

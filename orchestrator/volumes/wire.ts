@@ -1,9 +1,9 @@
 /** Constructs volumes: their handlers, the routes of their content, and what a create request mounts. */
 
-import type { Metrics } from "../api/prometheus.ts";
-import type { Base } from "../app-parts.ts";
+import type { Limits } from "../access/limits.ts";
+import type { Base } from "../base/base.ts";
+import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Limits } from "../projects/limits.ts";
 import type { Store } from "../store/store.ts";
 import { createContent } from "./content.ts";
 import { createVolumeHandlers } from "./handlers.ts";

@@ -1,6 +1,7 @@
 /** Handlers of webhooks and of their delivery log. */
 
 import type { DeliveryView, WebhookView, webhookApi } from "../../shared/api/events/webhooks.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { fromToken, toToken } from "../events/cursor.ts";
@@ -52,10 +53,9 @@ export function createWebhookHandlers(deps: WebhookHandlersDeps): Handlers<typeo
       const { name, enabled, events, signatureSecret: secret } = body;
       await known(caller, params.webhookID);
       const changed = await webhooks.change(caller.id, params.webhookID, {
-        ...(name === undefined ? {} : { name }),
-        ...(enabled === undefined ? {} : { enabled }),
+        ...defined({ name, enabled }),
         ...(events === undefined ? {} : { events: [...new Set(events)] }),
-        ...(secret === undefined ? {} : { secret }),
+        ...defined({ secret }),
         ...(body.url === undefined ? {} : { url: checkTarget(body.url, deps.addresses) }),
       });
       deps.wake();
@@ -87,7 +87,7 @@ export function createWebhookHandlers(deps: WebhookHandlersDeps): Handlers<typeo
       const { limit = 100, nextToken = "", status } = query;
       const rows = await deliveries.log(id, {
         limit: limit + 1,
-        ...(status === undefined ? {} : { status }),
+        ...defined({ status }),
         ...(nextToken === "" ? {} : { before: fromToken(nextToken) }),
       });
       const shown = rows.slice(0, limit);
@@ -129,7 +129,7 @@ function toView(webhook: Webhook): WebhookView {
     events: [...events],
     ...(failingSince === undefined ? {} : { failingSince: iso(failingSince) }),
     ...(disabledAt === undefined ? {} : { disabledAt: iso(disabledAt) }),
-    ...(disabledReason === undefined ? {} : { disabledReason }),
+    ...defined({ disabledReason }),
   };
 }
 

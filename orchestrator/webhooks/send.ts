@@ -7,6 +7,7 @@ import { type LookupAddress, lookup } from "node:dns";
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { LookupFunction } from "node:net";
+import { defined } from "../../shared/defined.ts";
 import type { TargetAddresses } from "./addresses.ts";
 import { keptConnections, type ReceiverOptions } from "./connections.ts";
 import { readRetryAfter } from "./schedule.ts";
@@ -130,7 +131,7 @@ export function createSend(deps: SendDeps): Send {
     const status = answer.statusCode ?? 0;
     const response = await beginning(answer);
     const retryAfterMs = readRetryAfter(answer.headers["retry-after"], deps.now());
-    return { httpStatus: status, response, ...judge(status), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    return { httpStatus: status, response, ...judge(status), ...defined({ retryAfterMs }) };
   }
 
   return async (letter, signal) => {

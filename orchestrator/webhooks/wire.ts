@@ -1,7 +1,7 @@
 /** Constructs the delivery of events to webhooks, the upkeep of its log, and the handlers of webhooks. */
 
-import type { Metrics } from "../api/prometheus.ts";
-import type { Base } from "../app-parts.ts";
+import type { Base } from "../base/base.ts";
+import type { Metrics } from "../metrics/prometheus.ts";
 import type { Store } from "../store/store.ts";
 import { targetAddresses } from "./addresses.ts";
 import { startDelivering } from "./delivering.ts";

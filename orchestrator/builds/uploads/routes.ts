@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import type { Around } from "../../../shared/http/serve.ts";
 import { showedCredentials } from "../../../shared/http/server.ts";
-import type { Auth } from "../../api/auth.ts";
+import type { Auth } from "../../access/auth.ts";
 import type { Archives } from "./archives.ts";
 import { checkUploadUrl, type UploadPlace } from "./url.ts";
 

@@ -1,6 +1,7 @@
 /** Reads from a statement whether it can change rows, and which row it adds. Pure. */
 
 import { type CompiledQuery, InsertQueryNode, type OperationNode, RawNode } from "kysely";
+import { defined } from "../../../shared/defined.ts";
 
 const CHANGING = new Set(["InsertQueryNode", "UpdateQueryNode", "DeleteQueryNode", "MergeQueryNode"]);
 
@@ -27,7 +28,7 @@ export function added({ query }: CompiledQuery, table: string | undefined): Adde
   };
   const objectId = text("id");
   const projectId = text("project_id");
-  return { ...(objectId === undefined ? {} : { objectId }), ...(projectId === undefined ? {} : { projectId }) };
+  return defined({ objectId, projectId });
 }
 
 /** Kysely keeps plain values in one kind of node, and values among expressions in another. */

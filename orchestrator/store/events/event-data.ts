@@ -1,6 +1,7 @@
 /** `eventData` of lifecycle events: the fields that clients of the wire protocol know, beside those of one type. Pure. */
 
 import type { EventType } from "../../../shared/api/events.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { SandboxRecord } from "../sandboxes/record.ts";
 
 /** The sandbox that an event is about; without the facts of its record, the event has only the given data. */
@@ -23,8 +24,7 @@ export function eventData(
 ): EventData | undefined {
   const execution = type === "paused" || (type === "killed" && !wasPaused) ? executionOf(sandbox, now) : undefined;
   const data = {
-    ...(sandbox.metadata === undefined ? {} : { sandbox_metadata: sandbox.metadata }),
-    ...(execution === undefined ? {} : { execution }),
+    ...defined({ sandbox_metadata: sandbox.metadata, execution }),
     ...given,
   };
   return Object.keys(data).length === 0 ? undefined : data;

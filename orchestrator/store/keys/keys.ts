@@ -1,5 +1,6 @@
 /** API keys: hashes and masks, never a key. The only SQL on them. */
 
+import { defined } from "../../../shared/defined.ts";
 import { SCOPES, type Scope } from "../../../shared/http/scopes.ts";
 import { hashApiKey, newApiKey, newUuid } from "../../../shared/ids.ts";
 import { type Project, toProject } from "../projects/projects.ts";
@@ -96,7 +97,7 @@ export function keyStore(db: Database, now: () => number) {
           .set({
             name,
             ...(scopes === undefined ? {} : { scopes: toText(scopes) }),
-            ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+            ...defined({ expires_at: expiresAt }),
           })
           .where("project_id", "=", projectId)
           .where("id", "=", id.toLowerCase())

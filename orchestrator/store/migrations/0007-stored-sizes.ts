@@ -7,7 +7,7 @@ const COLUMNS = {
   builds: ["stored_memory_bytes", "stored_disk_bytes"],
 } as const;
 
-/** Sizes of earlier snapshots stay null until their node reports them (nodes/heartbeat.ts). */
+/** Sizes of earlier snapshots stay null until their node reports them (repairs/heartbeat.ts). */
 export const storedSizes: Migration = {
   async up(db: Kysely<unknown>) {
     // One column per statement: SQLite supports no other form.

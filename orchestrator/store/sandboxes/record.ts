@@ -3,6 +3,7 @@
 import type { Selectable, Updateable } from "kysely";
 import type { IdentityTokens } from "../../../shared/api/identity/iam.ts";
 import type { NetworkOptions } from "../../../shared/api/network.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { End } from "../../../shared/states/end-reason.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
@@ -172,15 +173,17 @@ export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxR
 
 export function toColumns(set: MoveSet): Updateable<SandboxRow> {
   return {
-    ...(set.executionId === undefined ? {} : { execution_id: set.executionId }),
-    ...(set.nodeId === undefined ? {} : { node_id: set.nodeId }),
-    ...(set.address === undefined ? {} : { address: set.address }),
-    ...(set.envdVersion === undefined ? {} : { envd_version: set.envdVersion }),
-    ...(set.startedAt === undefined ? {} : { started_at: set.startedAt }),
-    ...(set.endAt === undefined ? {} : { end_at: set.endAt }),
-    ...(set.endedAt === undefined ? {} : { ended_at: set.endedAt }),
+    ...defined({
+      execution_id: set.executionId,
+      node_id: set.nodeId,
+      address: set.address,
+      envd_version: set.envdVersion,
+      started_at: set.startedAt,
+      end_at: set.endAt,
+      ended_at: set.endedAt,
+    }),
     ...(set.end === undefined ? {} : endColumns(set.end)),
-    ...(set.onTimeout === undefined ? {} : { on_timeout: set.onTimeout }),
+    ...defined({ on_timeout: set.onTimeout }),
     ...nullable(
       set.snapshot,
       ({ id, memory, size }) => ({
@@ -244,7 +247,7 @@ function snapshotOf(row: Selectable<SandboxRow>): Snapshot | undefined {
   const { snapshot_id: id, snapshot_memory: memory } = row;
   if (id === null) return undefined;
   const size = sizeOf(row.snapshot_memory_bytes, row.snapshot_disk_bytes);
-  return { id, memory: memory === 1, ...(size === undefined ? {} : { size }) };
+  return { id, memory: memory === 1, ...defined({ size }) };
 }
 
 function pendingSnapshotOf(row: Selectable<SandboxRow>): PendingSnapshot | undefined {

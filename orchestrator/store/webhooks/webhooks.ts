@@ -1,5 +1,6 @@
 /** SQL on webhooks. Their secrets are sealed, and only a delivery opens them. */
 
+import { defined } from "../../../shared/defined.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { EventStore } from "../events/events.ts";
@@ -96,8 +97,7 @@ export function webhookStore(db: Database, deps: { now: () => number; sealing: S
         if (found === undefined) return undefined;
         const row: WebhookRow = {
           ...found,
-          ...(name === undefined ? {} : { name }),
-          ...(url === undefined ? {} : { url }),
+          ...defined({ name, url }),
           ...(types === undefined ? {} : { events: JSON.stringify(types) }),
           ...(secret === undefined ? {} : { secret: sealing.close(secret, webhookSecretContext(id)) }),
           ...(enabled === undefined ? {} : { enabled: Number(enabled) }),

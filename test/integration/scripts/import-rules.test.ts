@@ -7,11 +7,13 @@ import { dirname, join } from "node:path";
 import { cruise, type IConfiguration, type ICruiseResult } from "dependency-cruiser";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+const load = createRequire(import.meta.url);
 const file = join(import.meta.dirname, "../../../scripts/dependencies.cjs");
-const rules = createRequire(import.meta.url)(file) as {
+const rules = load(file) as {
   readonly forbidden: readonly { readonly name: string }[];
   readonly options: Record<string, unknown>;
 };
+const { ladder } = load(join(dirname(file), "orchestrator-ladder.cjs")) as { readonly ladder: readonly string[][] };
 
 const { ladder: agentLadder } = createRequire(import.meta.url)(join(dirname(file), "agent-ladder.cjs")) as {
   readonly ladder: readonly string[][];
@@ -40,6 +42,23 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "orchestrator-store-imports-no-handler": ["orchestrator/store/up.ts", "orchestrator/sandboxes/handlers.ts"],
   "callers-are-a-leaf": ["orchestrator/callers/up.ts", "orchestrator/handlers.ts"],
   "edge-imports-nothing-of-the-control-plane": ["orchestrator/edge/up.ts", "orchestrator/control.ts"],
+  "orchestrator-ladder-api": ["orchestrator/api/up.ts", "orchestrator/app.ts"],
+  "orchestrator-ladder-repairs": ["orchestrator/repairs/up.ts", "orchestrator/api/admin.ts"],
+  "orchestrator-ladder-projects": ["orchestrator/projects/up.ts", "orchestrator/repairs/adoption.ts"],
+  "orchestrator-ladder-sandboxes-snapshots": ["orchestrator/sandboxes/aside.ts", "orchestrator/snapshots/expiry.ts"],
+  "orchestrator-ladder-builds-volumes-webhooks": ["orchestrator/builds/aside.ts", "orchestrator/volumes/content.ts"],
+  "orchestrator-ladder-templates-events-usage-identity-audit-rotation": [
+    "orchestrator/templates/up.ts",
+    "orchestrator/builds/queue.ts",
+  ],
+  "orchestrator-ladder-lifecycle": ["orchestrator/lifecycle/up.ts", "orchestrator/sandboxes/view.ts"],
+  "orchestrator-ladder-secrets-metrics": ["orchestrator/secrets/up.ts", "orchestrator/lifecycle/pause.ts"],
+  "orchestrator-ladder-nodes": ["orchestrator/nodes/up.ts", "orchestrator/lifecycle/kill.ts"],
+  "orchestrator-ladder-access-network-policy": ["orchestrator/network-policy/up.ts", "orchestrator/nodes/nodes.ts"],
+  "orchestrator-ladder-base": ["orchestrator/base/up.ts", "orchestrator/access/auth.ts"],
+  "orchestrator-ladder-store": ["orchestrator/store/sideways.ts", "orchestrator/base/seeds.ts"],
+  "orchestrator-ladder-callers-edge-forms-config": ["orchestrator/forms/up.ts", "orchestrator/store/store.ts"],
+  "orchestrator-ladder-holds-every-folder": ["orchestrator/nodes/astray.ts", "orchestrator/drawer/of-everything.ts"],
   "agent-store-is-a-leaf": ["agent/store/up.ts", "agent/above.ts"],
   "egress-is-a-program-of-its-own": ["agent/egress/up.ts", "agent/network/above.ts"],
   "agent-ladder-egress": ["agent/egress/climbs.ts", "agent/host/a.ts"],
@@ -155,6 +174,13 @@ test("docs/architecture.md shows the agent's ladder as the rules hold it", () =>
   const [, drawn = ""] = /### The agent's ladder\n[^]*?```\n([^]*?)\n```/.exec(page) ?? [];
   const rungs = drawn.split("\n").map((line) => (line.split(/ {2,}/)[0] ?? "").split(", "));
   expect(rungs).toEqual(agentLadder);
+});
+
+test("docs/architecture.md shows the ladder that the rules hold", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../../docs/architecture.md"), "utf8");
+  const [, drawn = ""] = /### The orchestrator's ladder\n[^]*?```\n([^]*?)\n```/.exec(page) ?? [];
+  const rungs = drawn.split("\n").map((line) => (line.split(/ {2,}/)[0] ?? "").split(", "));
+  expect(rungs).toEqual(ladder);
 });
 
 test("our own built files are not judged", () => {

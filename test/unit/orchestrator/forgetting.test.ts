@@ -1,7 +1,7 @@
 /** Records of ended sandboxes are deleted after their time, in batches, and kept where a snapshot's lifetime needs them. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { createForgetting } from "../../../orchestrator/nodes/forgetting.ts";
+import { createForgetting } from "../../../orchestrator/repairs/forgetting.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { openTestDatabase } from "../../support/store/databases.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createIdentity } from "../../../orchestrator/api/key-cache.ts";
-import { createKeyUses } from "../../../orchestrator/keys/key-uses.ts";
+import { createIdentity } from "../../../orchestrator/access/key-cache.ts";
+import { createKeyUses } from "../../../orchestrator/access/key-uses.ts";
 import type { KeyOwner } from "../../../orchestrator/store/keys/keys.ts";
 import { hashApiKey } from "../../../shared/ids.ts";
 

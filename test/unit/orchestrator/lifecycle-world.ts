@@ -3,23 +3,23 @@
  * before or after the work. Its orchestrator process may die between any two lines.
  */
 
-import { createBackground } from "../../../orchestrator/background.ts";
-import { createNetworkUpdating, type NewEgress } from "../../../orchestrator/network/updating.ts";
-import { finishAbandoned } from "../../../orchestrator/nodes/housekeeping.ts";
+import { createLimits } from "../../../orchestrator/access/limits.ts";
+import { createRefusals } from "../../../orchestrator/access/refusals.ts";
+import { createBackground } from "../../../orchestrator/base/background.ts";
+import { createSeeds } from "../../../orchestrator/base/seeds.ts";
+import { createCheckpointing } from "../../../orchestrator/lifecycle/checkpoint.ts";
+import { createHistory } from "../../../orchestrator/lifecycle/history.ts";
+import { createEnding, type Ending } from "../../../orchestrator/lifecycle/kill.ts";
+import { createNetworkUpdating, type NewEgress } from "../../../orchestrator/lifecycle/network-updating.ts";
+import { createPausing } from "../../../orchestrator/lifecycle/pause.ts";
+import { createResuming } from "../../../orchestrator/lifecycle/resume.ts";
+import { createSnapshotRemover } from "../../../orchestrator/lifecycle/snapshot-removal.ts";
+import { createProjectQuota } from "../../../orchestrator/lifecycle/stored-quota.ts";
+import { createTransitions } from "../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
-import { noSuspicions, reconcile } from "../../../orchestrator/nodes/reconcile.ts";
-import { createLimits } from "../../../orchestrator/projects/limits.ts";
-import { createRefusals } from "../../../orchestrator/projects/refusals.ts";
-import { createSeeds } from "../../../orchestrator/rotation/seeds.ts";
-import { createRoutingTable, type RoutingTable } from "../../../orchestrator/routing-table.ts";
-import { createHistory } from "../../../orchestrator/sandboxes/history.ts";
-import { createCheckpointing } from "../../../orchestrator/sandboxes/lifecycle/checkpoint.ts";
-import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
-import { createPausing } from "../../../orchestrator/sandboxes/lifecycle/pause.ts";
-import { createResuming } from "../../../orchestrator/sandboxes/lifecycle/resume.ts";
-import { createTransitions } from "../../../orchestrator/sandboxes/lifecycle/transitions.ts";
-import { createProjectQuota } from "../../../orchestrator/snapshots/quota.ts";
-import { createSnapshotRemover } from "../../../orchestrator/snapshots/removal.ts";
+import { createRoutingTable, type RoutingTable } from "../../../orchestrator/nodes/routing-table.ts";
+import { finishAbandoned } from "../../../orchestrator/repairs/housekeeping.ts";
+import { noSuspicions, reconcile } from "../../../orchestrator/repairs/reconcile.ts";
 import type { Project } from "../../../orchestrator/store/projects/projects.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
 import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";

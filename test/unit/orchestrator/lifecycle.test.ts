@@ -6,8 +6,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { toPolicy } from "../../../orchestrator/network/policy.ts";
-import { openPassword } from "../../../orchestrator/network/secret.ts";
+import { toPolicy } from "../../../orchestrator/network-policy/policy.ts";
+import { openPassword } from "../../../orchestrator/network-policy/secret.ts";
 import type { SandboxRecord } from "../../../orchestrator/store/sandboxes/record.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { EndReason } from "../../../shared/states/end-reason.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { explanation } from "../../../orchestrator/network/explanation.ts";
+import { explanation } from "../../../orchestrator/network-policy/explanation.ts";
 
 const dns = { protocol: "dns", name: "pypi.org", recordType: "A", address: "" } as const;
 const tcp = { protocol: "tcp", name: "pypi.org", address: "203.0.113.1" } as const;

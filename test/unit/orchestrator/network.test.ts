@@ -1,10 +1,10 @@
 /** Network options: the reader refuses wrong ones with a reason, and turns the others into a policy. */
 
 import { describe, expect, test } from "vitest";
-import { readNetwork } from "../../../orchestrator/network/options.ts";
-import { type NetworkWish, toPolicy } from "../../../orchestrator/network/policy.ts";
-import { readAllowed } from "../../../orchestrator/network/proxy.ts";
-import { apart, openPassword, sealPassword } from "../../../orchestrator/network/secret.ts";
+import { readNetwork } from "../../../orchestrator/network-policy/options.ts";
+import { type NetworkWish, toPolicy } from "../../../orchestrator/network-policy/policy.ts";
+import { readAllowed } from "../../../orchestrator/network-policy/proxy.ts";
+import { apart, openPassword, sealPassword } from "../../../orchestrator/network-policy/secret.ts";
 import { NetworkOptions } from "../../../shared/api/network.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { check } from "../../../shared/http/validate.ts";

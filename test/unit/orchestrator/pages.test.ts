@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { page } from "../../../orchestrator/api/pagination.ts";
+import { page } from "../../../orchestrator/forms/pagination.ts";
 
 interface Item {
   readonly at: number;

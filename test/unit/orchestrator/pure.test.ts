@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createRateLimiter } from "../../../orchestrator/api/rate-limit.ts";
+import { createRateLimiter } from "../../../orchestrator/access/rate-limit.ts";
 import { busiest, canBePooled, createPools } from "../../../orchestrator/nodes/warm-pools.ts";
 import { fromToken, parseMetadata, toToken } from "../../../orchestrator/sandboxes/lists.ts";
 import type { Build } from "../../../orchestrator/store/builds/record.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { noSuspicions, reconcile, type Suspicions } from "../../../orchestrator/nodes/reconcile.ts";
+import { noSuspicions, reconcile, type Suspicions } from "../../../orchestrator/repairs/reconcile.ts";
 import type { SandboxRecord } from "../../../orchestrator/store/sandboxes/record.ts";
 import type { LiveExecution, StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { sandboxRecord } from "../../support/store/sandbox-records.ts";

@@ -4,15 +4,11 @@
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createSeeds } from "../../../orchestrator/base/seeds.ts";
+import { createEnding, type Ending } from "../../../orchestrator/lifecycle/kill.ts";
+import { type Aim, createTransitions, type Transitions } from "../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
-import { createSeeds } from "../../../orchestrator/rotation/seeds.ts";
-import { createRoutingTable, type RoutingTable } from "../../../orchestrator/routing-table.ts";
-import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
-import {
-  type Aim,
-  createTransitions,
-  type Transitions,
-} from "../../../orchestrator/sandboxes/lifecycle/transitions.ts";
+import { createRoutingTable, type RoutingTable } from "../../../orchestrator/nodes/routing-table.ts";
 import type { OpenedDatabase } from "../../../orchestrator/store/database.ts";
 import type { NewSandbox } from "../../../orchestrator/store/sandboxes/record.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";

@@ -1,7 +1,7 @@
 /** The reasons of ends: each has a clause for people, and details are bounded lines. */
 
 import { expect, test } from "vitest";
-import { endOf } from "../../../orchestrator/nodes/heartbeat.ts";
+import { endOf } from "../../../orchestrator/repairs/heartbeat.ts";
 import { ExitReport } from "../../../shared/agent-api/routes.ts";
 import { cleanDetail, describeEnd, EndReason, MAX_END_DETAIL } from "../../../shared/states/end-reason.ts";
 

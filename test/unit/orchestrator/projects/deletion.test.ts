@@ -1,12 +1,12 @@
 /** The deletion of a project, whose process dies after each of its steps in turn: the next process finishes it. */
 
 import { expect, onTestFinished, test } from "vitest";
+import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
+import { createEnding } from "../../../../orchestrator/lifecycle/kill.ts";
+import { createTransitions } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
+import { createRoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
 import { deleteRound, type ProjectPart } from "../../../../orchestrator/projects/deletion.ts";
-import { createSeeds } from "../../../../orchestrator/rotation/seeds.ts";
-import { createRoutingTable } from "../../../../orchestrator/routing-table.ts";
-import { createEnding } from "../../../../orchestrator/sandboxes/lifecycle/kill.ts";
-import { createTransitions } from "../../../../orchestrator/sandboxes/lifecycle/transitions.ts";
 import type { OpenedDatabase } from "../../../../orchestrator/store/database.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import { createTemplateRemoval } from "../../../../orchestrator/templates/removal.ts";

@@ -1,0 +1,31 @@
+/** Constructs what knows the callers: API keys with their owners and uses, and what a project may have. */
+
+import { loop } from "../../shared/program/loop.ts";
+import type { Base } from "../base/base.ts";
+import type { Store } from "../store/store.ts";
+import { createIdentity } from "./key-cache.ts";
+import { createKeyUses } from "./key-uses.ts";
+import { createKeys } from "./keys.ts";
+import { createLimits } from "./limits.ts";
+import { createRefusals } from "./refusals.ts";
+
+/** Time between two writes of when keys were used. */
+const KEY_USES_MS = 5_000;
+
+export type Callers = ReturnType<typeof createCallers>;
+
+export function createCallers({ config, now, log, teardown }: Base, store: Store) {
+  const uses = createKeyUses({ keys: store.keys, now });
+  const writing = loop({ name: "uses of keys", everyMs: KEY_USES_MS, log }, () => uses.flush());
+  teardown.add("uses of keys", async () => {
+    await writing.stop();
+    await uses.flush();
+  });
+  const identity = createIdentity({ keys: store.keys, uses, now });
+  return {
+    identity,
+    keys: createKeys({ keys: store.keys, uses, identity, now }),
+    limits: createLimits(config),
+    refusals: createRefusals({ store, now, contact: config.supportContact }),
+  };
+}

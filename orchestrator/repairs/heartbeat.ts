@@ -1,0 +1,189 @@
+/** Handlers of the nodes' reports: heartbeats, with reconciliation, and exits. */
+
+import { judgeStore, refusalText } from "../../shared/agent-api/judge-store.ts";
+import type { ExitReport, Heartbeat, nodeApi, OfferedStore } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
+import type { Holding } from "../lifecycle/holding.ts";
+import type { Ending } from "../lifecycle/kill.ts";
+import type { Pausing } from "../lifecycle/pause.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { RoutingTable } from "../nodes/routing-table.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
+import type { Lineage } from "../store/lineage.ts";
+import type { PausedSandboxStore } from "../store/sandboxes/paused.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
+import type { StorageStore } from "../store/storage/storage.ts";
+import type { Meter } from "../usage/meter.ts";
+import type { GivenUp } from "./given-up.ts";
+import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
+
+export interface ReportsDeps {
+  readonly store: Pick<SandboxStore, "onNode" | "getMany">;
+  readonly pausedSandboxes: Pick<PausedSandboxStore, "wanted" | "pausedOn">;
+  readonly storage: Pick<StorageStore, "fillSizes">;
+  readonly pausing: Pick<Pausing, "adopt">;
+  readonly nodes: Nodes;
+  readonly lineage: Pick<Lineage, "now" | "reached">;
+  /** Records what the node is asked to hold. */
+  readonly givenUp: GivenUp;
+  readonly routes: RoutingTable;
+  readonly ending: Pick<Ending, "ended">;
+  readonly pools: Pools;
+  readonly holding: Holding;
+  readonly meter: Pick<Meter, "heard">;
+  readonly grace: Grace;
+  readonly now: () => number;
+  readonly log: Log;
+  /** Counts repairs for the metrics. */
+  observe(repair: "stop" | "hold" | "lost" | "end_at" | "paused_by_node" | "delete_snapshot", count: number): void;
+}
+
+/** How often the snapshots of all paused sandboxes are compared: they change rarely, and are many rows. */
+const SNAPSHOT_CHECK_MS = 60_000;
+
+export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
+  const suspicions = new Map<string, Suspicions>();
+
+  async function handleExits(exits: readonly ExitReport[], nodeId: string): Promise<void> {
+    await Promise.all(exits.map((exit) => deps.ending.ended({ ...exit, nodeId }, endOf(exit))));
+  }
+
+  const checkedAt = new Map<string, number>();
+
+  /**
+   * Live records of the node, and the records of reported sandboxes and snapshots beyond those. A failed read fails the
+   * report and repairs nothing.
+   */
+  async function recordsFor({ node, executions, snapshots }: Heartbeat, wanted: ReadonlySet<string>) {
+    const mine = await deps.store.onNode(node.nodeId);
+    const known = new Set(mine.map(({ id }) => id));
+    const strays = snapshots.filter(({ snapshotId }) => !wanted.has(snapshotId));
+    const reported = new Set([...executions, ...strays].map(({ sandboxId }) => sandboxId));
+    const others = await deps.store.getMany([...reported].filter((id) => !known.has(id)));
+    return [...mine, ...others];
+  }
+
+  /** The checkpoint of a build under way has no record yet: its execution id is the build's id. */
+  async function wantedOf(snapshots: Heartbeat["snapshots"]): Promise<ReadonlySet<string>> {
+    const ids = snapshots.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
+    const known = await deps.pausedSandboxes.wanted(ids);
+    return new Set(
+      snapshots
+        .filter(({ snapshotId, executionId }) => known.has(snapshotId) || known.has(executionId))
+        .map(({ snapshotId }) => snapshotId),
+    );
+  }
+
+  /** Records sizes that are not known yet. Only logs missing snapshots: a sandbox may still boot from its disk, and its next resume tells the owner. */
+  async function checkSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
+    if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
+    checkedAt.set(nodeId, deps.now());
+    await deps.storage.fillSizes(nodeId, snapshots);
+    const there = new Set(snapshots.map(({ snapshotId }) => snapshotId));
+    for (const { id, snapshotId } of await deps.pausedSandboxes.pausedOn(nodeId)) {
+      if (!there.has(snapshotId)) deps.log.error({ nodeId, sandboxId: id, snapshotId }, "snapshot missing on its node");
+    }
+  }
+
+  async function repair({ pausedByNode, lost }: Pick<Plan, "pausedByNode" | "lost">, nodeId: string): Promise<void> {
+    for (const { record, stored } of pausedByNode) {
+      deps.log.warn(
+        { nodeId, sandboxId: record.id, snapshotId: stored.snapshotId },
+        "the node paused a sandbox without a request",
+      );
+      await deps.pausing.adopt(record, stored);
+    }
+    for (const record of lost) {
+      deps.log.warn({ nodeId, sandboxId: record.id, executionId: record.executionId }, "sandbox lost on its node");
+      await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId }, { reason: "lost" });
+    }
+  }
+
+  /** Sent to the node, which decides by it whether it serves this store. */
+  async function offer(
+    { store, executions, snapshots }: Heartbeat,
+    records: readonly SandboxRecord[],
+  ): Promise<OfferedStore> {
+    const own = deps.lineage.now();
+    const known = new Set(records.map(({ id }) => id));
+    const reported = new Set([...executions, ...snapshots].map(({ sandboxId }) => sandboxId));
+    const knows = [...reported].filter((id) => known.has(id)).length;
+    if (store === undefined || store.storeId !== own.storeId || store.opening === own.opening) return { ...own, knows };
+    const reached = await deps.lineage.reached(store.opening);
+    return { ...own, knows, ...defined({ reached }) };
+  }
+
+  /** Decides as the node does, which has the same facts. */
+  function refusalOf({ node: { nodeId }, store, executions, snapshots }: Heartbeat, offered: OfferedStore) {
+    const kept = executions.length + snapshots.length;
+    const refusal = judgeStore(store, offered, kept);
+    if (refusal === undefined) return undefined;
+    const text = refusalText(refusal, { nodeId, kept });
+    if (deps.nodes.refused(nodeId) === undefined) deps.log.error({ nodeId, refusal, kept }, text);
+    return text;
+  }
+
+  return {
+    async heartbeat({ body }, { caller }) {
+      const { nodeId } = body.node;
+      itself(nodeId, caller);
+      const { executions: reported, snapshots } = body;
+      const wanted = await wantedOf(snapshots);
+      const records = await recordsFor(body, wanted);
+      const store = await offer(body, records);
+      const refusal = refusalOf(body, store);
+      if (await deps.nodes.heard(body, refusal)) deps.routes.refreshNode(nodeId);
+      if (refusal !== undefined) {
+        suspicions.delete(nodeId);
+        return { pools: [], stop: [], endAt: {}, deleteSnapshots: [], store };
+      }
+      await handleExits(body.exits, nodeId);
+      const before = suspicions.get(nodeId) ?? noSuspicions;
+      const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
+      suspicions.set(nodeId, plan.suspicions);
+      deps.meter.heard(reported, records);
+      await repair(plan, nodeId);
+      await deps.holding.heard(body, records);
+      await checkSnapshots(body);
+      if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
+      await deps.givenUp.note(nodeId, plan, records);
+      deps.observe("stop", plan.stop.length);
+      deps.observe("hold", plan.hold.length);
+      deps.observe("lost", plan.lost.length);
+      deps.observe("paused_by_node", plan.pausedByNode.length);
+      deps.observe("delete_snapshot", plan.deleteSnapshots.length);
+      deps.observe("end_at", Object.keys(plan.endAt).length);
+      const ready = deps.nodes.list().filter(({ status }) => status === "ready").length;
+      return {
+        pools: deps.pools.targets(nodeId, ready),
+        stop: [...plan.stop],
+        hold: plan.hold.map(({ executionId }) => executionId),
+        endAt: { ...plan.endAt },
+        deleteSnapshots: plan.deleteSnapshots.map(({ snapshotId }) => snapshotId),
+        store,
+      };
+    },
+
+    reportExits({ params, body }, { caller }) {
+      itself(params.nodeId, caller);
+      return handleExits(body.exits, caller);
+    },
+  };
+}
+
+/** @throws {AppError} forbidden when a node reports about another node. */
+function itself(nodeId: string, caller: string): void {
+  if (nodeId !== caller)
+    throw new AppError("forbidden", `the token belongs to node '${caller}', not to node '${nodeId}'`);
+}
+
+/** An agent's `expired` is the sandbox's timeout; `oom` is what agents of earlier versions call `out_of_memory`. */
+export function endOf({ reason, exitCode, detail }: Pick<ExitReport, "reason" | "exitCode" | "detail">): End {
+  const name = reason === "expired" ? "timeout" : reason === "oom" ? "out_of_memory" : reason;
+  return { reason: name, exitCode, detail: detail === undefined ? undefined : cleanDetail(detail) };
+}

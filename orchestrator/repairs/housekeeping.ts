@@ -1,0 +1,112 @@
+/** Periodic repairs: transitions that a crash interrupted, sandboxes of silent nodes, old history. */
+
+import type { Log } from "../../shared/program/log.ts";
+import { type Loop, loop } from "../../shared/program/loop.ts";
+import type { Checkpointing } from "../lifecycle/checkpoint.ts";
+import type { Ending } from "../lifecycle/kill.ts";
+import type { NetworkUpdating } from "../lifecycle/network-updating.ts";
+import type { Pausing } from "../lifecycle/pause.ts";
+import { isResuming } from "../lifecycle/record-state.ts";
+import type { Resuming } from "../lifecycle/resume.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import type { Store } from "../store/store.ts";
+import type { Spawns } from "../templates/usage.ts";
+import { createForgetting } from "./forgetting.ts";
+
+export interface HousekeepingDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly ending: Ending;
+  readonly pausing: Pick<Pausing, "recover">;
+  readonly resuming: Pick<Resuming, "recover">;
+  readonly checkpointing: Pick<Checkpointing, "recover" | "sweep">;
+  readonly networks: Pick<NetworkUpdating, "recover">;
+  readonly spawns: Pick<Spawns, "flush">;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly everyMs: number;
+  readonly nodeLostMs: number;
+  readonly endedMs: number;
+  readonly historyMs: number;
+}
+
+const BATCH = 100;
+
+/** Pause before a failed repair is tried again. */
+const RETRY_MS = 15_000;
+/** Delay of the repairs on an unreachable node, so that the others come first. */
+const ABSENT_MS = 1_000;
+/** Longest time of a fork or snapshot. */
+const SNAPSHOT_LEFT_MS = 1_800_000;
+
+type Repairs = Pick<
+  HousekeepingDeps,
+  "store" | "nodes" | "ending" | "pausing" | "resuming" | "checkpointing" | "networks" | "now" | "log"
+>;
+
+/**
+ * Finishes each transition whose deadline has passed, because no process works on it any more. Where the sandbox could
+ * be lost, it asks the node again or undoes the transition; it completes abandoned creates and kills as ends. Then it
+ * finishes changes of network options.
+ */
+export async function finishAbandoned(deps: Repairs): Promise<void> {
+  const stuck = await deps.store.sandboxes.stuck(deps.now(), BATCH);
+  await Promise.all(
+    stuck.map(async (record) => {
+      const { id, state, executionId } = record;
+      try {
+        if (await finish(record, deps)) deps.log.warn({ sandboxId: id, state }, "finished an abandoned transition");
+        else await deps.store.sandboxes.postpone(id, executionId, deps.now() + ABSENT_MS);
+      } catch (error) {
+        deps.log.warn({ err: error, sandboxId: id, state }, "abandoned transition could not be finished yet");
+        await deps.store.sandboxes.postpone(id, executionId, deps.now() + RETRY_MS);
+      }
+    }),
+  );
+  await deps.networks.recover();
+}
+
+/** False: the node is unreachable; the record stays as it is. */
+async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
+  if (!deps.nodes.mayChange(record.nodeId)) return false;
+  if (record.state === "snapshotting") {
+    await deps.checkpointing.recover(record);
+    return true;
+  }
+  const resuming = isResuming(record);
+  if (record.state !== "pausing" && !resuming) return deps.ending.kill(record.id, "abandoned");
+  const status = deps.nodes.get(record.nodeId)?.status;
+  if (status === undefined || status === "unhealthy" || status === "connecting") return false;
+  if (resuming) await deps.resuming.recover(record);
+  else await deps.pausing.recover(record);
+  return true;
+}
+
+export function startHousekeeping(deps: HousekeepingDeps): Loop {
+  const startedAt = deps.now();
+  const forget = createForgetting(deps);
+
+  async function loseSilentNodes(): Promise<void> {
+    for (const { id, lastHeardAt } of deps.nodes.list()) {
+      // Silence counts from this orchestrator's start: no report could arrive while it was down.
+      const silentSince = Math.max(lastHeardAt, startedAt);
+      if (deps.now() - silentSince < deps.nodeLostMs) continue;
+      for (const record of await deps.store.sandboxes.onNode(id)) {
+        if (record.state !== "running") continue;
+        await deps.ending.ended(
+          { sandboxId: record.id, executionId: record.executionId, nodeId: id },
+          { reason: "node_lost" },
+        );
+      }
+    }
+  }
+
+  return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {
+    await finishAbandoned(deps);
+    await deps.checkpointing.sweep(deps.now() - SNAPSHOT_LEFT_MS);
+    await loseSilentNodes();
+    await deps.spawns.flush();
+    await forget();
+  });
+}

@@ -1,0 +1,92 @@
+/** Handlers of the routes about a sandbox's network policy. */
+
+import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
+import type { NetworkDecision, NetworkVerdict, sandboxNetworkApi } from "../../shared/api/sandboxes/sandbox-network.ts";
+import { defined } from "../../shared/defined.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
+import { hostName } from "../../shared/policy/names.ts";
+import { addressNumber } from "../../shared/policy/ranges.ts";
+import type { Limits } from "../access/limits.ts";
+import type { Refusals } from "../access/refusals.ts";
+import { iso } from "../forms/time.ts";
+import type { History } from "../lifecycle/history.ts";
+import type { NetworkUpdating } from "../lifecycle/network-updating.ts";
+import type { NodeData } from "../lifecycle/node-data.ts";
+import { checkedId } from "../lifecycle/not-found.ts";
+import { shown } from "../lifecycle/record-state.ts";
+import { explanation } from "../network-policy/explanation.ts";
+import { countDestinations, type NetworkLimits, readEgress } from "../network-policy/options.ts";
+import { apart } from "../network-policy/secret.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Project } from "../store/projects/projects.ts";
+
+export interface NetworkHandlersDeps extends NetworkLimits {
+  readonly history: History;
+  readonly nodeData: NodeData;
+  readonly nodes: Pick<Nodes, "agent">;
+  readonly updating: Pick<NetworkUpdating, "replace">;
+  readonly limits: Pick<Limits, "of">;
+  readonly refusals: Pick<Refusals, "checkEgressRules">;
+}
+
+const NODE_LIMIT = { timeoutMs: 15_000 } as const;
+
+export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeof sandboxNetworkApi, Project> {
+  const { history, nodes } = deps;
+  return {
+    async updateNetwork({ params, body }, { caller }) {
+      const id = checkedId(params.sandboxID);
+      const internet = body.allow_internet_access;
+      const { network = {}, proxyPassword } = apart(readEgress({ ...body, internet }, "", deps));
+      deps.refusals.checkEgressRules(countDestinations(network), deps.limits.of(caller).egressRules);
+      await deps.updating.replace(caller, id, { network, proxyPassword, internet });
+    },
+
+    async checkNetwork({ params, query }, { caller }) {
+      const { port, protocol = "tcp" } = query;
+      const host = addressNumber(query.host) === undefined ? hostName(query.host) : query.host;
+      if (host === undefined) {
+        throw new AppError("bad_request", "query field 'host' must be a host name or an IPv4 address");
+      }
+      const record = await history.find(caller, params.sandboxID);
+      const { id, nodeId, executionId } = record;
+      if (shown(record) !== "running") throw new AppError("conflict", `Sandbox "${id}" is paused; resume it first`);
+      try {
+        const query = { host, port, protocol };
+        return toVerdict(await nodes.agent(nodeId).checkNetwork({ params: { executionId }, query }, NODE_LIMIT));
+      } catch (error) {
+        if (!isError(error, "not_found")) throw error;
+        throw new AppError("conflict", `Sandbox "${id}" is not running on its node`, { cause: error });
+      }
+    },
+
+    async networkLog({ params, query }, { caller }) {
+      const { cursor, limit = 1000, ended } = query;
+      const record = await history.find(caller, params.sandboxID, ended);
+      const { id: sandboxId, nodeId } = record;
+      const asked = { limit, ...defined({ cursor }) };
+      const from = () => nodes.agent(nodeId).networkLog({ params: { sandboxId }, query: asked }, NODE_LIMIT);
+      const { entries, suppressed } = await deps.nodeData.read(record, "decisions about connections", {
+        from,
+        none: { entries: [], suppressed: 0 },
+      });
+      return { entries: entries.map(toDecision), suppressed };
+    },
+  };
+}
+
+function toVerdict({ verdict, rule, reason, via, transform, addresses }: NetworkCheck): NetworkVerdict {
+  return {
+    verdict,
+    rule,
+    reason,
+    ...defined({ via, transform }),
+    addresses,
+  };
+}
+
+function toDecision({ at, address, ...entry }: NetworkLogEntry): NetworkDecision {
+  const reason = explanation({ ...entry, address });
+  return { timestamp: iso(at), destination: address, ...entry, ...defined({ reason }) };
+}
