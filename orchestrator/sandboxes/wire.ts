@@ -25,7 +25,7 @@ import { createConnecting } from "./lifecycle/connect.ts";
 import { createExpiry } from "./lifecycle/expiry.ts";
 import { createForking, type ForkingDeps } from "./lifecycle/fork.ts";
 import { createHolding } from "./lifecycle/holding.ts";
-import { createEnding } from "./lifecycle/kill.ts";
+import { createEnding, type Ending } from "./lifecycle/kill.ts";
 import { createPausing } from "./lifecycle/pause.ts";
 import { createResuming } from "./lifecycle/resume.ts";
 import { createLifetime } from "./lifecycle/timeout.ts";
@@ -78,6 +78,7 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
     observe: (reason) => metrics.ended(reason),
   });
   const end = (nodeId: string, executionId: string) => ending.end(nodeId, executionId);
+  const lost: Ending["lost"] = (record, detail) => ending.lost(record, detail);
   const expiry = createExpiry({
     store: store.sandboxes,
     now,
@@ -100,7 +101,7 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
     snapshotTimeoutMs,
     expiresAt,
   };
-  const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end });
+  const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end, lost });
   const autoResuming = createAutoResuming({
     ...moving,
     resuming,

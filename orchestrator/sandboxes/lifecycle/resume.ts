@@ -2,7 +2,7 @@
  * paused → starting → running, on the node that has the snapshot, with a new execution id. Equal requests share it.
  * When the node refuses, the sandbox stays paused with its snapshot unchanged; when it does not answer, it stays
  * `starting`, and the next caller or housekeeping repeats the request for the same execution. No node is asked to stop
- * the execution, because that would lose the sandbox.
+ * the execution, because that would lose the sandbox. When the node has lost its disk for good (`disk_lost`), the sandbox ends.
  */
 
 import type { Started } from "../../../shared/agent-api/routes.ts";
@@ -24,6 +24,7 @@ import type { Store } from "../../store/store.ts";
 import type { History } from "../history.ts";
 import { notFound } from "../not-found.ts";
 import { startRequest } from "../start-request.ts";
+import type { Ending } from "./kill.ts";
 import { isResuming } from "./paused.ts";
 import type { Transitions } from "./transitions.ts";
 
@@ -64,6 +65,7 @@ export interface ResumingDeps {
   readonly patienceMs: number;
   readonly refusals: Pick<Refusals, "start">;
   end(nodeId: string, executionId: string): Promise<void>;
+  lost: Ending["lost"];
   expiresAt(endAt: number): void;
 }
 
@@ -138,6 +140,10 @@ export function createResuming(deps: ResumingDeps): Resuming {
       const started = await ask(record, { ...resumption, snapshotId: snapshot.id, repeated: by === undefined });
       return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
     } catch (reason) {
+      if (isError(reason, "disk_lost")) {
+        const gone = await deps.lost(record, reason.message);
+        if (gone !== undefined) throw deps.history.missing({ id: record.projectId }, id, gone);
+      }
       // No answer: the next caller or housekeeping repeats the request for the same execution.
       if (!isError(reason, "node_unreachable")) {
         await store.move({
