@@ -3,6 +3,7 @@
 import type { Holdings } from "../../shared/agent-api/routes.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Serving } from "../serving/serving.ts";
+import { toStored } from "../snapshots/store/snapshots.ts";
 import type { BuildStore } from "../store/builds.ts";
 import type { SnapshotStore } from "../store/snapshots.ts";
 
@@ -34,19 +35,12 @@ export function describeHoldings({ running, stores, serving }: HoldingsDeps): Ho
     snapshots: stores.snapshots
       .all()
       .filter(({ state, executionId }) => state === "stored" && stores.builds.get(executionId) === undefined)
-      .map(({ id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, takenAt, disk, ...rest }) => ({
-        snapshotId: id,
-        kind,
-        sandboxId,
-        executionId,
-        memory,
-        memoryBytes,
-        diskBytes,
-        takenAt,
-        ...optional(rest.projectId, rest.record),
-        build: disk.build,
-        resources: disk.resources,
-        ...(rest.held === undefined ? {} : { held: rest.held }),
+      .map((snapshot) => ({
+        ...toStored(snapshot),
+        ...optional(snapshot.projectId, snapshot.record),
+        build: snapshot.disk.build,
+        resources: snapshot.disk.resources,
+        ...(snapshot.held === undefined ? {} : { held: snapshot.held }),
       })),
   };
 }

@@ -47,7 +47,7 @@ export interface StartBuildsDeps extends Omit<TakeBuildSnapshotDeps, "store" | "
   readonly envd: Envd;
   readonly caFor: CaFor;
   readonly networkVariables: NetworkVariables;
-  readonly stores: Pick<Stores, "builds" | "layers" | "snapshots">;
+  readonly stores: Pick<Stores, "builds" | "layers" | "snapshots" | "remains">;
   readonly snapshots: Pick<Snapshots, "delete">;
   readonly processes: Processes;
   readonly templateFiles: TemplateFiles;

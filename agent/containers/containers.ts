@@ -17,6 +17,15 @@ export interface ContainerSpec {
   readonly resolver: string;
   /** The processors it may use, as the kernel writes lists; all of them without. */
   readonly cpus?: string;
+  /** It gets the disk of a container that the engine has lost, instead of an empty one. */
+  readonly takeOver?: TakeOver;
+}
+
+export interface TakeOver {
+  /** The lost container. */
+  readonly from: string;
+  /** Called before the disk moves: records durably that it belongs to this container from now on, and where it was. */
+  readonly own: (id: string) => void;
 }
 
 /** A container of this node as Docker lists it. */
@@ -34,6 +43,8 @@ export interface InspectedContainer {
   readonly oomKilled: boolean;
   /** Host path of the writable layer, if the storage driver reports it. */
   readonly upperDirectory: string | undefined;
+  /** Id of its image. Absent: it does not describe the container. */
+  readonly image?: string;
   /** The limits that Docker sets when it starts the container. Absent: it does not describe the container. */
   readonly limits?: DockerLimits;
   /** The processors it may use, as it was created; empty: all of them. */
@@ -89,7 +100,7 @@ interface EngineFacts {
 }
 
 export interface Containers {
-  /** Resolves to the container's id. Starts nothing. */
+  /** Resolves to the container's id. Starts nothing. @throws {AppError} no_compatible_node when the image of a disk is gone */
   create(spec: ContainerSpec): Promise<string>;
   start(id: string): Promise<void>;
   inspect(id: string): Promise<InspectedContainer | undefined>;
@@ -122,8 +133,15 @@ export interface Containers {
   keep(id: string, image: string, durable: boolean): Promise<void>;
   /** Resolves when what programs have written is on the machine's disk. */
   flushDisk(id: string): Promise<void>;
+  /**
+   * Names the image below a container's own disk, so that Docker takes it for used when the container is gone. The name
+   * goes with `removeImage(image)`. One that has it already counts as success.
+   */
+  keepImageBelow(id: string, image: string): Promise<void>;
   /** Lets programs write to a container's disk again after a commit that was cut. */
   thawDisk(id: string): Promise<void>;
+  /** Ids of the containers that a disk image is there for, also of those that the engine has lost. */
+  disks(): Promise<readonly string[]>;
   /**
    * Removes disks of containers that the engine has not had in two calls.
    * @param owned containers whose disks stay in any case

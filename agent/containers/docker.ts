@@ -70,6 +70,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
         exitCode: ExitCode,
         oomKilled: OOMKilled,
         upperDirectory: typeof upper === "string" ? upper : undefined,
+        image: found.Image,
         limits: { Memory: Memory ?? 0, MemorySwap: MemorySwap ?? 0, NanoCpus: NanoCpus ?? 0 },
         cpus: found.HostConfig.CpusetCpus ?? "",
       };

@@ -2,13 +2,18 @@
 
 import type { Containers } from "./containers.ts";
 
-type OwnDisks = Pick<Containers, "hasOwnDisk" | "copyAhead" | "keep" | "flushDisk" | "thawDisk" | "removeOrphans">;
+type OwnDisks = Pick<
+  Containers,
+  "hasOwnDisk" | "copyAhead" | "keep" | "flushDisk" | "keepImageBelow" | "thawDisk" | "disks" | "removeOrphans"
+>;
 
 export const NO_OWN_DISKS: OwnDisks = {
   hasOwnDisk: () => false,
   copyAhead: () => Promise.resolve(),
   flushDisk: () => Promise.resolve(),
   keep: () => Promise.resolve(),
+  keepImageBelow: () => Promise.resolve(),
   thawDisk: () => Promise.resolve(),
+  disks: () => Promise.resolve([]),
   removeOrphans: () => Promise.resolve(),
 };

@@ -4,7 +4,7 @@
  */
 
 import { existsSync, mkdirSync, realpathSync, statfsSync, statSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
@@ -12,6 +12,8 @@ import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { RunCommand } from "../host/command.ts";
 import { sync } from "../host/sync.ts";
 import { formatted } from "./formatted.ts";
+import { checkLower, imageOfLayer, LAYER, putLayer } from "./layer.ts";
+import { isFailed, limitUnwritten } from "./unwritten.ts";
 
 const IMAGE = ".img";
 const UNFINISHED = ".new";
@@ -26,8 +28,6 @@ const CLONE_LIMIT_MS = 25_000;
 const MOUNT_LIMIT_MS = 60_000;
 /** How long it counts that this machine could not make a disk: the cause may be a passing one. */
 const RETRY_MS = 60_000;
-/** Large enough that writing stays as fast as the host. */
-const UNWRITTEN_BYTES = 32 * 1024 * 1024;
 const MOST_LEFT = 8;
 const PROBE = "probe";
 const PROBE_MB = 64;
@@ -40,6 +40,8 @@ export interface Disk {
   /** Docker's directory of the container's writable layer. */
   readonly layer: string;
   readonly sizeMb: number;
+  /** Id of the image that the container is made of. */
+  readonly image: string | undefined;
   /** The stored disk that it begins as; undefined: it begins empty. */
   readonly from: string | undefined;
 }
@@ -70,6 +72,13 @@ export interface Disks {
   layer(containerId: string): string;
   /** Makes the disk of a container that has never run, and puts its layer on it. */
   make(disk: Disk): Promise<void>;
+  /** The image that the container of this disk was made of; undefined: a disk of an earlier version does not say. */
+  imageOf(containerId: string): Promise<string | undefined>;
+  /**
+   * Gives the disk of a container that the engine has lost to a container that has never run. Cut at any line, the disk has
+   * one of the two names. @throws {AppError} no_compatible_node when the new container has another image
+   */
+  takeOver(from: string, disk: Omit<Disk, "sizeMb" | "from">): Promise<void>;
   /**
    * Mounts the disk, as after a reboot, or anew when its file system gave up because the host's disk was full. Nothing to do
    * when it is mounted, or gone. @throws {AppError} snapshot_corrupt
@@ -121,7 +130,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
 
   const image = (containerId: string) => join(root, `${containerId}${IMAGE}`);
   const mountPoint = (containerId: string) => join(root, containerId);
-  const layer = (containerId: string) => join(mountPoint(containerId), "layer");
+  const layer = (containerId: string) => join(mountPoint(containerId), LAYER);
   const kept = (id: string) => join(storedRoot, `${id}${IMAGE}`);
   const draft = (id: string) => join(storedRoot, `${id}${UNFINISHED}`);
 
@@ -221,18 +230,12 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       await rm(image(containerId), { force: true });
     });
 
-  const put = async ({ containerId, layer: ofDocker, sizeMb, from }: Disk) => {
+  const put = async (disk: Disk) => {
+    const { containerId, sizeMb, from } = disk;
     if (from === undefined) await clone(await empty(sizeMb), image(containerId));
     else await cloneStored(from, image(containerId));
     await attach(image(containerId), mountPoint(containerId));
-    const own = layer(containerId);
-    // The copy of a stored disk has the layer of another container, of which Docker's own files are replaced.
-    await mkdir(own, { recursive: true, mode: 0o710 });
-    for (const name of ["work", "merged"]) await rm(join(own, name), { recursive: true, force: true });
-    const names = (await readdir(ofDocker)).filter((name) => from === undefined || name !== "diff");
-    await run("cp", ["--archive", "--", ...names.map((name) => join(ofDocker, name)), own]);
-    await rm(ofDocker, { recursive: true });
-    await symlink(own, ofDocker);
+    await putLayer({ ...disk, own: layer(containerId), keep: from !== undefined }, run);
   };
 
   const probe = async () => {
@@ -271,6 +274,23 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
           }),
         ),
       ),
+
+    imageOf: (containerId) =>
+      mutex(containerId, async () => {
+        await attach(image(containerId), mountPoint(containerId));
+        return imageOfLayer(layer(containerId));
+      }),
+
+    takeOver: (from, disk) =>
+      mutex(from, async () => {
+        await attach(image(from), mountPoint(from));
+        await checkLower(layer(from), disk.layer);
+        await detach(mountPoint(from));
+        await rename(image(from), image(disk.containerId));
+        await sync(root);
+        await attach(image(disk.containerId), mountPoint(disk.containerId));
+        await putLayer({ ...disk, own: layer(disk.containerId), keep: true }, run);
+      }),
 
     async mount(containerId) {
       const place = mountPoint(containerId);
@@ -344,24 +364,6 @@ async function namesIn(directory: string): Promise<string[]> {
   return readdir(directory).catch(() => []);
 }
 
-/**
- * Limits what waits in memory to be written to a disk. When the host's disk is short its sandbox is frozen, and what waits
- * is still written. Where the kernel has no such limit, the reserve alone must be large enough.
- */
-async function limitUnwritten(device: number): Promise<void> {
-  const bdi = `/sys/dev/block/${major(device)}:${minor(device)}/bdi`;
-  try {
-    await writeFile(`${bdi}/max_bytes`, String(UNWRITTEN_BYTES));
-    await writeFile(`${bdi}/strict_limit`, "1");
-  } catch {
-    // An older kernel.
-  }
-}
-
-// As glibc encodes the number of a device.
-const major = (device: number) => Math.floor(device / 256) % 4096;
-const minor = (device: number) => (device % 256) + Math.floor(device / 2 ** 20) * 256;
-
 /** Whether a directory exists and is on another file system than `than`. */
 function isOther(directory: string, than: string): boolean {
   const device = statSync(than).dev;
@@ -372,12 +374,6 @@ function isOther(directory: string, than: string): boolean {
     // A damaged file system is mounted, and may answer nothing.
     return true;
   }
-}
-
-/** Whether a mounted file system takes no writes any more, as after a write that the host's full disk refused. */
-async function isFailed(place: string): Promise<boolean> {
-  const mounts = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" "));
-  return mounts.some(([, at, , options = ""]) => at === place && /(^|,)(ro|emergency_ro|shutdown)(,|$)/.test(options));
 }
 
 /** The end of the host's disk, as programs and Node report it. */

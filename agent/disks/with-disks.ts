@@ -3,12 +3,12 @@
  * a container that is created from that image gets a copy of the disk, on the image that the snapshot's source was made of.
  */
 
-import { dirname } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { ImageNames } from "../containers/docker-images.ts";
 import type { Disks, DiskUse } from "./disks.ts";
+import { layerOf, successor } from "./successor.ts";
 
 /** Size of the disk of a template that names none. */
 const DEFAULT_MB = 10_240;
@@ -59,7 +59,8 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
   return {
     ...engine,
 
-    async create(spec) {
+    async create({ takeOver, ...spec }) {
+      if (takeOver !== undefined) return successor(spec, takeOver, { engine, disks, onWhat });
       const from = storedIn(spec.build.image);
       if (!(await usable())) {
         if (from === undefined) return engine.create(spec);
@@ -67,10 +68,8 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
       }
       const containerId = await engine.create({ ...spec, build: { ...spec.build, image: onWhat(spec.build.image) } });
       try {
-        const upper = (await engine.inspect(containerId))?.upperDirectory;
-        if (upper === undefined) throw new Error("the Docker daemon names no directory of the container's layer");
         const sizeMb = spec.resources.diskSizeMB || DEFAULT_MB;
-        await disks.make({ containerId, layer: dirname(upper), sizeMb, from });
+        await disks.make({ containerId, ...(await layerOf(containerId, engine)), sizeMb, from });
         return containerId;
       } catch (cause) {
         await Promise.allSettled([engine.remove(containerId), disks.remove(containerId)]);
@@ -127,6 +126,11 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
       if (disks.has(id)) await disks.flush(id);
     },
 
+    async keepImageBelow(id, image) {
+      const snapshotId = SNAPSHOT.exec(image)?.[1];
+      if (snapshotId !== undefined && disks.has(id)) await engine.tagImageOf(id, below(snapshotId));
+    },
+
     thawDisk: (id) => disks.thaw(id),
 
     async facts() {
@@ -167,6 +171,8 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
       const own = [...dates].map(([id, createdAt]) => ({ id: `svc/snapshot:${id}`, snapshotId: id, createdAt }));
       return [...images.filter(({ names }) => !names?.some((name) => name.startsWith(`${repository}:`))), ...own];
     },
+
+    disks: async () => (await disks.list()).containerIds,
 
     async removeOrphans(owned) {
       const { containerIds } = await disks.list();

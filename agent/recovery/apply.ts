@@ -28,7 +28,7 @@ export interface RecoveryDeps {
   readonly firewall: Pick<Firewall, "rebuild">;
   readonly annotations: Pick<Annotations, "list" | "remove">;
   readonly envd: Pick<Envd, "resumeWatches">;
-  readonly stores: Pick<Stores, "containers" | "executions" | "snapshots" | "builds">;
+  readonly stores: Pick<Stores, "containers" | "executions" | "snapshots" | "builds" | "remains">;
   readonly files: SnapshotFiles;
   readonly criu: Pick<Criu, "settled" | "removeLinks">;
   readonly connections: Pick<Connections, "mend">;
@@ -83,6 +83,7 @@ export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
         .filter(({ kind, state }) => kind === "pause" && state === "stored")
         .map(({ id, disk, resuming }) => [disk.containerId, { snapshotId: id, resuming }]),
     ),
+    held: stores.remains.held().containers,
     building: new Set(
       stores.builds
         .all()

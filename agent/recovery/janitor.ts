@@ -11,12 +11,14 @@ import type { Sizes } from "../sizes/sizes.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
 import { removeGarbage } from "../snapshots/store/garbage.ts";
 import type { Stores } from "../store/stores.ts";
+import { releaseRemains } from "./remains.ts";
 
 const HOUR_MS = 3_600_000;
 /** How long a stop is remembered, and an unacknowledged exit kept. */
 const REMEMBER_MS = 24 * HOUR_MS;
 const RETRY_REMOVALS_MS = 10_000;
 const PRUNE_EVERY_MS = 600_000;
+const RELEASE_EVERY_MS = 60_000;
 const SWEEP_EVERY_MS = 120_000;
 const SIZES_EVERY_MS = 5_000;
 /** Longer than any start: a container without a row for so long has no owner. */
@@ -27,7 +29,10 @@ export interface JanitorDeps {
   readonly firewall: Pick<Firewall, "repair" | "watch">;
   readonly reach: Pick<Reach, "wake">;
   readonly disposal: Pick<Disposal, "retry">;
-  readonly stores: Pick<Stores, "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots">;
+  readonly stores: Pick<
+    Stores,
+    "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots" | "remains"
+  >;
   readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage" | "removeOrphans">;
   readonly files: SnapshotFiles;
   readonly sizes: Sizes;
@@ -51,6 +56,7 @@ export function startJanitor(deps: JanitorDeps) {
   const rounds = [
     repairs,
     sweep,
+    loop({ name: "held remains", everyMs: RELEASE_EVERY_MS, log }, () => releaseRemains(deps)),
     loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
     loop({ name: "disks", everyMs: RETRY_REMOVALS_MS, log }, () => deps.containers.removeOrphans(owned(stores))),
     loop({ name: "sizes", everyMs: SIZES_EVERY_MS, log }, async () => {
@@ -80,13 +86,15 @@ export function startJanitor(deps: JanitorDeps) {
 
 type SweepDeps = Pick<JanitorDeps, "now" | "log"> & {
   readonly containers: Pick<Containers, "list" | "remove">;
-  readonly stores: Pick<Stores, "containers" | "snapshots">;
+  readonly stores: Pick<Stores, "containers" | "snapshots" | "remains">;
 };
 
-/** Containers with a row, and those that are the disks of paused sandboxes. */
-function owned({ containers, snapshots }: Pick<Stores, "containers" | "snapshots">): ReadonlySet<string> {
-  const disks = snapshots.all().map(({ disk }) => disk.containerId);
-  return new Set([...containers.all().map(({ id }) => id), ...disks]);
+/** Containers with a row, those that are the disks of paused sandboxes, and those that a lost database named. */
+function owned({ containers, snapshots, remains }: SweepDeps["stores"]): ReadonlySet<string> {
+  const disks = snapshots
+    .all()
+    .flatMap(({ disk: { containerId, takenFrom = containerId } }) => [containerId, takenFrom]);
+  return new Set([...containers.all().map(({ id }) => id), ...disks, ...remains.held().containers]);
 }
 
 /** Containers of this node without a row, for example because Docker's answer to a create was lost. */

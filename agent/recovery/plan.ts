@@ -18,6 +18,8 @@ export interface Remains {
   readonly annotations: readonly string[];
   /** Containers of paused sandboxes, with their snapshot and whether a resume with its memory has begun. */
   readonly paused: ReadonlyMap<string, { readonly snapshotId: string; readonly resuming: boolean }>;
+  /** Containers that a lost database named. */
+  readonly held: ReadonlySet<string>;
   /** Builds that the earlier agent process left unfinished: their containers have no owner. */
   readonly building: ReadonlySet<string>;
 }
@@ -33,7 +35,7 @@ export interface RecoveryPlan {
     /** Its processes may have run since their memory was stored: an interrupted resume with memory. */
     readonly ran: boolean;
   }[];
-  /** Containers of paused sandboxes that run although no start was answered: an interrupted resume without memory. */
+  /** Containers that are kept and run without an owner: of an interrupted resume without memory, or of a lost database. */
   readonly kill: readonly string[];
   /** Sandboxes that ended while no agent ran. */
   readonly ended: readonly Execution[];
@@ -49,7 +51,7 @@ export interface RecoveryPlan {
 }
 
 export function planRecovery(remains: Remains): RecoveryPlan {
-  const { known, executions, found, alive, runtime, slots, annotations, paused, building } = remains;
+  const { known, executions, found, alive, runtime, slots, annotations, paused, held, building } = remains;
   const running = new Set(found.filter((container) => container.running).map(({ id }) => id));
   const byContainer = new Map(executions.map((execution) => [execution.containerId, execution]));
   const living = known.filter((container) => running.has(container.id) && alive(container));
@@ -78,13 +80,13 @@ export function planRecovery(remains: Remains): RecoveryPlan {
     sandboxes,
     pooled,
     frozen,
-    kill: [...running].filter((id) => paused.has(id) && !kept.has(id)),
+    kill: [...running].filter((id) => (paused.has(id) || held.has(id)) && !kept.has(id)),
     ended: lost.filter((execution) => execution.running),
     unstarted: lost.filter((execution) => !execution.running),
     rename: sandboxes
       .map(({ container, execution }) => ({ id: container.id, name: `svc-${execution.sandboxId}` }))
       .filter(({ id, name }) => found.some((one) => one.id === id && one.name !== name)),
-    removeContainers: found.filter(({ id }) => !kept.has(id) && !paused.has(id)).map(({ id }) => id),
+    removeContainers: found.filter(({ id }) => !kept.has(id) && !paused.has(id) && !held.has(id)).map(({ id }) => id),
     forgetContainers: known.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
     removeSlots: slots.filter((slot) => !keptSlots.has(slot)),
     removeAnnotations: annotations.filter((id) => !kept.has(id)),

@@ -29,6 +29,7 @@ import { type StartCopyDeps, startCopy } from "./restore/start-copy.ts";
 import type { SnapshotFiles } from "./store/files.ts";
 import { createHolding, type Holding } from "./store/holding.ts";
 import { createMemoryImages } from "./store/images.ts";
+import { nameImageBelow, nameImagesBelow } from "./store/images-below.ts";
 import type { Origins } from "./store/manifest.ts";
 import { createSnapshots, type Snapshots } from "./store/snapshots.ts";
 import { type Admission, createAdmission } from "./take/admission.ts";
@@ -39,6 +40,7 @@ import { createSnapshotTaker, type SnapshotTaker } from "./take/snapshot-taker.t
 const MIB = 1024 * 1024;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
+const NAMING_EVERY_MS = 600_000;
 
 type Settings =
   | "holdHours"
@@ -121,6 +123,10 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   const holding = createHolding({ store: stores.snapshots, snapshots, keepMs, now: deps.now, log });
   const expiring = loop({ name: "holding place", everyMs: MINUTE_MS, log }, () => holding.expire());
   teardown.add("holding place", () => expiring.stop());
+  const naming = loop({ name: "images below disks", everyMs: NAMING_EVERY_MS, log }, () =>
+    nameImagesBelow({ ...deps, store: stores.snapshots }),
+  );
+  teardown.add("images below disks", () => naming.stop());
   teardown.add("old memory", () => snapshots.settled());
   const { during, rescue } = createRescue({ ...deps, frozen });
   const outside = outsideConnections(deps);
@@ -145,7 +151,11 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
         admit: admission.admit,
         pause: async (sandbox, request) => {
           const taken = await pause(sandbox, request, { ...takeDeps, frozen, outside, beforeEnd });
-          snapshots.replaced({ id: request.snapshotId, containerId: sandbox.container.id });
+          const { snapshotId } = request;
+          const containerId = sandbox.container.id;
+          snapshots.replaced({ id: snapshotId, containerId });
+          // Nobody waits for it: a pause is an interruption.
+          void nameImageBelow({ snapshotId, containerId }, deps);
           return taken;
         },
         checkpoint: (sandbox, request) => checkpoint(sandbox, request, takeDeps),

@@ -170,6 +170,13 @@ const MIGRATIONS: readonly Step[] = [
    alter table snapshots add column held_since integer;
    alter table snapshots add column held_until integer;
    alter table snapshots add column held_reason text;`,
+  // Containers and snapshots that a lost database named; until, in unix milliseconds: when they may be deleted.
+  `create table remains (
+     kind text not null,
+     id text not null,
+     until integer not null,
+     primary key (kind, id)
+   ) strict, without rowid;`,
 ];
 
 /** A policy holds the headers of its rules and the password of its proxy. */

@@ -7,6 +7,8 @@ import { controlContext, type Sqlite } from "./database.ts";
 /** The facts that a container needs to run again, besides an address. */
 export interface SnapshotDisk {
   readonly containerId: string;
+  /** The container whose disk image this one takes over; undefined once that is done. */
+  readonly takenFrom?: string | undefined;
   readonly controlToken: string;
   readonly build: BuildReference;
   readonly resources: Resources;
@@ -51,6 +53,9 @@ interface Held {
   readonly reason: string;
 }
 
+/** `takenFrom`: it still has to take over that one's disk. */
+type MovedDisk = Pick<SnapshotDisk, "containerId" | "takenFrom" | "upperDirectory">;
+
 export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt">;
 
 export interface SnapshotStore {
@@ -60,6 +65,8 @@ export interface SnapshotStore {
   keep(id: string, sizes: Sizes, also: () => void): void;
   /** `also` is part of the same transaction. */
   setResuming(id: string, resuming: boolean, also?: () => void): void;
+  /** Records the container that takes over the disk of a lost one. The row is on the disk when this returns. */
+  moveDisk(id: string, moved: MovedDisk): void;
   /** Records that the snapshot's sandbox runs again. `also` is part of the same transaction. */
   spend(id: string, also: () => void): void;
   remove(id: string): void;
@@ -108,6 +115,9 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
   const hold = database.prepare<[number | null, number | null, string | null, string]>(
     "update snapshots set held_since = ?, held_until = ?, held_reason = ? where id = ?",
   );
+  const moveDisk = database.prepare<[string, string | null, string | null, string]>(
+    "update snapshots set container_id = ?, disk = json_set(disk, '$.takenFrom', ?, '$.upperDirectory', ?) where id = ?",
+  );
   const remove = database.prepare<[string]>("delete from snapshots where id = ?");
   const get = database.prepare<[string], Row>("select * from snapshots where id = ?");
   const all = database.prepare<[], Row>("select * from snapshots");
@@ -153,6 +163,8 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
         setResuming.run(Number(resuming), id);
         also?.();
       })(),
+    moveDisk: (id, { containerId, takenFrom, upperDirectory }) =>
+      durably(() => void moveDisk.run(containerId, takenFrom ?? null, upperDirectory ?? null, id)),
     spend: (id, also) =>
       database.transaction(() => {
         spend.run(id);
@@ -169,8 +181,9 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
 }
 
 function toSnapshot(row: Row, sealing: Seal): Snapshot {
-  const rest = JSON.parse(row.disk) as Omit<SnapshotDisk, "containerId" | "upperDirectory"> & {
-    upperDirectory?: string;
+  const rest = JSON.parse(row.disk) as Omit<SnapshotDisk, "containerId" | "upperDirectory" | "takenFrom"> & {
+    upperDirectory?: string | null;
+    takenFrom?: string | null;
   };
   return {
     id: row.id,
@@ -183,7 +196,8 @@ function toSnapshot(row: Row, sealing: Seal): Snapshot {
       ...rest,
       containerId: row.container_id,
       controlToken: sealing.open(rest.controlToken, controlContext(row.id)),
-      upperDirectory: rest.upperDirectory,
+      upperDirectory: rest.upperDirectory ?? undefined,
+      takenFrom: rest.takenFrom ?? undefined,
     },
     image: row.image ?? undefined,
     memory: row.memory === 1,

@@ -7,6 +7,7 @@ import { type ExecutionStore, executionStore } from "./executions.ts";
 import { type LayerStore, layerStore } from "./layers.ts";
 import { type LogStore, logStore } from "./logs.ts";
 import { type NetworkLogStore, networkLogStore } from "./network-log.ts";
+import { type RemainsStore, remainsStore } from "./remains.ts";
 import { renewSealed } from "./renewal.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
 import type { NodeSeal } from "./seal-key.ts";
@@ -23,6 +24,7 @@ export interface Stores {
   readonly builds: BuildStore;
   readonly layers: LayerStore;
   readonly served: ServedStoreStore;
+  readonly remains: RemainsStore;
   close(): void;
 }
 
@@ -39,6 +41,7 @@ export function openStores(path: string, sealing: NodeSeal): Stores {
     builds: buildStore(database),
     layers: layerStore(database),
     served: servedStoreStore(database),
+    remains: remainsStore(database),
     close: () => void database.close(),
   };
 }

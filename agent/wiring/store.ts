@@ -4,6 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { lockState } from "../store/lock.ts";
+import { noteNewDatabase } from "../store/new-database.ts";
 import type { NodeSeal } from "../store/seal-key.ts";
 import { openStores, type Stores } from "../store/stores.ts";
 
@@ -24,6 +25,7 @@ export async function openState(
   await keepBallast("now");
   const lock = lockState(lockPath);
   teardown.add("lock", () => lock.release());
+  await noteNewDatabase(databasePath);
   const stores = openStores(databasePath, sealing());
   teardown.add("store", () => stores.close());
   return stores;

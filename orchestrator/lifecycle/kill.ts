@@ -5,7 +5,7 @@ import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { storageFailure } from "../../shared/http/storage-failures.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { End, EndReason } from "../../shared/states/end-reason.ts";
+import { cleanDetail, type End, type EndReason } from "../../shared/states/end-reason.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
@@ -26,6 +26,11 @@ export interface Ending {
    * keeps the reason of the kill.
    */
   ended(exit: Pick<ExitReport, "sandboxId" | "executionId"> & { readonly nodeId: string }, how: End): Promise<boolean>;
+  /**
+   * A paused sandbox, claimed for a resume, whose disk its node has lost. Part of the caller's transition. Its snapshot stays: the
+   * node's next report has it held, from where an operator may take it back.
+   */
+  lost(record: SandboxRecord, detail: string): Promise<SandboxRecord | undefined>;
   /** Asks a node to end an execution; limited, never throws: the node's next report repairs what was missed. */
   end(nodeId: string, executionId: string): Promise<void>;
 }
@@ -140,6 +145,17 @@ export function createEnding(deps: EndingDeps): Ending {
     expire: (record) => transition(record.id, () => killNow(record.id, "timeout", { endAtMost: now() })),
     expirePaused: ({ id, snapshotId }, before) =>
       transition(id, () => killNow(id, "expired", { from: ["paused"], snapshotId, endAtMost: before })),
+    async lost({ id, executionId }, detail) {
+      const end: End = { reason: "removed", detail: cleanDetail(detail) };
+      const when = { executionId, from: ["starting" as const] };
+      const set = { endedAt: now(), end, resumption: null };
+      const gone = await store.move({ id, to: "gone", when, set }, killed(end));
+      if (gone === undefined) return undefined;
+      deps.observe(end.reason);
+      noteEnd(gone);
+      await routes.remove(id, executionId, "lost");
+      return gone;
+    },
     ended: ({ sandboxId, executionId, nodeId }, how) =>
       transition(sandboxId, async () => {
         const when = { executionId, nodeId, from: ["running", "pausing", "snapshotting"] as const };

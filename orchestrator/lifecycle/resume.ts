@@ -2,7 +2,7 @@
  * paused → starting → running, on the node that has the snapshot, with a new execution id. Equal requests share it.
  * When the node refuses, the sandbox stays paused with its snapshot unchanged; when it does not answer, it stays
  * `starting`, and the next caller or housekeeping repeats the request for the same execution. No node is asked to stop
- * the execution, because that would lose the sandbox.
+ * the execution, because that would lose the sandbox. When the node has lost its disk for good (`disk_lost`), the sandbox ends.
  */
 
 import type { Started } from "../../shared/agent-api/routes.ts";
@@ -22,6 +22,7 @@ import type { StartLimits } from "../store/projects/limits.ts";
 import type { Resumption, SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { History } from "./history.ts";
+import type { Ending } from "./kill.ts";
 import { notFound } from "./not-found.ts";
 import { isResuming } from "./record-state.ts";
 import type { SnapshotRemover } from "./snapshot-removal.ts";
@@ -65,6 +66,7 @@ export interface ResumingDeps {
   readonly patienceMs: number;
   readonly refusals: Pick<Refusals, "start">;
   end(nodeId: string, executionId: string): Promise<void>;
+  lost: Ending["lost"];
   expiresAt(endAt: number): void;
 }
 
@@ -139,6 +141,10 @@ export function createResuming(deps: ResumingDeps): Resuming {
       const started = await ask(record, { ...resumption, snapshotId: snapshot.id, repeated: by === undefined });
       return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
     } catch (reason) {
+      if (isError(reason, "disk_lost")) {
+        const gone = await deps.lost(record, reason.message);
+        if (gone !== undefined) throw deps.history.missing({ id: record.projectId }, id, gone);
+      }
       // No answer: the next caller or housekeeping repeats the request for the same execution.
       if (!isError(reason, "node_unreachable")) {
         await store.move({

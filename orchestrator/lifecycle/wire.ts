@@ -14,7 +14,7 @@ import { createExpiry } from "./expiry.ts";
 import { createForking, type ForkingDeps } from "./fork.ts";
 import { createHistory } from "./history.ts";
 import { createHolding } from "./holding.ts";
-import { createEnding } from "./kill.ts";
+import { createEnding, type Ending } from "./kill.ts";
 import { createLaunch } from "./launch.ts";
 import { createNetworkUpdating } from "./network-updating.ts";
 import { createNodeData } from "./node-data.ts";
@@ -62,6 +62,7 @@ export function startLifecycle(base: Base, { callers, ...sources }: StartLifecyc
     observe: (reason) => metrics.ended(reason),
   });
   const end = (nodeId: string, executionId: string) => ending.end(nodeId, executionId);
+  const lost: Ending["lost"] = (record, detail) => ending.lost(record, detail);
   const expiry = createExpiry({
     store: store.sandboxes,
     now,
@@ -84,7 +85,7 @@ export function startLifecycle(base: Base, { callers, ...sources }: StartLifecyc
     snapshotTimeoutMs,
     expiresAt,
   };
-  const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end });
+  const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end, lost });
   const autoResuming = createAutoResuming({
     ...moving,
     resuming,

@@ -21,6 +21,7 @@ export const catalogue = {
   invalid_transition: 409,
   sandbox_start_in_flight: 409,
   gone: 410,
+  disk_lost: 410,
   payload_too_large: 413,
   unsupported_media_type: 415,
   rate_limited: 429,

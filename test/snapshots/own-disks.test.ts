@@ -218,7 +218,7 @@ test("a copier that is killed leaves no copy, and a disk that programs can write
     copier: () => Promise.resolve(copier),
     refusal: () => Promise.resolve(undefined),
   });
-  await one.make({ containerId: "c", layer, sizeMb: 64, from: undefined });
+  await one.make({ containerId: "c", layer, sizeMb: 64, image: undefined, from: undefined });
   onTestFinished(() => one.remove("c"));
   await expect(one.store("c", "s")).rejects.toMatchObject({ code: "snapshot_failed" });
   await writeFile(join(layer, "diff", "file"), "written");

@@ -3,10 +3,15 @@
 import type { Containers } from "../../containers/containers.ts";
 import type { Build, BuildStore } from "../../store/builds.ts";
 import type { Layer, LayerStore } from "../../store/layers.ts";
+import type { RemainsStore } from "../../store/remains.ts";
 
 export interface BuildGarbageDeps {
   readonly containers: Pick<Containers, "buildImages" | "image" | "untag">;
-  readonly stores: { readonly builds: Pick<BuildStore, "all">; readonly layers: Pick<LayerStore, "all" | "remove"> };
+  readonly stores: {
+    readonly builds: Pick<BuildStore, "all">;
+    readonly layers: Pick<LayerStore, "all" | "remove">;
+    readonly remains: Pick<RemainsStore, "held">;
+  };
   readonly nodeId: string;
   readonly budgetBytes: number;
 }
@@ -20,13 +25,15 @@ export interface BuildGarbage {
 interface View {
   /** Images of this node: by label, or by the node's id in the name. */
   readonly names: readonly string[];
+  /** Names that a lost database knew. */
+  readonly held: ReadonlySet<string>;
   readonly builds: readonly Pick<Build, "id" | "state">[];
   readonly layers: readonly Layer[];
   readonly budgetBytes: number;
 }
 
 /** Least recently used first; a layer below others frees its room with the last of them. Pure. */
-export function planBuildGarbage({ names, builds, layers, budgetBytes }: View): BuildGarbage {
+export function planBuildGarbage({ names, held, builds, layers, budgetBytes }: View): BuildGarbage {
   const kept = new Set(builds.filter(({ state }) => state === "ready").map(({ id }) => id));
   const building = builds.filter(({ state }) => state === "building").map(({ id }) => id);
   const cached = new Set(layers.map(({ image }) => image));
@@ -42,7 +49,7 @@ export function planBuildGarbage({ names, builds, layers, budgetBytes }: View): 
       bytes += layer.bytes;
       return bytes > budgetBytes;
     });
-  return { names: names.filter((name) => !needed(name)), layers: building.length > 0 ? [] : old };
+  return { names: names.filter((name) => !needed(name) && !held.has(name)), layers: building.length > 0 ? [] : old };
 }
 
 export async function findBuildGarbage({
@@ -51,6 +58,19 @@ export async function findBuildGarbage({
   nodeId,
   budgetBytes,
 }: BuildGarbageDeps): Promise<BuildGarbage> {
+  const names = await ownBuildImages({ containers, nodeId });
+  // Read after the list of images: builds that began meanwhile have their rows by now.
+  const { images: held } = stores.remains.held();
+  return planBuildGarbage({ names, held, builds: stores.builds.all(), layers: stores.layers.all(), budgetBytes });
+}
+
+/** Names of images that builds of this node have made. */
+export async function ownBuildImages({
+  containers,
+  nodeId,
+}: Pick<BuildGarbageDeps, "nodeId"> & { readonly containers: Pick<Containers, "buildImages" | "image"> }): Promise<
+  string[]
+> {
   const names: string[] = [];
   for (const name of await containers.buildImages()) {
     const pulled = new RegExp(`^svc/from:(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).exec(name)?.[1];
@@ -58,8 +78,7 @@ export async function findBuildGarbage({
       pulled === undefined ? (await containers.image(name))?.labels["svc.node"] === nodeId : pulled === nodeId;
     if (own) names.push(name);
   }
-  // Read after the list of images: builds that began meanwhile have their rows by now.
-  return planBuildGarbage({ names, builds: stores.builds.all(), layers: stores.layers.all(), budgetBytes });
+  return names;
 }
 
 export async function removeBuildGarbage(deps: BuildGarbageDeps): Promise<void> {
@@ -68,7 +87,9 @@ export async function removeBuildGarbage(deps: BuildGarbageDeps): Promise<void> 
   await removeLayers(layers, deps);
 }
 
-type LayerDeps = Pick<BuildGarbageDeps, "stores"> & { readonly containers: Pick<Containers, "untag"> };
+type LayerDeps = { readonly stores: Pick<BuildGarbageDeps["stores"], "builds" | "layers"> } & {
+  readonly containers: Pick<Containers, "untag">;
+};
 
 async function removeLayers(layers: readonly Layer[], deps: LayerDeps): Promise<void> {
   const rest = new Set(
@@ -84,7 +105,10 @@ async function removeLayers(layers: readonly Layer[], deps: LayerDeps): Promise<
 }
 
 /** Cached layers, least recently used first. While a build is under way it may need any of them. */
-export function cachedLayers({ builds, layers }: BuildGarbageDeps["stores"]): { id: string; inUse: boolean }[] {
+export function cachedLayers({
+  builds,
+  layers,
+}: Pick<BuildGarbageDeps["stores"], "builds" | "layers">): { id: string; inUse: boolean }[] {
   const inUse = builds.all().some(({ state }) => state === "building");
   return layers
     .all()

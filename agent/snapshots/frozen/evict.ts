@@ -27,12 +27,23 @@ export function createEviction({ containers, disposal, slots, annotations, store
     // Kills all processes while they are frozen, so that none works on the disk while the first one dies.
     for (const pid of processes(container)) tryKill(pid);
     await disposal.kill(container);
-    await stopped(container.id, containers);
+    await stopped(container.id, containers).catch(unlessGone);
     await annotations.remove(container.id);
     store.remove(container.id);
     // Last, because the namespace is free only when the last process in it has ended.
     await slots.give(container.slot);
   };
+}
+
+/** Docker has no such container, for example after `docker container prune`: its disk image is still there. */
+export class ContainerGone extends AppError {
+  constructor() {
+    super("sandbox_create_failed", "the sandbox's container was removed from Docker");
+  }
+}
+
+function unlessGone(error: unknown): undefined {
+  if (!(error instanceof ContainerGone)) throw error;
 }
 
 function processes({ cgroup }: LiveContainer): number[] {
@@ -63,7 +74,7 @@ export async function stopped(
   const begun = Date.now();
   for (let asked = false; ; ) {
     const found = await containers.inspect(id);
-    if (found === undefined) throw new AppError("snapshot_files_missing", "the sandbox's container is gone");
+    if (found === undefined) throw new ContainerGone();
     if (!found.running) return found;
     if (Date.now() > begun + STOPPED_LIMIT_MS)
       throw new AppError("unavailable", `the container did not stop within ${STOPPED_LIMIT_MS / 1000} s`);

@@ -1,4 +1,7 @@
-/** Resumes a paused sandbox in its own container: by a thaw, from its memory, or from its disk. A failure leaves it paused. */
+/**
+ * Resumes a paused sandbox in its own container, or in a new one where Docker has lost it: by a thaw, from its memory, or from
+ * its disk. A failure leaves it paused.
+ */
 
 import type { Origin, StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -9,11 +12,17 @@ import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
 import type { OutsideConnections } from "../connections/outside.ts";
+import { ContainerGone } from "../frozen/evict.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
+import { type InNewContainerDeps, inNewContainer } from "./in-new-container.ts";
 import { intend, type ReinitialiseDeps, reinitialise } from "./reinitialise.ts";
 import { type RestoreContainerDeps, type RestoreSpec, refuseMemory, restoreContainer } from "./restore.ts";
 
-export interface ResumeDeps extends RestoreContainerDeps, ReinitialiseDeps {
+export interface ResumeDeps
+  extends RestoreContainerDeps,
+    ReinitialiseDeps,
+    Omit<InNewContainerDeps, "containers" | "stores"> {
+  readonly containers: RestoreContainerDeps["containers"] & InNewContainerDeps["containers"];
   readonly frozen: Pick<FrozenContainers, "add" | "take" | "drop" | "dropped">;
   readonly outside: Pick<OutsideConnections, "ended">;
   /** One operation at a time per snapshot. */
@@ -42,7 +51,14 @@ export function resume(
     const memory = origin.memory && resuming.snapshot.memory;
     if (memory) refuseMemory("a resume with memory", deps);
     await deps.frozen.dropped(resuming.snapshot.disk.containerId);
-    return startAgain(resuming, memory, deps, signal);
+    try {
+      if (resuming.snapshot.disk.takenFrom === undefined) return await startAgain(resuming, memory, deps, signal);
+    } catch (error) {
+      // Known only now, because a question to Docker before would delay every resume.
+      if (!(error instanceof ContainerGone)) throw error;
+    }
+    const snapshot = await inNewContainer(resuming.snapshot, deps);
+    return startAgain({ ...resuming, snapshot }, memory, deps, signal);
   });
 }
 

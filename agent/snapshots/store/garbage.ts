@@ -2,6 +2,7 @@
 
 import type { Containers } from "../../containers/containers.ts";
 import type { ContainerStore } from "../../store/containers.ts";
+import type { RemainsStore } from "../../store/remains.ts";
 import type { SnapshotStore } from "../../store/snapshots.ts";
 import type { SnapshotFiles } from "./files.ts";
 import { type Garbage, planGarbage } from "./garbage-plan.ts";
@@ -13,6 +14,7 @@ export interface GarbageDeps {
   readonly stores: {
     readonly snapshots: Pick<SnapshotStore, "all" | "remove">;
     readonly containers: Pick<ContainerStore, "all">;
+    readonly remains: Pick<RemainsStore, "held">;
   };
   readonly files: Pick<SnapshotFiles, "list" | "changedAt" | "remove">;
   readonly now: () => number;
@@ -24,7 +26,8 @@ export async function findGarbage({ containers, stores, files, now }: GarbageDep
   // Read after the lists, so that a snapshot that began meanwhile has its row by now.
   const rows = stores.snapshots.all();
   const owned = new Set(stores.containers.all().map(({ id }) => id));
-  return planGarbage({ rows, containers: owned, directories, images, now: now(), graceMs: GRACE_MS });
+  const { snapshots: held } = stores.remains.held();
+  return planGarbage({ rows, held, containers: owned, directories, images, now: now(), graceMs: GRACE_MS });
 }
 
 /** An image that a container still needs stays until a later round. */

@@ -9,6 +9,7 @@ import type { Disposal } from "../../sandboxes/disposal.ts";
 import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
 import type { SnapshotFiles } from "./files.ts";
+import { snapshotImage } from "./images-below.ts";
 
 export interface SnapshotsDeps {
   readonly store: SnapshotStore;
@@ -41,6 +42,7 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
     if (container === undefined) {
       await frozen.dropped(disk.containerId);
       await containers.remove(disk.containerId);
+      if (disk.takenFrom !== undefined) await containers.remove(disk.takenFrom);
       return;
     }
     await disposal.kill(container);
@@ -54,7 +56,7 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
       if (snapshot?.kind === "pause" && snapshot.state === "stored") await removeDisk(snapshot);
       await files.remove(id);
       // Docker keeps an image that a container needs; garbage.ts removes it later.
-      if (snapshot?.image !== undefined) await containers.removeImage(snapshot.image);
+      if (snapshot !== undefined) await containers.removeImage(snapshot.image ?? snapshotImage(id));
       store.remove(id);
     });
 
@@ -63,16 +65,7 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
       store
         .all()
         .filter(({ state, held }) => state !== "taking" && held === undefined)
-        .map(({ id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, takenAt }) => ({
-          snapshotId: id,
-          kind,
-          sandboxId,
-          executionId,
-          memory,
-          memoryBytes,
-          diskBytes,
-          takenAt,
-        })),
+        .map(toStored),
     delete: remove,
     replaced({ id: newest, containerId }) {
       for (const { id, state, disk } of store.all()) {
@@ -87,4 +80,10 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
       await Promise.all(background);
     },
   };
+}
+
+/** A snapshot as the orchestrator gets it. */
+export function toStored(snapshot: Snapshot): StoredSnapshot {
+  const { id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, takenAt } = snapshot;
+  return { snapshotId: id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, takenAt };
 }

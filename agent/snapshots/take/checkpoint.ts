@@ -9,6 +9,7 @@ import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../clear-links.ts";
+import { snapshotImage } from "../store/images-below.ts";
 import {
   type CheckpointMemoryDeps,
   checkpointMemory,
@@ -24,10 +25,6 @@ export interface CheckpointDeps extends CheckpointMemoryDeps {
   readonly containers: Pick<Containers, "commit" | "removeImage" | "hasOwnDisk" | "copyAhead" | "keep"> &
     FlattenDeps["containers"];
   readonly findHole: FindHole;
-}
-
-function snapshotImage(snapshotId: string): string {
-  return `svc/snapshot:${snapshotId}`;
 }
 
 export async function checkpoint(

@@ -26,7 +26,12 @@ static struct {
 } all;
 
 void give_up(const char *what) {
-  fprintf(stderr, "svc-confine: %s: %s\n", what, strerror(errno));
+  int why = errno;
+  fprintf(stderr, "svc-confine: %s: %s\n", what, strerror(why));
+  // In a restore the standard error is the sandbox's: svc-runc reads the words here.
+  const char *log = getenv("SVC_CONFINE_LOG");
+  int file = log ? open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+  if (file >= 0) dprintf(file, "svc-confine: %s: %s\n", what, strerror(why));
   exit(1);
 }
 

@@ -156,6 +156,33 @@ describe("connect", () => {
     expect((await read(sandboxID)).state).toBe("paused");
   });
 
+  test("whose disk its node has lost for good ends it with that reason, and leaves the rest to the node's holding place", async () => {
+    const { sandboxID } = await paused();
+    cluster.agent.onStart = () => {
+      throw new AppError("disk_lost", "container 0123 was removed from Docker, and the sandbox's disk with it");
+    };
+    const ended = { code: 404, error_code: "sandbox_ended", message: expect.stringContaining("with it") as string };
+    expect((await connect(sandboxID)).body).toMatchObject(ended);
+    expect((await connect(sandboxID)).body).toMatchObject(ended);
+    expect((await cluster.ask("GET", `/sandboxes/${sandboxID}`)).body).toMatchObject(ended);
+    expect((await cluster.ask("GET", `/sandboxes/${sandboxID}?ended=true`)).body).toMatchObject({
+      endReason: "removed",
+      endDetail: "container 0123 was removed from Docker, and the sandbox's disk with it",
+    });
+    expect(await eventsOf(sandboxID)).toEqual(["created", "paused", "killed"]);
+    expect(cluster.agent.removed).toEqual([]);
+  });
+
+  test("whose node lacks what its disk stands on leaves it paused", async () => {
+    const { sandboxID } = await paused();
+    cluster.agent.onStart = () => {
+      throw new AppError("no_compatible_node", "the image is gone");
+    };
+    expect((await connect(sandboxID)).body).toMatchObject({ code: 503, message: "the image is gone" });
+    expect((await read(sandboxID)).state).toBe("paused");
+    expect(cluster.agent.snapshots.size).toBe(1);
+  });
+
   test("is undecided while its node is silent, and continues the same execution when the node answers", async () => {
     const { sandboxID } = await paused();
     await cluster.restart({ resumeTimeoutMs: 200, patienceMs: 200 });

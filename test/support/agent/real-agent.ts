@@ -65,6 +65,8 @@ export interface RealAgent {
   /** Kills the agent with SIGKILL, so that it cannot tidy up. */
   crash(): Promise<void>;
   launch(): Promise<void>;
+  /** The log of the last start, until the agent listens. */
+  said(): string;
   readonly pid: number;
   /** The directory of the agent's snapshots. */
   readonly snapshots: string;
@@ -79,7 +81,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
   const exits: ExitReport[] = [];
   const heartbeats: Heartbeat[] = [];
   const files = new Map<string, Buffer>();
-  const state = { pools: [] as PoolTarget[], away: false, child: undefined as ChildProcess | undefined };
+  const state = { pools: [] as PoolTarget[], away: false, child: undefined as ChildProcess | undefined, said: "" };
 
   const orchestrator = createServer(createLog({ component: "test", level: "silent" }));
   const whileThere = () => {
@@ -152,6 +154,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
         text += chunk.toString("utf8");
         // The agent's warnings and errors appear beside the test that they make fail.
         if (/"level":[56]0/.test(chunk.toString("utf8"))) process.stderr.write(chunk);
+        state.said = text;
         if (text.includes('"agent listening"')) resolve();
       });
       child.once("exit", () => reject(new Error(`the agent ended: ${text.slice(-2_000)}`)));
@@ -208,6 +211,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     },
     crash: () => end("SIGKILL"),
     launch,
+    said: () => state.said,
     snapshots: join(directory, "state", "snapshots"),
     disks: join(directory, "disks"),
     get pid() {

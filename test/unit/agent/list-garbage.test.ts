@@ -26,6 +26,7 @@ test("memory, images of snapshots and builds, and cached layers beyond the budge
     stores: {
       snapshots: { all: () => [spent, stored], remove: never },
       containers: { all: () => [] },
+      remains: { held: () => ({ containers: new Set(), snapshots: new Set(), images: new Set() }) },
       builds: { all: () => [] },
       layers: { all: () => [{ key: "k", image: "svc/layer:old", bytes: 50, usedAt: 1 }], remove: never },
     },

@@ -39,6 +39,7 @@ function plan(more: Partial<Remains>) {
     annotations: [],
     building: new Set<string>(),
     paused: new Map(),
+    held: new Set<string>(),
   };
   return planRecovery({ ...nothing, ...more });
 }
@@ -133,4 +134,13 @@ test("a frozen container whose resume with memory was interrupted is kept, one w
 test("containers, slots and annotations without a record are removed", () => {
   const steps = plan({ found: [found("x"), found("y", false)], slots: [5, 6], annotations: ["x", "z"] });
   expect(steps).toMatchObject({ removeContainers: ["x", "y"], removeSlots: [5, 6], removeAnnotations: ["x", "z"] });
+});
+
+test("containers that a lost database named are kept; those that run are stopped, and their links removed", () => {
+  const steps = plan({
+    found: [found("paused", false), found("ran"), found("stranger")],
+    held: new Set(["paused", "ran"]),
+    slots: [2],
+  });
+  expect(steps).toMatchObject({ quench: ["ran"], removeContainers: ["stranger"], removeSlots: [2] });
 });

@@ -35,6 +35,7 @@ test.each([
 test.each([
   ["Something\twith \u001b[31mcolours", /^CRIU says: Something\?with \?\[31mcolours$/],
   ["CRIU ended in the middle of it", /ended before it was through/],
+  ["CRIU ended in the middle of it, runc with exit status 1: svc-confine: /a: x", /ended before it was through/],
 ])("any other reason, such as %j, is explained too", (reason, words) =>
   expect(explainRestore(said(reason))).toMatch(words),
 );

@@ -152,12 +152,13 @@ describe("snapshots without an owner", () => {
     createdAt: 0,
   };
   const image = (snapshotId: string, createdAt = 0) => ({ id: `image of ${snapshotId}`, snapshotId, createdAt });
-  const nothing = { rows: [], containers: new Set<string>(), directories: [], images: [], now: 1_000, graceMs: 100 };
+  const none = new Set<string>();
+  const nothing = { rows: [], held: none, containers: none, directories: [], images: [], now: 1_000, graceMs: 100 };
 
   test("is found when it is old enough", () => {
     const found = planGarbage({
       ...nothing,
-      rows: [{ id: "s1", state: "stored", disk }],
+      rows: [{ id: "s1", kind: "pause", state: "stored", disk }],
       directories: [
         { id: "s1", changedAt: 0 },
         { id: "s2", changedAt: 0 },
@@ -168,11 +169,32 @@ describe("snapshots without an owner", () => {
     expect(found).toEqual({ spent: [], directories: ["s2"], images: [image("s2")] });
   });
 
+  test("is nothing that a lost database named, until its time has passed", () => {
+    const directories = [
+      { id: "s1", changedAt: 0 },
+      { id: "s2", changedAt: 0 },
+    ];
+    const found = planGarbage({ ...nothing, held: new Set(["s1"]), directories, images: [image("s1"), image("s2")] });
+    expect(found).toEqual({ spent: [], directories: ["s2"], images: [image("s2")] });
+  });
+
+  test("is not the image below the disk of a paused sandbox, whose container Docker may have lost", () => {
+    const rows = [
+      {
+        id: "paused",
+        kind: "pause" as const,
+        state: "stored" as const,
+        disk: { ...disk, build: { ...disk.build, image: "image of s4" } },
+      },
+    ];
+    expect(planGarbage({ ...nothing, rows, images: [image("s4"), image("s5")] }).images).toEqual([image("s5")]);
+  });
+
   test("includes memory of a sandbox that went on and ended, not of one that still runs or is paused", () => {
     const rows = [
-      { id: "ended", state: "spent" as const, disk: { ...disk, containerId: "gone" } },
-      { id: "runs", state: "spent" as const, disk },
-      { id: "paused", state: "stored" as const, disk: { ...disk, containerId: "dead" } },
+      { id: "ended", kind: "pause" as const, state: "spent" as const, disk: { ...disk, containerId: "gone" } },
+      { id: "runs", kind: "pause" as const, state: "spent" as const, disk },
+      { id: "paused", kind: "pause" as const, state: "stored" as const, disk: { ...disk, containerId: "dead" } },
     ];
     expect(planGarbage({ ...nothing, rows, containers: new Set(["c1"]) }).spent).toEqual(["ended"]);
   });

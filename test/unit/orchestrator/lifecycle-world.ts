@@ -177,6 +177,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
         seeds: createSeeds("seed", []),
         random: () => 0,
         end: (nodeId, executionId) => ending.end(nodeId, executionId),
+        lost: (record, detail) => ending.lost(record, detail),
         expiresAt,
       }),
       checkpointing: createCheckpointing({ ...parts, expiresAt }),

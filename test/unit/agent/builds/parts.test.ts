@@ -60,6 +60,7 @@ test.each([
 test("images of no build or layer are removed, and cached layers beyond their budget, least recently used first", () => {
   const layer = (key: string, usedAt: number) => ({ key, image: `svc/layer:${key}`, bytes: 10, usedAt });
   const view = {
+    held: new Set<string>(),
     names: ["svc/layer:a", "svc/layer:lost", "svc/build:b1", "svc/build:b2", "svc/build:b3", "svc/from:node-b1"],
     builds: [
       { id: "b1", state: "ready" as const },

@@ -109,6 +109,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(15);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(16);
   await rm(directory, { recursive: true });
 });

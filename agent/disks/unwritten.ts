@@ -1,0 +1,30 @@
+/** What the kernel still writes to one disk: the limit of what waits in memory, and whether it takes writes at all. */
+
+import { readFile, writeFile } from "node:fs/promises";
+
+/** Large enough that writing stays as fast as the host. */
+const UNWRITTEN_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Limits what waits in memory to be written to a disk. When the host's disk is short its sandbox is frozen, and what waits
+ * is still written. Where the kernel has no such limit, the reserve alone must be large enough.
+ */
+export async function limitUnwritten(device: number): Promise<void> {
+  const bdi = `/sys/dev/block/${major(device)}:${minor(device)}/bdi`;
+  try {
+    await writeFile(`${bdi}/max_bytes`, String(UNWRITTEN_BYTES));
+    await writeFile(`${bdi}/strict_limit`, "1");
+  } catch {
+    // An older kernel.
+  }
+}
+
+/** Whether a mounted file system takes no writes any more, as after a write that the host's full disk refused. */
+export async function isFailed(place: string): Promise<boolean> {
+  const mounts = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" "));
+  return mounts.some(([, at, , options = ""]) => at === place && /(^|,)(ro|emergency_ro|shutdown)(,|$)/.test(options));
+}
+
+// As glibc encodes the number of a device.
+const major = (device: number) => Math.floor(device / 256) % 4096;
+const minor = (device: number) => (device % 256) + Math.floor(device / 2 ** 20) * 256;
