@@ -1,34 +1,25 @@
 /** A mistake in the operator's settings is reported before a running program is stopped. */
 
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { checkout, openPlatform } from "../support/platform/platform.ts";
-import { pidOf, run } from "../support/platform/programs.ts";
+import { addOwnSetting, hostStep } from "../support/platform/own-settings.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { pidOf } from "../support/platform/programs.ts";
 
 const platform = openPlatform();
-const own = `${checkout}.svc${platform.instance === "" ? "" : `-${platform.instance}`}/config.env`;
 
 function inForce(): string[] {
   const files = ["orchestrator.env", "orchestrator.own.env", "agent.env", "agent.own.env", "config.env"];
   return files.map((file) => readFileSync(`${platform.paths.etc}/${file}`, "utf8"));
 }
 
-function host(step: string, ...args: string[]): Promise<string> {
-  return run(`${checkout}scripts/host/services/${step}`, args, { SVC_INSTANCE: platform.instance });
-}
+const host = (step: string, ...args: string[]) => hostStep(platform, step, ...args);
 
 /** Adds a line to the operator's own settings until the test ends. */
 function addSetting(line: string): void {
-  const kept = existsSync(own) ? readFileSync(own, "utf8") : undefined;
-  onTestFinished(async () => {
-    if (kept === undefined) writeFileSync(own, "");
-    else writeFileSync(own, kept);
-    await host("settings", "replace");
-    if (kept === undefined) rmSync(own);
-  });
-  writeFileSync(own, `${kept ?? ""}\n${line}\n`);
+  onTestFinished(addOwnSetting(platform, line));
 }
 
 test.each([
