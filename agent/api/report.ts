@@ -2,6 +2,7 @@
 
 import type { ExitReport, Heartbeat, HeartbeatReply, nodeApi } from "../../shared/agent-api/routes.ts";
 import type { Client } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 
@@ -37,11 +38,18 @@ export interface Report {
   /** Time of the last answer, or of the start, in unix milliseconds. */
   readonly lastContact: number;
   readonly reached: boolean;
+  /** Why the orchestrator is not reached, where it says so itself. */
+  readonly problem: string | undefined;
   stop(): Promise<void>;
 }
 
 export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report {
-  const state = { lastContact: now(), reached: false, sending: undefined as Promise<void> | undefined };
+  const state = {
+    lastContact: now(),
+    reached: false,
+    problem: undefined as string | undefined,
+    sending: undefined as Promise<void> | undefined,
+  };
   let waiting: NodeJS.Timeout | undefined;
   let beats: Loop | undefined;
   let sources: Reported | undefined;
@@ -52,6 +60,7 @@ export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report 
       const reply = await orchestrator.heartbeat({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
       if (!state.reached) log.info("the orchestrator answers");
       state.reached = true;
+      state.problem = undefined;
       if (!apply(reply)) return;
       state.lastContact = now();
       acknowledge(body.exits.map(({ executionId }) => executionId));
@@ -59,6 +68,7 @@ export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report 
       if (state.reached) log.warn({ err: error }, "the orchestrator does not answer");
       else log.debug({ err: error }, "the orchestrator does not answer");
       state.reached = false;
+      state.problem = error instanceof AppError && error.code !== "node_unreachable" ? error.message : undefined;
     }
   };
 
@@ -99,6 +109,9 @@ export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report 
     },
     get reached() {
       return state.reached;
+    },
+    get problem() {
+      return state.problem;
     },
     async stop() {
       clearTimeout(waiting);

@@ -118,7 +118,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
           engine: engine.connected ? undefined : "the Docker daemon does not answer",
           "egress process": egressProcess.problem,
           network: reach.findings().map(findingText).join(" | ") || undefined,
-          orchestrator: report.reached ? undefined : "the orchestrator does not answer",
+          orchestrator: report.reached ? undefined : notReached(report.problem),
           store: serving.refusal,
         }),
         log,
@@ -131,4 +131,8 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
   };
 
   return { report, measure, start };
+}
+
+function notReached(problem: string | undefined): string {
+  return problem === undefined ? "the orchestrator does not answer" : `the orchestrator takes no reports: ${problem}`;
 }

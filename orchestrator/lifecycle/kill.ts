@@ -3,7 +3,6 @@
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { storageFailure } from "../../shared/http/storage-failures.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { cleanDetail, type End, type EndReason } from "../../shared/states/end-reason.ts";
 import type { Nodes } from "../nodes/nodes.ts";
@@ -13,6 +12,7 @@ import type { MoveIf } from "../store/sandboxes/sandboxes.ts";
 import type { NewEvent, Store } from "../store/store.ts";
 import type { SnapshotRemover } from "./snapshot-removal.ts";
 import type { Transitions } from "./transitions.ts";
+import { createUnrecordedKills } from "./unrecorded.ts";
 
 export interface Ending {
   /** False: there is nothing to kill. All callers that kill the same sandbox share one transition. */
@@ -33,6 +33,8 @@ export interface Ending {
   lost(record: SandboxRecord, detail: string): Promise<SandboxRecord | undefined>;
   /** Asks a node to end an execution; limited, never throws: the node's next report repairs what was missed. */
   end(nodeId: string, executionId: string): Promise<void>;
+  /** Records the kills that could not be recorded when they were made; never throws: the next call tries the rest again. */
+  recordLate(): Promise<void>;
 }
 
 export interface EndingDeps {
@@ -52,6 +54,7 @@ export interface EndingDeps {
 
 export function createEnding(deps: EndingDeps): Ending {
   const { store, routes, now } = deps;
+  const unrecorded = createUnrecordedKills(deps);
 
   async function end(nodeId: string, executionId: string): Promise<void> {
     try {
@@ -93,24 +96,12 @@ export function createEnding(deps: EndingDeps): Ending {
     if (refusal !== undefined) throw new AppError("unavailable", refusal);
   }
 
-  /**
-   * The database cannot record the kill, and holds no room back any more: the node ends the sandbox anyway, and the record
-   * follows its report when there is room. The caller gets the reason.
-   */
-  async function endUnrecorded(id: string, error: unknown, when: MoveIf | undefined): Promise<never> {
-    if (when === undefined && storageFailure(error) !== undefined) {
-      const record = await store.sandboxes.get(id);
-      if (record?.state === "running") await end(record.nodeId, record.executionId);
-    }
-    throw error;
-  }
-
   async function killNow(id: string, reason: EndReason, when?: MoveIf): Promise<boolean> {
     await refuseRefused(id);
     const set = { endAt: now(), end: { reason }, deadlineAt: now() + deps.stopTimeoutMs * 2 };
     const killing = await store
       .move({ id, to: "killing", set, ...defined({ when }) })
-      .catch((error: unknown) => endUnrecorded(id, error, when));
+      .catch((error: unknown) => unrecorded.end(id, reason, { error, endAtMost: when?.endAtMost }));
     if (killing !== undefined) {
       deps.observe(reason);
       await finish(killing);
@@ -134,6 +125,16 @@ export function createEnding(deps: EndingDeps): Ending {
 
   return {
     end,
+    async recordLate() {
+      for (const { id, executionId, reason } of unrecorded.list()) {
+        try {
+          await transition(id, () => killNow(id, reason, { executionId, from: ["running"] }));
+          unrecorded.recorded(id);
+        } catch (error) {
+          deps.log.debug({ err: error, sandboxId: id }, "could not record the end of a sandbox yet");
+        }
+      }
+    },
     async kill(id, reason) {
       for (;;) {
         if (await transition(id, () => killNow(id, reason))) return true;

@@ -7,6 +7,7 @@
 import type { StoredSnapshot, TakenSnapshot } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
 import { AppError, isError, isMemoryRefused } from "../../shared/http/errors.ts";
+import { storageFailure } from "../../shared/http/storage-failures.ts";
 import { newUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { cleanDetail } from "../../shared/states/end-reason.ts";
@@ -22,6 +23,7 @@ import type { History } from "./history.ts";
 import type { SnapshotRemover } from "./snapshot-removal.ts";
 import type { ProjectQuota } from "./stored-quota.ts";
 import type { Transitions } from "./transitions.ts";
+import { pauseUnrecorded } from "./unrecorded.ts";
 
 export interface Pausing {
   /**
@@ -91,7 +93,11 @@ export function createPausing(deps: PausingDeps): Pausing {
       from: ["running" as const],
       ...defined({ endAtMost, room }),
     };
-    const pausing = await store.move({ id, to: "pausing", when, set: { pendingSnapshot, deadlineAt } });
+    const pausing = await store
+      .move({ id, to: "pausing", when, set: { pendingSnapshot, deadlineAt } })
+      .catch((error: unknown) =>
+        pauseUnrecorded({ id, error, endAtMost, body: requestOf(pendingSnapshot, frozen) }, deps),
+      );
     if (pausing !== undefined) return complete(pausing, { repeated: false, frozen, reason });
     const record = await store.sandboxes.get(id);
     // A crashed process began it: no one in this process pauses it, or this caller would have joined.
@@ -117,8 +123,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     if (pendingSnapshot === undefined)
       throw new AppError("internal", `sandbox ${id} is pausing, but its record names no snapshot`);
     await routes.suspend(id, executionId);
-    const { id: snapshotId, memory } = pendingSnapshot;
-    const body = { snapshotId, memory, ...(frozen === false ? { frozen } : {}) };
+    const body = requestOf(pendingSnapshot, frozen);
     let taken: TakenSnapshot;
     try {
       taken = await callAgain(
@@ -178,7 +183,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     try {
       return (await begin(id, () => pauseNow(id, { memory: onTimeoutMemory, endAtMost: now() }))).is === "paused";
     } catch (reason) {
-      if (!onTimeoutMemory || !isMemoryRefused(reason)) throw reason;
+      if (!onTimeoutMemory || !isMemoryRefused(reason) || storageFailure(reason) !== undefined) throw reason;
       // No caller waits, and the timeout has passed: keeps the disk alone, and records that in the event.
       deps.log.warn(
         { err: reason, sandboxId: id },
@@ -229,6 +234,10 @@ export function createPausing(deps: PausingDeps): Pausing {
       });
     },
   };
+}
+
+function requestOf({ id: snapshotId, memory }: Snapshot, frozen: boolean | undefined) {
+  return { snapshotId, memory, ...(frozen === false ? { frozen: false as const } : {}) };
 }
 
 /** Throws for every state from which a pause can neither start nor wait. */

@@ -109,6 +109,8 @@ export function createResuming(deps: ResumingDeps): Resuming {
 
   async function claim(record: SandboxRecord, snapshotId: string, ask: ResumeAsk): Promise<SandboxRecord> {
     const { id, nodeId } = record;
+    const refusal = deps.nodes.refused(nodeId);
+    if (refusal !== undefined) throw new AppError("unavailable", refusal);
     const status = deps.nodes.get(nodeId)?.status;
     if (status === undefined || status === "unhealthy" || status === "connecting") {
       const reason = `node ${nodeId}, which holds the sandbox's snapshot, is not answering`;

@@ -42,6 +42,9 @@ export interface Adoption {
   holdings(nodeId: string): Promise<Holdings>;
 }
 
+/** Made where a database has no project, as an empty one has none; `scripts/up` makes keys of the project of this name. */
+const DEFAULT_PROJECT = "default";
+
 type Kept = Holdings["executions"][number] | Holdings["snapshots"][number];
 
 export function createAdoption({ store, nodes, lineage, routes, now, log }: AdoptionDeps): Adoption {
@@ -53,13 +56,13 @@ export function createAdoption({ store, nodes, lineage, routes, now, log }: Adop
   const holdings = (nodeId: string) => agent(nodeId).holdings({});
 
   async function projectFor(reference: string | undefined): Promise<string> {
-    const found = reference === undefined ? (await store.projects.list())[0] : await store.projects.find(reference);
+    if (reference === undefined) {
+      const oldest = (await store.projects.list())[0] ?? (await store.projects.create(DEFAULT_PROJECT));
+      return oldest.id;
+    }
+    const found = await store.projects.find(reference);
     if (found !== undefined) return found.id;
-    const what = reference === undefined ? "the database has no project" : `project '${reference}' not found`;
-    throw new AppError(
-      "failed_precondition",
-      `${what}: sandboxes whose project is unknown need one, so make one first`,
-    );
+    throw new AppError("failed_precondition", `project '${reference}' not found`);
   }
 
   const serve = async (nodeId: string) => {

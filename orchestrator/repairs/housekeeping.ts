@@ -103,6 +103,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
   }
 
   return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {
+    await deps.ending.recordLate();
     await finishAbandoned(deps);
     await deps.checkpointing.sweep(deps.now() - SNAPSHOT_LEFT_MS);
     await loseSilentNodes();

@@ -1,7 +1,7 @@
 /** Whether the database can be written: learned from every round of marks and every failed move, and kept for the health page. */
 
 import { AppError } from "../../shared/http/errors.ts";
-import { type StorageFailure, storageFailure } from "../../shared/http/storage-failures.ts";
+import { fullDisk, type StorageFailure, storageFailure } from "../../shared/http/storage-failures.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Ballast } from "./ballast.ts";
 
@@ -20,8 +20,10 @@ export function createCondition(ballast: Ballast, log: Log): Condition {
   const state = { failure: undefined as StorageFailure | undefined };
 
   const failed = (error: unknown): StorageFailure | undefined => {
-    const failure = storageFailure(error);
-    if (failure === undefined) return undefined;
+    const found = storageFailure(error);
+    if (found === undefined) return undefined;
+    // The file that holds room back is on the database's disk.
+    const failure = found.code === "no_space" ? fullDisk("database") : found;
     if (state.failure?.message !== failure.message) log.error({ err: error }, failure.message);
     state.failure = failure;
     return failure;

@@ -24,6 +24,8 @@ const FORGOTTEN = 1;
 
 /** `path` may be `:memory:`. The file holds secrets (sealed) and is readable by its owner only. */
 export function openSqlite(path: string): OpenedSqlite {
+  const ballast = path === ":memory:" ? noBallast : fileBallast(`${path}-ballast`);
+  ballast.makeRoom();
   const database = new SQLite(path);
   if (path !== ":memory:") chmodSync(path, 0o600);
   database.pragma("journal_mode = WAL");
@@ -33,7 +35,7 @@ export function openSqlite(path: string): OpenedSqlite {
   database.pragma("busy_timeout = 5000");
   database.pragma("cache_size = -65536");
   return {
-    ballast: path === ":memory:" ? noBallast : fileBallast(`${path}-ballast`),
+    ballast,
     dialect: new SqliteDialect({
       database: {
         close: () => database.close(),

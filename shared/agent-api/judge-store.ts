@@ -35,7 +35,7 @@ export function refusalText(
 ) {
   return (
     `node ${nodeId} keeps ${kept} sandboxes and snapshots and takes no work: ${WHAT[refusal]}. Nothing was deleted. ` +
-    "Bring the right database back (SVC_DATABASE_URL, or svc.db in the orchestrator's directory), " +
+    "Bring the right database back (DATABASE_URL, or svc.db in the orchestrator's directory), " +
     `or run 'scripts/node adopt ${nodeId}' to take them over into this one, ` +
     `or 'scripts/node discard ${nodeId}' to let it hold and later delete what this one does not know`
   );

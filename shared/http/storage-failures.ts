@@ -5,10 +5,10 @@ export interface StorageFailure {
   readonly message: string;
 }
 
-const full = (of: string): StorageFailure => ({
-  code: "no_space",
-  message: `the disk of the ${of} is full: its operator must make room`,
-});
+export function fullDisk(of: "service" | "database"): StorageFailure {
+  return { code: "no_space", message: `the disk of the ${of} is full: its operator must make room` };
+}
+
 const down = (why: string): StorageFailure => ({
   code: "unavailable",
   message: `the database cannot be used now: ${why}; its operator finds more in the orchestrator's log`,
@@ -16,8 +16,9 @@ const down = (why: string): StorageFailure => ({
 
 /** Codes of the operating system, of SQLite (also the longer ones that begin with them), and of PostgreSQL. */
 const FAILURES: readonly (readonly [RegExp, StorageFailure])[] = [
-  [/^(ENOSPC|EDQUOT)$/, full("service")],
-  [/^(SQLITE_FULL|53100)$/, full("database")],
+  [/^(ENOSPC|EDQUOT)$/, fullDisk("service")],
+  // The index of the log beside the database could not be made longer.
+  [/^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|53100)$/, fullDisk("database")],
   [/^SQLITE_IOERR_NOMEM$/, down("it is out of memory")],
   [/^SQLITE_IOERR/, down("its disk reports an input/output error")],
   [/^(SQLITE_NOMEM|53200)/, down("it is out of memory")],

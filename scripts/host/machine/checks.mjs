@@ -129,6 +129,14 @@ export const CHECKS = [
     wayOut:
       "keep a copy of that file, then restore your backup: docs/operating.md, Backup. Do not delete it: without it nothing of what nodes store can be found",
   },
+  {
+    id: "database-disk-full",
+    when: "start",
+    stops: true,
+    problem: "the disk of a database of the platform is full",
+    evidence: ({ full }) => full[0],
+    wayOut: "make room there: the program starts by itself then. Do not delete svc.db or agent.db",
+  },
 ];
 
 /** The problems among the facts at this moment, those that stop first. */

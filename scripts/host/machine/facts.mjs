@@ -14,7 +14,8 @@ const DATABASE_LIMIT_MS = 30_000;
 export async function facts(when, about) {
   if (when === "machine") return machineFacts(about);
   if (when === "docker") return { ...about, ...(await dockerFacts()), routes: routes(about.networkName) };
-  return { damaged: about.databases.map(damage).filter((found) => found !== undefined) };
+  const found = (what) => about.databases.map(what).filter((one) => one !== undefined);
+  return { damaged: found(damage), full: found(fullDisk) };
 }
 
 function machineFacts({ checkout }) {
@@ -102,6 +103,17 @@ function routes(networkName) {
         type === "unicast" && dst !== "default" && dev !== undefined && !isOwnLink(networkName, dev),
     )
     .map(({ dst, dev }) => ({ range: dst, words: `${dst} of the link ${dev}` }));
+}
+
+/** The program cannot open a database with less. */
+const NEEDED_BYTES = 256 * 1024;
+
+/** How little room a database file has; undefined: enough, or there is none. */
+function fullDisk(file) {
+  if (!existsSync(file)) return undefined;
+  const { bavail, bsize } = statfsSync(dirname(file));
+  const free = bavail * bsize;
+  return free < NEEDED_BYTES ? `${file}: ${free} bytes are free there` : undefined;
 }
 
 /** What is wrong with a database file; undefined: nothing, or there is none. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { planNetwork } from "../../../agent/network/addresses.ts";
+import { smallDisk } from "../../support/store/small-disk.ts";
 
 interface Problem {
   readonly id: string;
@@ -44,6 +45,7 @@ const usual = {
     { range: "192.168.1.0/24", words: "192.168.1.0/24 of the link eth0" },
   ],
   damaged: [] as string[],
+  full: [] as string[],
 };
 const route = (range: string) => ({ routes: [...usual.routes, { range, words: `${range} of the link br-1` }] });
 
@@ -69,6 +71,7 @@ const PLANTED: readonly (readonly [id: string, facts: Partial<typeof usual>, evi
   ["network-taken", route("10.213.9.1"), "br-1"],
   ["network-inside-another", route("10.0.0.0/8"), "10.0.0.0/8"],
   ["database-damaged", { damaged: ["/x/svc.db: file is not a database"] }, "/x/svc.db"],
+  ["database-disk-full", { full: ["/x/svc.db: 0 bytes are free there"] }, "/x/svc.db: 0 bytes"],
 ];
 
 test("every check has a planted problem", () => {
@@ -123,4 +126,17 @@ test("a damaged database is named, and a whole or missing one is no problem", ()
   expect(status).toBe(3);
   expect(stdout).toContain(`${home}/broken.db: file is not a database`);
   expect(stdout).toContain("docs/operating.md, Backup");
+});
+
+test.skipIf(process.getuid?.() !== 0)("a full disk below a database is named (only as root)", () => {
+  const disk = smallDisk(1);
+  onTestFinished(() => disk.remove());
+  const file = join(disk.place, "svc.db");
+  writeFileSync(file, "");
+  const look = () => spawnSync(process.execPath, [join(directory, "look.mjs"), "start", file], { encoding: "utf8" });
+  expect(look()).toMatchObject({ status: 0, stdout: "" });
+  disk.fill();
+  const { status, stdout } = look();
+  expect(status).toBe(3);
+  expect(stdout).toContain(`${file}: 0 bytes are free there`);
 });

@@ -67,10 +67,12 @@ export interface ClusterOptions {
   readonly logLevel?: LogLevel;
   /** A log to use in place of a silent one. */
   readonly log?: Log;
+  /** An empty folder of the test for everything that the orchestrator writes, which the test removes itself. */
+  readonly folder?: string;
 }
 
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
-  const folder = await mkdtemp(join(tmpdir(), "svc-cluster-"));
+  const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "svc-cluster-")));
   const database = await newMigratedDatabase({ folder, ...(options.onSqlite === true ? { server: null } : {}) });
   const log = options.log ?? createLog({ component: "test", level: options.logLevel ?? logLevel() });
   const defaults = readConfig(OrchestratorConfig, {
@@ -164,7 +166,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       await Promise.all(agents.map((each) => each.stop()));
       await orchestrator.stop();
       await database.drop();
-      await rm(folder, { recursive: true, force: true });
+      if (options.folder === undefined) await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent } from "../fakes/fake-agent-shapes.ts";
+import type { DatabaseChoice } from "../store/databases.ts";
 import { ADMIN_TOKEN, NODE_KEY } from "./cluster.ts";
 import { type MortalOrchestrator, startMortalOrchestrator } from "./mortal-orchestrator.ts";
 
@@ -26,8 +27,14 @@ export interface MortalCluster {
   stop(): Promise<void>;
 }
 
-export async function startMortalCluster(settings: Readonly<Record<string, string>>): Promise<MortalCluster> {
-  const orchestrator = await startMortalOrchestrator({ SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000", ...settings });
+export async function startMortalCluster(
+  settings: Readonly<Record<string, string>>,
+  choice: Pick<DatabaseChoice, "server"> = {},
+): Promise<MortalCluster> {
+  const orchestrator = await startMortalOrchestrator(
+    { SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000", ...settings },
+    choice,
+  );
   const agent = await startFakeAgent({
     orchestratorUrl: orchestrator.url,
     nodeId: "n1",

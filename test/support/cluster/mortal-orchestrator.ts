@@ -6,26 +6,30 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { newDatabase } from "../store/databases.ts";
+import { type DatabaseChoice, newDatabase } from "../store/databases.ts";
 import { ADMIN_TOKEN, NODE_KEY } from "./cluster.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
 export interface MortalOrchestrator {
   readonly url: string;
+  readonly pid: number | undefined;
   readonly database: Awaited<ReturnType<typeof newDatabase>>;
   /** SIGKILL, and a new process at once. Resolves when the new one listens. */
   killAndStart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startMortalOrchestrator(settings: Readonly<Record<string, string>>): Promise<MortalOrchestrator> {
+export async function startMortalOrchestrator(
+  settings: Readonly<Record<string, string>>,
+  choice: Pick<DatabaseChoice, "server"> = {},
+): Promise<MortalOrchestrator> {
   const folder = mkdtempSync(join(tmpdir(), "svc-mortal-"));
   execFileSync(process.execPath, ["--import", "tsx", "scripts/build.ts", "--to", folder, "orchestrator"], {
     cwd: root,
     stdio: "inherit",
   });
-  const database = await newDatabase({ folder });
+  const database = await newDatabase({ folder, ...choice });
   const first = await start("0");
   const { url } = first;
   let { child } = first;
@@ -70,6 +74,9 @@ export async function startMortalOrchestrator(settings: Readonly<Record<string, 
 
   return {
     url,
+    get pid() {
+      return child.pid;
+    },
     database,
     async killAndStart() {
       await end("SIGKILL");

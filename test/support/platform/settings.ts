@@ -10,17 +10,21 @@ export function hostStep(platform: Platform, step: string, ...args: string[]): P
   return run(`${checkout}scripts/host/services/${step}`, args, { SVC_INSTANCE: platform.instance });
 }
 
-/** Adds a line to the operator's own settings until the test ends; no program has it yet. */
-export function addSetting(platform: Platform, line: string): void {
+/** Adds a line to the operator's own settings; no program has it yet. The result takes it back, on the machine too. */
+export function addOwnSetting(platform: Platform, line: string): () => Promise<void> {
   const own = `${checkout}.svc${platform.instance === "" ? "" : `-${platform.instance}`}/config.env`;
   const kept = existsSync(own) ? readFileSync(own, "utf8") : undefined;
-  onTestFinished(async () => {
-    if (kept === undefined) writeFileSync(own, "");
-    else writeFileSync(own, kept);
+  writeFileSync(own, `${kept ?? ""}\n${line}\n`);
+  return async () => {
+    writeFileSync(own, kept ?? "");
     await hostStep(platform, "settings", "replace");
     if (kept === undefined) rmSync(own);
-  });
-  writeFileSync(own, `${kept ?? ""}\n${line}\n`);
+  };
+}
+
+/** Adds a line to the operator's own settings until the test ends. */
+export function addSetting(platform: Platform, line: string): void {
+  onTestFinished(addOwnSetting(platform, line));
 }
 
 /** Restarts a program with this line among its settings, and without it when the test is over. */

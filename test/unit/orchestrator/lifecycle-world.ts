@@ -127,6 +127,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     const nodes = {
       list: () => [],
       mayChange: () => true,
+      refused: () => undefined,
       agent: () => guarded(agent, alive),
       get: () => ({ status: "ready" }),
       freed: () => undefined,
