@@ -13,9 +13,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { dropFrozen } from "../support/platform/frozen.ts";
 import { containersOf } from "../support/platform/host-objects.ts";
 import { expectNoProblems } from "../support/platform/no-problems.ts";
-import { addOwnSetting, hostStep } from "../support/platform/settings.ts";
 import { api, asAdmin, checkout, openPlatform } from "../support/platform/platform.ts";
 import { run, service, settingOf, untilReady } from "../support/platform/programs.ts";
+import { addOwnSetting, hostStep } from "../support/platform/settings.ts";
 import { swappedDatabase } from "../support/platform/swapped-database.ts";
 import { createLasting, expectAllThere, inTurn, type Lasting, pauseAll } from "../support/sandbox/lasting.ts";
 import { whereabouts } from "../support/sandbox/sdk.ts";
