@@ -73,6 +73,8 @@ export interface FoundImage {
   /** NAME=value */
   readonly env: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
+  /** Paths that it declares with `VOLUME`. */
+  readonly volumes: readonly string[];
   /** Bytes of all its layers. */
   readonly bytes: number;
 }

@@ -28,6 +28,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
         names: [...(RepoTags ?? []), ...(RepoDigests ?? [])],
         env: Config.Env ?? [],
         labels: Config.Labels ?? {},
+        volumes: Object.keys((Config.Volumes as object | null | undefined) ?? {}),
         bytes: Size,
       };
     },

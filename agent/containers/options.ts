@@ -105,6 +105,8 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
     AttachStdout: false,
     AttachStderr: false,
     StopSignal: "SIGKILL",
+    // An image may declare one: Docker would run its command as root in every sandbox and pooled container, and wait for frozen ones.
+    Healthcheck: { Test: ["NONE"] },
     Labels: {
       "svc.node": node.nodeId,
       "svc.template": spec.build.templateId,

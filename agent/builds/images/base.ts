@@ -5,7 +5,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { KeyedMutex } from "../../../shared/program/keyed-mutex.ts";
 import type { Containers } from "../../containers/containers.ts";
-import { type BuildContainer, rootScript } from "../steps/build-container.ts";
+import { type BuildContainer, rootScript, type Script } from "../steps/build-container.ts";
 import type { BuildLog } from "../steps/build-log.ts";
 import { contextOf, type StepContext } from "../steps/context.ts";
 import { RpcError } from "../steps/processes.ts";
@@ -20,7 +20,7 @@ import {
 } from "./image-name.ts";
 import { baseKey } from "./layer-key.ts";
 import type { Layers } from "./layers.ts";
-import { CHECK_SCRIPT, PACKAGES_SCRIPT, PROVISIONING, USER_SCRIPT } from "./provision-script.ts";
+import { CHECK_SCRIPT, PACKAGES_SCRIPT, PROVISIONING, USER_SCRIPT, VOLUMES_SCRIPT } from "./provision-script.ts";
 import type { Login } from "./registry-login.ts";
 
 export const BASE_STEP = "base";
@@ -99,7 +99,7 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
   }
   const buildContainer = await opened(image, deps, signal);
   try {
-    await provision(buildContainer, deps, signal);
+    await provision(buildContainer, found.volumes, deps, signal);
     const layer = await deps.layers.keep(key, buildContainer);
     const id = (await containers.image(layer.image))?.id ?? key;
     return { image: layer.image, id, context, settings: undefined };
@@ -174,9 +174,15 @@ async function opened(image: string, deps: BaseDeps, signal: AbortSignal): Promi
   }
 }
 
-async function provision(buildContainer: BuildContainer, deps: BaseDeps, signal: AbortSignal): Promise<void> {
+async function provision(
+  buildContainer: BuildContainer,
+  volumes: readonly string[],
+  deps: BaseDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const { log } = deps;
-  await part(CHECK_SCRIPT, buildContainer, deps, signal);
+  await part(rootScript(CHECK_SCRIPT), buildContainer, deps, signal);
+  if (volumes.length > 0) await part(rootScript(VOLUMES_SCRIPT, ...volumes), buildContainer, deps, signal);
   const packages = rootScript(PACKAGES_SCRIPT);
   const output = log.output(PREFIX, BASE_STEP);
   const limit = anySignal(signal, AbortSignal.timeout(PACKAGES_LIMIT_MS));
@@ -195,12 +201,12 @@ async function provision(buildContainer: BuildContainer, deps: BaseDeps, signal:
     if (signal.aborted || !limit.aborted) throw error;
     log.write("warn", `${PREFIX} Installing the missing programs took too long and was stopped`, BASE_STEP);
   }
-  await part(USER_SCRIPT, buildContainer, deps, signal);
+  await part(rootScript(USER_SCRIPT), buildContainer, deps, signal);
   log.write("info", `${PREFIX} The image is ready for sandboxes`, BASE_STEP);
 }
 
 async function part(
-  text: string,
+  script: Script,
   buildContainer: BuildContainer,
   { log }: BaseDeps,
   signal: AbortSignal,
@@ -209,7 +215,7 @@ async function part(
   let last = "";
   try {
     const { exitCode, status } = await buildContainer.run(
-      rootScript(text),
+      script,
       (stream, bytes) => {
         output.push(stream, bytes);
         last = (last + bytes.toString("utf8")).slice(-1_000);

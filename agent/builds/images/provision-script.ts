@@ -6,7 +6,7 @@
 import { addUser } from "../steps/add-user-script.ts";
 
 /** Increased when the scripts change, so that images are provisioned again. */
-export const PROVISIONING = "3";
+export const PROVISIONING = "4";
 
 /** Programs that the packages must provide: sandboxes and helpers of the SDK use them. */
 const DISTRIBUTION = `
@@ -32,6 +32,12 @@ if [ "$family" = unsupported ]; then
   exit 3
 fi
 exit 0`;
+
+/**
+ * Makes the directories, its arguments, that the image declares with `VOLUME` and does not have: `svc-runc` leaves the volumes
+ * out, and Docker would make the directories with them.
+ */
+export const VOLUMES_SCRIPT = 'for path; do [ -e "$path" ] || mkdir -p -- "$path"; done';
 
 /** Installs what is missing, if possible. Exit 4: something is still missing. */
 export const PACKAGES_SCRIPT = `${DISTRIBUTION}
