@@ -21,9 +21,11 @@ import {
 const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };
 
+/** Lists the links of sandboxes in a set. The agent's own probe has one for a moment, at any time. */
 async function setElements(set: string): Promise<string[]> {
   const { stdout } = await run("nft", ["list", "set", "inet", NETWORK, set]);
-  return [...stdout.matchAll(/"([^"]+)"/g)].map((match) => match[1] ?? "");
+  const links = [...stdout.matchAll(/"([^"]+)"/g)].map((match) => match[1] ?? "");
+  return links.filter((link) => link !== `${NETWORK}-probe`);
 }
 
 async function health(address: string): Promise<number> {

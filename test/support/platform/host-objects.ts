@@ -164,10 +164,14 @@ async function namesIn(directory: string, network: string): Promise<readonly str
   return (await list(directory)).filter((name) => new RegExp(`^${network}-\\d+$`).test(name));
 }
 
+/** Lists the sandboxes' elements of a set. The agent's own probe has one for a moment, at any time. */
 async function setElements(network: string, set: string): Promise<readonly string[]> {
   const text = await run("nft", ["-j", "list", "set", "inet", network, set]);
   const { nftables } = JSON.parse(text) as { nftables: { set?: { elem?: unknown[] } }[] };
-  return nftables.flatMap((one) => one.set?.elem ?? []).map((element) => JSON.stringify(element));
+  return nftables
+    .flatMap((one) => one.set?.elem ?? [])
+    .map((element) => JSON.stringify(element))
+    .filter((element) => !element.includes(`${network}-probe`));
 }
 
 async function processesIn(ids: ReadonlySet<string>): Promise<number> {
