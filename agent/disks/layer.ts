@@ -24,6 +24,15 @@ export const LAYER = "layer";
 /** What programs wrote, in the layer. */
 const WRITTEN = "diff";
 
+/**
+ * Where `svc-runc` mounts files over the kernel's. A restore makes what is missing of them in the root before it mounts `/proc` and
+ * `/sys`, and on a full disk it could not.
+ */
+const MOUNT_POINTS = [
+  ...["meminfo", "cpuinfo", "stat", "uptime", "loadavg", "swaps"].map((name) => `proc/${name}`),
+  "sys/devices/system/cpu/online",
+];
+
 /** Whether a container's upper directory, as the engine with disks reports it, is on a disk of its own. */
 export function isOwnLayer(upperDirectory: string, containerId: string): boolean {
   return upperDirectory.endsWith(join("/", containerId, LAYER, WRITTEN));
@@ -34,9 +43,18 @@ export async function putLayer({ layer, own, image, keep }: Layer, run: RunComma
   for (const name of ["work", "merged"]) await rm(join(own, name), { recursive: true, force: true });
   const names = (await readdir(layer)).filter((name) => !keep || name !== WRITTEN);
   await run("cp", ["--archive", "--", ...names.map((name) => join(layer, name)), own]);
+  if (!keep) await putMountPoints(join(own, WRITTEN));
   if (image !== undefined) await writeFile(imageFile(own), image, { mode: 0o600 });
   await rm(layer, { recursive: true });
   await symlink(own, layer);
+}
+
+/** Nothing has run in the container, so no link leads out of its layer. */
+async function putMountPoints(written: string): Promise<void> {
+  for (const path of MOUNT_POINTS) {
+    await mkdir(join(written, dirname(path)), { recursive: true, mode: 0o555 });
+    await writeFile(join(written, path), "", { flag: "a", mode: 0o444 });
+  }
 }
 
 export async function imageOfLayer(own: string): Promise<string | undefined> {

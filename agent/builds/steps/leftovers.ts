@@ -3,12 +3,15 @@
  * on whether they are still alive.
  */
 
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Cgroup } from "../../containers/cgroup.ts";
+import { RUNTIME_MOUNT } from "../../containers/options.ts";
 import type { ExitStatus } from "./processes.ts";
 
+/** envd's helper, which starts with the first process and then tells of the end of each. */
+const HELPER = `${RUNTIME_MOUNT}/envd/svc-exec`;
 const LOOK_EVERY_MS = 50;
 const KILL_LIMIT_MS = 10_000;
 
@@ -23,7 +26,7 @@ export interface Leftovers {
 /** Call it before the step starts: what runs then belongs to the platform. */
 export function watchLeftovers(cgroup: Pick<Cgroup, "processes" | "freeze" | "thaw">): Leftovers {
   const before = new Set(identities(cgroup));
-  const left = () => identities(cgroup).filter((each) => !before.has(each));
+  const left = () => identities(cgroup).filter((each) => !before.has(each) && !isHelper(each));
   return {
     async endWith(pid, ended, signal) {
       const over = new AbortController();
@@ -76,6 +79,14 @@ function identities(cgroup: Pick<Cgroup, "processes">): string[] {
     const start = startTime(pid);
     return start === undefined ? [] : [`${pid} ${start}`];
   });
+}
+
+function isHelper(identity: string): boolean {
+  try {
+    return readlinkSync(`/proc/${identity.split(" ", 1)[0]}/exe`) === HELPER;
+  } catch {
+    return false;
+  }
 }
 
 function isAlive(identity: string): boolean {

@@ -142,5 +142,5 @@ test("containers that a lost database named are kept; those that run are stopped
     held: new Set(["paused", "ran"]),
     slots: [2],
   });
-  expect(steps).toMatchObject({ quench: ["ran"], removeContainers: ["stranger"], removeSlots: [2] });
+  expect(steps).toMatchObject({ kill: ["ran"], removeContainers: ["stranger"], removeSlots: [2] });
 });
