@@ -187,7 +187,7 @@ describe("with a pool", () => {
       .poll(containers, SLOW)
       .toSatisfy((all: { name: string }[]) => all.every(({ name }) => name.startsWith("svc-pool-")));
     const owned = async () => {
-      const names = (await readdir("/run/netns")).filter((name) => name.startsWith(`${NETWORK}-`));
+      const names = (await readdir("/run/netns")).filter((name) => new RegExp(`^${NETWORK}-\\d+$`).test(name));
       const pinned = new Set(await setElements("pinned"));
       return names.filter((name) => !pinned.has(name));
     };
