@@ -28,7 +28,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
         names: [...(RepoTags ?? []), ...(RepoDigests ?? [])],
         env: Config.Env ?? [],
         labels: Config.Labels ?? {},
-        volumes: Object.keys((Config.Volumes as object | null | undefined) ?? {}),
+        volumes: Object.keys(Config.Volumes ?? {}),
         bytes: Size,
       };
     },

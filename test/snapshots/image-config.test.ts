@@ -70,7 +70,7 @@ test("files below a volume of the image are the sandbox's: builds, pauses, snaps
 
   const snapshot = { snapshotId: randomUUID(), memory: true };
   await agent.call.checkpointExecution({ params: { executionId: again.executionId }, body: snapshot });
-  onTestFinished(async () => void (await agent.call.deleteSnapshot({ params: { snapshotId: snapshot.snapshotId } })));
+  onTestFinished(() => agent.call.deleteSnapshot({ params: { snapshotId: snapshot.snapshotId } }));
   const copy = await agent.start({ build, origin: { is: "snapshot", snapshotId: snapshot.snapshotId, memory: true } });
   expect(await shell(copy, all)).toBe(kept);
   await agent.stop(copy.executionId);
