@@ -17,9 +17,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST = 256 };
+/* A millisecond apart. runc needs a few. */
+enum { MOST = 256, DEVICE_TRIES = 3000 };
 static struct {
   struct seen list[MOST];
   int count;
@@ -109,11 +111,22 @@ static void place(int root, struct seen *one) {
   close(there);
 }
 
+/* runc writes the rules for devices of the cgroup, in which this runs, at the same time: first one that forbids all. */
+static int make_device(int directory) {
+  const struct timespec pause = { .tv_nsec = 1000000 };
+  for (int left = DEVICE_TRIES; mknodat(directory, "null", S_IFCHR | 0666, makedev(1, 3)); left--) {
+    if (errno != EPERM || left == 0) return -1;
+    nanosleep(&pause, NULL);
+    errno = EPERM;
+  }
+  return 0;
+}
+
 /* CRIU mounts its /dev/null over the masked files of a restored sandbox, whose root may change the mode of that inode and
  * watch it: not the machine's. */
 static void make_null(int root) {
   int devices = make_place(root, "/dev", S_IFDIR);
-  if (mknodat(devices, "null", S_IFCHR | 0666, makedev(1, 3)) || fchmodat(devices, "null", 0666, 0)) give_up("/dev/null");
+  if (make_device(devices) || fchmodat(devices, "null", 0666, 0)) give_up("/dev/null");
   close(devices);
 }
 
