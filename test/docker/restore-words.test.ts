@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 
 const SCRIPT = join(import.meta.dirname, "../../scripts/host/runtime/svc-runc");
-const ANNOTATIONS = "/run/svc-wordstest/containers";
+const RUN_DIRECTORY = "/run/svc-wordstest";
+const ANNOTATIONS = join(RUN_DIRECTORY, "containers");
 
 /** @param restore shell commands that stand for `runc restore`; `$log` is the file of runc's log */
 async function restoreWith(restore: string): Promise<string> {
@@ -16,7 +17,7 @@ async function restoreWith(restore: string): Promise<string> {
   const annotations = join(ANNOTATIONS, id);
   onTestFinished(async () => {
     await rm(directory, { recursive: true, force: true });
-    await rm(ANNOTATIONS, { recursive: true, force: true });
+    await rm(RUN_DIRECTORY, { recursive: true, force: true });
   });
   const [root, images, bundle, log] = ["root", "images", "bundle", "log"].map((name) => join(directory, name));
   if (root === undefined || images === undefined || bundle === undefined || log === undefined)
