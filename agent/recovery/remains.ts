@@ -1,7 +1,7 @@
 /**
  * An agent whose database is gone knows none of the containers, snapshots and templates of its node. It holds them for a time, in
- * which an operator can put the database back, before it deletes them. Sandboxes that run are ended: nobody can reach them,
- * and the rules of their network are lost. Their disks stay.
+ * which an operator can put the database back, before it deletes them. It ends the sandboxes that run, because the
+ * database had the rules of their network. Their disks stay.
  */
 
 import type { Log } from "../../shared/program/log.ts";

@@ -1,6 +1,6 @@
 /**
- * Remembers in a file beside the database that it had to be made, until what is left on the node of an earlier one has been
- * recorded in it: an agent that is killed between the two must not take the empty database for the whole truth.
+ * Remembers in a file beside the database that it had to be made, until the agent has recorded in it what an earlier one left
+ * on the node: an agent that is killed between the two must not take the empty database for the whole truth.
  */
 
 import { existsSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** The end of a frozen container that nobody asked for. */
+/** Ends a frozen container without a request to the platform. */
 
 import { execFile } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
