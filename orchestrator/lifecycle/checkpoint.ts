@@ -14,7 +14,7 @@ import type { Refusals } from "../access/refusals.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { callAgain } from "../nodes/retry.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { MoveIf } from "../store/sandboxes/sandboxes.ts";
 import { sizesOf } from "../store/storage/size.ts";

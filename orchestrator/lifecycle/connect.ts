@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Limits } from "../access/limits.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { History } from "./history.ts";

@@ -7,7 +7,7 @@ import type { Limits } from "../access/limits.ts";
 import type { Seeds } from "../base/seeds.ts";
 import { openPassword, sealPassword } from "../network-policy/secret.ts";
 import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Checkpoint, Checkpointing } from "./checkpoint.ts";

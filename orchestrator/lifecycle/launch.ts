@@ -19,7 +19,7 @@ import type { NewSandbox, SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 
 /** The sandbox to start, without the fields that the launch decides. */
-interface LaunchRequest {
+export interface LaunchRequest {
   readonly sandbox: Omit<NewSandbox, "executionId" | "nodeId" | "startedAt" | "endAt" | "deadlineAt">;
   /** The start request without the end, which is set when a node is asked. */
   readonly start: Omit<StartRequest, "endAt">;

@@ -23,7 +23,7 @@ import { openPassword, sealPassword } from "../network-policy/secret.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { callAgain } from "../nodes/retry.ts";
 import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { History } from "./history.ts";

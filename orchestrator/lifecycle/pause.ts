@@ -14,7 +14,7 @@ import { cleanDetail } from "../../shared/states/end-reason.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { callAgain } from "../nodes/retry.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord, Snapshot } from "../store/sandboxes/record.ts";
 import type { Room } from "../store/storage/quota.ts";
 import { sizesOf } from "../store/storage/size.ts";

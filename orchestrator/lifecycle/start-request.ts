@@ -31,7 +31,8 @@ export interface StartFacts {
   readonly proxyPassword: string | undefined;
   /** The build that the record names. Undefined: the build was deleted, and the sandbox keeps the settings it has. */
   readonly build: Pick<Build, "image" | "defaultUser" | "defaultWorkdir"> | undefined;
-  readonly origin?: Origin;
+  /** Undefined: the build's image. */
+  readonly origin?: Origin | undefined;
 }
 
 /** The request without the end, which is set when the node is asked. */

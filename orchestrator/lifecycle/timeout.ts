@@ -4,7 +4,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Limits } from "../access/limits.ts";
 import type { Background } from "../base/background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Expiry } from "./expiry.ts";

@@ -16,8 +16,8 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { NodeKeys } from "../base/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
-import type { NodeStore } from "../store/nodes.ts";
-import type { NodeRow } from "../store/tables.ts";
+import type { NodeStore } from "../store/nodes/nodes.ts";
+import type { NodeRecord } from "../store/nodes/record.ts";
 import type { Candidate } from "./placement.ts";
 import type { NodePlace } from "./routing-table.ts";
 
@@ -82,7 +82,7 @@ export interface NodesDeps {
 interface Entry {
   facts: NodeFacts;
   load: NodeLoad;
-  wanted: NodeRow["wanted"];
+  wanted: NodeRecord["wanted"];
   status: NodeStatus;
   statusChangedAt: number;
   lastHeardAt: number;

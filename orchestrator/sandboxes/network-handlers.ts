@@ -19,7 +19,7 @@ import { explanation } from "../network-policy/explanation.ts";
 import { countDestinations, type NetworkLimits, readEgress } from "../network-policy/options.ts";
 import { apart } from "../network-policy/secret.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 
 export interface NetworkHandlersDeps extends NetworkLimits {
   readonly history: History;

@@ -10,7 +10,7 @@ import type { Forking } from "../lifecycle/fork.ts";
 import type { Ending } from "../lifecycle/kill.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { Pausing } from "../lifecycle/pause.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import { checkTimeout } from "./options.ts";
 import { toSandbox, type ViewDeps } from "./view.ts";
 

@@ -11,8 +11,9 @@ import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { Background } from "../base/background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { choose, type PlacementPolicy } from "../nodes/placement.ts";
-import type { Project } from "../store/projects/projects.ts";
-import type { NotAdded, Volume, VolumeLimits, VolumeStore } from "../store/volumes/volumes.ts";
+import type { Project } from "../store/projects/record.ts";
+import type { Volume } from "../store/volumes/record.ts";
+import type { NotAdded, VolumeLimits, VolumeStore } from "../store/volumes/volumes.ts";
 
 export interface VolumesDeps {
   readonly store: VolumeStore;

@@ -10,8 +10,8 @@ import { webhookSecretContext } from "../sealed/contexts.ts";
 import type { Database, EventRow, Session } from "../tables.ts";
 import { type AttemptFacts, attemptsBefore, endColumns } from "./attempts.ts";
 import { newDelivery, release } from "./outbox.ts";
+import type { DeliveryRow, WebhookRow } from "./record.ts";
 import { deliveryRetention } from "./retention.ts";
-import type { DeliveryRow, WebhookRow } from "./row.ts";
 
 /** A delivery that this process may attempt until its claim ends. */
 export interface Claimed {

@@ -20,7 +20,7 @@ import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable, type RoutingTable } from "../../../orchestrator/nodes/routing-table.ts";
 import { finishAbandoned } from "../../../orchestrator/repairs/housekeeping.ts";
 import { noSuspicions, reconcile } from "../../../orchestrator/repairs/reconcile.ts";
-import type { Project } from "../../../orchestrator/store/projects/projects.ts";
+import type { Project } from "../../../orchestrator/store/projects/record.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
 import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { newExecutionId } from "../../../shared/ids.ts";

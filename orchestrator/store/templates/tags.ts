@@ -1,6 +1,6 @@
 /** Lists, assigns and deletes tags: the build that a template's name and tag resolve to. `snapshots.ts` tags snapshots. */
 
-import type { Database, Session } from "./tables.ts";
+import type { Database, Session } from "../tables.ts";
 
 export interface TagView {
   readonly tag: string;

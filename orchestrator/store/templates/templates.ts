@@ -1,21 +1,9 @@
 /** SQL on templates with their builds, aliases and tags; `builds/`, `snapshots.ts` and `tags.ts` write these tables too. */
 
-import { newTemplateId, newUuid } from "../../shared/ids.ts";
-import { type Build, toBuild } from "./builds/record.ts";
-import { NOT_BUILT } from "./builds/row.ts";
-import type { BuildRow, Database, Session, TemplateRow } from "./tables.ts";
-
-export interface Template {
-  readonly id: string;
-  /** Undefined: the platform's own. */
-  readonly projectId: string | undefined;
-  readonly public: boolean;
-  readonly kind: TemplateRow["kind"];
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly spawnCount: number;
-  readonly lastSpawnedAt: number | undefined;
-}
+import { newTemplateId, newUuid } from "../../../shared/ids.ts";
+import { type Build, buildTable, toBuild } from "../builds/record.ts";
+import type { Database, Session } from "../tables.ts";
+import { type Template, templateTable, toTemplate } from "./record.ts";
 
 export interface Alias {
   /** '' for promoted names. */
@@ -188,26 +176,16 @@ export function templateStore(db: Database, now: () => number) {
     async seed(alias: string, base: BaseImage): Promise<Build> {
       return db.transaction().execute(async (session) => {
         const templateId = await promoted(session, alias, now());
-        const row: BuildRow = {
+        const row = buildTable.toRow({
+          ...base,
           id: newUuid(),
-          template_id: templateId,
+          templateId,
           status: "ready",
-          image: base.image,
-          cpu_count: base.cpuCount,
-          memory_mb: base.memoryMB,
-          disk_mb: base.diskSizeMB,
-          envd_version: base.envdVersion,
-          default_user: null,
-          default_workdir: null,
-          created_at: now(),
-          updated_at: now(),
-          finished_at: now(),
           kind: "template",
-          node_id: null,
-          memory: null,
-          source_sandbox_id: null,
-          ...NOT_BUILT,
-        };
+          createdAt: now(),
+          updatedAt: now(),
+          finishedAt: now(),
+        });
         const known = await session
           .selectFrom("build_tags")
           .innerJoin("builds", "builds.id", "build_tags.build_id")
@@ -215,7 +193,7 @@ export function templateStore(db: Database, now: () => number) {
           .where("build_tags.template_id", "=", templateId)
           .where("build_tags.tag", "=", "default")
           .executeTakeFirst();
-        if (known !== undefined && sameBase(known, row)) return toBuild(known);
+        if (known !== undefined && sameBase(toBuild(known), base)) return toBuild(known);
         await session.insertInto("builds").values(row).execute();
         await session
           .insertInto("build_tags")
@@ -242,16 +220,16 @@ async function promoted(session: Session, alias: string, at: number): Promise<st
   const id = newTemplateId();
   await session
     .insertInto("templates")
-    .values({
-      id,
-      project_id: null,
-      public: 1,
-      created_at: at,
-      updated_at: at,
-      spawn_count: 0,
-      last_spawned_at: null,
-      kind: "template",
-    })
+    .values(
+      templateTable.toRow({
+        id,
+        projectId: undefined,
+        public: true,
+        kind: "template",
+        createdAt: at,
+        updatedAt: at,
+      }),
+    )
     .execute();
   await session
     .insertInto("template_aliases")
@@ -260,25 +238,12 @@ async function promoted(session: Session, alias: string, at: number): Promise<st
   return id;
 }
 
-function sameBase(a: BuildRow, b: BuildRow): boolean {
+function sameBase(build: Build, base: BaseImage): boolean {
   return (
-    a.image === b.image &&
-    a.cpu_count === b.cpu_count &&
-    a.memory_mb === b.memory_mb &&
-    a.disk_mb === b.disk_mb &&
-    a.envd_version === b.envd_version
+    build.image === base.image &&
+    build.cpuCount === base.cpuCount &&
+    build.memoryMB === base.memoryMB &&
+    build.diskSizeMB === base.diskSizeMB &&
+    build.envdVersion === base.envdVersion
   );
-}
-
-export function toTemplate(row: TemplateRow): Template {
-  return {
-    id: row.id,
-    projectId: row.project_id ?? undefined,
-    public: row.public === 1,
-    kind: row.kind,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    spawnCount: row.spawn_count,
-    lastSpawnedAt: row.last_spawned_at ?? undefined,
-  };
 }

@@ -1,25 +1,34 @@
-/** The columns of webhooks, of their deliveries, and of the counter that orders events. */
+/** The tables of webhooks, of their deliveries, and of the counter that orders events. */
 
-export interface WebhookRow {
-  readonly id: string;
-  readonly project_id: string;
-  readonly name: string;
-  readonly url: string;
-  /** Sealed for this webhook. */
-  readonly secret: string;
-  /** JSON list of types. */
-  readonly events: string;
-  readonly enabled: number;
-  readonly created_at: number;
-  /** Written by each event for it: the write makes the event's transaction wait for one that ends a delivery. */
-  readonly last_event_at: number | null;
-  /** Attempts that failed since the last success. */
-  readonly failures: number;
-  readonly failing_since: number | null;
-  readonly disabled_at: number | null;
-  /** Null while it is enabled, and when its project disabled it. */
-  readonly disabled_reason: "gone" | "failing" | null;
-}
+import { flag, json, number, type RecordOf, type RowOf, table, text } from "../codec.ts";
+
+export const webhookTable = table(
+  {
+    id: text("id"),
+    projectId: text("project_id"),
+    name: text("name"),
+    url: text("url"),
+    /** Types of events. */
+    events: json("events").as<readonly string[]>(),
+    enabled: flag("enabled"),
+    createdAt: number("created_at"),
+    failingSince: number("failing_since").later(),
+    disabledAt: number("disabled_at").later(),
+    /** Why the platform disabled it; undefined: it did not. */
+    disabledReason: text("disabled_reason").as<"gone" | "failing">().later(),
+  },
+  {
+    /** Sealed for this webhook. */
+    secret: text("secret"),
+    /** Written by each event for it: the write makes the event's transaction wait for one that ends a delivery. */
+    lastEventAt: number("last_event_at").later(),
+    /** Attempts that failed since the last success. */
+    failures: number("failures").initially(0),
+  },
+);
+
+export type Webhook = RecordOf<typeof webhookTable>;
+export type WebhookRow = RowOf<typeof webhookTable>;
 
 export interface DeliveryRow {
   readonly id: string;

@@ -1,7 +1,8 @@
 /** Finds the template that a build names, or makes a new one under that name. */
 
 import { newTemplateId } from "../../../shared/ids.ts";
-import type { Session, TemplateRow } from "../tables.ts";
+import type { Session } from "../tables.ts";
+import { type TemplateRow, templateTable } from "./record.ts";
 
 export interface TemplateName {
   readonly projectId: string;
@@ -37,16 +38,14 @@ async function create(
   { projectId, namespace, name }: TemplateName,
   at: number,
 ): Promise<TemplateRow> {
-  const row: TemplateRow = {
+  const row = templateTable.toRow({
     id: newTemplateId(),
-    project_id: projectId,
-    public: 0,
+    projectId,
+    public: false,
     kind: "template",
-    created_at: at,
-    updated_at: at,
-    spawn_count: 0,
-    last_spawned_at: null,
-  };
+    createdAt: at,
+    updatedAt: at,
+  });
   await session.insertInto("templates").values(row).execute();
   await session
     .insertInto("template_aliases")
