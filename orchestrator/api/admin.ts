@@ -8,7 +8,7 @@ import type { Keys } from "../access/keys.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import { iso } from "../forms/time.ts";
-import type { Ending } from "../lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Nodes, NodeView } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Store } from "../store/store.ts";
@@ -110,7 +110,7 @@ export function createNodeHandlers(nodes: Nodes): Handlers<typeof nodesApi> {
         : [],
     getNode: ({ params }) => toDetail(node(params.nodeID)),
     setNodeStatus: async ({ params, body }) => {
-      await nodes.want(params.nodeID, body.status);
+      await nodes.setWanted(params.nodeID, body.status);
     },
   };
 }

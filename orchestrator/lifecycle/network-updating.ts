@@ -18,7 +18,7 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { type Change, openChange, sealChange } from "../network-policy/change.ts";
 import { readDestination } from "../network-policy/destinations.ts";
-import { type NetworkWish, toPolicy } from "../network-policy/policy.ts";
+import { type DesiredNetwork, toPolicy } from "../network-policy/policy.ts";
 import { openPassword, sealPassword } from "../network-policy/secret.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { callAgain } from "../nodes/retry.ts";
@@ -31,7 +31,7 @@ import { shown } from "./record-state.ts";
 import type { Transitions } from "./transitions.ts";
 
 /** The egress options that replace all earlier ones. */
-export interface NewEgress extends NetworkWish {
+export interface NewEgress extends DesiredNetwork {
   /** Egress options only. */
   readonly network: Omit<NetworkOptions, keyof Ingress>;
 }
@@ -77,11 +77,11 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
 
   async function replaceNow(project: Project, id: string, egress: NewEgress): Promise<void> {
     const seen = await running(deps, project, id);
-    const wish = { ...egress, network: merged(seen.network, egress.network) };
+    const desired = { ...egress, network: merged(seen.network, egress.network) };
     const { executionId } = seen;
-    const record = await store.networks.begin(seen, seal(id, { executionId, wish }));
+    const record = await store.networks.begin(seen, seal(id, { executionId, desired }));
     if (record === undefined) throw await refusal(project, id);
-    const { trust } = await settle(record, wish, deps);
+    const { trust } = await settle(record, desired, deps);
     // Only after the change is recorded: a sandbox that stops its envd must not keep its wider policy.
     if (trust === "not applied") throw new AppError("unavailable", NOT_APPLIED);
   }
@@ -89,13 +89,13 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
   /** Returns when node and record have the change; otherwise throws the reason. */
   async function settle(
     record: SandboxRecord,
-    wish: NetworkWish,
+    desired: DesiredNetwork,
     limits: { readonly patienceMs: number; readonly repeated?: boolean },
   ): Promise<EgressReplaced> {
     const { id } = record;
     let replaced: EgressReplaced;
     try {
-      replaced = await callAgain(() => sendPolicy(record, wish), { ...limits, now: deps.now, random: deps.random });
+      replaced = await callAgain(() => sendPolicy(record, desired), { ...limits, now: deps.now, random: deps.random });
     } catch (reason) {
       // The node's state is unknown: the change stays recorded, and housekeeping repeats the request.
       if (isError(reason, "node_unreachable")) throw reason;
@@ -106,9 +106,9 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
       await putBack(record);
       throw reason;
     }
-    const { network, internet, proxyPassword } = wish;
+    const { network, internet, proxyPassword } = desired;
     const sealedProxyPassword = sealPassword(sealing, proxyPassword, id);
-    const changed = await store.changeNetwork(record, { network, internet, sealedProxyPassword }, eventFields(wish));
+    const changed = await store.changeNetwork(record, { network, internet, sealedProxyPassword }, eventFields(desired));
     if (changed === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);
     return replaced;
   }
@@ -127,10 +127,10 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     }
   }
 
-  function sendPolicy({ nodeId, executionId }: SandboxRecord, wish: NetworkWish): Promise<EgressReplaced> {
+  function sendPolicy({ nodeId, executionId }: SandboxRecord, desired: DesiredNetwork): Promise<EgressReplaced> {
     return deps.nodes
       .agent(nodeId)
-      .replaceEgress({ params: { executionId }, body: toPolicy(wish) }, { timeoutMs: deps.networkTimeoutMs });
+      .replaceEgress({ params: { executionId }, body: toPolicy(desired) }, { timeoutMs: deps.networkTimeoutMs });
   }
 
   async function recoverNow(id: string): Promise<void> {
@@ -142,8 +142,8 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     if (record.state !== "running" || record.executionId !== change.executionId) {
       // The execution has ended; the next one starts with the options of the record.
       await store.networks.replaceChange(record, null);
-    } else if (change.wish === undefined) await putBack(record);
-    else await settle(record, change.wish, { patienceMs: 0, repeated: true });
+    } else if (change.desired === undefined) await putBack(record);
+    else await settle(record, change.desired, { patienceMs: 0, repeated: true });
     deps.log.warn({ sandboxId: id }, "finished an interrupted change of network options");
   }
 
@@ -215,7 +215,7 @@ function merged(before: NetworkOptions | undefined, egress: NewEgress["network"]
 }
 
 /** The change as the event shows it: destinations, never header values. */
-function eventFields({ network = {}, internet }: NetworkWish): Readonly<Record<string, unknown>> {
+function eventFields({ network = {}, internet }: DesiredNetwork): Readonly<Record<string, unknown>> {
   const { allowOut = [], denyOut = [], rules = {}, egressProxy } = network;
   return {
     // The fields that clients of the wire protocol know; `network` has the rest. Neither has a header or a credential.

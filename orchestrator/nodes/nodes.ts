@@ -57,7 +57,7 @@ export interface Nodes {
   /** Why the node refuses this store. */
   refused(id: string): string | undefined;
   /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
-  want(id: string, status: NodeStatus): Promise<void>;
+  setWanted(id: string, status: NodeStatus): Promise<void>;
   /** Counts a placement from the moment the request leaves; the returned function ends it. `diskSizeMB`: what it adds. */
   placing(id: string, resources: Resources): (outcome: "started" | "failed" | "refused") => void;
   /**
@@ -231,7 +231,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
     },
     refused: (id) => entries.get(id)?.refusal,
 
-    async want(id, status) {
+    async setWanted(id, status) {
       const entry = entries.get(id);
       if (entry === undefined) throw new AppError("not_found", `node '${id}' not found`);
       if (status === "connecting" || status === "unhealthy") {
@@ -240,7 +240,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       if (entry.wanted === "draining" && status === "standby") {
         throw new AppError("conflict", "a draining node cannot stand by; make it ready first");
       }
-      await deps.store.want(id, status, deps.now());
+      await deps.store.setWanted(id, status, deps.now());
       entry.wanted = status;
       refreshed(entry);
     },

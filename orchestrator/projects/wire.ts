@@ -3,7 +3,7 @@
 import type { Callers } from "../access/wire.ts";
 import type { Base } from "../base/base.ts";
 import type { BuildQueue } from "../builds/queue.ts";
-import type { Ending } from "../lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateRemoval } from "../templates/removal.ts";
 import { createAllSandboxesHandlers } from "./all-sandboxes.ts";

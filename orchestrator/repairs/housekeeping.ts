@@ -2,12 +2,12 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
-import type { Checkpointing } from "../lifecycle/checkpoint.ts";
-import type { Ending } from "../lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { NetworkUpdating } from "../lifecycle/network-updating.ts";
-import type { Pausing } from "../lifecycle/pause.ts";
+import type { Pausing } from "../lifecycle/pausing/pause.ts";
+import type { Resuming } from "../lifecycle/pausing/resume.ts";
 import { isResuming } from "../lifecycle/record-state.ts";
-import type { Resuming } from "../lifecycle/resume.ts";
+import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";

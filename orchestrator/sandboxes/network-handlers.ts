@@ -17,7 +17,7 @@ import { checkedId } from "../lifecycle/not-found.ts";
 import { shown } from "../lifecycle/record-state.ts";
 import { explanation } from "../network-policy/explanation.ts";
 import { countDestinations, type NetworkLimits, readEgress } from "../network-policy/options.ts";
-import { apart } from "../network-policy/secret.ts";
+import { splitPassword } from "../network-policy/secret.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Project } from "../store/projects/record.ts";
 
@@ -38,7 +38,7 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
     async updateNetwork({ params, body }, { caller }) {
       const id = checkedId(params.sandboxID);
       const internet = body.allow_internet_access;
-      const { network = {}, proxyPassword } = apart(readEgress({ ...body, internet }, "", deps));
+      const { network = {}, proxyPassword } = splitPassword(readEgress({ ...body, internet }, "", deps));
       deps.refusals.checkEgressRules(countDestinations(network), deps.limits.of(caller).egressRules);
       await deps.updating.replace(caller, id, { network, proxyPassword, internet });
     },

@@ -3,7 +3,7 @@
 import type { templateChangeApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Checkpointing } from "../lifecycle/checkpoint.ts";
+import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates/record.ts";

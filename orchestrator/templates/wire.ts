@@ -1,7 +1,7 @@
 /** Constructs the parts that name templates, count their uses, and serve templates and tags. */
 
 import type { Base } from "../base/base.ts";
-import type { Checkpointing } from "../lifecycle/checkpoint.ts";
+import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
 import type { Store } from "../store/store.ts";
 import { createTemplateChangeHandlers } from "./changes.ts";
 import { createTemplateHandlers } from "./handlers.ts";

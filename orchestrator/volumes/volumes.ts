@@ -132,7 +132,7 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
         await nodes
           .agent(volume.nodeId)
           .makeVolume({ params: { volumeId: volume.id }, body: { sizeMb } }, { timeoutMs: deps.timeoutMs });
-        if (!(await store.made(volume.id)))
+        if (!(await store.markReady(volume.id)))
           throw new AppError("unavailable", "the volume was not made in time: try again");
         return { ...volume, state: "ready" };
       } catch (reason) {

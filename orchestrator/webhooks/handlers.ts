@@ -11,7 +11,7 @@ import { earlierAttempts } from "../store/webhooks/attempts.ts";
 import type { LoggedDelivery } from "../store/webhooks/deliveries.ts";
 import type { Webhook } from "../store/webhooks/record.ts";
 import type { TargetAddresses } from "./addresses.ts";
-import { bodyOf, eventBody } from "./letter.ts";
+import { bodyOf, eventBody } from "./delivery-request.ts";
 import { redacted } from "./redact.ts";
 import { checkTarget } from "./target.ts";
 

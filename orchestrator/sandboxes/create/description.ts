@@ -3,8 +3,8 @@
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { Seeds } from "../../base/seeds.ts";
 import { settingsOf } from "../../builds/settings.ts";
-import type { LaunchRequest } from "../../lifecycle/launch.ts";
-import { startRequest } from "../../lifecycle/start-request.ts";
+import type { LaunchRequest } from "../../lifecycle/start/launch.ts";
+import { startRequest } from "../../lifecycle/start/start-request.ts";
 import { sealPassword } from "../../network-policy/secret.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxOptions } from "../options.ts";

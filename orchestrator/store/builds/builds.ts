@@ -7,7 +7,7 @@ import type { Database, Session } from "../tables.ts";
 import { type TemplateName, templateNamed } from "../templates/named.ts";
 import { type Template, toTemplate } from "../templates/record.ts";
 import { assign } from "../templates/tags.ts";
-import { leave } from "./leftovers.ts";
+import { queueRemovals } from "./leftovers.ts";
 import { append } from "./logs.ts";
 import { type Build, buildTable, toBuild } from "./record.ts";
 
@@ -64,7 +64,7 @@ export function buildStore(db: Database, now: () => number) {
       await append(session, id, [{ at, level: "error", message: reason.message, ...step }]);
     }
     const build = toBuild(row);
-    await leave(session, [build], at);
+    await queueRemovals(session, [build], at);
     return build;
   }
 
@@ -181,7 +181,7 @@ export function buildStore(db: Database, now: () => number) {
     },
 
     /** Puts a build that its node refused back into the queue. */
-    async unplace(id: string, nodeId: string, deadlineAt: number): Promise<boolean> {
+    async requeue(id: string, nodeId: string, deadlineAt: number): Promise<boolean> {
       return changed(
         db
           .updateTable("builds")

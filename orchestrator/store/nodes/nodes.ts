@@ -28,7 +28,7 @@ export function nodeStore(db: Database) {
         .execute();
     },
 
-    async want(id: string, wanted: NodeRecord["wanted"], at: number): Promise<void> {
+    async setWanted(id: string, wanted: NodeRecord["wanted"], at: number): Promise<void> {
       await db
         .updateTable("nodes")
         .set(nodeTable.toColumns({ wanted, wantedAt: at }))

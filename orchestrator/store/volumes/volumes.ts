@@ -61,7 +61,7 @@ export function volumeStore(db: Database, now: () => number) {
     },
 
     /** Its node has made it. False: its deletion has begun meanwhile. */
-    made: (id: string) => db.transaction().execute((session) => set(session, id, "ready", ["creating"])),
+    markReady: (id: string) => db.transaction().execute((session) => set(session, id, "ready", ["creating"])),
 
     /** Gives up one that its node has not made. */
     giveUp: (id: string) => db.transaction().execute((session) => set(session, id, "deleting", ["creating"])),

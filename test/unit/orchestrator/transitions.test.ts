@@ -5,7 +5,7 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createSeeds } from "../../../orchestrator/base/seeds.ts";
-import { createEnding, type Ending } from "../../../orchestrator/lifecycle/kill.ts";
+import { createEnding, type Ending } from "../../../orchestrator/lifecycle/ending/kill.ts";
 import { type Aim, createTransitions, type Transitions } from "../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable, type RoutingTable } from "../../../orchestrator/nodes/routing-table.ts";

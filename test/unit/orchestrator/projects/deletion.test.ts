@@ -2,7 +2,7 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
-import { createEnding } from "../../../../orchestrator/lifecycle/kill.ts";
+import { createEnding } from "../../../../orchestrator/lifecycle/ending/kill.ts";
 import { createTransitions } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";

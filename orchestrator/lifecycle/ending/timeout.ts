@@ -1,15 +1,15 @@
 /** Lifetime of a running sandbox: connect and refresh extend it, the timeout route sets it. */
 
-import { AppError } from "../../shared/http/errors.ts";
-import type { Limits } from "../access/limits.ts";
-import type { Background } from "../base/background.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import type { Project } from "../store/projects/record.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Limits } from "../../access/limits.ts";
+import type { Background } from "../../base/background.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { Project } from "../../store/projects/record.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import type { History } from "../history.ts";
+import { shown } from "../record-state.ts";
 import type { Expiry } from "./expiry.ts";
-import type { History } from "./history.ts";
-import { shown } from "./record-state.ts";
 
 export interface Lifetime {
   /** Extends a running sandbox to at least `seconds` from now. */

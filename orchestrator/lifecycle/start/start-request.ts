@@ -1,11 +1,11 @@
 /** Makes the request by which a node resumes or forks a sandbox, from the record with the options of the create. Pure. */
 
-import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
-import { defined } from "../../shared/defined.ts";
-import type { Seeds } from "../base/seeds.ts";
-import { toPolicy } from "../network-policy/policy.ts";
-import type { Build } from "../store/builds/record.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import type { Origin, StartRequest } from "../../../shared/agent-api/routes.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { Seeds } from "../../base/seeds.ts";
+import { toPolicy } from "../../network-policy/policy.ts";
+import type { Build } from "../../store/builds/record.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 
 type Lasting = Pick<
   SandboxRecord,

@@ -1,17 +1,17 @@
 /** Ends sandboxes: at a request, a timeout, the loss of the node, or their exit. Every path makes the same move. */
 
-import type { ExitReport } from "../../shared/agent-api/routes.ts";
-import { defined } from "../../shared/defined.ts";
-import { AppError } from "../../shared/http/errors.ts";
-import type { Log } from "../../shared/program/log.ts";
-import { cleanDetail, type End, type EndReason } from "../../shared/states/end-reason.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import type { RoutingTable } from "../nodes/routing-table.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { MoveIf } from "../store/sandboxes/sandboxes.ts";
-import type { NewEvent, Store } from "../store/store.ts";
-import type { SnapshotRemover } from "./snapshot-removal.ts";
-import type { Transitions } from "./transitions.ts";
+import type { ExitReport } from "../../../shared/agent-api/routes.ts";
+import { defined } from "../../../shared/defined.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { cleanDetail, type End, type EndReason } from "../../../shared/states/end-reason.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { RoutingTable } from "../../nodes/routing-table.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
+import type { NewEvent, Store } from "../../store/store.ts";
+import type { SnapshotRemover } from "../snapshots/snapshot-removal.ts";
+import type { Transitions } from "../transitions.ts";
 import { createUnrecordedKills } from "./unrecorded.ts";
 
 export interface Ending {

@@ -5,29 +5,29 @@
  * the execution, because that would lose the sandbox. When the node has lost its disk for good (`disk_lost`), the sandbox ends.
  */
 
-import type { Started } from "../../shared/agent-api/routes.ts";
-import { defined } from "../../shared/defined.ts";
-import { AppError, isError } from "../../shared/http/errors.ts";
-import { newExecutionId } from "../../shared/ids.ts";
-import type { Log } from "../../shared/program/log.ts";
-import type { Seal } from "../../shared/program/seal.ts";
-import type { Refusals } from "../access/refusals.ts";
-import type { Background } from "../base/background.ts";
-import type { Seeds } from "../base/seeds.ts";
-import { openPassword } from "../network-policy/secret.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import { callAgain } from "../nodes/retry.ts";
-import type { RoutingTable } from "../nodes/routing-table.ts";
-import type { StartLimits } from "../store/projects/limits.ts";
-import type { Resumption, SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
-import type { History } from "./history.ts";
-import type { Ending } from "./kill.ts";
-import { notFound } from "./not-found.ts";
-import { isResuming } from "./record-state.ts";
-import type { SnapshotRemover } from "./snapshot-removal.ts";
-import { startRequest } from "./start-request.ts";
-import type { Transitions } from "./transitions.ts";
+import type { Started } from "../../../shared/agent-api/routes.ts";
+import { defined } from "../../../shared/defined.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
+import { newExecutionId } from "../../../shared/ids.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Seal } from "../../../shared/program/seal.ts";
+import type { Refusals } from "../../access/refusals.ts";
+import type { Background } from "../../base/background.ts";
+import type { Seeds } from "../../base/seeds.ts";
+import { openPassword } from "../../network-policy/secret.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import { callAgain } from "../../nodes/retry.ts";
+import type { RoutingTable } from "../../nodes/routing-table.ts";
+import type { StartLimits } from "../../store/projects/limits.ts";
+import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import type { Ending } from "../ending/kill.ts";
+import type { History } from "../history.ts";
+import { notFound } from "../not-found.ts";
+import { isResuming } from "../record-state.ts";
+import type { SnapshotRemover } from "../snapshots/snapshot-removal.ts";
+import { startRequest } from "../start/start-request.ts";
+import type { Transitions } from "../transitions.ts";
 
 interface ResumeAsk extends Resumption {
   /** What the project may start. */

@@ -4,26 +4,26 @@
  * answer, the record stays `pausing`, because the outcome is unknown.
  */
 
-import type { StoredSnapshot, TakenSnapshot } from "../../shared/agent-api/routes.ts";
-import { defined } from "../../shared/defined.ts";
-import { AppError, isError, isMemoryRefused } from "../../shared/http/errors.ts";
-import { storageFailure } from "../../shared/http/storage-failures.ts";
-import { newUuid } from "../../shared/ids.ts";
-import type { Log } from "../../shared/program/log.ts";
-import { cleanDetail } from "../../shared/states/end-reason.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import { callAgain } from "../nodes/retry.ts";
-import type { RoutingTable } from "../nodes/routing-table.ts";
-import type { Project } from "../store/projects/record.ts";
-import type { SandboxRecord, Snapshot } from "../store/sandboxes/record.ts";
-import type { Room } from "../store/storage/quota.ts";
-import { sizesOf } from "../store/storage/size.ts";
-import type { Store } from "../store/store.ts";
-import type { History } from "./history.ts";
-import type { SnapshotRemover } from "./snapshot-removal.ts";
-import type { ProjectQuota } from "./stored-quota.ts";
-import type { Transitions } from "./transitions.ts";
-import { pauseUnrecorded } from "./unrecorded.ts";
+import type { StoredSnapshot, TakenSnapshot } from "../../../shared/agent-api/routes.ts";
+import { defined } from "../../../shared/defined.ts";
+import { AppError, isError, isMemoryRefused } from "../../../shared/http/errors.ts";
+import { storageFailure } from "../../../shared/http/storage-failures.ts";
+import { newUuid } from "../../../shared/ids.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { cleanDetail } from "../../../shared/states/end-reason.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import { callAgain } from "../../nodes/retry.ts";
+import type { RoutingTable } from "../../nodes/routing-table.ts";
+import type { Project } from "../../store/projects/record.ts";
+import type { SandboxRecord, Snapshot } from "../../store/sandboxes/record.ts";
+import type { Room } from "../../store/storage/quota.ts";
+import { sizesOf } from "../../store/storage/size.ts";
+import type { Store } from "../../store/store.ts";
+import { pauseUnrecorded } from "../ending/unrecorded.ts";
+import type { History } from "../history.ts";
+import type { SnapshotRemover } from "../snapshots/snapshot-removal.ts";
+import type { ProjectQuota } from "../snapshots/stored-quota.ts";
+import type { Transitions } from "../transitions.ts";
 
 export interface Pausing {
   /**

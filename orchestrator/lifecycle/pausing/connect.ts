@@ -1,17 +1,17 @@
 /** Connect and resume: brings a sandbox to running from any state, or refuses with the reason. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { defined } from "../../shared/defined.ts";
-import { AppError } from "../../shared/http/errors.ts";
-import type { Limits } from "../access/limits.ts";
-import type { Project } from "../store/projects/record.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
-import type { History } from "./history.ts";
-import { isResuming } from "./record-state.ts";
+import { defined } from "../../../shared/defined.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Limits } from "../../access/limits.ts";
+import type { Project } from "../../store/projects/record.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import type { Lifetime } from "../ending/timeout.ts";
+import type { History } from "../history.ts";
+import { isResuming } from "../record-state.ts";
+import type { Transitions } from "../transitions.ts";
 import type { Resuming } from "./resume.ts";
-import type { Lifetime } from "./timeout.ts";
-import type { Transitions } from "./transitions.ts";
 
 export interface ConnectAsk {
   readonly seconds: number;

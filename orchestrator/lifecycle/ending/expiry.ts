@@ -1,10 +1,10 @@
 /** Ends sandboxes whose timeout has passed: found by an index, checked again in the move, a bounded number at once. */
 
-import type { Log } from "../../shared/program/log.ts";
-import { type Loop, loop } from "../../shared/program/loop.ts";
-import { backoffMs } from "../nodes/retry.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { type Loop, loop } from "../../../shared/program/loop.ts";
+import { backoffMs } from "../../nodes/retry.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { SandboxStore } from "../../store/sandboxes/sandboxes.ts";
 
 /** Kills or pauses the sandbox, by its `onTimeout`, only if its end has really passed. */
 type Expire = (record: SandboxRecord) => Promise<unknown>;

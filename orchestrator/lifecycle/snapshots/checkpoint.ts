@@ -4,25 +4,25 @@
  * snapshot is dropped, and the node is asked to delete what no record names.
  */
 
-import type { TakeSnapshotBody } from "../../shared/agent-api/routes.ts";
-import { defined } from "../../shared/defined.ts";
-import { AppError } from "../../shared/http/errors.ts";
-import { newUuid } from "../../shared/ids.ts";
-import type { Log } from "../../shared/program/log.ts";
-import type { Limits } from "../access/limits.ts";
-import type { Refusals } from "../access/refusals.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import { callAgain } from "../nodes/retry.ts";
-import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects/record.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { MoveIf } from "../store/sandboxes/sandboxes.ts";
-import { sizesOf } from "../store/storage/size.ts";
-import type { Store } from "../store/store.ts";
-import type { History } from "./history.ts";
+import type { TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
+import { defined } from "../../../shared/defined.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { newUuid } from "../../../shared/ids.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Limits } from "../../access/limits.ts";
+import type { Refusals } from "../../access/refusals.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import { callAgain } from "../../nodes/retry.ts";
+import type { Build } from "../../store/builds/record.ts";
+import type { Project } from "../../store/projects/record.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
+import { sizesOf } from "../../store/storage/size.ts";
+import type { Store } from "../../store/store.ts";
+import type { History } from "../history.ts";
+import type { Transitions } from "../transitions.ts";
 import type { SnapshotRemover } from "./snapshot-removal.ts";
 import type { ProjectQuota } from "./stored-quota.ts";
-import type { Transitions } from "./transitions.ts";
 
 interface CheckpointRequest {
   readonly kind: "snapshot" | "fork";

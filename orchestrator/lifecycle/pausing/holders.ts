@@ -4,11 +4,11 @@
  * time for a paused sandbox and for one that never existed.
  */
 
-import { envdToken, isApiKey, sameSecret, trafficToken } from "../../shared/ids.ts";
-import type { Seeds } from "../base/seeds.ts";
-import type { VisitorTokens } from "../edge/sandbox-lookup.ts";
-import { findSigner } from "../edge/signed-url.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import { envdToken, isApiKey, sameSecret, trafficToken } from "../../../shared/ids.ts";
+import type { Seeds } from "../../base/seeds.ts";
+import type { VisitorTokens } from "../../edge/sandbox-lookup.ts";
+import { findSigner } from "../../edge/signed-url.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 
 /** What a visitor has proved before the record is read. */
 export interface Proof {

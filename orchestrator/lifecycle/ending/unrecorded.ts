@@ -3,14 +3,14 @@
  * all the same, the caller gets the reason, and the record follows when there is room.
  */
 
-import { AppError } from "../../shared/http/errors.ts";
-import { storageFailure } from "../../shared/http/storage-failures.ts";
-import type { Log } from "../../shared/program/log.ts";
-import type { EndReason } from "../../shared/states/end-reason.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import type { RoutingTable } from "../nodes/routing-table.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { storageFailure } from "../../../shared/http/storage-failures.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { EndReason } from "../../../shared/states/end-reason.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { RoutingTable } from "../../nodes/routing-table.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
 
 interface UnrecordedDeps {
   readonly store: { readonly sandboxes: Pick<Store["sandboxes"], "get"> };

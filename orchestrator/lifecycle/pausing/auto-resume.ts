@@ -4,26 +4,26 @@
  * it is paused, and others get "not found" like for an unknown sandbox.
  */
 
-import { AppError } from "../../shared/http/errors.ts";
-import { sameSecret } from "../../shared/ids.ts";
-import type { Log } from "../../shared/program/log.ts";
-import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
-import type { Limits } from "../access/limits.ts";
-import type { Seeds } from "../base/seeds.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { sameSecret } from "../../../shared/ids.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
+import type { Limits } from "../../access/limits.ts";
+import type { Seeds } from "../../base/seeds.ts";
 import type {
   AutoResume,
   AutoResumeResult,
   EdgeRoutingTable,
   PausedSandbox,
   VisitorTokens,
-} from "../edge/sandbox-lookup.ts";
-import { findSigner } from "../edge/signed-url.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
+} from "../../edge/sandbox-lookup.ts";
+import { findSigner } from "../../edge/signed-url.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import { shown } from "../record-state.ts";
+import type { Transitions } from "../transitions.ts";
 import { isHolder, type ProofDeps, proofOf } from "./holders.ts";
-import { shown } from "./record-state.ts";
 import type { Resuming } from "./resume.ts";
-import type { Transitions } from "./transitions.ts";
 
 export interface AutoResuming {
   readonly autoResume: AutoResume;

@@ -3,12 +3,12 @@
  * one must fit. The sizes are those that nodes have reported; each node has quotas of its own beside this one.
  */
 
-import { AppError } from "../../shared/http/errors.ts";
-import type { Log } from "../../shared/program/log.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Room } from "../store/storage/quota.ts";
-import type { StorageStore } from "../store/storage/storage.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Room } from "../../store/storage/quota.ts";
+import type { StorageStore } from "../../store/storage/storage.ts";
 
 type Source = Pick<SandboxRecord, "projectId" | "nodeId" | "executionId" | "memoryMB">;
 

@@ -3,13 +3,13 @@
 import type { PlatformEvent } from "../../shared/api/events.ts";
 import { toEvent } from "../events/view.ts";
 import type { Claimed, LoggedDelivery } from "../store/webhooks/deliveries.ts";
-import type { Letter } from "./send.ts";
+import type { DeliveryRequest } from "./send.ts";
 import { deliveryHeaders } from "./signature.ts";
 
 const MAX_BODY_BYTES = 256 * 1024;
 
 /** Undefined: the event is gone. */
-export function letterOf(claimed: Claimed, at: number): Letter | undefined {
+export function deliveryRequest(claimed: Claimed, at: number): DeliveryRequest | undefined {
   const body = bodyOf(claimed.body, claimed.event);
   if (body === undefined) return undefined;
   const headers = deliveryHeaders({

@@ -1,22 +1,22 @@
 /** Starts a new sandbox: record first, then a node, then the move to running. A failure leaves nothing behind. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
-import { defined } from "../../shared/defined.ts";
-import { AppError, type ErrorCode, isError } from "../../shared/http/errors.ts";
-import { newExecutionId } from "../../shared/ids.ts";
-import { allowsAnything } from "../../shared/policy/egress-policy.ts";
-import type { Log } from "../../shared/program/log.ts";
-import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
-import type { Refusals } from "../access/refusals.ts";
-import type { Background } from "../base/background.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import { type Choice, choose, type Demand, type PlacementPolicy } from "../nodes/placement.ts";
-import { busyWaitMs, verdictOf } from "../nodes/retry.ts";
-import type { RoutingTable } from "../nodes/routing-table.ts";
-import type { StartLimits } from "../store/projects/limits.ts";
-import type { NewSandbox, SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
+import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts";
+import { defined } from "../../../shared/defined.ts";
+import { AppError, type ErrorCode, isError } from "../../../shared/http/errors.ts";
+import { newExecutionId } from "../../../shared/ids.ts";
+import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { cleanDetail, type End } from "../../../shared/states/end-reason.ts";
+import type { Refusals } from "../../access/refusals.ts";
+import type { Background } from "../../base/background.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import { type Choice, choose, type Demand, type PlacementPolicy } from "../../nodes/placement.ts";
+import { busyWaitMs, verdictOf } from "../../nodes/retry.ts";
+import type { RoutingTable } from "../../nodes/routing-table.ts";
+import type { StartLimits } from "../../store/projects/limits.ts";
+import type { NewSandbox, SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
 
 /** The sandbox to start, without the fields that the launch decides. */
 export interface LaunchRequest {

@@ -1,18 +1,18 @@
 /** Forks a running sandbox: N sandboxes start from one checkpoint. The answer has a sandbox or an error for each. */
 
-import { AppError } from "../../shared/http/errors.ts";
-import { newSandboxId } from "../../shared/ids.ts";
-import type { Seal } from "../../shared/program/seal.ts";
-import type { Limits } from "../access/limits.ts";
-import type { Seeds } from "../base/seeds.ts";
-import { openPassword, sealPassword } from "../network-policy/secret.ts";
-import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
-import type { Project } from "../store/projects/record.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { newSandboxId } from "../../../shared/ids.ts";
+import type { Seal } from "../../../shared/program/seal.ts";
+import type { Limits } from "../../access/limits.ts";
+import type { Seeds } from "../../base/seeds.ts";
+import { openPassword, sealPassword } from "../../network-policy/secret.ts";
+import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
+import type { Project } from "../../store/projects/record.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import type { Launch } from "../start/launch.ts";
+import { startRequest } from "../start/start-request.ts";
 import type { Checkpoint, Checkpointing } from "./checkpoint.ts";
-import type { Launch } from "./launch.ts";
-import { startRequest } from "./start-request.ts";
 
 type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
 

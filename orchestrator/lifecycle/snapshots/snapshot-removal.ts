@@ -1,8 +1,8 @@
 /** Asks nodes to delete snapshots. Where a node cannot be reached, reconciliation of its next report deletes them. */
 
-import type { Log } from "../../shared/program/log.ts";
-import type { Background } from "../base/background.ts";
-import type { Nodes } from "../nodes/nodes.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Background } from "../../base/background.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
 
 export interface SnapshotRemover {
   /** Resolves when the node has deleted it or the time limit has passed; never throws. */
