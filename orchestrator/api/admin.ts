@@ -16,12 +16,12 @@ import { DEFAULT_TAG } from "../templates/reference.ts";
 
 export interface AdminDeps {
   readonly store: Store;
-  readonly ending: Pick<Ending, "kill">;
+  readonly ending: Ending;
   readonly keys: Keys;
   readonly nodes: Nodes;
-  readonly builds: Pick<BuildQueue, "cancelAll">;
-  readonly cleaning: Pick<BuildCleaning, "collect">;
-  readonly pools: Pick<Pools, "keep">;
+  readonly builds: BuildQueue;
+  readonly cleaning: BuildCleaning;
+  readonly pools: Pools;
 }
 
 /** The platform has one cluster; its id is a constant. */

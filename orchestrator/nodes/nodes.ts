@@ -98,7 +98,7 @@ interface Entry {
 
 const MIB = 1024 * 1024;
 
-export async function openNodes(deps: NodesDeps): Promise<Nodes> {
+export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   const startedAt = deps.now();
   const entries = new Map<string, Entry>();
 

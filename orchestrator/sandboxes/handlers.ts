@@ -5,7 +5,9 @@ import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import type { Limits } from "../access/limits.ts";
 import { hasScope, type ProjectCaller } from "../access/project-caller.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Lifetime } from "../lifecycle/ending/timeout.ts";
 import type { History } from "../lifecycle/history.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
@@ -13,19 +15,23 @@ import type { ConnectAsk, Connecting } from "../lifecycle/pausing/connect.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { SandboxFilter } from "../store/sandboxes/filter.ts";
 import type { Store } from "../store/store.ts";
+import type { TemplateNames } from "../templates/names.ts";
 import { DEFAULT_TAG, possibleTemplateReference } from "../templates/reference.ts";
-import { type CreatingDeps, createCreating } from "./create/create.ts";
+import type { Create } from "./create/create.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
 import { checkTimeout } from "./options.ts";
-import { toDetail, toListed, toSandbox } from "./view.ts";
+import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
 
-export interface SandboxesDeps extends CreatingDeps {
-  /** Base domain of sandboxes. */
-  readonly domain: string;
+export interface SandboxesDeps {
   readonly store: Store;
+  readonly create: Create;
+  readonly ending: Ending;
   readonly lifetime: Lifetime;
   readonly connecting: Connecting;
   readonly history: History;
+  readonly templates: TemplateNames;
+  readonly limits: Limits;
+  readonly view: ViewDeps;
 }
 
 type SandboxHandlers = Omit<
@@ -39,10 +45,9 @@ const DEFAULT_TIMEOUT_V1_S = 15;
 
 export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   const { store } = deps;
-  const creating = createCreating(deps);
 
   async function create(body: CreateBody, defaultTimeoutSeconds: number, { caller, signal }: Context<Project>) {
-    return toSandbox(await creating(caller, body, { defaultTimeoutSeconds, signal }), deps);
+    return toSandbox(await deps.create(caller, body, { defaultTimeoutSeconds, signal }), deps.view);
   }
 
   async function filterOf(project: Project, query: { metadata?: string; template?: string; startedAfter?: string }) {
@@ -69,7 +74,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     checkTimeout(ask.seconds, deps.limits.hours(caller));
     const { record, resumed } = await deps.connecting.connect(caller, checkedId(reference), ask);
     if (resumed) status(201);
-    return toSandbox(record, deps);
+    return toSandbox(record, deps.view);
   }
 
   return {
@@ -79,7 +84,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     async get({ params, query }, { caller }) {
       return toDetail(
         await deps.history.find(caller, params.sandboxID, query.ended),
-        deps,
+        deps.view,
         hasScope(caller, "sandboxes"),
       );
     },

@@ -24,10 +24,10 @@ import type { Project } from "../store/projects/record.ts";
 export interface NetworkHandlersDeps extends NetworkLimits {
   readonly history: History;
   readonly nodeData: NodeData;
-  readonly nodes: Pick<Nodes, "agent">;
-  readonly updating: Pick<NetworkUpdating, "replace">;
-  readonly limits: Pick<Limits, "of">;
-  readonly refusals: Pick<Refusals, "checkEgressRules">;
+  readonly nodes: Nodes;
+  readonly networks: NetworkUpdating;
+  readonly limits: Limits;
+  readonly refusals: Refusals;
 }
 
 const NODE_LIMIT = { timeoutMs: 15_000 } as const;
@@ -40,7 +40,7 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
       const internet = body.allow_internet_access;
       const { network = {}, proxyPassword } = splitPassword(readEgress({ ...body, internet }, "", deps));
       deps.refusals.checkEgressRules(countDestinations(network), deps.limits.of(caller).egressRules);
-      await deps.updating.replace(caller, id, { network, proxyPassword, internet });
+      await deps.networks.replace(caller, id, { network, proxyPassword, internet });
     },
 
     async checkNetwork({ params, query }, { caller }) {

@@ -60,7 +60,7 @@ export type RowOf<T> = T extends Table<infer F, infer H> ? ColumnsOf<F & H> : ne
 export type NewRecordOf<T> = T extends Table<infer F, infer H> ? NewOf<F & H> : never;
 export type ChangeOfTable<T> = T extends Table<infer F, infer H> ? ChangeOf<F & H> : never;
 
-export interface Table<F extends Fields, H extends Fields = Readonly<Record<never, never>>> {
+export interface Table<F extends Fields, H extends Fields = F> {
   /** The columns that a record is read from. */
   readonly columns: readonly (keyof ColumnsOf<F> & string)[];
   readonly toRecord: (row: ColumnsOf<F>) => ValuesOf<F>;
@@ -70,10 +70,7 @@ export interface Table<F extends Fields, H extends Fields = Readonly<Record<neve
 }
 
 /** @param hidden fields that are written, and read by no record */
-export function table<F extends Fields, H extends Fields = Readonly<Record<never, never>>>(
-  fields: F,
-  hidden?: H,
-): Table<F, H> {
+export function table<F extends Fields, H extends Fields = F>(fields: F, hidden?: H): Table<F, H> {
   const shown = Object.entries(fields);
   const all = Object.entries<Field<object, unknown>>({ ...fields, ...hidden });
   const blankRecord = blank(shown.map(([name]) => name));
@@ -183,8 +180,8 @@ export function parts<F extends Fields>(fields: F): Group<ColumnsOf<F>, NewOf<F>
 }
 
 interface Conversion {
-  read(stored: unknown, row: Readonly<Writable>): unknown;
-  write(value: unknown, id: string): unknown;
+  readonly read: (stored: unknown, row: Readonly<Writable>) => unknown;
+  readonly write: (value: unknown, id: string) => unknown;
 }
 
 const asItIs: Conversion = { read: (stored) => stored, write: (value) => value };

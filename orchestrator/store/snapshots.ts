@@ -75,8 +75,20 @@ export function snapshotStore(db: Database, now: () => number) {
       const { id, kind, templateId, image, memory, defaultUser, defaultWorkdir, sealedSettings } = snapshot;
       const { cpuCount, memoryMB, diskSizeMB, envdVersion, nodeId, volumeMounts } = source;
       const row = buildTable.toRow({
-        ...{ id, kind, templateId, image, memory, defaultUser, defaultWorkdir, sealedSettings },
-        ...{ cpuCount, memoryMB, diskSizeMB, envdVersion, nodeId, volumeMounts },
+        id,
+        kind,
+        templateId,
+        image,
+        memory,
+        defaultUser,
+        defaultWorkdir,
+        sealedSettings,
+        cpuCount,
+        memoryMB,
+        diskSizeMB,
+        envdVersion,
+        nodeId,
+        volumeMounts,
         status: "building",
         sourceSandboxId: source.id,
         createdAt: at,

@@ -1,24 +1,23 @@
 /** Ends sandboxes whose timeout has passed: found by an index, checked again in the move, a bounded number at once. */
 
 import type { Log } from "../../../shared/program/log.ts";
-import { type Loop, loop } from "../../../shared/program/loop.ts";
+import { loop } from "../../../shared/program/loop.ts";
 import { backoffMs } from "../../nodes/retry.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { SandboxStore } from "../../store/sandboxes/sandboxes.ts";
+import type { Store } from "../../store/store.ts";
+import type { Deadlines } from "./deadlines.ts";
 
 /** Kills or pauses the sandbox, by its `onTimeout`, only if its end has really passed. */
 type Expire = (record: SandboxRecord) => Promise<unknown>;
 
-export interface Expiry {
-  /** An end was set: a round runs at that time, also between two regular ones. */
-  soon(endAt: number): void;
-  /** Starts the rounds. */
-  begin(expire: Expire): void;
+interface Expiry {
   stop(): Promise<void>;
 }
 
 export interface ExpiryDeps {
-  readonly store: Pick<SandboxStore, "expired">;
+  readonly expire: Expire;
+  readonly deadlines: Deadlines;
+  readonly store: Store;
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
@@ -33,16 +32,15 @@ export interface ExpiryDeps {
 /** Waits between tries to end a sandbox. */
 const BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 
-export function createExpiry(deps: ExpiryDeps): Expiry {
-  let rounds: Loop | undefined;
+export function startExpiry(deps: ExpiryDeps): Expiry {
   const busy = new Map<string, Promise<void>>();
   /** Sandboxes that could not be ended, with the number of failures and the time of the next try. */
   const failed = new Map<string, { readonly failures: number; readonly until: number }>();
 
-  async function end(record: SandboxRecord, expire: Expire): Promise<void> {
+  async function end(record: SandboxRecord): Promise<void> {
     try {
       deps.observe((deps.now() - record.endAt) / 1000);
-      await expire(record);
+      await deps.expire(record);
       failed.delete(record.id);
     } catch (error) {
       const failures = failed.get(record.id)?.failures ?? 0;
@@ -54,31 +52,27 @@ export function createExpiry(deps: ExpiryDeps): Expiry {
     }
   }
 
-  async function round(expire: Expire): Promise<void> {
+  async function round(): Promise<void> {
     const free = deps.concurrency - busy.size;
     if (free <= 0) return;
     for (const [id, { until }] of failed) if (until + BACKOFF.longestMs < deps.now()) failed.delete(id);
     // The result includes sandboxes under way or waiting for a retry: read that many more, so that others are found.
-    for (const record of await deps.store.expired(deps.now(), deps.concurrency + failed.size)) {
+    for (const record of await deps.store.sandboxes.expired(deps.now(), deps.concurrency + failed.size)) {
       if (busy.size >= deps.concurrency) break;
       if ((failed.get(record.id)?.until ?? 0) > deps.now()) continue;
       if (!deps.mayChange(record.nodeId)) {
         failed.set(record.id, { failures: 0, until: deps.now() + BACKOFF.firstMs });
         continue;
       }
-      if (!busy.has(record.id)) busy.set(record.id, end(record, expire));
+      if (!busy.has(record.id)) busy.set(record.id, end(record));
     }
   }
 
+  const rounds = loop({ name: "expiry", everyMs: deps.everyMs, log: deps.log }, round);
+  deps.deadlines.onPassed(() => rounds.wake());
   return {
-    soon(endAt) {
-      if (endAt <= deps.now()) rounds?.wake();
-    },
-    begin(expire) {
-      rounds ??= loop({ name: "expiry", everyMs: deps.everyMs, log: deps.log }, () => round(expire));
-    },
     async stop() {
-      await rounds?.stop();
+      await rounds.stop();
       await Promise.all(busy.values());
     },
   };

@@ -3,15 +3,11 @@
 import type { ExitReport } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import { cleanDetail, type End, type EndReason } from "../../../shared/states/end-reason.ts";
-import type { Nodes } from "../../nodes/nodes.ts";
-import type { RoutingTable } from "../../nodes/routing-table.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
-import type { NewEvent, Store } from "../../store/store.ts";
-import type { SnapshotRemover } from "../snapshots/snapshot-removal.ts";
-import type { Transitions } from "../transitions.ts";
+import type { NewEvent } from "../../store/store.ts";
+import type { Core } from "../core.ts";
 import { createUnrecordedKills } from "./unrecorded.ts";
 
 export interface Ending {
@@ -38,13 +34,7 @@ export interface Ending {
 }
 
 export interface EndingDeps {
-  readonly store: Store;
-  readonly nodes: Nodes;
-  readonly routes: RoutingTable;
-  readonly transitions: Transitions;
-  readonly now: () => number;
-  readonly log: Log;
-  readonly snapshots: SnapshotRemover;
+  readonly core: Core;
   readonly stopTimeoutMs: number;
   /** How long a kill waits for a pause or snapshot under way. */
   readonly snapshotTimeoutMs: number;
@@ -53,14 +43,14 @@ export interface EndingDeps {
 }
 
 export function createEnding(deps: EndingDeps): Ending {
-  const { store, routes, now } = deps;
+  const { store, routes, now } = deps.core;
   const unrecorded = createUnrecordedKills(deps);
 
   async function end(nodeId: string, executionId: string): Promise<void> {
     try {
-      await deps.nodes.agent(nodeId).stopExecution({ params: { executionId } }, { timeoutMs: deps.stopTimeoutMs });
+      await deps.core.nodes.agent(nodeId).stopExecution({ params: { executionId } }, { timeoutMs: deps.stopTimeoutMs });
     } catch (error) {
-      deps.log.warn({ err: error, nodeId, executionId }, "could not ask a node to stop an execution");
+      deps.core.log.warn({ err: error, nodeId, executionId }, "could not ask a node to stop an execution");
     }
   }
 
@@ -70,7 +60,7 @@ export function createEnding(deps: EndingDeps): Ending {
     await end(record.nodeId, record.executionId);
     // The execution first, then its snapshots: a running sandbox must not lose the files below it.
     for (const snapshot of [record.snapshot, record.pendingSnapshot]) {
-      if (snapshot !== undefined) await deps.snapshots.remove(record.nodeId, snapshot.id);
+      if (snapshot !== undefined) await deps.core.snapshots.remove(record.nodeId, snapshot.id);
     }
     await bury(record);
   }
@@ -84,15 +74,15 @@ export function createEnding(deps: EndingDeps): Ending {
   }
 
   function noteEnd(record: SandboxRecord): void {
-    deps.nodes.freed(record.nodeId, record);
-    deps.log.info({ sandboxId: record.id, executionId: record.executionId, ...record.end }, "sandbox ended");
+    deps.core.nodes.freed(record.nodeId, record);
+    deps.core.log.info({ sandboxId: record.id, executionId: record.executionId, ...record.end }, "sandbox ended");
   }
 
   /** A node that does not serve this store would go on running what the record calls ended. */
   async function refuseRefused(id: string): Promise<void> {
-    if (!deps.nodes.list().some(({ refusal }) => refusal !== undefined)) return;
+    if (!deps.core.nodes.list().some(({ refusal }) => refusal !== undefined)) return;
     const record = await store.sandboxes.get(id);
-    const refusal = record === undefined ? undefined : deps.nodes.refused(record.nodeId);
+    const refusal = record === undefined ? undefined : deps.core.nodes.refused(record.nodeId);
     if (refusal !== undefined) throw new AppError("unavailable", refusal);
   }
 
@@ -116,7 +106,7 @@ export function createEnding(deps: EndingDeps): Ending {
   }
 
   const transition = (id: string, work: () => Promise<boolean>) =>
-    deps.transitions.perform({
+    deps.core.transitions.perform({
       sandboxId: id,
       aim: "gone",
       waitMs: deps.stopTimeoutMs * 3 + deps.snapshotTimeoutMs,
@@ -131,7 +121,7 @@ export function createEnding(deps: EndingDeps): Ending {
           await transition(id, () => killNow(id, reason, { executionId, from: ["running"] }));
           unrecorded.recorded(id);
         } catch (error) {
-          deps.log.debug({ err: error, sandboxId: id }, "could not record the end of a sandbox yet");
+          deps.core.log.debug({ err: error, sandboxId: id }, "could not record the end of a sandbox yet");
         }
       }
     },
@@ -173,7 +163,7 @@ export function createEnding(deps: EndingDeps): Ending {
         if (gone === undefined) return false;
         await routes.remove(sandboxId, executionId, "lost");
         for (const snapshot of [gone.snapshot, gone.pendingSnapshot]) {
-          if (snapshot !== undefined) deps.snapshots.removeSoon(gone.nodeId, snapshot.id);
+          if (snapshot !== undefined) deps.core.snapshots.removeSoon(gone.nodeId, snapshot.id);
         }
         return true;
       }),

@@ -2,14 +2,12 @@
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Limits } from "../../access/limits.ts";
-import type { Background } from "../../base/background.ts";
-import type { Nodes } from "../../nodes/nodes.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { Store } from "../../store/store.ts";
+import type { Core } from "../core.ts";
 import type { History } from "../history.ts";
 import { shown } from "../record-state.ts";
-import type { Expiry } from "./expiry.ts";
+import type { Deadlines } from "./deadlines.ts";
 
 export interface Lifetime {
   /** Extends a running sandbox to at least `seconds` from now. */
@@ -20,12 +18,9 @@ export interface Lifetime {
 }
 
 export interface LifetimeDeps {
-  readonly store: Store;
-  readonly history: Pick<History, "missing">;
-  readonly nodes: Nodes;
-  readonly background: Background;
-  readonly expiry: Pick<Expiry, "soon">;
-  readonly now: () => number;
+  readonly core: Core;
+  readonly history: History;
+  readonly deadlines: Deadlines;
   readonly limits: Limits;
 }
 
@@ -33,7 +28,7 @@ export interface LifetimeDeps {
 const LEAST_REFRESH_S = 15;
 
 export function createLifetime(deps: LifetimeDeps): Lifetime {
-  const { store, now } = deps;
+  const { store, now } = deps.core;
 
   async function owned(project: Project, id: string): Promise<SandboxRecord> {
     const record = await store.sandboxes.get(id);
@@ -49,11 +44,11 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
   }
 
   function changed(record: SandboxRecord): void {
-    deps.expiry.soon(record.endAt);
+    deps.deadlines.soon(record.endAt);
     // The node acts on its own copy only while the orchestrator is away; its next report repairs a missed change.
-    deps.background.run("send end to node", async () => {
+    deps.core.background.run("send end to node", async () => {
       const { executionId, nodeId, endAt } = record;
-      await deps.nodes
+      await deps.core.nodes
         .agent(nodeId)
         .updateExecution({ params: { executionId }, body: { endAt } }, { timeoutMs: 5_000 });
     });

@@ -5,19 +5,9 @@
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { storageFailure } from "../../../shared/http/storage-failures.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import type { EndReason } from "../../../shared/states/end-reason.ts";
-import type { Nodes } from "../../nodes/nodes.ts";
-import type { RoutingTable } from "../../nodes/routing-table.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { Store } from "../../store/store.ts";
-
-interface UnrecordedDeps {
-  readonly store: { readonly sandboxes: Pick<Store["sandboxes"], "get"> };
-  readonly nodes: Pick<Nodes, "agent">;
-  readonly routes: Pick<RoutingTable, "add" | "remove" | "suspend">;
-  readonly log: Log;
-}
+import type { Core } from "../core.ts";
 
 /** Why the move could not be written. */
 interface Unwritten {
@@ -45,22 +35,24 @@ export interface UnrecordedKills {
   recorded(id: string): void;
 }
 
-export function createUnrecordedKills(deps: UnrecordedDeps & { readonly stopTimeoutMs: number }): UnrecordedKills {
+export function createUnrecordedKills(deps: { readonly core: Core; readonly stopTimeoutMs: number }): UnrecordedKills {
   const kills = new Map<string, UnrecordedKill>();
   return {
     async end(id, reason, why) {
-      const found = await runningBy(id, why, deps);
+      const found = await runningBy(id, why, deps.core);
       if (found === undefined) throw why.error;
       const { executionId, nodeId } = found.record;
       try {
-        await deps.nodes.agent(nodeId).stopExecution({ params: { executionId } }, { timeoutMs: deps.stopTimeoutMs });
+        await deps.core.nodes
+          .agent(nodeId)
+          .stopExecution({ params: { executionId } }, { timeoutMs: deps.stopTimeoutMs });
       } catch (error) {
-        deps.log.warn({ err: error, nodeId, executionId }, "could not ask a node to stop an execution");
+        deps.core.log.warn({ err: error, nodeId, executionId }, "could not ask a node to stop an execution");
         throw why.error;
       }
-      await deps.routes.remove(id, executionId, "killed");
+      await deps.core.routes.remove(id, executionId, "killed");
       if (!kills.has(id))
-        deps.log.warn({ sandboxId: id, executionId, reason }, "ended a sandbox without a record of it");
+        deps.core.log.warn({ sandboxId: id, executionId, reason }, "ended a sandbox without a record of it");
       kills.set(id, { id, executionId, reason });
       throw new AppError(found.code, `${found.message}. The sandbox has ended on its node; ${FOLLOWS}`, {
         cause: why.error,
@@ -74,24 +66,27 @@ export function createUnrecordedKills(deps: UnrecordedDeps & { readonly stopTime
 /** Has the node pause a sandbox that runs by its record; the node's next report has the snapshot. Rejects in any case. */
 export async function pauseUnrecorded(
   { id, body, ...why }: Unwritten & PauseAsked,
-  deps: UnrecordedDeps & { readonly snapshotTimeoutMs: number },
+  deps: { readonly core: Core; readonly snapshotTimeoutMs: number },
 ): Promise<never> {
-  const found = await runningBy(id, why, deps);
+  const found = await runningBy(id, why, deps.core);
   if (found === undefined) throw why.error;
   const { executionId, nodeId } = found.record;
-  await deps.routes.suspend(id, executionId);
+  await deps.core.routes.suspend(id, executionId);
   try {
-    await deps.nodes
+    await deps.core.nodes
       .agent(nodeId)
       .pauseExecution({ params: { executionId }, body }, { timeoutMs: deps.snapshotTimeoutMs });
   } catch (error) {
-    deps.log.warn({ err: error, nodeId, executionId }, "a node did not pause a sandbox that cannot be recorded");
+    deps.core.log.warn({ err: error, nodeId, executionId }, "a node did not pause a sandbox that cannot be recorded");
     // It may have paused it already, at an earlier request: only a report tells, and a route to nothing is harmless.
-    deps.routes.add(found.record);
+    deps.core.routes.add(found.record);
     throw why.error;
   }
-  await deps.routes.remove(id, executionId, "paused");
-  deps.log.warn({ sandboxId: id, executionId, snapshotId: body.snapshotId }, "paused a sandbox without a record of it");
+  await deps.core.routes.remove(id, executionId, "paused");
+  deps.core.log.warn(
+    { sandboxId: id, executionId, snapshotId: body.snapshotId },
+    "paused a sandbox without a record of it",
+  );
   throw new AppError(found.code, `${found.message}. The sandbox is paused on its node; ${FOLLOWS}`, {
     cause: why.error,
   });
@@ -102,7 +97,7 @@ const FOLLOWS = "its record follows when the database can be written";
 async function runningBy(
   id: string,
   { error, endAtMost }: Unwritten,
-  { store }: UnrecordedDeps,
+  { store }: Core,
 ): Promise<
   { readonly record: SandboxRecord; readonly code: "no_space" | "unavailable"; readonly message: string } | undefined
 > {

@@ -6,22 +6,14 @@
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { sameSecret } from "../../../shared/ids.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
 import type { Limits } from "../../access/limits.ts";
 import type { Seeds } from "../../base/seeds.ts";
-import type {
-  AutoResume,
-  AutoResumeResult,
-  EdgeRoutingTable,
-  PausedSandbox,
-  VisitorTokens,
-} from "../../edge/sandbox-lookup.ts";
+import type { AutoResume, AutoResumeResult, PausedSandbox, VisitorTokens } from "../../edge/sandbox-lookup.ts";
 import { findSigner } from "../../edge/signed-url.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { Store } from "../../store/store.ts";
+import type { Core } from "../core.ts";
 import { shown } from "../record-state.ts";
-import type { Transitions } from "../transitions.ts";
 import { isHolder, type ProofDeps, proofOf } from "./holders.ts";
 import type { Resuming } from "./resume.ts";
 
@@ -34,13 +26,9 @@ export interface AutoResuming {
 }
 
 export interface AutoResumingDeps {
-  readonly store: Store;
-  readonly routes: Pick<EdgeRoutingTable, "lookup">;
+  readonly core: Core;
   readonly resuming: Resuming;
-  readonly transitions: Transitions;
   readonly seeds: Seeds;
-  readonly now: () => number;
-  readonly log: Log;
   readonly limits: Limits;
   /** Most requests that wait at once. */
   readonly limit: number;
@@ -61,7 +49,7 @@ const NOT_FOUND: AutoResumeResult = { is: "not_found" };
 const PAUSED: AutoResumeResult = { is: "paused" };
 
 export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
-  const { store } = deps;
+  const { store } = deps.core;
   let waiting = 0;
   let known: { readonly at: number; readonly list: Promise<readonly PausedSandbox[]> } | undefined;
 
@@ -76,7 +64,7 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       const message = denial(record, { port, tokens, seeds: deps.seeds });
       if (message !== undefined) return { is: "denied", message };
       if (record.state === "pausing") {
-        await deps.transitions.settled(sandboxId, deps.timeoutMs);
+        await deps.core.transitions.settled(sandboxId, deps.timeoutMs);
         continue;
       }
       const project = await store.projects.find(record.projectId);
@@ -97,7 +85,7 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
   }
 
   function routed(sandboxId: string): AutoResumeResult {
-    const route = deps.routes.lookup(sandboxId);
+    const route = deps.core.routes.lookup(sandboxId);
     return route === undefined ? NOT_FOUND : { is: "running", route };
   }
 
@@ -107,7 +95,7 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
     if (error.code === "too_many_sandboxes") return { is: "limited", message: error.message };
     if (error.status === 409) return { is: "transitioning" };
     // The log has the reason for the owner; the visitor does not get it.
-    deps.log.warn({ err: error, sandboxId }, "could not resume a sandbox for traffic");
+    deps.core.log.warn({ err: error, sandboxId }, "could not resume a sandbox for traffic");
     return error.status === 404 ? NOT_FOUND : otherwise;
   }
 
@@ -130,8 +118,8 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
     },
 
     pausedSandboxes() {
-      if (known === undefined || deps.now() - known.at > PAUSED_FRESH_MS) {
-        known = { at: deps.now(), list: readPausedSandboxes() };
+      if (known === undefined || deps.core.now() - known.at > PAUSED_FRESH_MS) {
+        known = { at: deps.core.now(), list: readPausedSandboxes() };
         known.list.catch(() => {
           known = undefined;
         });

@@ -6,11 +6,10 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { Limits } from "../../access/limits.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { Store } from "../../store/store.ts";
+import type { Core } from "../core.ts";
 import type { Lifetime } from "../ending/timeout.ts";
 import type { History } from "../history.ts";
 import { isResuming } from "../record-state.ts";
-import type { Transitions } from "../transitions.ts";
 import type { Resuming } from "./resume.ts";
 
 export interface ConnectAsk {
@@ -33,11 +32,10 @@ export interface Connecting {
 }
 
 export interface ConnectingDeps {
-  readonly store: Store;
-  readonly history: Pick<History, "missing">;
+  readonly core: Core;
+  readonly history: History;
   readonly resuming: Resuming;
   readonly lifetime: Lifetime;
-  readonly transitions: Transitions;
   readonly limits: Limits;
   /** Longest wait for a pause or snapshot under way, per round. */
   readonly waitMs: number;
@@ -48,7 +46,7 @@ const ROUNDS = 4;
 const ELSEWHERE_MS = 100;
 
 export function createConnecting(deps: ConnectingDeps): Connecting {
-  const { store } = deps;
+  const { store } = deps.core;
 
   async function owned(project: Project, id: string): Promise<SandboxRecord> {
     const record = await store.sandboxes.get(id);
@@ -77,8 +75,8 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
 
   /** Waits for the transition under way, in this process or another. */
   async function rest(id: string): Promise<void> {
-    if (deps.transitions.current(id) === undefined) await sleep(ELSEWHERE_MS);
-    else await deps.transitions.settled(id, deps.waitMs);
+    if (deps.core.transitions.current(id) === undefined) await sleep(ELSEWHERE_MS);
+    else await deps.core.transitions.settled(id, deps.waitMs);
   }
 
   async function connect(project: Project, id: string, ask: ConnectAsk): Promise<Connected> {

@@ -9,21 +9,16 @@ import { defined } from "../../../shared/defined.ts";
 import { AppError, isError, isMemoryRefused } from "../../../shared/http/errors.ts";
 import { storageFailure } from "../../../shared/http/storage-failures.ts";
 import { newUuid } from "../../../shared/ids.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import { cleanDetail } from "../../../shared/states/end-reason.ts";
-import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
-import type { RoutingTable } from "../../nodes/routing-table.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord, Snapshot } from "../../store/sandboxes/record.ts";
 import type { Room } from "../../store/storage/quota.ts";
 import { sizesOf } from "../../store/storage/size.ts";
-import type { Store } from "../../store/store.ts";
+import type { Core } from "../core.ts";
 import { pauseUnrecorded } from "../ending/unrecorded.ts";
 import type { History } from "../history.ts";
-import type { SnapshotRemover } from "../snapshots/snapshot-removal.ts";
 import type { ProjectQuota } from "../snapshots/stored-quota.ts";
-import type { Transitions } from "../transitions.ts";
 
 export interface Pausing {
   /**
@@ -41,17 +36,10 @@ export interface Pausing {
 }
 
 export interface PausingDeps {
-  readonly store: Store;
-  readonly history: Pick<History, "missing">;
-  readonly nodes: Nodes;
-  readonly routes: RoutingTable;
-  readonly transitions: Transitions;
-  readonly snapshots: SnapshotRemover;
+  readonly core: Core;
+  readonly history: History;
   /** Absent: projects have no quota over all nodes. */
   readonly quota?: ProjectQuota | undefined;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly log: Log;
   readonly snapshotTimeoutMs: number;
   /** How long a node that does not answer is asked again. */
   readonly patienceMs: number;
@@ -79,10 +67,10 @@ const DEADLINE_SLACK_MS = 30_000;
 const ROUNDS = 3;
 
 export function createPausing(deps: PausingDeps): Pausing {
-  const { store, routes, now } = deps;
+  const { store, routes, now } = deps.core;
 
   function begin(id: string, work: () => Promise<Outcome>): Promise<Outcome> {
-    return deps.transitions.perform({ sandboxId: id, aim: "paused", waitMs: deps.snapshotTimeoutMs, work });
+    return deps.core.transitions.perform({ sandboxId: id, aim: "paused", waitMs: deps.snapshotTimeoutMs, work });
   }
 
   async function pauseNow(id: string, { memory, frozen, endAtMost, reason }: PauseAsk): Promise<Outcome> {
@@ -128,10 +116,10 @@ export function createPausing(deps: PausingDeps): Pausing {
     try {
       taken = await callAgain(
         () =>
-          deps.nodes
+          deps.core.nodes
             .agent(nodeId)
             .pauseExecution({ params: { executionId }, body }, { timeoutMs: deps.snapshotTimeoutMs }),
-        { ...deps, repeated },
+        { now, random: deps.core.random, patienceMs: deps.patienceMs, repeated },
       );
     } catch (failure) {
       if (!isError(failure, "node_unreachable")) await back(record);
@@ -169,12 +157,15 @@ export function createPausing(deps: PausingDeps): Pausing {
       if (current?.snapshot?.id === snapshot.id && current.state === "paused") return { is: "paused" };
       return { is: "not", record: current };
     }
-    deps.nodes.freed(paused.nodeId, paused);
+    deps.core.nodes.freed(paused.nodeId, paused);
     // The previous snapshot, kept by a start without memory, is superseded only now.
     const former = record.snapshot;
-    if (former !== undefined && former.id !== snapshot.id) deps.snapshots.removeSoon(paused.nodeId, former.id);
+    if (former !== undefined && former.id !== snapshot.id) deps.core.snapshots.removeSoon(paused.nodeId, former.id);
     deps.onPaused();
-    deps.log.info({ sandboxId: id, executionId, snapshotId: snapshot.id, memory: snapshot.memory }, "sandbox paused");
+    deps.core.log.info(
+      { sandboxId: id, executionId, snapshotId: snapshot.id, memory: snapshot.memory },
+      "sandbox paused",
+    );
     return { is: "paused" };
   }
 
@@ -185,7 +176,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     } catch (reason) {
       if (!onTimeoutMemory || !isMemoryRefused(reason) || storageFailure(reason) !== undefined) throw reason;
       // No caller waits, and the timeout has passed: keeps the disk alone, and records that in the event.
-      deps.log.warn(
+      deps.core.log.warn(
         { err: reason, sandboxId: id },
         "could not keep the memory at the timeout; pausing with the disk only",
       );

@@ -9,25 +9,20 @@ import type { Started } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { Refusals } from "../../access/refusals.ts";
-import type { Background } from "../../base/background.ts";
 import type { Seeds } from "../../base/seeds.ts";
 import { openPassword } from "../../network-policy/secret.ts";
-import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
-import type { RoutingTable } from "../../nodes/routing-table.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { Store } from "../../store/store.ts";
+import type { Core } from "../core.ts";
+import type { Deadlines } from "../ending/deadlines.ts";
 import type { Ending } from "../ending/kill.ts";
 import type { History } from "../history.ts";
 import { notFound } from "../not-found.ts";
 import { isResuming } from "../record-state.ts";
-import type { SnapshotRemover } from "../snapshots/snapshot-removal.ts";
 import { startRequest } from "../start/start-request.ts";
-import type { Transitions } from "../transitions.ts";
 
 interface ResumeAsk extends Resumption {
   /** What the project may start. */
@@ -49,25 +44,16 @@ export interface Resuming {
 }
 
 export interface ResumingDeps {
-  readonly store: Store;
-  readonly history: Pick<History, "missing">;
-  readonly nodes: Nodes;
-  readonly routes: RoutingTable;
-  readonly transitions: Transitions;
-  readonly background: Background;
-  readonly snapshots: SnapshotRemover;
+  readonly core: Core;
+  readonly history: History;
   readonly sealing: Seal;
   readonly seeds: Seeds;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly log: Log;
   readonly startTimeoutMs: number;
   /** How long a busy or silent node is asked again. */
   readonly patienceMs: number;
-  readonly refusals: Pick<Refusals, "start">;
-  end(nodeId: string, executionId: string): Promise<void>;
-  lost: Ending["lost"];
-  expiresAt(endAt: number): void;
+  readonly refusals: Refusals;
+  readonly ending: Ending;
+  readonly deadlines: Deadlines;
 }
 
 interface Done {
@@ -81,12 +67,12 @@ interface Done {
 const DEADLINE_SLACK_MS = 30_000;
 
 export function createResuming(deps: ResumingDeps): Resuming {
-  const { store, now } = deps;
+  const { store, now } = deps.core;
   /** Resumes under way in this process, by sandbox: whether they restore memory. */
   const underWay = new Map<string, boolean>();
 
   function begin(id: string, work: () => Promise<Done>): Promise<Done> {
-    return deps.transitions.perform({ sandboxId: id, aim: "running", waitMs: deps.patienceMs, work });
+    return deps.core.transitions.perform({ sandboxId: id, aim: "running", waitMs: deps.patienceMs, work });
   }
 
   async function resumeNow(id: string, ask: ResumeAsk | undefined): Promise<Done> {
@@ -109,9 +95,9 @@ export function createResuming(deps: ResumingDeps): Resuming {
 
   async function claim(record: SandboxRecord, snapshotId: string, ask: ResumeAsk): Promise<SandboxRecord> {
     const { id, nodeId } = record;
-    const refusal = deps.nodes.refused(nodeId);
+    const refusal = deps.core.nodes.refused(nodeId);
     if (refusal !== undefined) throw new AppError("unavailable", refusal);
-    const status = deps.nodes.get(nodeId)?.status;
+    const status = deps.core.nodes.get(nodeId)?.status;
     if (status === undefined || status === "unhealthy" || status === "connecting") {
       const reason = `node ${nodeId}, which holds the sandbox's snapshot, is not answering`;
       throw new AppError("no_compatible_node", `Failed to place sandbox: no compatible node: ${reason}`);
@@ -144,7 +130,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
       return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
     } catch (reason) {
       if (isError(reason, "disk_lost")) {
-        const gone = await deps.lost(record, reason.message);
+        const gone = await deps.ending.lost(record, reason.message);
         if (gone !== undefined) throw deps.history.missing({ id: record.projectId }, id, gone);
       }
       // No answer: the next caller or housekeeping repeats the request for the same execution.
@@ -177,24 +163,24 @@ export function createResuming(deps: ResumingDeps): Resuming {
       origin: { is: "paused", snapshotId, memory: resumption.memory },
     });
     // The node has promised the disk of the paused sandbox already.
-    const placed = deps.nodes.placing(nodeId, { ...body.resources, diskSizeMB: 0 });
+    const placed = deps.core.nodes.placing(nodeId, { ...body.resources, diskSizeMB: 0 });
     try {
       const started = await callAgain(
         () =>
-          deps.nodes
+          deps.core.nodes
             .agent(nodeId)
             .startExecution(
               { params: { executionId }, body: { ...body, endAt: now() + resumption.seconds * 1000 } },
               { timeoutMs: deps.startTimeoutMs },
             ),
         // Only this node has the snapshot.
-        { ...deps, repeated, whenBusy: "wait" },
+        { now, random: deps.core.random, patienceMs: deps.patienceMs, repeated, whenBusy: "wait" },
       );
       placed("started");
       return started;
     } catch (reason) {
       placed("failed");
-      deps.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "could not resume a sandbox on its node");
+      deps.core.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "could not resume a sandbox on its node");
       throw reason;
     }
   }
@@ -221,10 +207,10 @@ export function createResuming(deps: ResumingDeps): Resuming {
       { type: "resumed", data: { restored: started.restored } },
     );
     if (running === undefined) return settled(record);
-    deps.routes.add(running);
-    deps.expiresAt(endAt);
-    if (!kept && snapshot !== undefined) deps.snapshots.removeSoon(nodeId, snapshot.id);
-    deps.log.info({ sandboxId: id, executionId, restored: started.restored }, "sandbox resumed");
+    deps.core.routes.add(running);
+    deps.deadlines.soon(endAt);
+    if (!kept && snapshot !== undefined) deps.core.snapshots.removeSoon(nodeId, snapshot.id);
+    deps.core.log.info({ sandboxId: id, executionId, restored: started.restored }, "sandbox resumed");
     return running;
   }
 
@@ -233,7 +219,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     const current = await store.sandboxes.get(id);
     if (current?.executionId === executionId && current.state === "running") return current;
     if (current === undefined || current.state === "gone" || current.state === "killing") {
-      deps.background.run("end killed start", () => deps.end(nodeId, executionId));
+      deps.core.background.run("end killed start", () => deps.ending.end(nodeId, executionId));
       throw new AppError("conflict", `Sandbox "${id}" was killed while it was starting`);
     }
     throw new AppError("conflict", `Sandbox "${id}" is changing state`);
@@ -241,7 +227,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
 
   return {
     async resume(id, ask) {
-      const memory = deps.transitions.current(id) === "running" ? underWay.get(id) : undefined;
+      const memory = deps.core.transitions.current(id) === "running" ? underWay.get(id) : undefined;
       if (memory !== undefined && isOther(ask, memory)) throw inFlight(id);
       const done = await begin(id, () => resumeNow(id, ask));
       if (done.by !== ask && done.by !== undefined && isOther(ask, done.memory)) throw inFlight(id);

@@ -8,20 +8,17 @@ import type { TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import type { Limits } from "../../access/limits.ts";
 import type { Refusals } from "../../access/refusals.ts";
-import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
 import { sizesOf } from "../../store/storage/size.ts";
-import type { Store } from "../../store/store.ts";
+import type { Core } from "../core.ts";
+import type { Deadlines } from "../ending/deadlines.ts";
 import type { History } from "../history.ts";
-import type { Transitions } from "../transitions.ts";
-import type { SnapshotRemover } from "./snapshot-removal.ts";
 import type { ProjectQuota } from "./stored-quota.ts";
 
 interface CheckpointRequest {
@@ -53,28 +50,22 @@ export interface Checkpointing {
 }
 
 export interface CheckpointingDeps {
-  readonly store: Store;
-  readonly history: Pick<History, "missing">;
-  readonly nodes: Nodes;
-  readonly transitions: Transitions;
-  readonly snapshots: SnapshotRemover;
+  readonly core: Core;
+  readonly history: History;
   /** Absent: projects have no quota over all nodes. */
   readonly quota?: ProjectQuota | undefined;
-  readonly limits: Pick<Limits, "of">;
-  readonly refusals: Pick<Refusals, "snapshot">;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly log: Log;
+  readonly limits: Limits;
+  readonly refusals: Refusals;
   readonly snapshotTimeoutMs: number;
   readonly patienceMs: number;
   /** Called after a checkpoint, because the sandbox's end may have passed during it. */
-  expiresAt(endAt: number): void;
+  readonly deadlines: Deadlines;
 }
 
 const DEADLINE_SLACK_MS = 30_000;
 
 export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
-  const { store, now } = deps;
+  const { store, now } = deps.core;
 
   async function checkpointNow(project: Project, id: string, ask: CheckpointRequest): Promise<Checkpoint> {
     const before = await store.sandboxes.get(id);
@@ -153,10 +144,10 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
     try {
       const taken = await callAgain(
         () =>
-          deps.nodes
+          deps.core.nodes
             .agent(nodeId)
             .checkpointExecution({ params: { executionId }, body }, { timeoutMs: deps.snapshotTimeoutMs }),
-        deps,
+        { now, random: deps.core.random, patienceMs: deps.patienceMs },
       );
       const former = target === undefined ? undefined : await store.templates.tagged(target.id, target.tag);
       const finished = await store.finishSnapshot(
@@ -167,13 +158,13 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       if (finished === undefined)
         throw new AppError("conflict", `Sandbox "${id}" ended while its snapshot was being taken`);
       if (former !== undefined) await supersede(former);
-      deps.expiresAt(finished.record.endAt);
+      deps.deadlines.soon(finished.record.endAt);
       return { source: finished.record, build: finished.build };
     } catch (reason) {
       // The sandbox continues on its node in every case, and no record names the snapshot.
       await store.giveUpSnapshot(snapshotId, onward);
-      deps.snapshots.removeSoon(nodeId, snapshotId);
-      deps.expiresAt(record.endAt);
+      deps.core.snapshots.removeSoon(nodeId, snapshotId);
+      deps.deadlines.soon(record.endAt);
       throw reason;
     }
   }
@@ -187,7 +178,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
 
   async function discard(build: Build): Promise<void> {
     await store.giveUpSnapshot(build.id);
-    if (build.nodeId !== undefined) deps.snapshots.removeSoon(build.nodeId, build.id);
+    if (build.nodeId !== undefined) deps.core.snapshots.removeSoon(build.nodeId, build.id);
   }
 
   return {
@@ -196,7 +187,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
     async checkpoint(project, id, ask) {
       const record = await store.sandboxes.get(id);
       if (record === undefined || record.projectId !== project.id) throw deps.history.missing(project, id, record);
-      return deps.transitions.perform({
+      return deps.core.transitions.perform({
         sandboxId: id,
         aim: "snapshotting",
         same: ask.same,
@@ -206,7 +197,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
     },
 
     async recover({ id }) {
-      await deps.transitions.perform<undefined>({
+      await deps.core.transitions.perform<undefined>({
         sandboxId: id,
         aim: "snapshotting",
         waitMs: deps.snapshotTimeoutMs,
@@ -221,7 +212,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
             when,
             set: { pendingSnapshot: null },
           });
-          if (pendingSnapshot !== undefined) deps.snapshots.removeSoon(nodeId, pendingSnapshot.id);
+          if (pendingSnapshot !== undefined) deps.core.snapshots.removeSoon(nodeId, pendingSnapshot.id);
           return undefined;
         },
       });
@@ -230,7 +221,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
     async sweep(before) {
       const left = [...(await store.snapshots.leftForks(before)), ...(await store.snapshots.leftSnapshots(before))];
       for (const build of left) {
-        deps.log.warn({ snapshotId: build.id, kind: build.kind }, "removing an interrupted snapshot");
+        deps.core.log.warn({ snapshotId: build.id, kind: build.kind }, "removing an interrupted snapshot");
         await discard(build);
       }
       await store.snapshots.dropEmpty(before);

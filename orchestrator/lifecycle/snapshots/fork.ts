@@ -9,7 +9,7 @@ import { openPassword, sealPassword } from "../../network-policy/secret.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { Store } from "../../store/store.ts";
+import type { Core } from "../core.ts";
 import type { Launch } from "../start/launch.ts";
 import { startRequest } from "../start/start-request.ts";
 import type { Checkpoint, Checkpointing } from "./checkpoint.ts";
@@ -29,12 +29,11 @@ interface ForkAsk {
 }
 
 export interface ForkingDeps {
-  readonly store: Store;
+  readonly core: Core;
   readonly checkpointing: Checkpointing;
   readonly launch: Launch;
   readonly sealing: Seal;
   readonly seeds: Seeds;
-  readonly now: () => number;
   readonly limits: Limits;
   readonly concurrency: number;
   readonly placeholders: PlaceholderCheck;
@@ -43,7 +42,7 @@ export interface ForkingDeps {
 }
 
 export function createForking(deps: ForkingDeps): Forking {
-  const { store } = deps;
+  const { store } = deps.core;
 
   async function one(project: Project, { source, build }: Checkpoint, seconds: number): Promise<Fork> {
     const id = newSandboxId();
@@ -72,7 +71,7 @@ export function createForking(deps: ForkingDeps): Forking {
         onResume: source.onResume,
         autoResume: source.autoResume,
         timeoutSeconds: seconds,
-        createdAt: deps.now(),
+        createdAt: deps.core.now(),
         sealedEnvs: deps.sealing.close(envs, id),
         seedId: deps.seeds.currentId,
       };

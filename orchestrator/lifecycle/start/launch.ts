@@ -6,17 +6,15 @@ import { defined } from "../../../shared/defined.ts";
 import { AppError, type ErrorCode, isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import { cleanDetail, type End } from "../../../shared/states/end-reason.ts";
 import type { Refusals } from "../../access/refusals.ts";
-import type { Background } from "../../base/background.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { type Choice, choose, type Demand, type PlacementPolicy } from "../../nodes/placement.ts";
 import { busyWaitMs, verdictOf } from "../../nodes/retry.ts";
-import type { RoutingTable } from "../../nodes/routing-table.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
 import type { NewSandbox, SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { Store } from "../../store/store.ts";
+import type { Core } from "../core.ts";
+import type { Ending } from "../ending/kill.ts";
 
 /** The sandbox to start, without the fields that the launch decides. */
 export interface LaunchRequest {
@@ -34,19 +32,12 @@ export interface LaunchRequest {
 }
 
 export interface LaunchDeps {
-  readonly store: Store;
-  readonly nodes: Nodes;
-  readonly routes: RoutingTable;
-  readonly background: Background;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly log: Log;
+  readonly core: Core;
   readonly placement: PlacementPolicy;
   readonly startTimeoutMs: number;
   readonly placementTimeoutMs: number;
-  readonly refusals: Pick<Refusals, "start">;
-  /** Asks a node to end an execution, in any state. */
-  end(nodeId: string, executionId: string): Promise<void>;
+  readonly refusals: Refusals;
+  readonly ending: Ending;
   /** Counts the outcome for the metrics. */
   observe(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: ErrorCode }): void;
 }
@@ -77,7 +68,7 @@ export function createLaunch(deps: LaunchDeps): Launch {
 
 async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: SandboxRecord; warm: boolean }> {
   const { id } = request.sandbox;
-  deps.store.admit();
+  deps.core.store.admit();
   const search = new Search(request, deps);
   let execution: { executionId: string; nodeId: string } | undefined;
   try {
@@ -98,13 +89,13 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
       const { executionId, nodeId } = execution;
       // The record first, so that the API shows nothing as running. A node that misses the request to end the
       // execution reports it, and reconciliation ends it then.
-      await deps.store.move({
+      await deps.core.store.move({
         id,
         to: "gone",
         when: { executionId, from: ["starting"] },
-        set: { endedAt: deps.now(), end: failedStart(AppError.from(reason)) },
+        set: { endedAt: deps.core.now(), end: failedStart(AppError.from(reason)) },
       });
-      deps.background.run("end failed start", () => deps.end(nodeId, executionId));
+      deps.core.background.run("end failed start", () => deps.ending.end(nodeId, executionId));
     }
     throw reason;
   }
@@ -120,7 +111,7 @@ async function claim(
   if (former?.nodeId === nodeId) return former;
   const execution = { executionId: newExecutionId(), nodeId };
   if (former === undefined) {
-    const now = deps.now();
+    const now = deps.core.now();
     const record = {
       ...sandbox,
       ...execution,
@@ -128,10 +119,10 @@ async function claim(
       endAt: now + sandbox.timeoutSeconds * 1000,
       deadlineAt: now + deps.placementTimeoutMs + DEADLINE_SLACK_MS,
     };
-    if (await deps.store.sandboxes.add(record, limit)) return execution;
+    if (await deps.core.store.sandboxes.add(record, limit)) return execution;
     throw await deps.refusals.start(sandbox.projectId, sandbox, limit);
   }
-  if (await deps.store.sandboxes.restart(sandbox.id, former.executionId, execution)) return execution;
+  if (await deps.core.store.sandboxes.restart(sandbox.id, former.executionId, execution)) return execution;
   throw killedMeanwhile(sandbox.id);
 }
 
@@ -142,8 +133,8 @@ async function settle(
   execution: { executionId: string },
   started: Started,
 ): Promise<SandboxRecord> {
-  const now = deps.now();
-  const record = await deps.store.move(
+  const now = deps.core.now();
+  const record = await deps.core.store.move(
     {
       id: sandbox.id,
       to: "running",
@@ -158,7 +149,7 @@ async function settle(
     { type: "created" },
   );
   if (record === undefined) throw killedMeanwhile(sandbox.id);
-  deps.routes.add(record);
+  deps.core.routes.add(record);
   return record;
 }
 
@@ -188,7 +179,7 @@ class Search {
   constructor(request: LaunchRequest, deps: LaunchDeps) {
     this.#request = request;
     this.#deps = deps;
-    this.#deadline = deps.now() + deps.placementTimeoutMs;
+    this.#deadline = deps.core.now() + deps.placementTimeoutMs;
   }
 
   /**
@@ -199,7 +190,7 @@ class Search {
     for (;;) {
       const choice = this.#choose();
       if (choice.is === "node") {
-        return { nodeId: choice.id, placed: this.#deps.nodes.placing(choice.id, this.#request.start.resources) };
+        return { nodeId: choice.id, placed: this.#deps.core.nodes.placing(choice.id, this.#request.start.resources) };
       }
       if (this.#failure !== undefined) throw this.#failed(this.#failure);
       if (choice.is === "full") throw choice.of === "disk" ? noSpace(choice.reason) : capacity(choice.reason);
@@ -213,15 +204,15 @@ class Search {
   async attempt(execution: { executionId: string; nodeId: string }, placed: Placed): Promise<Started | undefined> {
     const { start, sandbox } = this.#request;
     const { nodeId, executionId } = execution;
-    const left = this.#deadline - this.#deps.now();
-    const now = this.#deps.now();
+    const left = this.#deadline - this.#deps.core.now();
+    const now = this.#deps.core.now();
     const record = this.#describe({ ...sandbox, ...execution, startedAt: now, endAt: now, deadlineAt: 0 });
     const timeoutMs = Math.max(1, Math.min(this.#deps.startTimeoutMs, left));
     try {
-      const started = await this.#deps.nodes.agent(nodeId).startExecution(
+      const started = await this.#deps.core.nodes.agent(nodeId).startExecution(
         {
           params: { executionId },
-          body: { ...start, ...record, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 },
+          body: { ...start, ...record, endAt: this.#deps.core.now() + sandbox.timeoutSeconds * 1000 },
         },
         { timeoutMs },
       );
@@ -238,7 +229,7 @@ class Search {
       }
       // A full disk says nothing about the sandbox: another node may have room.
       placed(isError(error, "no_space") ? "refused" : "failed");
-      this.#deps.log.warn(
+      this.#deps.core.log.warn(
         { err: error, nodeId, executionId, sandboxId: sandbox.id },
         "could not start a sandbox on this node",
       );
@@ -248,15 +239,15 @@ class Search {
       this.#cut = left < this.#deps.startTimeoutMs;
       this.#excluded.add(nodeId);
       if (this.#excluded.size >= MAX_ATTEMPTS) throw this.#failed(error);
-      this.#deps.background.run("end failed start", () => this.#deps.end(nodeId, executionId));
+      this.#deps.core.background.run("end failed start", () => this.#deps.ending.end(nodeId, executionId));
       return undefined;
     }
   }
 
   /** What the node keeps of the record, for a store that has lost it. A node of an earlier version does not know the field. */
   #describe(sandbox: NewSandbox): Pick<StartRequest, "record"> {
-    if (this.#deps.nodes.get(sandbox.nodeId)?.facts.capabilities.records !== true) return {};
-    const record = this.#deps.store.adopted.describe(sandbox);
+    if (this.#deps.core.nodes.get(sandbox.nodeId)?.facts.capabilities.records !== true) return {};
+    const record = this.#deps.core.store.adopted.describe(sandbox);
     return record.length > MAX_RECORD_CHARACTERS ? {} : { record };
   }
 
@@ -274,16 +265,16 @@ class Search {
       exclude: this.#excluded,
       ...(least === undefined ? {} : { least: { cpuCount: least.cpuCount, memoryBytes: least.memoryMB * MIB } }),
     };
-    const all = this.#deps.nodes.candidates();
+    const all = this.#deps.core.nodes.candidates();
     const candidates = nodeId === undefined ? all : all.filter(({ id }) => id === nodeId);
-    return choose(candidates, demand, this.#deps.placement, this.#deps.random);
+    return choose(candidates, demand, this.#deps.placement, this.#deps.core.random);
   }
 
   async #pause(): Promise<void> {
-    if (this.#deps.now() >= this.#deadline) {
+    if (this.#deps.core.now() >= this.#deadline) {
       throw this.#refusals > 0 ? busy() : timedOut(this.#excluded.size);
     }
-    await sleep(busyWaitMs(this.#deps.random));
+    await sleep(busyWaitMs(this.#deps.core.random));
   }
 
   #failed(error: AppError): AppError {

@@ -18,14 +18,14 @@ import { findSource, helpsPool, type SourceDeps } from "./source.ts";
 export interface CreatingDeps extends RequestDeps, SourceDeps, DescriptionDeps {
   readonly limits: Limits;
   readonly launch: Launch;
-  readonly pools: Pick<Pools, "used">;
-  readonly spawns: Pick<Spawns, "count">;
-  readonly ending: Pick<Ending, "kill">;
+  readonly pools: Pools;
+  readonly spawns: Spawns;
+  readonly ending: Ending;
   readonly background: Background;
 }
 
 /** Aborted: the client has disconnected. */
-type Create = (
+export type Create = (
   project: Project,
   body: CreateBody,
   how: { readonly defaultTimeoutSeconds: number; readonly signal: AbortSignal },

@@ -10,7 +10,7 @@ import { readOptions, type SandboxOptions } from "../options.ts";
 
 export interface RequestDeps extends NetworkLimits {
   readonly limits: Limits;
-  readonly refusals: Pick<Refusals, "checkEgressRules" | "contact">;
+  readonly refusals: Refusals;
   readonly placeholders: PlaceholderCheck;
 }
 

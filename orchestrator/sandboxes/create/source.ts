@@ -14,7 +14,7 @@ import { readSize, type SandboxSize } from "../sizes.ts";
 
 export interface SourceDeps {
   readonly limits: Limits;
-  readonly refusals: Pick<Refusals, "checkEgressRules" | "contact">;
+  readonly refusals: Refusals;
   readonly resolveMounts: ResolveMounts;
   readonly templates: TemplateNames;
 }

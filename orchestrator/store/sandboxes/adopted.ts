@@ -48,8 +48,8 @@ export function adoptedStore(db: Database, table: SandboxTable, sealing: KeyedSe
     const kept = row === undefined ? {} : (JSON.parse(row) as Record<string, string | number | null>);
     const known = Object.fromEntries(Object.entries(kept).filter(([name]) => Object.hasOwn(base, name)));
     const whole = { ...base, ...known, id: fallback.id };
-    const owner = String(whole.project_id);
-    return { ...whole, project_id: projects.has(owner) ? owner : projectId } as unknown as SandboxRow;
+    const owner = whole.project_id;
+    return { ...whole, project_id: projects.has(owner) ? owner : projectId };
   }
 
   return {

@@ -61,7 +61,13 @@ export function secretStore(db: Database, now: () => number) {
         const at = now();
         const { value, keyId, wrapped } = sealed;
         const row = secretTable.toRow({
-          ...{ id, projectId, name, metadata, value, keyId, wrapped },
+          id,
+          projectId,
+          name,
+          metadata,
+          value,
+          keyId,
+          wrapped,
           version: 1,
           wrappedAt: at,
           createdAt: at,

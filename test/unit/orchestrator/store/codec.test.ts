@@ -34,15 +34,32 @@ const things = table(
   { hash: text("hash") },
 );
 const NEW = {
-  ...{ id: "t1", isOpen: true, internet: undefined, metadata: { a: "b" }, scopes: ["x", "y"], hash: "h" },
+  id: "t1",
+  isOpen: true,
+  internet: undefined,
+  metadata: { a: "b" },
+  scopes: ["x", "y"],
+  hash: "h",
   secret: { value: "s" },
 };
 
 test("a new row has every column: what was given, what a new row begins with, and NULL for what comes later", () => {
   const { secret, ...row } = things.toRow(NEW);
   expect(row).toEqual({
-    ...{ id: "t1", kind: "a", is_open: 1, ended_at: null, internet: null, memory: null, metadata: '{"a":"b"}' },
-    ...{ names: null, scopes: "x,y", size_bytes: null, size_note: null, max_cpu: null, max_memory: null, hash: "h" },
+    id: "t1",
+    kind: "a",
+    is_open: 1,
+    ended_at: null,
+    internet: null,
+    memory: null,
+    metadata: '{"a":"b"}',
+    names: null,
+    scopes: "x,y",
+    size_bytes: null,
+    size_note: null,
+    max_cpu: null,
+    max_memory: null,
+    hash: "h",
   });
   expect(JSON.parse(testSeal.open(secret ?? "", context("t1")))).toEqual({ value: "s" });
 });
@@ -62,7 +79,9 @@ test("a value that was sealed for one row does not open in another", () => {
 
 test("a change has the columns of the fields that it names; undefined changes nothing, and null takes a value away", () => {
   expect(things.toColumns({ isOpen: false, endedAt: 7, names: ["n"], kind: undefined })).toEqual({
-    ...{ is_open: 0, ended_at: 7, names: '["n"]' },
+    is_open: 0,
+    ended_at: 7,
+    names: '["n"]',
   });
   expect(things.toColumns({ endedAt: null, size: null })).toEqual({
     ended_at: null,
