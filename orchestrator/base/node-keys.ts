@@ -12,8 +12,8 @@ export interface NodeKeys {
   nodeOf(token: string): string | undefined;
   /** Id of the key that the node used last. */
   keyOf(nodeId: string): string | undefined;
-  /** Remembers what was recorded of the node; null: nothing, so the oldest key made its tokens. */
-  restore(nodeId: string, keyId: string | null): void;
+  /** Remembers what was recorded of the node; undefined: nothing, so the oldest key made its tokens. */
+  restore(nodeId: string, keyId: string | undefined): void;
   /** The token that the orchestrator and the edge send to the node. */
   tokenTo(nodeId: string): string;
 }

@@ -8,7 +8,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { iso } from "../forms/time.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { ownBuild } from "../templates/ownership.ts";
@@ -157,7 +157,7 @@ function toEntry({ at, level, message, step }: BuildLogEntry) {
   return { timestamp: iso(at), level, message, ...defined({ step }) };
 }
 
-function toReason({ message, step }: { readonly message: string; readonly step: string | undefined }) {
+function toReason({ message, step }: { readonly message: string; readonly step?: string | undefined }) {
   return { message, ...defined({ step }) };
 }
 

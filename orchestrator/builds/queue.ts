@@ -67,7 +67,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
       if (end === "stopped") return;
       if (end === "refused") {
         refusedUntil.set(nodeId, now() + REFUSED_MS);
-        await store.builds.unplace(id, nodeId, (build.startedAt ?? now()) + deps.queueMs);
+        await store.builds.requeue(id, nodeId, (build.startedAt ?? now()) + deps.queueMs);
         return;
       }
       access.delete(id);

@@ -12,9 +12,10 @@ import { checkReference, findLivingProject, findProject } from "../access/find.t
 import type { Limits } from "../access/limits.ts";
 import { usedOf } from "../access/refusals.ts";
 import { iso } from "../forms/time.ts";
-import type { ProjectDeletion } from "../store/projects/deletions.ts";
 import { LIMIT_NAMES, type LimitName } from "../store/projects/limits.ts";
-import { isProject, type Project } from "../store/projects/projects.ts";
+import { isProject } from "../store/projects/projects.ts";
+import type { ProjectDeletion } from "../store/projects/record.ts";
+import { type Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import type { ProjectDeleting, ProjectPart } from "./deletion.ts";
 import { readRegion } from "./regions.ts";

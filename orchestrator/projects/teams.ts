@@ -3,7 +3,8 @@
 import type { teamApi } from "../../shared/api/teams.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import type { Keys } from "../access/keys.ts";
-import type { Project, ProjectStore } from "../store/projects/projects.ts";
+import type { ProjectStore } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 
 export interface TeamsDeps {
   readonly projects: Pick<ProjectStore, "list">;

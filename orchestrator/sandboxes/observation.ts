@@ -13,7 +13,7 @@ import type { History } from "../lifecycle/history.ts";
 import type { NodeData } from "../lifecycle/node-data.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 

@@ -14,24 +14,26 @@ import { createSecretKeyHandlers } from "./rewrap.ts";
 import { createValueHandlers, type ValueHandlersDeps } from "./values.ts";
 import { createVault } from "./vault.ts";
 
-interface SecretsDeps extends Pick<ValueHandlersDeps, "tokens" | "onFirstUse"> {
+interface SecretsDeps {
   readonly store: Store;
+  readonly tokens: ValueHandlersDeps["tokens"];
+  readonly onFirstUse: ValueHandlersDeps["onFirstUse"];
 }
 
 /** Data keys of one transaction of a rewrap: each takes two calls of a key service. */
 const BATCH = 50;
 
 /** Rejects when the key file cannot be used. */
-export async function openSecrets(base: Base, { store, ...used }: SecretsDeps) {
+export async function createSecrets(base: Base, { store, tokens, onFirstUse }: SecretsDeps) {
   const { config, sealing, now, log, environment = {} } = base;
   const vault = createVault(createKeyring({ sources: await keySources(config, environment), log }));
   return {
     placeholders: createPlaceholderCheck(store.secrets),
-    tokenNames: (record: SandboxRecord) => used.tokens.names(record),
+    tokenNames: (record: SandboxRecord) => tokens.names(record),
     handlers: {
       secrets: createSecretHandlers({ store: store.secrets, vault, most: config.maxProjectSecrets }),
       secretKeys: createSecretKeyHandlers({ store: store.secrets, vault, now, log, batch: BATCH }),
-      values: createValueHandlers({ ...used, store, vault, sealing, now }),
+      values: createValueHandlers({ store, vault, sealing, tokens, onFirstUse, now }),
     },
   };
 }

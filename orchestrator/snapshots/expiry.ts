@@ -5,8 +5,8 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
-import type { Ending } from "../lifecycle/kill.ts";
-import type { SnapshotRemover } from "../lifecycle/snapshot-removal.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { SnapshotRemover } from "../lifecycle/snapshots/snapshot-removal.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
 import type { Store } from "../store/store.ts";
 import type { Lifetimes } from "./storage-plan.ts";

@@ -16,7 +16,7 @@ import { isUuid } from "../../shared/ids.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Auth } from "../access/auth.ts";
-import type { Volume } from "../store/volumes/volumes.ts";
+import type { Volume } from "../store/volumes/record.ts";
 import type { VolumeTokens } from "./tokens.ts";
 
 export interface ContentDeps {

@@ -4,8 +4,9 @@ import type { volumeApi } from "../../shared/api/volumes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid } from "../../shared/ids.ts";
-import type { Project } from "../store/projects/projects.ts";
-import type { Volume, VolumeStore } from "../store/volumes/volumes.ts";
+import type { Project } from "../store/projects/record.ts";
+import type { Volume } from "../store/volumes/record.ts";
+import type { VolumeStore } from "../store/volumes/volumes.ts";
 import type { VolumeTokens } from "./tokens.ts";
 import type { VolumeWork } from "./volumes.ts";
 

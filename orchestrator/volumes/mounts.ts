@@ -3,7 +3,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { VolumeMount } from "../store/volumes/row.ts";
+import type { VolumeMount } from "../store/volumes/record.ts";
 import type { VolumeStore } from "../store/volumes/volumes.ts";
 import { faultsOf, type WantedMount } from "./mount-paths.ts";
 

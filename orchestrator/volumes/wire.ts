@@ -4,6 +4,7 @@ import type { Limits } from "../access/limits.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { placementPolicy } from "../nodes/placement.ts";
 import type { Store } from "../store/store.ts";
 import { createContent } from "./content.ts";
 import { createVolumeHandlers } from "./handlers.ts";
@@ -36,11 +37,7 @@ export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metr
     ...base,
     store: store.volumes,
     nodes,
-    placement: {
-      cpuOvercommit: config.nodeCpuOvercommit,
-      memoryOvercommit: config.nodeMemoryOvercommit,
-      diskOvercommit: config.nodeDiskOvercommit,
-    },
+    placement: placementPolicy(config),
     limits: (project) => ({
       count: limits.of(project).volumes ?? config.maxProjectVolumes,
       totalMb: config.projectVolumeQuotaMb,

@@ -113,7 +113,7 @@ describe("pools", () => {
 
   test("of the base template are never empty, grow with a burst up to the ceiling, and shrink when the burst is over", () => {
     const clock = { now: 0 };
-    const pools = createPools({ base, baseSize: 3, keptSize: 0, ceiling: 8, now: () => clock.now });
+    const pools = createPools({ base, platform: [], baseSize: 3, keptSize: 0, ceiling: 8, now: () => clock.now });
     expect(sizes(pools.targets("n1", 1))).toEqual([3]);
     for (let index = 0; index < 6; index++) pools.used(base);
     expect(sizes(pools.targets("n1", 1))).toEqual([6]);
@@ -125,7 +125,7 @@ describe("pools", () => {
   });
 
   test("of another build exist once it is started often enough", () => {
-    const pools = createPools({ base, baseSize: 1, keptSize: 0, ceiling: 8, now: () => 0 });
+    const pools = createPools({ base, platform: [], baseSize: 1, keptSize: 0, ceiling: 8, now: () => 0 });
     const other = { ...base, id: "b2" };
     pools.used(other);
     expect(pools.targets("n1", 1)).toHaveLength(1);
@@ -139,7 +139,7 @@ describe("pools", () => {
 
   test("of a template of the platform are kept without demand, follow its next build, and end with it", () => {
     const clock = { now: 0 };
-    const pools = createPools({ base, baseSize: 1, keptSize: 2, ceiling: 8, now: () => clock.now });
+    const pools = createPools({ base, platform: [], baseSize: 1, keptSize: 2, ceiling: 8, now: () => clock.now });
     const kept = () => pools.targets("n1", 1).map(({ build, size }) => [build.buildId, size]);
     const first = { ...base, id: "b2", nodeId: "n1" };
     pools.keep(first);

@@ -3,7 +3,7 @@
 import { Migrator, sql } from "kysely";
 import { expect, test } from "vitest";
 import { migrations } from "../../../../orchestrator/store/migrations/migrations.ts";
-import { toRow } from "../../../../orchestrator/store/sandboxes/record.ts";
+import { sandboxTable } from "../../../../orchestrator/store/sandboxes/record.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
 
 import { emptyTestDatabase } from "../../../support/store/databases.ts";
@@ -52,7 +52,7 @@ test("the migrations make exactly the columns that a sandbox's record is written
   await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();
   const tables = await db.introspection.getTables();
   const made = tables.find(({ name }) => name === "sandboxes")?.columns.map(({ name }) => name);
-  expect(new Set(made)).toEqual(new Set(Object.keys(toRow(newSandbox(), testSeal))));
+  expect(new Set(made)).toEqual(new Set(Object.keys(sandboxTable(testSeal).toRow(newSandbox()))));
   await drop();
 });
 
