@@ -43,10 +43,15 @@ export async function namesIn(directory: FileHandle): Promise<string[]> {
   return names;
 }
 
+/** How long directories are emptied again: a program that writes faster than they are emptied leaves more each time. */
+const AGAIN_MS = 2_000;
+
 /** One removal: until when, and how often yet, a directory is emptied again into which programs write meanwhile. */
 interface Removal {
   readonly signal: AbortSignal | undefined;
   roundsLeft: number;
+  /** Why a directory was emptied again for the first time, and until when this goes on. */
+  again: { readonly error: unknown; readonly until: number } | undefined;
 }
 
 /**
@@ -55,12 +60,13 @@ interface Removal {
  * @throws ErrnoException; ENOTEMPTY when programs put entries into a directory faster than they are removed
  */
 export async function removeHeld(entry: string, signal?: AbortSignal, rounds = 0): Promise<void> {
-  await removeOne(entry, { signal, roundsLeft: rounds });
+  await removeOne(entry, { signal, roundsLeft: rounds, again: undefined });
 }
 
 async function removeOne(entry: string, removal: Removal): Promise<void> {
   for (;;) {
     removal.signal?.throwIfAborted();
+    if (removal.again !== undefined && performance.now() > removal.again.until) throw removal.again.error;
     try {
       if (!(await unlinked(entry))) await removeDirectory(entry, removal);
       return;
@@ -70,6 +76,7 @@ async function removeOne(entry: string, removal: Removal): Promise<void> {
       const isChanging = errno === "ENOTEMPTY" || errno === "EEXIST" || errno === "ENOTDIR";
       if (!isChanging || removal.roundsLeft === 0) throw error;
       removal.roundsLeft -= 1;
+      removal.again ??= { error, until: performance.now() + AGAIN_MS };
     }
   }
 }

@@ -6,8 +6,8 @@ import { connect } from "../../shared/http/client.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
 import { api } from "../support/platform/platform.ts";
 import { settingOf } from "../support/platform/programs.ts";
+import { dockerRun, IMAGE } from "./baselines/docker.ts";
 import { type Bench, timed } from "./bench.ts";
-import { dockerRun, IMAGE } from "./docker-baseline.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
 // There is one pool for each size of sandbox, and none for an unusual amount of memory.

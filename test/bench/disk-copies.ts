@@ -6,8 +6,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { Sandbox } from "e2b";
 import { run } from "../support/platform/programs.ts";
+import { dockerRun } from "./baselines/docker.ts";
 import { type Bench, timed } from "./bench.ts";
-import { dockerRun } from "./docker-baseline.ts";
 import { type Row, row, type Summary, summarise } from "./numbers.ts";
 import { fork } from "./pausing.ts";
 

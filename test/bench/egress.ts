@@ -7,8 +7,8 @@ import { ALL_TRAFFIC, Sandbox, type SandboxNetworkOpts } from "e2b";
 import { ADDRESS, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
 import { startInternet } from "../support/internet/start.ts";
 import { settingOf } from "../support/platform/programs.ts";
+import { dockerRun } from "./baselines/docker.ts";
 import { type Bench, timed } from "./bench.ts";
-import { dockerRun } from "./docker-baseline.ts";
 import { type Budget, type Row, row, type Summary, summarise } from "./numbers.ts";
 import { rewritten } from "./rewritten.ts";
 

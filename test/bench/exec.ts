@@ -1,8 +1,8 @@
 /** Measures one command in a running sandbox through the SDK, beside `docker exec`. */
 
 import { Sandbox } from "e2b";
+import { dockerRun } from "./baselines/docker.ts";
 import { type Bench, timed } from "./bench.ts";
-import { dockerRun } from "./docker-baseline.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
 export async function execRoundTrip({ quick, say }: Bench): Promise<readonly Row[]> {

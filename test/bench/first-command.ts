@@ -2,8 +2,8 @@
 
 import { setTimeout as wait } from "node:timers/promises";
 import { Sandbox } from "e2b";
+import { dockerRun, type PlainContainer } from "./baselines/docker.ts";
 import { type Bench, POOL, timed, untilPoolHolds } from "./bench.ts";
-import { dockerRun, type PlainContainer } from "./docker-baseline.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
 const EVERY_MS = 100;

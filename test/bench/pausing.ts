@@ -12,10 +12,10 @@ import { containersOf } from "../support/platform/host-objects.ts";
 import type { Platform } from "../support/platform/platform.ts";
 import { run, service, untilReady } from "../support/platform/programs.ts";
 import { until } from "../support/runner/until.ts";
+import { dockerRestore, holder, type RawRestore, rawRestores } from "./baselines/checkpoints.ts";
+import { IMAGE } from "./baselines/docker.ts";
+import { type ExperimentalEngine, startExperimentalEngine } from "./baselines/experimental-engine.ts";
 import { type Bench, timed } from "./bench.ts";
-import { dockerRestore, holder, type RawRestore, rawRestores } from "./checkpoint-baselines.ts";
-import { IMAGE } from "./docker-baseline.ts";
-import { type ExperimentalEngine, startExperimentalEngine } from "./experimental-engine.ts";
 import { type Row, row, type Summary, summarise } from "./numbers.ts";
 
 const SIZES = [16, 128, 512];

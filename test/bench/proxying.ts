@@ -11,8 +11,8 @@ import { join } from "node:path";
 import { Sandbox } from "e2b";
 import { run } from "../support/platform/programs.ts";
 import { until } from "../support/runner/until.ts";
+import { startLibraryProxy } from "./baselines/library-proxy.ts";
 import type { Bench } from "./bench.ts";
-import { startLibraryProxy } from "./library-proxy.ts";
 import { type LoadTarget, load } from "./load.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 

@@ -5,8 +5,8 @@ import { Sandbox, Template, waitForPort } from "e2b";
 import { api, type Platform } from "../support/platform/platform.ts";
 import { run } from "../support/platform/programs.ts";
 import { visit } from "../support/sandbox/pausing.ts";
+import { dockerRun } from "./baselines/docker.ts";
 import { type Bench, timed, untilPoolHolds } from "./bench.ts";
-import { dockerRun } from "./docker-baseline.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
 const PORT = 8000;

@@ -2,9 +2,9 @@
 
 import { randomBytes } from "node:crypto";
 import { Sandbox } from "e2b";
+import { startPlainServer } from "./baselines/plain-server.ts";
 import { type Bench, timed } from "./bench.ts";
 import { type Row, row, summarise } from "./numbers.ts";
-import { startPlainServer } from "./plain-server.ts";
 
 const MB = 1 << 20;
 

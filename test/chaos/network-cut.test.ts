@@ -1,7 +1,7 @@
 /**
  * Another program of the host drops the packets of this platform's sandboxes and lets them pass again. Within the stated time
  * every place that speaks of the network names the rule, and after its removal says that all is well. A sysctl of the whole host
- * cannot be changed here: test/docker/reach.test.ts does that on a node that is a network namespace of its own.
+ * cannot be changed here: test/docker/network/reach.test.ts does that on a node that is a network namespace of its own.
  */
 
 import { Sandbox } from "e2b";

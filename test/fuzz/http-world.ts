@@ -14,7 +14,7 @@ import {
   rawBackend,
   routed,
   routing,
-} from "../integration/edge/front-door.ts";
+} from "../integration/orchestrator/edge/front-door.ts";
 
 /** When a connection brings nothing for this long, its peer seems to be done, and the next input may be sent. */
 const SILENCE_MS = 150;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { signFile } from "../../../envd/files/signature.ts";
-import { toEnd } from "./following.ts";
+import { toEnd } from "./process/following.ts";
 import { as, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
 
 const CONTROL = { "svc-node-token": "node-secret" };

@@ -5,8 +5,8 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { Filesystem, FileType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { Process } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { bytesOfText, GRPC_WEB_FORMS, grpcWebTransport } from "../../support/sandbox/grpc-web.ts";
-import { byPid, expectNoneLeft, sh } from "./commands.ts";
-import { toEnd } from "./following.ts";
+import { byPid, expectNoneLeft, sh } from "./process/commands.ts";
+import { toEnd } from "./process/following.ts";
 import { as, runEnvd, sharedEnvd } from "./running-envd.ts";
 
 const { envd, clients } = sharedEnvd();

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { inBackground, toEnd } from "./following.ts";
+import { inBackground, toEnd } from "./process/following.ts";
 import { as, sharedEnvd } from "./running-envd.ts";
 
 const { envd, clients } = sharedEnvd();

@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { inBackground } from "./following.ts";
+import { inBackground } from "./process/following.ts";
 import { as, clientsOf, runEnvd } from "./running-envd.ts";
 
 test("streams end with the reason that the sandbox ends, instead of being cut", async () => {

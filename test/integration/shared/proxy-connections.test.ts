@@ -8,7 +8,7 @@ import { dialTcp } from "../../../shared/proxy/sending/dial.ts";
 import type { NextHop } from "../../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../../shared/proxy/sending/forwarder.ts";
 import { RawClient } from "../../support/peers/raw-client.ts";
-import { rawBackend } from "../edge/front-door.ts";
+import { rawBackend } from "../orchestrator/edge/front-door.ts";
 
 const WAIT = { timeout: 20_000 };
 const REQUEST = "GET / HTTP/1.1\r\nHost: server\r\n\r\n";

@@ -65,6 +65,15 @@ export async function countHostObjects(platform: Platform): Promise<HostObjects>
   };
 }
 
+/** How many containers the agent is asked to keep in its warm pool, by its own metrics. */
+export async function wantedInPool(platform: Platform): Promise<number> {
+  const url = `http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}/metrics`;
+  const authorization = `Bearer ${settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN")}`;
+  const text = await fetch(url, { headers: { authorization } }).then((reply) => reply.text());
+  const sizes = [...text.matchAll(/^svc_pool_size\{[^}]*state="wanted"[^}]*\} (\d+)$/gm)];
+  return sizes.reduce((sum, [, size]) => sum + Number(size), 0);
+}
+
 /** Returns one sentence for each broken invariant; empty when all is well. Tests poll it after a disturbance. */
 export async function findProblems(platform: Platform): Promise<readonly string[]> {
   const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");

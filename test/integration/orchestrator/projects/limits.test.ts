@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ADMIN_TOKEN, type Answer, type Cluster } from "../../../support/cluster/cluster.ts";
-import { forkingCluster } from "../forking.ts";
+import { forkingCluster } from "../lifecycle/forking.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import { STORED_STEPS, stepsFor } from "../../../../orchestrator/store/usage/ste
 import type { NewSamples } from "../../../../orchestrator/store/usage/usage.ts";
 import { createUsageHandlers } from "../../../../orchestrator/usage/handlers.ts";
 import { toSeries } from "../../../../orchestrator/usage/series.ts";
-import { openWorld } from "../storage-world.ts";
+import { openWorld } from "../store/storage-world.ts";
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;

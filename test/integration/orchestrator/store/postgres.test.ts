@@ -1,0 +1,77 @@
+/** PostgreSQL as the store: only its own behaviour; the store's tests cover the rest on either database. */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type OpenedDatabase, openDatabase } from "../../../../orchestrator/store/database.ts";
+import { createStore } from "../../../../orchestrator/store/store.ts";
+import { type PostgresServer, startPostgres } from "../../../support/postgres/cluster.ts";
+import { newDatabase, type TestDatabase } from "../../../support/store/databases.ts";
+import { testSeal } from "../../../support/store/test-seal.ts";
+
+let server: PostgresServer;
+let database: TestDatabase;
+let opened: OpenedDatabase;
+beforeAll(async () => {
+  server = await startPostgres();
+  database = await newDatabase({ server: server.url });
+  opened = await openDatabase(database.place, testSeal);
+}, 90_000);
+afterAll(async () => {
+  await opened.close();
+  await server.stop();
+}, 60_000);
+
+test("times and counts of PostgreSQL are numbers", async () => {
+  const at = 1_790_000_000_123;
+  const store = createStore(opened.database, () => at, testSeal);
+  const project = await store.projects.create("numbers");
+  const row = await opened.database
+    .selectFrom("projects")
+    .select((all) => ["created_at", all.fn.countAll().over().as("count")])
+    .where("id", "=", project.id)
+    .executeTakeFirstOrThrow();
+  expect(row).toEqual({ created_at: at, count: 1 });
+});
+
+test("a text with U+0000, which PostgreSQL cannot hold, is stored with a replacement character", async () => {
+  const store = createStore(opened.database, () => 5, testSeal);
+  await store.projects.create("nul\0byte");
+  const rows = await opened.database.selectFrom("projects").select("name").where("name", "like", "nul%").execute();
+  expect(rows).toEqual([{ name: "nul\u{FFFD}byte" }]);
+});
+
+test("a query with an empty list finds nothing", async () => {
+  const store = createStore(opened.database, () => 5, testSeal);
+  expect(await store.sandboxes.get("unknown")).toBeUndefined();
+  const rows = await opened.database.selectFrom("projects").select("id").where("id", "in", []).execute();
+  expect(rows).toEqual([]);
+  expect(await store.buildLeftovers.removals([], 10)).toEqual([]);
+});
+
+test("the store works on after its connection is lost", async () => {
+  await database.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?", NAME);
+  // The first statement on the lost connection may fail; after that the store works again by itself.
+  await expect.poll(() => opened.ping().then(() => "answers", String), { timeout: 30_000 }).toBe("answers");
+});
+
+test("a second orchestrator on the same database waits for the first to end", { timeout: 60_000 }, async () => {
+  let second: OpenedDatabase | undefined;
+  const opening = openDatabase(database.place, testSeal).then((got) => {
+    second = got;
+  });
+  // The second orchestrator has asked for the lock, and does not have it.
+  await expect.poll(async () => (await sessions()).length, { timeout: 20_000 }).toBe(2);
+  expect(second).toBeUndefined();
+  await opened.close();
+  await opening;
+  opened = second as unknown as OpenedDatabase;
+  expect(await opened.ping()).toBeUndefined();
+});
+
+const NAME = "svc-orchestrator";
+
+function sessions() {
+  return database.query(
+    "select pid from pg_stat_activity where application_name = ? and datname = current_database()",
+    NAME,
+  );
+}

@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { explainRestore } from "../../../../agent/snapshots/restore/reason.ts";
+
+const said = (reason: string) => new Error("the container could not be started", { cause: engineError(reason) });
+const engineError = (reason: string) =>
+  new Error(
+    `failed to create shim task: OCI runtime create failed: svc-runc: restore from /var/lib/x failed: ${reason}`,
+  );
+
+const LONG = "n".repeat(300);
+const MADE_AGAIN = "a file that was deleted or replaced while a process had it open cannot be made again";
+
+test.each([
+  ["Can't link mnt-12/tmp/a -> tmp/a.cr.1.ghost: File exists", `${MADE_AGAIN}: "/tmp/a"`],
+  ["Can't link x -> y: File exists ghost (/tmp/a b.cr.1f.ghost)", `${MADE_AGAIN}: "/tmp/a b"`],
+  ["Can't link srv/link_remap.27 -> srv/f: No such file or directory", `${MADE_AGAIN}: "/srv/f"`],
+  ["Can't create ghost", MADE_AGAIN],
+  ["File tmp/log has bad size 10 (expect 4)", 'a file that a process has open is not as it was: "/tmp/log"'],
+  [
+    "Can't open file srv/x on restore: No such file or directory",
+    'a file that a process had open is not there any more: "/srv/x"',
+  ],
+])("%j names the file", (reason, words) => expect(explainRestore(said(reason))).toBe(words));
+
+test.each([
+  [`File tmp/a"b\\c\u001b[31m\u202e has bad size 1`, '"/tmp/a?b?c?[31m?"'],
+  [`File tmp/${LONG} has bad size 1`, `"/tmp/${"n".repeat(95)}..."`],
+])(
+  "a name that a sandbox chose is bounded and quoted, so that it does not read like the platform's text: %j",
+  (reason, name) => {
+    expect(explainRestore(said(reason))).toBe(`a file that a process has open is not as it was: ${name}`);
+  },
+);
+
+test.each([
+  ["Something\twith \u001b[31mcolours", /^CRIU says: Something\?with \?\[31mcolours$/],
+  ["CRIU ended in the middle of it", /ended before it was through/],
+  ["CRIU ended in the middle of it, runc with exit status 1: svc-confine: /a: x", /ended before it was through/],
+])("any other reason, such as %j, is explained too", (reason, words) =>
+  expect(explainRestore(said(reason))).toMatch(words),
+);
+
+test("text that svc-runc did not write is not passed on", () => {
+  expect(explainRestore(new Error("connect ENOENT /var/run/docker.sock"))).toBe("Docker could not start it");
+});
