@@ -51,6 +51,17 @@ test("every page of docs/ that a source, a script or a message names exists", ()
   expect(lost).toEqual([]);
 });
 
+test("every source file that a document names in backquotes exists", () => {
+  const named = documents
+    .filter((file) => file !== "CHANGELOG.md")
+    .flatMap((file) => {
+      const text = textOf(file).replaceAll(/^```[^]*?^```/gm, "");
+      return [...text.matchAll(/`([a-z0-9_./-]+\.(?:ts|mjs|cjs|c|sh|py))`/g)].map(([, name = ""]) => [file, name]);
+    });
+  expect(named.length).toBeGreaterThan(100);
+  expect(named.filter(([, name = ""]) => !files.some((file) => `/${file}`.endsWith(`/${name}`)))).toEqual([]);
+});
+
 test("every page below docs/operating is in the contents of docs/operating.md", () => {
   const contents = textOf("docs/operating.md");
   const pages = documents.filter((file) => file.startsWith("docs/operating/"));

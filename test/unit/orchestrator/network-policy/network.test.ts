@@ -78,7 +78,7 @@ describe("the policy of", () => {
     expect(policy(network)).toEqual({ ...OPEN, ...expected });
   });
 
-  test("internet false: all addresses replace the denied ones, and allowed entries stay", () => {
+  test("internet false denies all addresses in place of the denied ones, and keeps the allowed entries", () => {
     const network = { allowOut: ["8.8.8.8"], denyOut: ["1.1.1.1"] };
     expect(policy(network, { internet: false })).toEqual({ ...CLOSED, allowRanges: ["8.8.8.8/32"] });
     expect(policy(network, { internet: true })).toEqual(policy(network));
