@@ -25,7 +25,7 @@ interface VolumeSources {
   readonly nodes: Nodes;
   readonly nodeToken: (nodeId: string) => string;
   readonly limits: Limits;
-  readonly metrics: Pick<Metrics, "volumeProblems">;
+  readonly metrics: Metrics;
   /** Base domain of the platform. */
   readonly domain: string;
 }
