@@ -22,7 +22,7 @@ export interface OpenStoreDeps {
 }
 
 export async function startStore({ place, baseTemplate, sealing, now, log }: OpenStoreDeps, teardown: Teardown) {
-  const opened = await openDatabase(place, sealing);
+  const opened = await openDatabase(place);
   teardown.add("database", () => opened.close());
   const condition = createCondition(opened.ballast, log);
   const store = createStore(opened.database, now, sealing, condition);

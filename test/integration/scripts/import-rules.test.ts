@@ -160,7 +160,7 @@ test.each(Object.entries(PLANTED))("%s fails for the import that breaks it", (na
   expect([...(found.get(name) ?? [])]).toContain(from);
 });
 
-test("an import of a type alone climbs as well", () => {
+test("an import of a type alone is refused as a climb, too", () => {
   expect([...(found.get("agent-ladder-volumes") ?? [])]).toContain("agent/volumes/types.ts");
 });
 
@@ -176,7 +176,7 @@ test("docs/architecture.md shows the agent's ladder as the rules hold it", () =>
   expect(rungs).toEqual(agentLadder);
 });
 
-test("docs/architecture.md shows the ladder that the rules hold", () => {
+test("docs/architecture.md shows the orchestrator's ladder as the rules hold it", () => {
   const page = readFileSync(join(import.meta.dirname, "../../../docs/architecture.md"), "utf8");
   const [, drawn = ""] = /### The orchestrator's ladder\n[^]*?```\n([^]*?)\n```/.exec(page) ?? [];
   const rungs = drawn.split("\n").map((line) => (line.split(/ {2,}/)[0] ?? "").split(", "));

@@ -9,12 +9,12 @@ import {
 } from "../../shared/envd-rpc/gen/process_pb.js";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Session } from "../init/session.ts";
-import { callerName } from "../rpc/caller.ts";
-import { keepaliveMs } from "../rpc/keepalive.ts";
-import type { Process } from "./process.ts";
-import { endEvent, processEvents, startEvent } from "./process-events.ts";
-import { hasEnded, type ProcessTable, processNotFound, type Selector } from "./process-table.ts";
-import { terminalSize } from "./start-plan.ts";
+import type { Process } from "../process/process.ts";
+import { endEvent, processEvents, startEvent } from "../process/process-events.ts";
+import { hasEnded, type ProcessTable, processNotFound, type Selector } from "../process/process-table.ts";
+import { terminalSize } from "../process/start-plan.ts";
+import { callerName } from "./caller.ts";
+import { keepaliveMs } from "./keepalive.ts";
 
 export interface ProcessDeps {
   readonly session: Session;
