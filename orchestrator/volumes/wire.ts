@@ -31,10 +31,13 @@ interface VolumeSources {
 }
 
 export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metrics, domain }: VolumeSources) {
-  const { config, now, log, teardown } = base;
+  const { config, background, now, random, log, teardown } = base;
   const tokens = createVolumeTokens(base.seeds.all, now);
   const work = createVolumeWork({
-    ...base,
+    background,
+    now,
+    random,
+    log,
     store: store.volumes,
     nodes,
     placement: placementPolicy(config),
