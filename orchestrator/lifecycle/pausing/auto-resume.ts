@@ -8,7 +8,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { sameSecret } from "../../../shared/ids.ts";
 import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
 import type { Limits } from "../../access/limits.ts";
-import type { Seeds } from "../../base/seeds.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
 import type { AutoResume, AutoResumeResult, PausedSandbox, VisitorTokens } from "../../edge/sandbox-lookup.ts";
 import { findSigner } from "../../edge/signed-url.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
