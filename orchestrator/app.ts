@@ -11,7 +11,7 @@ import { startApi } from "./api/wire.ts";
 import { startAudit } from "./audit/wire.ts";
 import { createBackground } from "./base/background.ts";
 import type { Base, OrchestratorDeps } from "./base/base.ts";
-import { readKeyring } from "./base/keyring.ts";
+import { createKeyring } from "./base/keys/keyring.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
@@ -55,7 +55,7 @@ export async function startOrchestrator(config: OrchestratorConfig, deps: Orches
 
 async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardown: Teardown): Promise<Orchestrator> {
   const { log, now } = deps;
-  const keyring = readKeyring(config);
+  const keyring = createKeyring(config, deps);
   const { sealing, nodeKeys } = keyring;
   const background = createBackground(log);
   const base: Base = { ...deps, ...keyring, config, background, teardown };
@@ -81,7 +81,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const workloadIdentity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });
   const { tokens } = workloadIdentity;
   const secrets = await createSecrets(base, { store, tokens, onFirstUse: audit.noteUse });
-  const { placeholders, tokenNames } = secrets;
+  const { vault, placeholders, tokenNames } = secrets;
 
   const lifecycle = startLifecycle(base, { store, nodes, routes, metrics, callers, placeholders, tokenNames });
   const { ending, autoResuming } = lifecycle;
@@ -126,7 +126,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const projects = startProjects(base, { store, callers, ending, builds: queue, templates: templates.removal, parts });
   const { problems: volumeProblems } = volumes;
   const snapshots = startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems });
-  const rotation = startRotation(base, { store, nodes });
+  const rotation = startRotation(base, { store, nodes, vault });
   own.url = await startApi(base, {
     store,
     nodes,
@@ -151,8 +151,8 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       ...secrets.handlers,
       ...repairs,
       ...workloadIdentity.handlers,
+      ...rotation,
       teamMetrics,
-      rotation,
       volumes: volumes.handlers,
       unknownVolumes: volumes.unknown,
       builds: builds.handlers,

@@ -16,8 +16,8 @@ import { checkGrant, nameOf, type ProjectCaller } from "./project-caller.ts";
 
 export interface KeysDeps {
   readonly keys: KeyStore;
-  readonly uses: Pick<KeyUses, "flush">;
-  readonly identity: Pick<Identity, "forget">;
+  readonly uses: KeyUses;
+  readonly identity: Identity;
   readonly now: () => number;
 }
 

@@ -79,7 +79,7 @@ export function createApiServer(deps: {
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
   /** Records the requests that change something. */
   readonly around: Around;
-  readonly volumeContent: Pick<Content, "add">;
+  readonly volumeContent: Content;
   readonly connections: ConnectionLimits;
   readonly trustedProxies: string;
 }): FastifyInstance {

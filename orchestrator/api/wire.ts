@@ -6,7 +6,6 @@ import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import type { Route } from "../../shared/http/contract.ts";
 import type { Around } from "../../shared/http/serve.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
-import { readPrevious } from "../../shared/program/previous.ts";
 import { createAdminTokens } from "../access/admin-tokens.ts";
 import { createAuth } from "../access/auth.ts";
 import { createKeyHandlers } from "../access/keys.ts";
@@ -53,7 +52,7 @@ interface ApiParts {
 
 /** Resolves with the API's URL when the API listens. */
 export async function startApi(base: Base, parts: ApiParts): Promise<string> {
-  const { config, now, log, teardown, nodeKeys } = base;
+  const { config, now, log, teardown, nodeKeys, metricsTokens } = base;
   const { store, nodes, metrics, ending, builds, cleaning, pools, schema } = parts;
   const { identity, keys } = parts.callers;
   const stopping = { asked: false };
@@ -79,10 +78,7 @@ export async function startApi(base: Base, parts: ApiParts): Promise<string> {
       refusals: createRateLimiter(now),
       adminTokens: createAdminTokens({ token: config.adminToken, file: config.adminTokenFile, now, log }),
       nodeKeys,
-      metricsTokens: [
-        ...(config.metricsToken === undefined ? [] : [config.metricsToken]),
-        ...readPrevious(config.metricsTokenPrevious),
-      ],
+      metricsTokens,
       rate: (route) => rateOf(route, config),
       refusedRate: perMinute(config.rateLimitFailedAuthPerMinute),
       refusedInAll: perMinute(10 * config.rateLimitFailedAuthPerMinute),

@@ -19,10 +19,10 @@ import { filesOf, readSteps, type WireStep } from "./steps.ts";
 import type { Archives } from "./uploads/archives.ts";
 
 export interface BuildsDeps {
-  readonly store: Pick<Store, "builds" | "buildLogs" | "templates">;
+  readonly store: Store;
   readonly names: TemplateNames;
   readonly archives: Archives;
-  readonly queue: Pick<BuildQueue, "start">;
+  readonly queue: BuildQueue;
   readonly sealing: Seal;
   readonly limitMs: number;
 }

@@ -19,7 +19,7 @@ import type { Archives } from "./uploads/archives.ts";
 import { uploadUrl } from "./uploads/url.ts";
 
 export interface BuildRequestsDeps {
-  readonly store: Pick<Store, "builds" | "templates">;
+  readonly store: Store;
   readonly names: TemplateNames;
   readonly archives: Archives;
   readonly limits: (project: Project) => TemplateLimits;

@@ -13,7 +13,7 @@ import type { EventStreams } from "./streams.ts";
 import { toEvent, toSandboxEvent } from "./view.ts";
 
 export interface EventHandlersDeps {
-  readonly store: Pick<Store, "events">;
+  readonly store: Store;
   readonly streams: EventStreams;
   /** How long events are kept. */
   readonly historyMs: number;

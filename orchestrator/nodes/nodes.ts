@@ -14,7 +14,7 @@ import { defined } from "../../shared/defined.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { NodeKeys } from "../base/node-keys.ts";
+import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
 import type { NodeRecord } from "../store/nodes/record.ts";
@@ -72,8 +72,8 @@ export interface NodesDeps {
   readonly store: NodeStore;
   readonly now: () => number;
   readonly log: Log;
-  readonly nodeKeys: Pick<NodeKeys, "keyOf" | "restore" | "tokenTo">;
-  readonly lineage: Pick<Lineage, "now">;
+  readonly nodeKeys: NodeKeys;
+  readonly lineage: Lineage;
   readonly nodeTimeoutMs: number;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;

@@ -26,8 +26,8 @@ export interface ProjectDeleting {
 }
 
 export interface ProjectDeletingDeps {
-  readonly store: Pick<Store, "sandboxes" | "projectDeletions">;
-  readonly ending: Pick<Ending, "kill">;
+  readonly store: Store;
+  readonly ending: Ending;
   readonly builds: Pick<BuildQueue, "cancelAll">;
   readonly templates: TemplateRemoval;
   readonly identity: { forgetProject(projectId: string): void };

@@ -21,11 +21,11 @@ import type { ProjectDeleting, ProjectPart } from "./deletion.ts";
 import { readRegion } from "./regions.ts";
 
 export interface ProjectHandlersDeps {
-  readonly store: Pick<Store, "projects" | "projectUse" | "projectDeletions">;
+  readonly store: Store;
   readonly limits: Limits;
   readonly regions: readonly string[];
   readonly contact: string;
-  readonly deleting: Pick<ProjectDeleting, "begin">;
+  readonly deleting: ProjectDeleting;
   readonly parts: readonly ProjectPart[];
   /** Drops what is cached of the project, so that the next call sees its new state. */
   readonly identity: { forgetProject(projectId: string): void };

@@ -7,8 +7,8 @@ import type { ProjectStore } from "../store/projects/projects.ts";
 import type { Project } from "../store/projects/record.ts";
 
 export interface TeamsDeps {
-  readonly projects: Pick<ProjectStore, "list">;
-  readonly keys: Pick<Keys, "create" | "list" | "delete">;
+  readonly projects: ProjectStore;
+  readonly keys: Keys;
   /** The operator allows the answer to make keys. */
   readonly cliLogin: boolean;
 }

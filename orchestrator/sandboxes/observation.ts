@@ -19,7 +19,7 @@ import type { Store } from "../store/store.ts";
 
 export interface ObservationDeps {
   readonly store: Store;
-  readonly nodes: Pick<Nodes, "agent">;
+  readonly nodes: Nodes;
   readonly history: History;
   readonly nodeData: NodeData;
   readonly log: Log;

@@ -26,7 +26,7 @@ interface TokenSource {
 }
 
 export interface ValueHandlersDeps {
-  readonly store: Pick<Store, "networks" | "secrets" | "secretUses">;
+  readonly store: Store;
   readonly vault: Vault;
   readonly sealing: Seal;
   readonly tokens: TokenSource;

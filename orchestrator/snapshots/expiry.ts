@@ -12,9 +12,9 @@ import type { Store } from "../store/store.ts";
 import type { Lifetimes } from "./storage-plan.ts";
 
 export interface StorageExpiryDeps {
-  readonly store: Pick<Store, "storage" | "expireSnapshots">;
-  readonly ending: Pick<Ending, "expirePaused">;
-  readonly remover: Pick<SnapshotRemover, "removeSoon">;
+  readonly store: Store;
+  readonly ending: Ending;
+  readonly remover: SnapshotRemover;
   readonly lifetimes: Lifetimes;
   readonly now: () => number;
   readonly log: Log;

@@ -16,7 +16,7 @@ import type { TemplateRemoval } from "./removal.ts";
 export interface TemplateChangesDeps {
   readonly store: Store;
   readonly names: TemplateNames;
-  readonly checkpointing: Pick<Checkpointing, "discard">;
+  readonly checkpointing: Checkpointing;
   readonly removal: TemplateRemoval;
 }
 

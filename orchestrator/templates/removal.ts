@@ -12,7 +12,7 @@ export interface TemplateRemoval {
 }
 
 export interface TemplateRemovalDeps {
-  readonly store: Pick<Store, "buildLeftovers" | "snapshots">;
+  readonly store: Store;
   readonly snapshots: SnapshotRemover;
   readonly archives: { removeTemplate(templateId: string): Promise<void> };
   readonly pools: Pick<Pools, "gone">;

@@ -14,7 +14,7 @@ import { DEFAULT_TAG, parseTag, parseTemplateReference } from "./reference.ts";
 import { ownNamespace } from "./request.ts";
 
 export interface TagsDeps {
-  readonly store: Pick<Store, "templates" | "tags">;
+  readonly store: Store;
   readonly names: TemplateNames;
 }
 

@@ -20,7 +20,7 @@ import type { Volume } from "../store/volumes/record.ts";
 import type { VolumeTokens } from "./tokens.ts";
 
 export interface ContentDeps {
-  readonly tokens: Pick<VolumeTokens, "read">;
+  readonly tokens: VolumeTokens;
   readonly find: (projectId: string, id: string) => Promise<Volume | undefined>;
   /** Where the agent of a node is, and what it wants to see; undefined: the node is not known. */
   readonly reach: (nodeId: string) => { readonly url: string; readonly token: string } | undefined;

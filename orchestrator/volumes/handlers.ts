@@ -11,9 +11,9 @@ import type { VolumeTokens } from "./tokens.ts";
 import type { VolumeWork } from "./volumes.ts";
 
 interface VolumeHandlersDeps {
-  readonly store: Pick<VolumeStore, "list">;
+  readonly store: VolumeStore;
   readonly work: VolumeWork;
-  readonly tokens: Pick<VolumeTokens, "sign">;
+  readonly tokens: VolumeTokens;
   /** Base domain of the platform, as sandboxes have it. */
   readonly domain: string;
 }

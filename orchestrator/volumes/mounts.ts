@@ -14,8 +14,8 @@ export interface Mounts {
 }
 
 interface MountsDeps {
-  readonly volumes: Pick<VolumeStore, "list">;
-  readonly nodes: Pick<Nodes, "get">;
+  readonly volumes: VolumeStore;
+  readonly nodes: Nodes;
 }
 
 export type ResolveMounts = (projectId: string, wanted: readonly WantedMount[]) => Promise<Mounts>;

@@ -25,16 +25,19 @@ interface VolumeSources {
   readonly nodes: Nodes;
   readonly nodeToken: (nodeId: string) => string;
   readonly limits: Limits;
-  readonly metrics: Pick<Metrics, "volumeProblems">;
+  readonly metrics: Metrics;
   /** Base domain of the platform. */
   readonly domain: string;
 }
 
 export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metrics, domain }: VolumeSources) {
-  const { config, now, log, teardown } = base;
+  const { config, background, now, random, log, teardown } = base;
   const tokens = createVolumeTokens(base.seeds.all, now);
   const work = createVolumeWork({
-    ...base,
+    background,
+    now,
+    random,
+    log,
     store: store.volumes,
     nodes,
     placement: placementPolicy(config),

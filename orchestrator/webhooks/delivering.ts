@@ -15,7 +15,7 @@ import { nextAttempt } from "./schedule.ts";
 import type { Send, Sent } from "./send.ts";
 
 export interface DeliveringDeps {
-  readonly store: Pick<Store, "deliveries" | "webhooks">;
+  readonly store: Store;
   readonly send: Send;
   readonly now: () => number;
   /** A random number in [0, 1). */

@@ -16,7 +16,7 @@ import { redacted } from "./redact.ts";
 import { checkTarget } from "./target.ts";
 
 export interface WebhookHandlersDeps {
-  readonly store: Pick<Store, "webhooks" | "deliveries">;
+  readonly store: Store;
   readonly addresses: TargetAddresses;
   /** Most webhooks of a project. */
   readonly limit: number;

@@ -6,9 +6,11 @@
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { sameSecret } from "../../../shared/ids.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
+import { withDeadline } from "../../../shared/program/deadline.ts";
 import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
 import type { Limits } from "../../access/limits.ts";
-import type { Seeds } from "../../base/seeds.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
 import type { AutoResume, AutoResumeResult, PausedSandbox, VisitorTokens } from "../../edge/sandbox-lookup.ts";
 import { findSigner } from "../../edge/signed-url.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
@@ -111,7 +113,10 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       waiting++;
       try {
         const work = resumeNow(sandboxId, port, tokens).catch((reason: unknown) => failure(sandboxId, reason));
-        return await within(work, signal, deps.timeoutMs);
+        // The resume continues when its visitor disconnects or waited too long: other requests may have joined it.
+        return await withDeadline(work, anySignal(signal, AbortSignal.timeout(deps.timeoutMs)), () => ({
+          is: "transitioning" as const,
+        }));
       } finally {
         waiting--;
       }
@@ -131,29 +136,6 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       known = undefined;
     },
   };
-}
-
-/** The resume continues when its visitor disconnects or waited too long: other requests may have joined it. */
-async function within(
-  work: Promise<AutoResumeResult>,
-  signal: AbortSignal,
-  timeoutMs: number,
-): Promise<AutoResumeResult> {
-  let stop: () => void = () => undefined;
-  const limit = new Promise<AutoResumeResult>((resolve) => {
-    const end = () => resolve({ is: "transitioning" });
-    const timer = setTimeout(end, timeoutMs);
-    signal.addEventListener("abort", end, { once: true });
-    stop = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-    };
-  });
-  try {
-    return await Promise.race([work, limit]);
-  } finally {
-    stop();
-  }
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 
 import { envdToken, isApiKey, sameSecret, trafficToken } from "../../../shared/ids.ts";
-import type { Seeds } from "../../base/seeds.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
 import type { VisitorTokens } from "../../edge/sandbox-lookup.ts";
 import { findSigner } from "../../edge/signed-url.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";

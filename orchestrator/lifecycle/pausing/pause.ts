@@ -232,12 +232,7 @@ function requestOf({ id: snapshotId, memory }: Snapshot, frozen: boolean | undef
 }
 
 /** Throws for every state from which a pause can neither start nor wait. */
-function refuse(
-  record: SandboxRecord | undefined,
-  project: Project,
-  id: string,
-  history: Pick<History, "missing">,
-): void {
+function refuse(record: SandboxRecord | undefined, project: Project, id: string, history: History): void {
   if (record === undefined || record.projectId !== project.id) throw history.missing(project, id, record);
   switch (record.state) {
     case "gone":

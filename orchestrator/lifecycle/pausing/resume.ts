@@ -11,7 +11,7 @@ import { AppError, isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { Refusals } from "../../access/refusals.ts";
-import type { Seeds } from "../../base/seeds.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
 import { openPassword } from "../../network-policy/secret.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";

@@ -4,7 +4,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { Limits } from "../../access/limits.ts";
-import type { Seeds } from "../../base/seeds.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
 import { openPassword, sealPassword } from "../../network-policy/secret.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";

@@ -12,7 +12,7 @@ export interface SnapshotRemover {
 }
 
 export interface SnapshotRemoverDeps {
-  readonly nodes: Pick<Nodes, "agent">;
+  readonly nodes: Nodes;
   readonly background: Background;
   readonly log: Log;
   readonly timeoutMs: number;

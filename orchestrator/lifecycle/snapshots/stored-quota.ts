@@ -24,8 +24,8 @@ export interface ProjectQuota {
 }
 
 export interface ProjectQuotaDeps {
-  readonly storage: Pick<StorageStore, "projectBytes">;
-  readonly nodes: Pick<Nodes, "agent">;
+  readonly storage: StorageStore;
+  readonly nodes: Nodes;
   readonly log: Log;
   readonly quotaBytes: number;
 }

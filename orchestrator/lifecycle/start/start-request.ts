@@ -2,7 +2,7 @@
 
 import type { Origin, StartRequest } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { Seeds } from "../../base/seeds.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
 import { toPolicy } from "../../network-policy/policy.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
@@ -25,7 +25,7 @@ type Lasting = Pick<
 >;
 
 export interface StartFacts {
-  readonly seeds: Pick<Seeds, "envdToken">;
+  readonly seeds: Seeds;
   readonly envs: Readonly<Record<string, string>>;
   /** The egress proxy's password, in clear. */
   readonly proxyPassword: string | undefined;

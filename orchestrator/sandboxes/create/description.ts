@@ -1,7 +1,7 @@
 /** The record of a new sandbox and the start request for its node, from what its caller asked for and what it starts from. */
 
 import type { Seal } from "../../../shared/program/seal.ts";
-import type { Seeds } from "../../base/seeds.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
 import { settingsOf } from "../../builds/settings.ts";
 import type { LaunchRequest } from "../../lifecycle/start/launch.ts";
 import { startRequest } from "../../lifecycle/start/start-request.ts";

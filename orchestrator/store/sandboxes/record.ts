@@ -101,7 +101,7 @@ export function sandboxTable(sealing: Seal) {
       }),
       /** The resume under way: whether memory was asked for, and its timeout in seconds, from when the sandbox runs. */
       resumption: group({ seconds: number("resume_s"), memory: flag("resume_memory") }),
-      /** Names the seed of its tokens (orchestrator/base/seeds.ts); undefined: the oldest one. */
+      /** Names the seed of its tokens (orchestrator/base/keys/seeds.ts); undefined: the oldest one. */
       seedId: text("seed_id").optional(),
     },
     {

@@ -56,7 +56,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "orchestrator-ladder-nodes": ["orchestrator/nodes/up.ts", "orchestrator/lifecycle/ending/kill.ts"],
   "orchestrator-ladder-access-network-policy": ["orchestrator/network-policy/up.ts", "orchestrator/nodes/nodes.ts"],
   "orchestrator-ladder-base": ["orchestrator/base/up.ts", "orchestrator/access/auth.ts"],
-  "orchestrator-ladder-store": ["orchestrator/store/sideways.ts", "orchestrator/base/seeds.ts"],
+  "orchestrator-ladder-store": ["orchestrator/store/sideways.ts", "orchestrator/base/keys/seeds.ts"],
   "orchestrator-ladder-callers-edge-forms-config": ["orchestrator/forms/up.ts", "orchestrator/store/store.ts"],
   "orchestrator-ladder-holds-every-folder": ["orchestrator/nodes/astray.ts", "orchestrator/drawer/of-everything.ts"],
   "agent-store-is-a-leaf": ["agent/store/up.ts", "agent/above.ts"],

@@ -6,7 +6,7 @@
 import { createLimits } from "../../../../orchestrator/access/limits.ts";
 import { createRefusals } from "../../../../orchestrator/access/refusals.ts";
 import { createBackground } from "../../../../orchestrator/base/background.ts";
-import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
+import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
 import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
 import { createDeadlines } from "../../../../orchestrator/lifecycle/ending/deadlines.ts";
 import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";

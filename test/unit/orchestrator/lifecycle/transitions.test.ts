@@ -5,7 +5,7 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createBackground } from "../../../../orchestrator/base/background.ts";
-import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
+import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
 import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
 import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
 import { type Aim, createTransitions, type Transitions } from "../../../../orchestrator/lifecycle/transitions.ts";

@@ -2,7 +2,7 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { createBackground } from "../../../../orchestrator/base/background.ts";
-import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
+import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
 import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
 import { createEnding } from "../../../../orchestrator/lifecycle/ending/kill.ts";
 import { createTransitions } from "../../../../orchestrator/lifecycle/transitions.ts";

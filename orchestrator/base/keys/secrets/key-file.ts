@@ -5,7 +5,7 @@
 
 import { open } from "node:fs/promises";
 import { decrypt, encrypt, KEY_BYTES } from "./key-encryption.ts";
-import type { KeySource } from "./keyring.ts";
+import type { KeySource } from "./secret-keys.ts";
 
 interface Key {
   readonly name: string;

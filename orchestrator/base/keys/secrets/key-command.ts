@@ -6,8 +6,8 @@
 
 import { spawn } from "node:child_process";
 import { LRUCache } from "lru-cache";
-import { createSemaphore } from "../../../shared/program/semaphore.ts";
-import type { KeySource } from "./keyring.ts";
+import { createSemaphore } from "../../../../shared/program/semaphore.ts";
+import type { KeySource } from "./secret-keys.ts";
 
 export interface KeyCommand {
   /** Path of the program. */

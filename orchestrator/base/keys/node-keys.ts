@@ -3,8 +3,8 @@
  * gets tokens of the key that it used last, so that nodes change over one after another.
  */
 
-import { createHash } from "node:crypto";
-import { nodeOfToken, nodeToken } from "../../shared/agent-api/node-tokens.ts";
+import { nodeOfToken, nodeToken } from "../../../shared/agent-api/node-tokens.ts";
+import { createVersions } from "./versions.ts";
 
 export interface NodeKeys {
   readonly currentId: string;
@@ -20,15 +20,13 @@ export interface NodeKeys {
 
 /** @param previous earlier keys, newest first */
 export function createNodeKeys(current: string, previous: readonly string[]): NodeKeys {
-  const all = [current, ...previous];
-  const byId = new Map(all.map((key) => [idOf(key), key]));
-  const oldest = all.at(-1) ?? current;
+  const keys = createVersions("node key", current, previous);
   const used = new Map<string, string>();
   return {
-    currentId: idOf(current),
+    currentId: keys.currentId,
     nodeOf(token) {
-      for (const [id, key] of byId) {
-        const nodeId = nodeOfToken(key, token, "from node");
+      for (const id of keys.ids) {
+        const nodeId = nodeOfToken(keys.of(id) ?? current, token, "from node");
         if (nodeId === undefined) continue;
         used.set(nodeId, id);
         return nodeId;
@@ -36,12 +34,7 @@ export function createNodeKeys(current: string, previous: readonly string[]): No
       return undefined;
     },
     keyOf: (nodeId) => used.get(nodeId),
-    restore: (nodeId, keyId) => void used.set(nodeId, keyId ?? idOf(oldest)),
-    tokenTo: (nodeId) => nodeToken(byId.get(used.get(nodeId) ?? "") ?? current, nodeId, "to node"),
+    restore: (nodeId, keyId) => void used.set(nodeId, keyId ?? keys.oldestId),
+    tokenTo: (nodeId) => nodeToken(keys.of(used.get(nodeId) ?? "") ?? current, nodeId, "to node"),
   };
-}
-
-/** Names a key without revealing it: keys are random and long. */
-function idOf(key: string): string {
-  return createHash("sha256").update(`node key id\n${key}`).digest("hex").slice(0, 16);
 }

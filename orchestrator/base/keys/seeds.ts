@@ -3,9 +3,9 @@
  * stay the same for as long as the sandbox exists; new sandboxes get the current seed. Pure.
  */
 
-import { createHash } from "node:crypto";
-import { envdToken, trafficToken } from "../../shared/ids.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import { envdToken, trafficToken } from "../../../shared/ids.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import { createVersions } from "./versions.ts";
 
 type Seeded = Pick<SandboxRecord, "id" | "seedId">;
 
@@ -24,22 +24,15 @@ export interface Seeds {
 
 /** @param previous earlier seeds, newest first */
 export function createSeeds(current: string, previous: readonly string[]): Seeds {
-  const all = [current, ...previous];
-  const byId = new Map(all.map((seed) => [idOf(seed), seed]));
-  const oldest = all.at(-1) ?? current;
+  const seeds = createVersions("seed", current, previous);
   // A seed that was removed while a sandbox used it: that sandbox's next start gives it a token of the current seed.
-  const seedOf = ({ seedId }: Seeded) => (seedId === undefined ? oldest : (byId.get(seedId) ?? current));
+  const seedOf = ({ seedId }: Seeded) => (seedId === undefined ? seeds.oldest : (seeds.of(seedId) ?? current));
   return {
-    currentId: idOf(current),
+    currentId: seeds.currentId,
     current,
-    all,
-    ids: [...byId.keys()],
+    all: seeds.all,
+    ids: seeds.ids,
     envdToken: (sandbox) => envdToken(seedOf(sandbox), sandbox.id),
     trafficToken: (sandbox) => trafficToken(seedOf(sandbox), sandbox.id),
   };
-}
-
-/** Names a seed without revealing it: seeds are random and long. */
-function idOf(seed: string): string {
-  return createHash("sha256").update(`seed id\n${seed}`).digest("hex").slice(0, 16);
 }

@@ -6,8 +6,8 @@
 import type { secretKeyApi } from "../../shared/api/secrets.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { Vault } from "../secrets/vault.ts";
 import type { SecretStore, WrappedKey } from "../store/secrets/secrets.ts";
-import type { Vault } from "./vault.ts";
 
 export interface RewrapDeps {
   readonly store: SecretStore;

@@ -1,19 +1,23 @@
 /** The key-encryption keys: in a file, or behind a command. The current one wraps data keys; all of them unwrap. */
 
-import { AppError } from "../../../shared/http/errors.ts";
-import type { Log } from "../../../shared/program/log.ts";
-import type { WrappedKey } from "../../store/secrets/secrets.ts";
+import { AppError } from "../../../../shared/http/errors.ts";
+import type { Log } from "../../../../shared/program/log.ts";
+import type { WrappedKey } from "../../../store/secrets/secrets.ts";
 import { KEY_BYTES } from "./key-encryption.ts";
 
 /** One place of key-encryption keys. Errors say what is wrong with the place; they never hold bytes of a key. */
 export interface KeySource {
+  /** Throws when the source cannot be used. */
+  check?(): Promise<void>;
   /** Name of the key that wraps now. */
   current(): Promise<string>;
   wrap(dataKey: Buffer): Promise<{ readonly name: string; readonly bytes: Buffer }>;
   unwrap(name: string, bytes: Buffer): Promise<Buffer>;
 }
 
-export interface Keyring {
+export interface SecretKeys {
+  /** Throws when the key file cannot be used. */
+  check(): Promise<void>;
   /** Id of the key that wraps now. */
   current(): Promise<string>;
   wrap(dataKey: Buffer): Promise<WrappedKey>;
@@ -23,13 +27,13 @@ export interface Keyring {
 
 type Place = "file" | "command";
 
-interface KeyringDeps {
+interface SecretKeysDeps {
   readonly sources: Readonly<Partial<Record<Place, KeySource>>>;
   readonly log: Log;
 }
 
 /** Ids are `file:NAME` and `command:NAME`. A command, where there is one, wraps. Undefined: there is no key at all. */
-export function createKeyring({ sources, log }: KeyringDeps): Keyring | undefined {
+export function createSecretKeys({ sources, log }: SecretKeysDeps): SecretKeys | undefined {
   const place: Place = sources.command === undefined ? "file" : "command";
   const source = sources[place];
   if (source === undefined) return undefined;
@@ -66,6 +70,9 @@ export function createKeyring({ sources, log }: KeyringDeps): Keyring | undefine
   }
 
   return {
+    async check() {
+      await sources.file?.check?.();
+    },
     current: () => available(async () => `${place}:${await source.current()}`),
     wrap: (dataKey) => available(() => wrap(dataKey)),
     unwrap: (key) => available(() => unwrap(key)),
