@@ -88,11 +88,10 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   });
 
   const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
-  const { rescue, launchFrom: fromSnapshot } = storing;
+  running.makePooled(storing.copy);
   const { sandboxes, logs, startExpiry } = running.begin({
     ...building,
-    fromSnapshot,
-    rescue,
+    ...storing,
     proxy,
     disk,
     limits,

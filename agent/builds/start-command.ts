@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { StartRequest } from "../../shared/agent-api/routes.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Launched } from "../sandboxes/launch.ts";
+import type { Launched } from "../sandboxes/become-sandbox.ts";
 import type { BuildStore } from "../store/builds.ts";
 import { START_TAG, startContextOf } from "./finish.ts";
 import { loginShell } from "./steps/build-container.ts";

@@ -13,9 +13,9 @@ import type { LiveContainer } from "../containers/live-container.ts";
 import type { ExecutionStore } from "../store/executions.ts";
 import { whenRoom } from "../store/when-room.ts";
 import type { Disposal } from "./disposal.ts";
-import type { Launched, LaunchSpec } from "./launch.ts";
 import { type LiveSet, sandboxOf } from "./live-set.ts";
 import { identity, type Sandbox, toStarted } from "./sandbox.ts";
+import type { Start } from "./start.ts";
 import { whyNotStarted } from "./why-not-started.ts";
 
 /** How long the end of a sandbox waits for room to be recorded. */
@@ -24,7 +24,7 @@ const RECORD_LIMIT_MS = 20_000;
 export interface SandboxesDeps {
   /** The sandboxes that run already; only this part changes the set from now on. */
   readonly live: LiveSet;
-  readonly launch: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched>;
+  readonly start: Start;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly store: ExecutionStore;
   /** The record that a paused sandbox was stored with. */
@@ -83,7 +83,7 @@ export interface Sandboxes {
 }
 
 export function createSandboxes(deps: SandboxesDeps): Sandboxes {
-  const { live, launch, disposal, store, closeStreams, beforeEnd, onChange, onStart, now, log } = deps;
+  const { live, start, disposal, store, closeStreams, beforeEnd, onChange, onStart, now, log } = deps;
   const { entries, routes, add } = live;
   const state = { draining: false };
   const changes = createKeyedMutex();
@@ -117,7 +117,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     const signal = anySignal(cancel.signal, AbortSignal.timeout(deps.startLimitMs));
     const done = (async () => {
       try {
-        const launched = await launch({ executionId, body }, signal);
+        const launched = await start({ executionId, body }, signal);
         // No await from here to the end of this function: the start is either cancelled or running.
         const sandbox: Sandbox = { executionId, ...launched, ...identity(body) };
         add(sandbox);

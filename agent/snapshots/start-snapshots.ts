@@ -1,7 +1,6 @@
 /** Constructs the parts that take, keep and restore snapshots. */
 
-import type { Origin } from "../../shared/agent-api/routes.ts";
-import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
+import { createKeyedMutex, type KeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
@@ -13,9 +12,9 @@ import type { FindHole } from "../disk/holes.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { Machine } from "../host/machine.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
-import type { Launched, LaunchSpec } from "../sandboxes/launch.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import type { Sources } from "../sandboxes/start.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import { outsideConnections } from "./connections/outside.ts";
@@ -24,8 +23,9 @@ import { createEviction } from "./frozen/evict.ts";
 import { createFrozenContainers, type FoundFrozen, type FrozenContainers } from "./frozen/frozen.ts";
 import { pooledCopy } from "./restore/pooled-copy.ts";
 import { createRescue } from "./restore/rescue.ts";
-import { type ResumeDeps, resume } from "./restore/resume.ts";
+import { resume } from "./restore/resume.ts";
 import { type StartCopyDeps, startCopy } from "./restore/start-copy.ts";
+import { type ThawDeps, thawPaused } from "./restore/thaw.ts";
 import type { SnapshotFiles } from "./store/files.ts";
 import { createHolding, type Holding } from "./store/holding.ts";
 import { createMemoryImages } from "./store/images.ts";
@@ -50,8 +50,7 @@ type Settings =
   | "snapshotQuotaMb"
   | "projectSnapshotQuotaMb";
 
-type Given = Omit<ResumeDeps & StartCopyDeps, "frozen" | "mutex" | "images" | "outside"> &
-  Pick<PauseDeps, "envd" | "gate">;
+type Given = Omit<ThawDeps & StartCopyDeps, "frozen" | "images" | "outside"> & Pick<PauseDeps, "envd" | "gate">;
 
 export interface StartSnapshotsDeps extends Given {
   readonly config: Pick<AgentConfig, Settings>;
@@ -80,7 +79,9 @@ export interface SnapshotParts {
   readonly holding: Holding;
   readonly frozen: FrozenContainers;
   readonly admission: Admission;
-  readonly launchFrom: (spec: LaunchSpec, origin: Origin, signal: AbortSignal) => Promise<Launched>;
+  readonly sources: Pick<Sources, "snapshot" | "frozen" | "stored">;
+  /** One operation at a time per snapshot. */
+  readonly mutex: KeyedMutex;
   /** Keeps the disk of a sandbox that a dump has ended. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   /** Makes a pool entry: a container without an owner, restored from the snapshot. */
@@ -130,7 +131,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   teardown.add("old memory", () => snapshots.settled());
   const { during, rescue } = createRescue({ ...deps, frozen });
   const outside = outsideConnections(deps);
-  const resumeDeps = { ...deps, frozen, mutex, images, outside };
+  const restoreDeps = { ...deps, frozen, images, outside };
   const admission = createAdmission({ ...deps, settings: config, snapshots: stores.snapshots });
   const takeDeps = { ...deps, diskBytes: admission.diskBytes };
 
@@ -139,9 +140,13 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     holding,
     frozen,
     admission,
-    launchFrom: (spec, origin, signal) =>
-      origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
-    copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, resumeDeps, signal),
+    sources: {
+      snapshot: (spec, signal) => startCopy(spec, restoreDeps, signal),
+      frozen: (spec, signal) => thawPaused(spec, restoreDeps, signal),
+      stored: (spec, signal) => resume(spec, restoreDeps, signal),
+    },
+    mutex,
+    copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, restoreDeps, signal),
     rescue,
     taker: ({ sandboxes, beforeEnd, onChange }) =>
       createSnapshotTaker({

@@ -2,8 +2,8 @@
 
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { type StartBuildsDeps, startBuilds } from "../builds/start-builds.ts";
+import { startCommand } from "../builds/start-command.ts";
 import { templateFiles } from "../builds/steps/template-files.ts";
-import { createTemplateStarts, type TemplateStartsDeps } from "../builds/template-starts.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
@@ -12,8 +12,7 @@ import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
 
 interface BuildSources
-  extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins">,
-    Pick<TemplateStartsDeps, "launchDeps" | "makePooled" | "pool" | "copy"> {
+  extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins"> {
   readonly stores: Stores;
   readonly found: Pick<RecoveryResult, "cleared">;
   readonly capabilities: Pick<CapabilityWatch, "memoryRefusal">;
@@ -34,5 +33,5 @@ export function createBuildParts(config: AgentConfig, deps: AgentDeps, base: Bui
     },
     teardown,
   );
-  return { ...building, ...createTemplateStarts({ ...deps, ...base }) };
+  return { ...building, startCommand: startCommand({ ...deps, store: base.stores.builds }) };
 }

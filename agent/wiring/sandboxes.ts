@@ -1,6 +1,5 @@
 /** Constructs the live set with its containers and what watches and removes them, then the starts and stops that change it. */
 
-import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { Instruments } from "../api/prometheus.ts";
 import type { Report } from "../api/report.ts";
@@ -15,7 +14,6 @@ import type { NodeProxy } from "../proxy/node-proxy.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import { createDisposal } from "../sandboxes/disposal.ts";
 import { createExpiry } from "../sandboxes/expiry.ts";
-import { type LaunchDeps, type Launched, type LaunchSpec, launch } from "../sandboxes/launch.ts";
 import { createLiveSet } from "../sandboxes/live-set.ts";
 import { startSandboxLogs } from "../sandboxes/logs.ts";
 import { createMemoryKills } from "../sandboxes/memory-kills.ts";
@@ -23,6 +21,7 @@ import { startContainerSource } from "../sandboxes/pool/container-source.ts";
 import { createReplaceEgress } from "../sandboxes/replace-egress.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import { createSandboxes } from "../sandboxes/sandboxes.ts";
+import { createStart, type StartDeps } from "../sandboxes/start.ts";
 import { createUsageSampling } from "../sandboxes/usage.ts";
 import { endExpired } from "../snapshots/take/end-expired.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
@@ -32,16 +31,14 @@ interface SandboxSources {
   readonly stores: Stores;
   readonly found: RecoveryResult;
   readonly slots: Slots;
-  readonly gate: Pick<Gate, "open" | "close" | "replace">;
+  readonly gate: Gate;
   readonly report: Report;
 }
 
 interface Starts {
-  /** Undefined for starts that need no memory of a template. */
-  readonly fromPooledTemplate: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched | undefined>;
-  readonly fromSnapshot: (spec: LaunchSpec, origin: Origin, signal: AbortSignal) => Promise<Launched>;
-  /** Runs what the template starts in a sandbox. */
-  readonly startCommand: (body: StartRequest, launched: Launched, signal: AbortSignal) => Promise<void>;
+  readonly sources: Omit<StartDeps["sources"], "pool" | "boot" | "pooledMemory">;
+  readonly mutex: StartDeps["mutex"];
+  readonly startCommand: StartDeps["startCommand"];
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly proxy: Pick<NodeProxy, "close">;
   readonly disk: Pick<DiskReserve, "refusal">;
@@ -64,15 +61,6 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
   const { usageEveryMs: everyMs } = config;
   const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs, running, memoryKills });
   const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
-  const launchDeps: LaunchDeps = {
-    ...deps,
-    ...base,
-    ...source,
-    disposal,
-    sizes: stores.containers,
-    store: stores.executions,
-  };
-
   const replaceEgress = createReplaceEgress({ ...deps, gate });
 
   const begin = (starts: Starts) => {
@@ -82,14 +70,7 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
     usage.begin();
     const sandboxes = createSandboxes({
       live,
-      launch: async (spec, signal) => {
-        const { origin } = spec.body;
-        const launched = await (origin === undefined
-          ? launch(spec, launchDeps, signal)
-          : ((await starts.fromPooledTemplate(spec, signal)) ?? starts.fromSnapshot(spec, origin, signal)));
-        await starts.startCommand(spec.body, launched, signal);
-        return launched;
-      },
+      start: createStart({ ...starts, sources: { ...source.sources, ...starts.sources }, stores }),
       store: stores.executions,
       recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
       closeStreams: (executionId) => starts.proxy.close(executionId),
@@ -122,5 +103,6 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
     };
     return { sandboxes, logs, startExpiry };
   };
-  return { ...source, live, usage, memoryKills, disposal, launchDeps, replaceEgress, begin };
+  const { pool, semaphore, boot, makePooled } = source;
+  return { pool, semaphore, boot, makePooled, live, usage, memoryKills, disposal, replaceEgress, begin };
 }

@@ -12,9 +12,9 @@ import { RUNTIME_MOUNT } from "../../containers/options.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { ReadSpace } from "../../disk/space.ts";
 import type { Gate } from "../../network/gate.ts";
+import { networkInit } from "../../sandboxes/become-sandbox.ts";
 import type { BootSpec } from "../../sandboxes/boot.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
-import { networkInit } from "../../sandboxes/launch.ts";
 import type { StepContext } from "./context.ts";
 import { watchLeftovers } from "./leftovers.ts";
 import {

@@ -1,4 +1,4 @@
-/** Supplies containers for sandboxes: from the warm pool, or booted for the start. */
+/** Constructs the pool, and the sources of containers without an owner. */
 
 import { randomUUID } from "node:crypto";
 import type { Log } from "../../../shared/program/log.ts";
@@ -10,27 +10,33 @@ import type { Flavour, LiveContainer } from "../../containers/live-container.ts"
 import type { Machine } from "../../host/machine.ts";
 import type { Plan } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
+import type { Snapshot } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
 import { type BootDeps, boot } from "../boot.ts";
 import type { Disposal } from "../disposal.ts";
+import { templateMemory } from "../start.ts";
+import type { ClaimDeps } from "./claim.ts";
 import { createPool } from "./pool.ts";
-import { createProvision } from "./provision.ts";
+import { createPoolSources } from "./sources.ts";
 
 type Config = Pick<AgentConfig, "bootConcurrency" | "bootQueueMs" | "poolReservedMb">;
 
-interface ContainerSourceDeps extends Omit<BootDeps, "slots" | "store" | "resolver" | "envd"> {
+interface ContainerSourceDeps
+  extends Omit<BootDeps, "slots" | "store" | "resolver" | "envd" | "containers">,
+    Pick<ClaimDeps, "caFor" | "networkVariables"> {
+  readonly containers: BootDeps["containers"] & ClaimDeps["containers"];
   readonly plan: Plan;
   readonly envd: Envd;
   readonly machine: Pick<Machine, "freeMemory">;
   readonly log: Log;
 }
 
-/** Undefined: an ordinary container. */
-type MakePooled = (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer> | undefined;
+type CopyMemory = (flavour: Flavour, memory: Snapshot, signal: AbortSignal) => Promise<LiveContainer>;
 
 interface ContainerSources {
-  readonly stores: Pick<Stores, "containers">;
+  readonly stores: Pick<Stores, "containers" | "executions" | "builds" | "snapshots">;
   readonly slots: Slots;
+  readonly gate: ClaimDeps["gate"];
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   /** Pool entries that an earlier agent process left. */
   readonly found: { readonly pooled: readonly LiveContainer[] };
@@ -47,11 +53,14 @@ export function startContainerSource(
   const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
   const semaphore = createSemaphore(config.bootConcurrency, shareOf(config.bootConcurrency));
   const foreground = { last: 0 };
-  const state = { copy: (() => undefined) as MakePooled };
+  const state = { copy: undefined as CopyMemory | undefined };
   const pool = createPool({
-    boot: (flavour, signal) =>
-      state.copy(flavour, signal) ??
-      boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
+    boot(flavour, signal) {
+      const memory = templateMemory(flavour.build.buildId, stores);
+      return memory === undefined || state.copy === undefined
+        ? boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal)
+        : state.copy(flavour, memory, signal);
+    },
     dispose: async (container: LiveContainer) => {
       await disposal.kill(container);
       disposal.remove(container);
@@ -66,18 +75,21 @@ export function startContainerSource(
   });
   teardown.add("pool", () => pool.stop());
   for (const container of found.pooled) pool.adopt(container);
-  const provision = createProvision({
+  const sources = createPoolSources({
+    ...deps,
+    ...base,
     boot: (spec, signal) => boot(spec, bootDeps, signal),
     queueMs: config.bootQueueMs,
     pool,
     semaphore,
-    runtime,
+    onStart: () => (foreground.last = now()),
   });
   return {
     pool,
     semaphore,
+    sources,
     /** Lets `copy` make pool entries as copies of a template's memory instead of booting them. */
-    makePooled(copy: MakePooled) {
+    makePooled: (copy: CopyMemory): void => {
       state.copy = copy;
     },
     /** Boots a container without an owner. */
@@ -88,10 +100,6 @@ export function startContainerSource(
       } finally {
         giveBack();
       }
-    },
-    provision: (...request: Parameters<typeof provision>) => {
-      foreground.last = now();
-      return provision(...request);
     },
   };
 }

@@ -1,62 +1,74 @@
 /** Starts a new sandbox from a checkpoint: makes a new container from the image, with or without the memory. */
 
 import { randomBytes } from "node:crypto";
-import type { Origin } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
 import { leastMemoryMb } from "../../containers/limits.ts";
-import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
+import type { Gate } from "../../network/gate.ts";
+import {
+  type BecomeSandboxDeps,
+  becomeSandbox,
+  type Launched,
+  type LaunchSpec,
+} from "../../sandboxes/become-sandbox.ts";
+import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
-import { intend, type ReinitialiseDeps, reinitialise } from "./reinitialise.ts";
 import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 
-export interface StartCopyDeps extends RestoreContainerDeps, ReinitialiseDeps {
-  readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill" | "resize">;
+export interface StartCopyDeps extends RestoreContainerDeps, BecomeSandboxDeps {
+  readonly containers: RestoreContainerDeps["containers"] & Pick<Containers, "create" | "remove">;
+  readonly stores: RestoreContainerDeps["stores"];
+  readonly envd: RestoreContainerDeps["envd"];
+  readonly gate: BecomeSandboxDeps["gate"] & Pick<Gate, "close">;
   /** Without a directory: the current runtime. */
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
   /** Address of the node's own resolver. */
   readonly resolver: string;
 }
 
-export async function startCopy(
-  { executionId, body }: LaunchSpec,
-  origin: Origin,
-  deps: StartCopyDeps,
-  signal: AbortSignal,
-): Promise<Launched> {
-  const snapshot = deps.stores.snapshots.get(origin.snapshotId);
+export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal: AbortSignal): Promise<Launched> {
+  const { origin, body } = spec;
+  const { stores, gate } = deps;
+  const snapshot = stores.snapshots.get(origin.snapshotId);
   if (snapshot?.kind !== "checkpoint" || snapshot.state !== "stored" || snapshot.image === undefined)
     throw new AppError("snapshot_files_missing", `this node does not have snapshot ${origin.snapshotId}`);
   const memory = origin.memory && snapshot.memory;
   if (memory) refuseMemory("a start from stored memory", deps);
   if (memory) checkMemory(snapshot, body.resources.memoryMB);
   const teardown = new Teardown(deps.log);
+  const restored = { verified: Promise.resolve() };
   try {
-    const disk = await create({ executionId, body }, { snapshot, image: snapshot.image, memory }, deps, teardown);
-    signal.throwIfAborted();
-    intend({ executionId, body }, disk.containerId, deps, teardown);
-    const { projectId: owner, volumes = [] } = body;
-    const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes };
-    const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
-    if (!memory) await clearLinks(container, snapshot.id, deps);
-    // envd in the restored memory still has the original's token.
-    const currentToken = memory ? snapshot.disk.controlToken : undefined;
-    const copy = {
-      executionId,
-      body,
-      container,
-      watches: memory,
-      ...(currentToken === undefined ? {} : { currentToken }),
-    };
-    const startedAt = await reinitialise(copy, deps, { teardown, signal });
-    await verified;
-    deps.stores.containers.started(container);
-    deps.stores.executions.markRunning(executionId, startedAt);
-    teardown.release();
-    return { container, startedAt, warm: false, restored: memory ? "memory" : "disk" };
+    const disk = await create(spec, { snapshot, image: snapshot.image, memory }, deps, teardown);
+    return await becomeSandbox(
+      spec,
+      {
+        containerId: disk.containerId,
+        warm: false,
+        restored: memory ? "memory" : "disk",
+        // envd in the restored memory still has the original's token.
+        currentToken: memory ? snapshot.disk.controlToken : undefined,
+        watches: memory,
+        async run() {
+          const { projectId: owner, volumes = [] } = body;
+          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes };
+          const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
+          restored.verified = verified;
+          if (!memory) await clearLinks(container, snapshot.id, deps);
+          teardown.add("network", () => gate.close(container.slot));
+          return container;
+        },
+        confirm: () => restored.verified,
+        record(container, markRunning) {
+          stores.containers.started(container);
+          markRunning();
+        },
+      },
+      deps,
+      { teardown, signal },
+    );
   } catch (error) {
     await teardown.run();
     throw error;

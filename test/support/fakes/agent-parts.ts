@@ -6,11 +6,11 @@ import { createSlots } from "../../../agent/network/slots.ts";
 import type { RecoveryResult } from "../../../agent/recovery/apply.ts";
 import { boot } from "../../../agent/sandboxes/boot.ts";
 import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
-import { launch } from "../../../agent/sandboxes/launch.ts";
 import { createLiveSet } from "../../../agent/sandboxes/live-set.ts";
 import { createPool } from "../../../agent/sandboxes/pool/pool.ts";
-import { createProvision } from "../../../agent/sandboxes/pool/provision.ts";
+import { createPoolSources } from "../../../agent/sandboxes/pool/sources.ts";
 import { createSandboxes } from "../../../agent/sandboxes/sandboxes.ts";
+import { createStart } from "../../../agent/sandboxes/start.ts";
 import { type SnapshotParts, startSnapshots } from "../../../agent/snapshots/start-snapshots.ts";
 import type { Snapshots } from "../../../agent/snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../../../agent/snapshots/take/snapshot-taker.ts";
@@ -114,19 +114,21 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     reservedMemory: 0,
     lastForeground: () => 0,
   });
-  const provision = createProvision({
+  const poolSources = createPoolSources({
     ...common,
+    stores,
+    disposal,
     pool,
     boot: (spec, signal) => boot(spec, bootDeps, signal),
     semaphore: createSemaphore(options.coldAtOnce ?? 4),
     queueMs: options.queueMs ?? 1_000,
+    onStart: () => undefined,
   });
   const { before } = options;
   if (before !== undefined) {
     const kept = [...before.sandboxes, ...before.frozen].map(({ container }) => container.slot.number);
     slots.adopt(kept, before.leftoverSlots, before.cleared);
   }
-  const launchDeps = { ...common, provision, disposal, sizes: stores.containers, store: stores.executions };
   const teardown = new Teardown(log);
   const nothing = { sandboxes: [], pooled: [], leftoverSlots: [], cleared: Promise.resolve(), frozen: [] };
   const storing = startSnapshots(
@@ -154,10 +156,12 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     ...common,
     live,
     disposal,
-    launch: (spec, signal) => {
-      const { origin } = spec.body;
-      return origin === undefined ? launch(spec, launchDeps, signal) : storing.launchFrom(spec, origin, signal);
-    },
+    start: createStart({
+      sources: { ...poolSources, ...storing.sources },
+      mutex: storing.mutex,
+      stores,
+      startCommand: () => Promise.resolve(),
+    }),
     store: stores.executions,
     recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
     closeStreams: (id) => Promise.resolve(void told.push(`close ${id}`)),

@@ -17,7 +17,7 @@ const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry
 });
 const times = (entries: readonly NetworkLogEntry[]) => entries.map(({ at }) => at);
 
-test("entries are read oldest first, from a cursor or the newest", () => {
+test("entries of the network log are read oldest first, from a cursor or from the newest", () => {
   const log = networkLogStore(openDatabase(":memory:"));
   log.add("a", [entry(10, { name: "example.com" }), entry(30)], 0);
   log.add("a", [entry(20, { verdict: "deny" })], 3);

@@ -133,7 +133,7 @@ test("a control token opens for its own row only, and the error does not contain
   other.close();
 });
 
-test("the key is made once, and only its owner may read it", async () => {
+test("the seal key is made once, and only its owner may read it", async () => {
   const file = join(directory, "keys", "seal.key");
   const [key, ...others] = sealKeys(file);
   expect(others).toEqual([]);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../../orchestrator/store/database.ts";
-import { toRow } from "../../../../orchestrator/store/sandboxes/record.ts";
+import { sandboxTable } from "../../../../orchestrator/store/sandboxes/record.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
 import { newDatabase, openTestDatabase, type TestDatabase } from "../../../support/store/databases.ts";
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
@@ -55,7 +55,7 @@ test("the schema has exactly the columns that a sandbox's record is written to",
   const { database } = opened;
   const tables = await database.introspection.getTables();
   const made = tables.find(({ name }) => name === "sandboxes")?.columns.map(({ name }) => name);
-  expect(new Set(made)).toEqual(new Set(Object.keys(toRow(newSandbox(), testSeal))));
+  expect(new Set(made)).toEqual(new Set(Object.keys(sandboxTable(testSeal).toRow(newSandbox()))));
   await opened.close();
 });
 

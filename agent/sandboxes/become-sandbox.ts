@@ -1,0 +1,137 @@
+/**
+ * Turns a container into a sandbox, whatever its source: records the execution, lets the processes run, gives them their
+ * identity (token, clock, network) and opens the network. The only writer of rows of new executions.
+ */
+
+import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { CaFor, Envd, EnvdInit, NetworkVariables } from "../containers/envd.ts";
+import type { LiveContainer } from "../containers/live-container.ts";
+import type { Gate } from "../network/gate.ts";
+import type { ExecutionStore } from "../store/executions.ts";
+import { identity } from "./sandbox.ts";
+
+export interface LaunchSpec {
+  readonly executionId: string;
+  readonly body: StartRequest;
+}
+
+export interface Launched {
+  readonly container: LiveContainer;
+  readonly startedAt: number;
+  /** Whether the container is from the pool. */
+  readonly warm: boolean;
+  readonly restored: Started["restored"];
+}
+
+/** What differs between the sources. */
+export interface Candidate {
+  readonly containerId: string;
+  readonly warm: boolean;
+  readonly restored: Started["restored"];
+  /** Ends a container that no row but the execution's keeps: when that row goes, nothing of the container is left. */
+  readonly discard?: () => Promise<void>;
+  /** Writes the row of the execution, which does not run yet, in one transaction with the source's. Absent: that row alone. */
+  readonly intend?: (addRow: () => void) => void;
+  /** Lets the processes run, until envd can answer. */
+  readonly run: () => LiveContainer | Promise<LiveContainer>;
+  /** Token of its envd until it gets the container's own. Undefined: it has that already. */
+  readonly currentToken?: string | undefined;
+  /** Whether envd has to resume watches, which were closed before the dump. */
+  readonly watches: boolean;
+  /** The last that has to succeed before the sandbox counts as running. */
+  readonly confirm?: (container: LiveContainer) => Promise<void>;
+  /** Marks the execution as running, together with what the source records. Absent: the execution alone. */
+  readonly record?: (container: LiveContainer, markRunning: () => void) => void;
+}
+
+export interface BecomeSandboxDeps {
+  readonly stores: { readonly executions: Pick<ExecutionStore, "add" | "markRunning" | "remove"> };
+  readonly envd: Pick<Envd, "init" | "resumeWatches">;
+  readonly gate: Pick<Gate, "open">;
+  readonly caFor: CaFor;
+  readonly networkVariables: NetworkVariables;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** A pooled container that does not answer within this time after its thaw is replaced by another one. */
+const WARM_INIT_LIMIT_MS = 3_000;
+
+/** @param teardown the caller runs it when this rejects: it begins with what the source has taken before the execution's row */
+export async function becomeSandbox(
+  { executionId, body }: LaunchSpec,
+  { containerId, warm, restored, currentToken, watches, ...candidate }: Candidate,
+  { stores: { executions }, envd, gate, now, log, ...deps }: BecomeSandboxDeps,
+  { teardown, signal }: { readonly teardown: Teardown; readonly signal: AbortSignal },
+): Promise<Launched> {
+  const { sandboxId, egress } = body;
+  // Undone after the container: while its row is there, the next agent process takes the container for no pooled one.
+  teardown.add("execution", () => executions.remove(executionId));
+  if (candidate.discard !== undefined) teardown.add("container", candidate.discard);
+  signal.throwIfAborted();
+  // From here on a crash leaves a row.
+  const { intend = (addRow) => addRow() } = candidate;
+  intend(() =>
+    executions.add({ id: executionId, containerId, ...identity(body), startedAt: now(), warm, running: false }),
+  );
+
+  // Sent even when it is empty: what was stored may be from a time when the company had other authorities, or another policy.
+  const network = await networkInit(egress, deps);
+  const container = await candidate.run();
+  const { slot, controlToken } = container;
+  const { address } = slot;
+  const init = toInit(executionId, body, now(), network);
+  // If the directory of a watch is gone, envd reports that to its client.
+  const resumeWatches = () =>
+    envd
+      .resumeWatches({ address, controlToken })
+      .catch((error: unknown) => log.warn({ err: error, executionId }, "could not resume the watches of a sandbox"));
+  const hasNewToken = currentToken !== undefined;
+  await Promise.all([
+    watches && !hasNewToken ? resumeWatches() : undefined,
+    envd.init(
+      { address, controlToken: currentToken ?? controlToken },
+      hasNewToken ? { ...init, controlToken } : init,
+      warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal,
+    ),
+    gate.open(slot, { executionId, sandboxId }, egress),
+  ]);
+  signal.throwIfAborted();
+  if (watches && hasNewToken) await resumeWatches();
+  const startedAt = now();
+  if (candidate.confirm !== undefined) await candidate.confirm(container);
+  const { record = (_container, markRunning) => markRunning() } = candidate;
+  record(container, () => executions.markRunning(executionId, startedAt));
+  teardown.release();
+  return { container, startedAt, warm, restored };
+}
+
+type NetworkInit = Required<Pick<EnvdInit, "caBundle" | "networkVariables">>;
+
+/** The company's network as a sandbox under this policy sees it, at this moment. */
+export async function networkInit(
+  policy: EgressPolicy,
+  { caFor, networkVariables }: Pick<BecomeSandboxDeps, "caFor" | "networkVariables">,
+): Promise<NetworkInit> {
+  const [caBundle, variables] = await Promise.all([caFor(policy), networkVariables()]);
+  return { caBundle, networkVariables: variables };
+}
+
+function toInit(executionId: string, body: StartRequest, now: number, network: NetworkInit): EnvdInit {
+  const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
+  return {
+    accessToken,
+    envVars: envs,
+    timestamp: new Date(now).toISOString(),
+    sandboxId,
+    templateId: build.templateId,
+    executionId,
+    ...network,
+    ...(defaultUser === undefined ? {} : { defaultUser }),
+    ...(defaultWorkdir === undefined ? {} : { defaultWorkdir }),
+  };
+}

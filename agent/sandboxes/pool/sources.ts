@@ -1,0 +1,114 @@
+/** The sources of containers without an owner: the pool, and a boot in its turn, which the pool may overtake. */
+
+import type { StartRequest } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
+import type { Semaphore } from "../../../shared/program/semaphore.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
+import type { LaunchSpec } from "../become-sandbox.ts";
+import type { BootSpec } from "../boot.ts";
+import type { Sources } from "../start.ts";
+import { type ClaimDeps, claim, type Unclaimed } from "./claim.ts";
+import type { Pool } from "./pool.ts";
+
+export interface PoolSourcesDeps extends ClaimDeps {
+  readonly pool: Pick<Pool, "take" | "next" | "adopt">;
+  readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
+  readonly runtime: () => Promise<{ readonly directory: string }>;
+  /** Cold starts at the same time: more would only slow each of them. */
+  readonly semaphore: Semaphore;
+  /** A start that waited this long for its permit is refused. */
+  readonly queueMs: number;
+  /** Called when a start looks for a container that was booted. */
+  readonly onStart: () => void;
+}
+
+export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" | "boot" | "pooledMemory"> {
+  const { pool, boot, runtime, semaphore, queueMs, onStart, log } = deps;
+
+  const flavourOf = async ({ build, resources }: StartRequest) => ({
+    build,
+    resources,
+    runtime: (await runtime()).directory,
+  });
+
+  /** Undefined when it was from the pool and is not usable. */
+  const tryClaim = async (spec: LaunchSpec, unclaimed: Unclaimed, next: string, signal: AbortSignal) => {
+    try {
+      return await claim(spec, unclaimed, deps, signal);
+    } catch (error) {
+      if (!unclaimed.warm || signal.aborted) throw error;
+      log.warn({ err: error, containerId: unclaimed.container.id }, `pooled container is not usable, ${next}`);
+      return undefined;
+    }
+  };
+
+  const bootInTurn = async (body: StartRequest, signal: AbortSignal): Promise<Unclaimed> => {
+    const flavour = await flavourOf(body);
+    // Containers of the pool run already, and volumes are mounted before the first process.
+    const waits = !hasVolumes(body);
+    const ready = waits ? pool.take(flavour) : undefined;
+    if (ready !== undefined) return { container: ready, warm: true, restored: "nothing" };
+    const over = new AbortController();
+    const limit = AbortSignal.timeout(queueMs);
+    const queue = anySignal(signal, limit, over.signal);
+    const release = semaphore.take(queue);
+    const spare = waits ? pool.next(flavour, queue) : never;
+    const first = await Promise.race([release, spare]).catch((error: unknown) => {
+      if (!limit.aborted || signal.aborted) throw error;
+      throw new AppError(
+        "node_busy",
+        `the node starts other sandboxes and had no turn for this one within ${queueMs} ms: try again`,
+      );
+    });
+    over.abort();
+    if (typeof first !== "function") {
+      // If this start got a permit at the same moment, it passes the permit on.
+      release.then((giveBack) => giveBack(), ignore);
+      return { container: first, warm: true, restored: "nothing" };
+    }
+    spare.then((container) => pool.adopt(container), ignore);
+    try {
+      const { build, resources, sandboxId, volumes } = body;
+      const container = await boot({ name: `svc-${sandboxId}`, build, resources, volumes }, signal);
+      return { container, warm: false, restored: "nothing" };
+    } finally {
+      first();
+    }
+  };
+
+  return {
+    async pool(spec, signal) {
+      const { body } = spec;
+      if (hasVolumes(body)) return undefined;
+      const flavour = await flavourOf(body);
+      for (;;) {
+        onStart();
+        const container = pool.take(flavour);
+        if (container === undefined) return undefined;
+        const unclaimed = { container, warm: true, restored: "nothing" as const };
+        const launched = await tryClaim(spec, unclaimed, "trying the next one", signal);
+        if (launched !== undefined) return launched;
+      }
+    },
+    async boot(spec, signal) {
+      onStart();
+      return tryClaim(spec, await bootInTurn(spec.body, signal), "trying the next one", signal);
+    },
+    async pooledMemory(spec, signal) {
+      const container = pool.take(await flavourOf(spec.body));
+      if (container === undefined) return undefined;
+      return tryClaim(spec, { container, warm: true, restored: "memory" }, "making a new copy", signal);
+    },
+  };
+}
+
+const never = new Promise<never>(() => undefined);
+
+function hasVolumes({ volumes = [] }: StartRequest): boolean {
+  return volumes.length > 0;
+}
+
+function ignore(): void {
+  // The other source was first.
+}

@@ -1,0 +1,96 @@
+/** Decides where a sandbox comes from (the pool, a boot, stored memory, a pause), and starts it: one table shows all origins. */
+
+import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
+import type { KeyedMutex } from "../../shared/program/keyed-mutex.ts";
+import type { Snapshot } from "../store/snapshots.ts";
+import type { Stores } from "../store/stores.ts";
+import type { Launched, LaunchSpec } from "./become-sandbox.ts";
+
+/**
+ * Gets a container and turns it into the sandbox. Undefined: it has none, or had one that was not usable. It leaves
+ * nothing behind in that case, nor when it rejects.
+ */
+type Source<Spec = LaunchSpec> = (spec: Spec, signal: AbortSignal) => Promise<Launched | undefined>;
+
+export interface FromSnapshot extends LaunchSpec {
+  readonly origin: Origin;
+}
+
+export interface Sources {
+  /** A frozen container of the pool. */
+  readonly pool: Source;
+  /** A new container; a start that waits for its turn takes one of the pool if that is ready before. */
+  readonly boot: Source;
+  /** A frozen container of the pool that is a copy of the template's stored memory. */
+  readonly pooledMemory: Source;
+  /** A new container with the disk of a snapshot, and its memory if the request asks for that. */
+  readonly snapshot: Source<FromSnapshot>;
+  /** The paused sandbox's own container, if it is still frozen in memory. */
+  readonly frozen: Source<FromSnapshot>;
+  /** The paused sandbox's disk, and its stored memory if the request asks for that. */
+  readonly stored: Source<FromSnapshot>;
+}
+
+export interface StartDeps {
+  readonly sources: Sources;
+  /** One operation at a time per snapshot of a paused sandbox. */
+  readonly mutex: KeyedMutex;
+  readonly stores: TemplateMemoryStores;
+  /** Runs what the template starts in a sandbox. */
+  readonly startCommand: (body: StartRequest, launched: Launched, signal: AbortSignal) => Promise<void>;
+}
+
+export type Start = (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched>;
+
+export function createStart({ sources, mutex, stores, startCommand }: StartDeps): Start {
+  const { pool, boot, pooledMemory, snapshot, frozen, stored } = sources;
+  /** What the request names → the sources, in the order in which they are tried. */
+  const fromTemplate = [pool, boot];
+  const fromStored = {
+    templateMemory: [pooledMemory, snapshot],
+    /** A create from a snapshot, or a fork. */
+    snapshot: [snapshot],
+    paused: [frozen, stored],
+  };
+
+  const originOf = ({ build }: StartRequest, { is, snapshotId, memory }: Origin): keyof typeof fromStored => {
+    if (is === "paused") return "paused";
+    return memory && templateMemory(build.buildId, stores)?.id === snapshotId ? "templateMemory" : "snapshot";
+  };
+
+  const begin = ({ executionId, body }: LaunchSpec, signal: AbortSignal): Promise<Launched> => {
+    const { origin } = body;
+    if (origin === undefined) return firstOf(fromTemplate, { executionId, body }, signal);
+    const is = originOf(body, origin);
+    const start = () => firstOf(fromStored[is], { executionId, body, origin }, signal);
+    return is === "paused" ? mutex(origin.snapshotId, start) : start();
+  };
+
+  return async (spec, signal) => {
+    const launched = await begin(spec, signal);
+    await startCommand(spec.body, launched, signal);
+    return launched;
+  };
+}
+
+/** Tries the sources in their order, and after the last the first again: that one had a container that was not usable. */
+async function firstOf<Spec>(sources: readonly Source<Spec>[], spec: Spec, signal: AbortSignal): Promise<Launched> {
+  for (;;) {
+    for (const source of sources) {
+      const launched = await source(spec, signal);
+      if (launched !== undefined) return launched;
+    }
+  }
+}
+
+interface TemplateMemoryStores {
+  readonly builds: Pick<Stores["builds"], "get">;
+  readonly snapshots: Pick<Stores["snapshots"], "get">;
+}
+
+/** The stored memory of a template, of which the pool keeps copies. Undefined: containers of the template are booted. */
+export function templateMemory(buildId: string, { builds, snapshots }: TemplateMemoryStores): Snapshot | undefined {
+  const made = builds.get(buildId)?.result?.snapshot;
+  const snapshot = made === undefined ? undefined : snapshots.get(made.snapshotId);
+  return snapshot?.memory === true && snapshot.state === "stored" ? snapshot : undefined;
+}
