@@ -145,7 +145,7 @@ export function endToEnd(rawHeaders: readonly string[], drops: (name: string) =>
 const UNWRITABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
 /** @throws {AnswerFault} for a NUL */
-export function headerText(name: string, value: string): string {
+function headerText(name: string, value: string): string {
   if (!UNWRITABLE.test(value)) return value;
   if (value.includes("\0")) throw new AnswerFault(`the header ${name} of its answer has a NUL byte`);
   return writableText(value);
