@@ -1,7 +1,7 @@
 /** The agent as a program: environment → configuration → log → run. */
 
-import { setTimeout as delay } from "node:timers/promises";
 import { ConfigError, describeConfig } from "../shared/program/config.ts";
+import { withDeadline } from "../shared/program/deadline.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
@@ -81,7 +81,7 @@ async function showAbilities(config: AgentConfig): Promise<void> {
   const deps = hostDeps(config, createLog({ component: "agent", level: "silent" }));
   const probed = deps.probe("as the agent finds at its start");
   try {
-    console.log(describeAbilities(await within(probed, ABILITIES_LIMIT_MS)));
+    console.log(describeAbilities(await withDeadline(probed, ABILITIES_LIMIT_MS, noAnswer)));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     console.log(
@@ -102,17 +102,8 @@ async function showGarbage(
   stores.close();
 }
 
-async function within<T>(work: Promise<T>, limitMs: number): Promise<T> {
-  const limit = new AbortController();
-  const late = delay(limitMs, undefined, { signal: limit.signal }).then(() => {
-    throw new Error(`no answer within ${limitMs / 1_000} s`);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    limit.abort();
-    late.catch(() => undefined);
-  }
+function noAnswer(): never {
+  throw new Error(`no answer within ${ABILITIES_LIMIT_MS / 1_000} s`);
 }
 
 await main();

@@ -6,12 +6,12 @@ import { connectionLimits } from "../shared/http/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
-import { createCallers } from "./access/wire.ts";
+import { startCallers } from "./access/wire.ts";
 import { startApi } from "./api/wire.ts";
 import { startAudit } from "./audit/wire.ts";
 import { createBackground } from "./base/background.ts";
 import type { Base, OrchestratorDeps } from "./base/base.ts";
-import { readKeyring } from "./base/keyring.ts";
+import { createKeyring } from "./base/keys/keyring.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
@@ -25,10 +25,10 @@ import { startProjects } from "./projects/wire.ts";
 import { finishAbandonedWork, startRepairs } from "./repairs/wire.ts";
 import { startRotation } from "./rotation/wire.ts";
 import { createSandboxes } from "./sandboxes/wire.ts";
-import { openSecrets } from "./secrets/wire.ts";
+import { createSecrets } from "./secrets/wire.ts";
 import { startSnapshots } from "./snapshots/wire.ts";
-import { openStore } from "./store/wire.ts";
-import { startTemplates } from "./templates/wire.ts";
+import { startStore } from "./store/wire.ts";
+import { createTemplateHandling, createTemplates } from "./templates/wire.ts";
 import { startUsage } from "./usage/wire.ts";
 import { startVolumes } from "./volumes/wire.ts";
 import { startWebhooks } from "./webhooks/wire.ts";
@@ -55,7 +55,7 @@ export async function startOrchestrator(config: OrchestratorConfig, deps: Orches
 
 async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardown: Teardown): Promise<Orchestrator> {
   const { log, now } = deps;
-  const keyring = readKeyring(config);
+  const keyring = createKeyring(config, deps);
   const { sealing, nodeKeys } = keyring;
   const background = createBackground(log);
   const base: Base = { ...deps, ...keyring, config, background, teardown };
@@ -68,7 +68,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     envdVersion: ENVD_VERSION,
   };
   const place = config.databaseUrl ?? config.database;
-  const { store, lineage, condition, template, schema, ping } = await openStore(
+  const { store, lineage, condition, template, schema, ping } = await startStore(
     { place, baseTemplate, sealing, now, log },
     teardown,
   );
@@ -76,34 +76,62 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
   const metrics = createPlatformMetrics(base, { store, nodes });
-  const callers = createCallers(base, store);
+  const callers = startCallers(base, store);
   const own: { url?: string } = {};
   const workloadIdentity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });
+  const { tokens } = workloadIdentity;
+  const secrets = await createSecrets(base, { store, tokens, onFirstUse: audit.noteUse });
+  const { vault, placeholders, tokenNames } = secrets;
 
-  const secrets = await openSecrets(base, { store, tokens: workloadIdentity.tokens, onFirstUse: audit.noteUse });
-  const { placeholders, tokenNames } = secrets;
-  const sources = { store, nodes, metrics, callers };
-  const lifecycle = startLifecycle(base, { ...sources, routes, placeholders, tokenNames });
-  const { ending, checkpointing, autoResuming } = lifecycle;
+  const lifecycle = startLifecycle(base, { store, nodes, routes, metrics, callers, placeholders, tokenNames });
+  const { ending, autoResuming } = lifecycle;
   await finishAbandonedWork(base, { store, nodes, lifecycle });
   const nodeToken = (id: string) => nodeKeys.tokenTo(id);
   const edge = await openEdge(base, { routes, autoResuming, nodeToken });
 
-  const templates = startTemplates(base, store);
-  const { names, spawns } = templates;
-  const usage = await startUsage(base, { store, metrics });
-  const { meter } = usage;
-  const repairs = startRepairs(base, { ...sources, lineage, pools, lifecycle, routes, spawns, meter });
+  const { names, spawns } = createTemplates(base, store);
+  const { meter, handlers: teamMetrics } = await startUsage(base, { store, metrics });
+  const repairs = startRepairs(base, {
+    store,
+    nodes,
+    lifecycle,
+    lineage,
+    pools,
+    routes,
+    spawns,
+    metrics,
+    meter,
+  });
   const events = createEvents(base, store);
   const webhooks = startWebhooks(base, { store, metrics });
   const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
-  const { queue, cleaning, archives, files } = builds;
-  const removal = templates.removal({ snapshots: lifecycle.snapshots, pools, archives, builds: queue });
+  const { queue, cleaning, archives } = builds;
+  const templates = createTemplateHandling({ store, names, lifecycle, pools, archives, builds: queue });
   const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
-  const volumes = startVolumes(base, { ...sources, limits: callers.limits, nodeToken, domain });
-  const { resolveMounts, problems: volumeProblems } = volumes;
+  const { limits } = callers;
+  const volumes = startVolumes(base, { store, nodes, nodeToken, limits, metrics, domain });
+  const sandboxes = createSandboxes(base, {
+    store,
+    nodes,
+    lifecycle,
+    callers,
+    placeholders,
+    templates: names,
+    pools,
+    spawns,
+    resolveMounts: volumes.resolveMounts,
+    domain,
+  });
+  const parts = [volumes.part];
+  const projects = startProjects(base, { store, callers, ending, builds: queue, templates: templates.removal, parts });
+  const { problems: volumeProblems } = volumes;
+  const snapshots = startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems });
+  const rotation = startRotation(base, { store, nodes, vault });
   own.url = await startApi(base, {
-    ...sources,
+    store,
+    nodes,
+    metrics,
+    callers,
     schema,
     ping,
     databaseProblem: () => condition.problem,
@@ -111,41 +139,25 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     builds: queue,
     cleaning,
     pools,
-    files,
+    files: builds.files,
     recording: audit.recording,
     volumeContent: volumes.content,
     handlers: {
       ...audit.handlers,
-      ...createSandboxes(base, {
-        ...sources,
-        lifecycle,
-        placeholders,
-        templates: names,
-        pools,
-        spawns,
-        resolveMounts,
-        domain,
-      }),
-      ...templates.handlers({ checkpointing, removal }),
-      ...startProjects(base, {
-        store,
-        callers,
-        ending,
-        builds: queue,
-        templates: removal,
-        parts: [volumes.part],
-      }),
-      ...startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems }),
-      teamMetrics: usage.handlers,
+      ...sandboxes,
+      ...templates.handlers,
+      ...projects,
+      ...snapshots,
       ...secrets.handlers,
-      rotation: startRotation(base, { store, nodes }),
+      ...repairs,
+      ...workloadIdentity.handlers,
+      ...rotation,
+      teamMetrics,
       volumes: volumes.handlers,
       unknownVolumes: volumes.unknown,
       builds: builds.handlers,
       events: events.handlers,
       webhooks: webhooks.handlers,
-      ...repairs,
-      ...workloadIdentity.handlers,
     },
   });
   // Before the API waits for requests under way: a stream would never end by itself.

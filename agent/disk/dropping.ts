@@ -1,5 +1,6 @@
 /** Drops what the node can make again while its disk is short, one kind after the other, and logs what each step freed. */
 
+import { withDeadline } from "../../shared/program/deadline.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Drop, planDrop, type Remakable } from "./drop-plan.ts";
 import type { DiskLevel, Space } from "./space.ts";
@@ -58,7 +59,11 @@ export function createDropping({ measure, isShort, log }: DroppingDeps): Droppin
       }
       await sources.settled();
     };
-    state.over = !(await within(STEP_LIMIT_MS, work()));
+    state.over = await withDeadline(
+      work().then(() => false),
+      STEP_LIMIT_MS,
+      () => true,
+    );
     const after = await measure();
     log.warn(
       {
@@ -89,17 +94,4 @@ export function createDropping({ measure, isShort, log }: DroppingDeps): Droppin
     reset: () => tried.clear(),
     settled: async () => underWay,
   };
-}
-
-/** Whether the work is done within the time; otherwise it goes on. */
-async function within(ms: number, work: Promise<void>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  try {
-    return await Promise.race([work.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -6,6 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { withDeadline } from "../../shared/program/deadline.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type {
   AskedValue,
@@ -132,9 +133,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
     async begin(all, limitMs) {
       for (const sandbox of all) sandboxes.set(sandbox.address, sandbox);
       state.running ??= supervise();
-      const limit = new AbortController();
-      await Promise.race([firstReady, delay(limitMs, undefined, { signal: limit.signal }).catch(() => undefined)]);
-      limit.abort();
+      await withDeadline(firstReady, limitMs, () => undefined);
     },
     async set(sandbox) {
       sandboxes.set(sandbox.address, sandbox);

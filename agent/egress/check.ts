@@ -1,9 +1,9 @@
 /** Explains what would happen to a flow, with the code that decides real ones. */
 
-import { setTimeout as delay } from "node:timers/promises";
 import { type ConnectionRequest, type Decision, decideName } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
+import { withDeadline } from "../../shared/program/deadline.ts";
 import type { CheckFlow } from "./messages.ts";
 import { findTarget, mayBeAnywhere, type TargetDeps } from "./target.ts";
 
@@ -19,17 +19,10 @@ const ANY_ADDRESS = "192.0.2.1";
 const LIMIT_MS = 3_000;
 
 /** Rejects for a meaningless question, or when names cannot be resolved in time. */
-export async function check(asked: CheckFlow["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
-  const limit = new AbortController();
-  const late = delay(LIMIT_MS, undefined, { signal: limit.signal }).then(() => {
+export function check(asked: CheckFlow["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
+  return withDeadline(explainAll(asked, policy, deps), LIMIT_MS, () => {
     throw new Error("the name was not looked up in time");
   });
-  try {
-    return await Promise.race([explainAll(asked, policy, deps), late]);
-  } finally {
-    limit.abort();
-    late.catch(() => undefined);
-  }
 }
 
 async function explainAll(asked: CheckFlow["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {

@@ -1,5 +1,5 @@
 /**
- * Limits of the kernel that all programs of the machine share. `docs/operating.md` lists these and the ones that need no
+ * Limits of the kernel that all programs of the machine share. `docs/operating/limits.md` lists these and the ones that need no
  * watch, and how each is bounded for one sandbox.
  */
 

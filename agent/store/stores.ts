@@ -29,7 +29,7 @@ export interface Stores {
 }
 
 export function openStores(path: string, sealing: NodeSeal): Stores {
-  const database = openDatabase(path, sealing);
+  const database = openDatabase(path);
   renewSealed(database, sealing);
   return {
     containers: containerStore(database, sealing),

@@ -1,7 +1,7 @@
 /** Pure: multipart/form-data read part by part as it arrives; holds no more than a chunk and a part's headers. */
 
 import { AppError } from "../../shared/http/errors.ts";
-import type { Pieces } from "../http/arriving.ts";
+import type { Pieces } from "../bodies/arriving.ts";
 import { writtenBy } from "../system/file-names.ts";
 
 export interface Part {

@@ -3,9 +3,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Pieces } from "../http/arriving.ts";
-import { decodedBody } from "../http/body.ts";
-import { sendJson, untilClosed } from "../http/reply.ts";
+import type { Pieces } from "../bodies/arriving.ts";
+import { decodedBody } from "../bodies/body.ts";
+import { sendJson, untilClosed } from "../bodies/reply.ts";
 import type { Session } from "../init/session.ts";
 import type { Attributes, System } from "../system/system.ts";
 import type { User } from "../system/users.ts";

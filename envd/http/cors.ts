@@ -1,7 +1,7 @@
 /** Cross-origin access: any page may talk to a sandbox; its token decides what it may do. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { sendNothing } from "./reply.ts";
+import { sendNothing } from "../bodies/reply.ts";
 
 const METHODS = "HEAD, GET, POST, PUT, PATCH, DELETE";
 const EXPOSED = [

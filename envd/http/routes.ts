@@ -3,6 +3,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { EnvdPath } from "../../shared/agent-api/envd-routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { readJson } from "../bodies/body.ts";
+import { sendJson, sendNothing } from "../bodies/reply.ts";
 import { composeFiles } from "../files/compose.ts";
 import { downloadFile } from "../files/download.ts";
 import { uploadFiles } from "../files/upload.ts";
@@ -15,9 +17,7 @@ import type { MemoryKills } from "../process/memory-kills.ts";
 import type { Journal } from "../runtime/journal.ts";
 import type { System } from "../system/system.ts";
 import type { Access } from "./access.ts";
-import { readJson } from "./body.ts";
 import { queryOf } from "./query.ts";
-import { sendJson, sendNothing } from "./reply.ts";
 
 export interface RouteDeps {
   readonly session: Session;

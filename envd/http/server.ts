@@ -4,12 +4,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { AppError } from "../../shared/http/errors.ts";
+import { sendError } from "../bodies/reply.ts";
 import type { RpcHandler } from "../rpc/dispatch.ts";
 import type { IdleMemory } from "../runtime/idle-memory.ts";
 import type { Journal } from "../runtime/journal.ts";
 import type { Access } from "./access.ts";
 import { allowOrigins, answerPreflight } from "./cors.ts";
-import { sendError } from "./reply.ts";
 import { callRoute, type Routes } from "./routes.ts";
 import { openTunnel } from "./tunnel.ts";
 

@@ -2,11 +2,12 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Journal } from "../runtime/journal.ts";
+import type { Limits } from "../runtime/own-limits.ts";
 import { type Spawned, type System, SystemError } from "../system/system.ts";
 import type { MemoryKills } from "./memory-kills.ts";
 import { outputJournal } from "./output-journal.ts";
 import { type Ending, type Follower, Process } from "./process.ts";
-import { type Limits, planSpawn, type StartRequest, startError } from "./start-plan.ts";
+import { planSpawn, type StartRequest, startError } from "./start-plan.ts";
 
 /** How long a result is kept for followers that come late. */
 const RETAIN_EXIT_MS = 30_000;

@@ -1,6 +1,7 @@
 /** One child: its output to every follower, its input, its end. Output without followers is read and dropped. */
 
 import { AppError } from "../../shared/http/errors.ts";
+import { withDeadline } from "../../shared/program/deadline.ts";
 import type { Spawned, System, WaitStatus } from "../system/system.ts";
 import { describeExit, type ExitReport } from "./exit-status.ts";
 import type { InputEnd } from "./input-end.ts";
@@ -143,7 +144,8 @@ export class Process {
   }
 
   async #dead(): Promise<void> {
-    if (!(await within(KILL_LIMIT_MS, this.#exited)))
+    const exits = this.#exited.then(() => true);
+    if (!(await withDeadline(exits, KILL_LIMIT_MS, () => false)))
       throw new AppError("internal", `process with pid ${this.pid} has not ended ${KILL_LIMIT_MS} ms after SIGKILL`);
     for (const limit = Date.now() + GROUP_LIMIT_MS; Date.now() < limit; await pause(GROUP_LOOK_MS))
       if (!(await this.#system.signal(this.pid, 0, "group"))) return;
@@ -210,15 +212,4 @@ export class Process {
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms));
-}
-
-/** Whether `awaited` settled within the limit. */
-function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), ms);
-    void awaited.then(() => {
-      clearTimeout(timer);
-      resolve(true);
-    });
-  });
 }

@@ -1,6 +1,7 @@
 /** Pure: checks a request to start a process and converts it for svc-exec; converts svc-exec's refusals to errors. */
 
 import { AppError } from "../../shared/http/errors.ts";
+import type { Limits } from "../runtime/own-limits.ts";
 import type { SpawnPlan } from "../system/system.ts";
 import { SystemError } from "../system/system.ts";
 import type { User } from "../system/users.ts";
@@ -14,12 +15,6 @@ export interface StartRequest {
   readonly environment: Readonly<Record<string, string>>;
   readonly terminal: { readonly cols: number; readonly rows: number } | undefined;
   readonly stdin: boolean;
-}
-
-/** envd's own limits at its start: children get back what Node or the container changed for envd. */
-export interface Limits {
-  readonly oomScore: number;
-  readonly openFiles: number;
 }
 
 /** Terminal settings when the client names none. */

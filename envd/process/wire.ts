@@ -2,11 +2,11 @@
 
 import { join } from "node:path";
 import type { Journal } from "../runtime/journal.ts";
+import type { Limits } from "../runtime/own-limits.ts";
 import type { System } from "../system/system.ts";
 import { memoryCounter } from "./memory-counter.ts";
 import { MemoryKills } from "./memory-kills.ts";
 import { ProcessTable } from "./process-table.ts";
-import type { Limits } from "./start-plan.ts";
 
 interface ProcessesConfig {
   readonly root: string;

@@ -6,7 +6,7 @@ import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/conn
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { AppError } from "../../shared/http/errors.ts";
-import { sendJson } from "../http/reply.ts";
+import { sendJson } from "../bodies/reply.ts";
 import { inTextForm } from "./grpc-web-text.ts";
 import { toConnectError } from "./rpc-errors.ts";
 

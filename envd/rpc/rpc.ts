@@ -5,17 +5,17 @@ import { compressionGzip } from "@connectrpc/connect-node";
 import { Filesystem } from "../../shared/envd-rpc/gen/filesystem_pb.js";
 import { Process } from "../../shared/envd-rpc/gen/process_pb.js";
 import { Entries } from "../filesystem/entry.ts";
-import { filesystemService } from "../filesystem/filesystem-rpc.ts";
 import { PolledWatchers } from "../filesystem/watch/polled-watchers.ts";
 import type { WatchHub } from "../filesystem/watch/watch-hub.ts";
 import type { Session } from "../init/session.ts";
-import { processService } from "../process/process-rpc.ts";
 import type { ProcessTable } from "../process/process-table.ts";
 import type { Journal } from "../runtime/journal.ts";
 import type { System } from "../system/system.ts";
 import type { Users } from "../system/users.ts";
 import { dispatcher, type RpcHandler } from "./dispatch.ts";
+import { filesystemService } from "./filesystem-rpc.ts";
 import { legacyClients } from "./legacy-clients.ts";
+import { processService } from "./process-rpc.ts";
 import { toConnectError } from "./rpc-errors.ts";
 
 /** Largest request message: mostly input for a process. */

@@ -1,6 +1,10 @@
 /** Pure: limits that children get back because Node or the container changed them for envd itself. */
 
-import type { Limits } from "../process/start-plan.ts";
+/** envd's own limits at its start: children get back what Node or the container changed for envd. */
+export interface Limits {
+  readonly oomScore: number;
+  readonly openFiles: number;
+}
 
 /** Added to a child's out-of-memory score, so that the kernel ends children before envd. */
 const OOM_STEP = 100;

@@ -1,10 +1,9 @@
 /** Constructs the log and the memory of an idle envd, and reads the limits that children get back. */
 
 import { readFileSync } from "node:fs";
-import type { Limits } from "../process/start-plan.ts";
 import { collectGarbage, heapBytes, IdleMemory } from "./idle-memory.ts";
 import { Journal } from "./journal.ts";
-import { childLimits } from "./own-limits.ts";
+import { childLimits, type Limits } from "./own-limits.ts";
 
 interface Runtime {
   readonly journal: Journal;

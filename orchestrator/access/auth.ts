@@ -8,7 +8,7 @@ import { AppError, isError } from "../../shared/http/errors.ts";
 import { lackedScope } from "../../shared/http/scopes.ts";
 import type { Authenticate } from "../../shared/http/serve.ts";
 import { isApiKey, sameSecret } from "../../shared/ids.ts";
-import type { NodeKeys } from "../base/node-keys.ts";
+import type { NodeKeys } from "../base/keys/node-keys.ts";
 import { identify, maskOf } from "../callers/caller.ts";
 import { isProject, type ProjectStore } from "../store/projects/projects.ts";
 import type { AdminTokens } from "./admin-tokens.ts";
@@ -19,12 +19,12 @@ import { checkStanding } from "./standing.ts";
 
 export interface AuthDeps {
   readonly identity: Identity;
-  readonly projects: Pick<ProjectStore, "find">;
+  readonly projects: ProjectStore;
   readonly limiter: RateLimiter;
   /** Limit of refused credentials, apart from the others: a caller can make up as many credentials as it likes. */
   readonly refusals: RateLimiter;
   readonly adminTokens: AdminTokens;
-  readonly nodeKeys: Pick<NodeKeys, "nodeOf">;
+  readonly nodeKeys: NodeKeys;
   /** Tokens of the program that collects metrics; operators may read them too. */
   readonly metricsTokens: readonly string[];
   /** Limits of a project's calls, by kind of route. */

@@ -2,7 +2,8 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid } from "../../shared/ids.ts";
-import type { Project, ProjectStore } from "../store/projects/projects.ts";
+import type { ProjectStore } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 
 /** @throws {AppError} bad_request for text that is no id; not_found */
 export async function findProject(

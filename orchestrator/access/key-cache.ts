@@ -19,7 +19,7 @@ export interface Identity {
 
 export interface IdentityDeps {
   readonly keys: Pick<KeyStore, "findOwner">;
-  readonly uses: Pick<KeyUses, "note">;
+  readonly uses: KeyUses;
   readonly now: () => number;
 }
 

@@ -7,17 +7,17 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { SCOPES } from "../../shared/http/scopes.ts";
 import { iso } from "../forms/time.ts";
-import { type KeyStore, scopesOf } from "../store/keys/keys.ts";
-import type { KeyRow } from "../store/keys/row.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { KeyStore } from "../store/keys/keys.ts";
+import type { KeyRecord } from "../store/keys/record.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Identity } from "./key-cache.ts";
 import type { KeyUses } from "./key-uses.ts";
 import { checkGrant, nameOf, type ProjectCaller } from "./project-caller.ts";
 
 export interface KeysDeps {
   readonly keys: KeyStore;
-  readonly uses: Pick<KeyUses, "flush">;
-  readonly identity: Pick<Identity, "forget">;
+  readonly uses: KeyUses;
+  readonly identity: Identity;
   readonly now: () => number;
 }
 
@@ -50,8 +50,8 @@ export function createKeys({ keys, uses, identity, now }: KeysDeps): Keys {
     async create(caller, { name, scopes = [...SCOPES], expiresAt: until }) {
       const expiresAt = future(until);
       checkGrant(caller, { scopes, expiresAt });
-      const { key, row } = await keys.create(caller.id, { name, scopes, expiresAt, createdBy: nameOf(caller) });
-      return { ...toShown(row), key };
+      const { key, record } = await keys.create(caller.id, { name, scopes, expiresAt, createdBy: nameOf(caller) });
+      return { ...toShown(record), key };
     },
     async change(caller, id, { name, scopes, expiresAt: until }) {
       const expiresAt = future(until);
@@ -80,21 +80,21 @@ export function createKeyHandlers(keys: Keys): Handlers<typeof keyApi, ProjectCa
   };
 }
 
-function toShown(row: KeyRow): TeamApiKey {
+function toShown(key: KeyRecord): TeamApiKey {
   return {
-    id: row.id,
-    name: row.name,
+    id: key.id,
+    name: key.name,
     mask: {
       prefix: "svc_",
-      valueLength: row.value_length,
-      maskedValuePrefix: row.mask_prefix,
-      maskedValueSuffix: row.mask_suffix,
+      valueLength: key.valueLength,
+      maskedValuePrefix: key.maskPrefix,
+      maskedValueSuffix: key.maskSuffix,
     },
-    createdAt: iso(row.created_at),
-    createdBy: row.created_by === null ? null : { id: row.created_by, email: null },
-    lastUsed: row.last_used_at === null ? null : iso(row.last_used_at),
-    scopes: scopesOf(row),
-    expiresAt: row.expires_at === null ? null : iso(row.expires_at),
+    createdAt: iso(key.createdAt),
+    createdBy: key.createdBy === undefined ? null : { id: key.createdBy, email: null },
+    lastUsed: key.lastUsedAt === undefined ? null : iso(key.lastUsedAt),
+    scopes: [...key.scopes],
+    expiresAt: key.expiresAt === undefined ? null : iso(key.expiresAt),
   };
 }
 

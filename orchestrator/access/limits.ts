@@ -2,7 +2,7 @@
 
 import type { OrchestratorConfig } from "../config.ts";
 import type { LimitName, StartLimits } from "../store/projects/limits.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 
 /** Undefined: no limit. */
 type ProjectLimits = { readonly [L in LimitName]: number | undefined };

@@ -3,7 +3,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 import type { Scope } from "../../shared/http/scopes.ts";
 import type { KeyOwner } from "../store/keys/keys.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 
 /** `admin`: an operator who named the project; it may do everything there. */
 type Credential = { readonly kind: "admin" } | ({ readonly kind: "key" } & Omit<KeyOwner, "project">);

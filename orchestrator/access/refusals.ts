@@ -24,7 +24,7 @@ export interface Refusals {
 }
 
 export interface RefusalsDeps {
-  readonly store: Pick<Store, "projects" | "projectUse">;
+  readonly store: Store;
   readonly now: () => number;
   /** Whom to ask for more. */
   readonly contact: string;

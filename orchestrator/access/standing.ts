@@ -2,7 +2,7 @@
 
 import type { Route } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 
 type Standing = Pick<Project, "status" | "statusReason">;
 

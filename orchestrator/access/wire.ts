@@ -12,9 +12,9 @@ import { createRefusals } from "./refusals.ts";
 /** Time between two writes of when keys were used. */
 const KEY_USES_MS = 5_000;
 
-export type Callers = ReturnType<typeof createCallers>;
+export type Callers = ReturnType<typeof startCallers>;
 
-export function createCallers({ config, now, log, teardown }: Base, store: Store) {
+export function startCallers({ config, now, log, teardown }: Base, store: Store) {
   const uses = createKeyUses({ keys: store.keys, now });
   const writing = loop({ name: "uses of keys", everyMs: KEY_USES_MS, log }, () => uses.flush());
   teardown.add("uses of keys", async () => {

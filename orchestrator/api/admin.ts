@@ -8,7 +8,7 @@ import type { Keys } from "../access/keys.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import { iso } from "../forms/time.ts";
-import type { Ending } from "../lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Nodes, NodeView } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Store } from "../store/store.ts";
@@ -16,12 +16,12 @@ import { DEFAULT_TAG } from "../templates/reference.ts";
 
 export interface AdminDeps {
   readonly store: Store;
-  readonly ending: Pick<Ending, "kill">;
+  readonly ending: Ending;
   readonly keys: Keys;
   readonly nodes: Nodes;
-  readonly builds: Pick<BuildQueue, "cancelAll">;
-  readonly cleaning: Pick<BuildCleaning, "collect">;
-  readonly pools: Pick<Pools, "keep">;
+  readonly builds: BuildQueue;
+  readonly cleaning: BuildCleaning;
+  readonly pools: Pools;
 }
 
 /** The platform has one cluster; its id is a constant. */
@@ -110,7 +110,7 @@ export function createNodeHandlers(nodes: Nodes): Handlers<typeof nodesApi> {
         : [],
     getNode: ({ params }) => toDetail(node(params.nodeID)),
     setNodeStatus: async ({ params, body }) => {
-      await nodes.want(params.nodeID, body.status);
+      await nodes.setWanted(params.nodeID, body.status);
     },
   };
 }

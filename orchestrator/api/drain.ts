@@ -1,6 +1,7 @@
 /** Graceful shutdown: refuses new connections, then waits for the requests under way. */
 
 import type { FastifyInstance } from "fastify";
+import { withDeadline } from "../../shared/program/deadline.ts";
 
 export interface Draining {
   /** Resolves when every request has been answered, or after `limitMs`. */
@@ -24,12 +25,10 @@ export function drains(server: FastifyInstance): Draining {
     async drain(limitMs) {
       server.server.close();
       if (active === 0) return;
-      let timer: NodeJS.Timeout | undefined;
-      await new Promise<void>((resolve) => {
+      const idleAgain = new Promise<void>((resolve) => {
         idle = resolve;
-        timer = setTimeout(resolve, limitMs);
       });
-      clearTimeout(timer);
+      await withDeadline(idleAgain, limitMs, () => undefined);
     },
   };
 }

@@ -6,7 +6,7 @@ import { COMMIT, ENVD_VERSION, VERSION } from "../../shared/version.ts";
 import { type Nodes, networkProblems } from "../nodes/nodes.ts";
 
 export interface HealthDeps {
-  readonly nodes: Pick<Nodes, "list">;
+  readonly nodes: Nodes;
   readonly schema: string;
   ping(): Promise<void>;
   /** Why the database cannot be written. */

@@ -29,7 +29,7 @@ import type { Auth } from "../access/auth.ts";
 import type { ProjectCaller } from "../access/project-caller.ts";
 import { addFileRoutes, type FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Content } from "../volumes/content.ts";
 import { addCors } from "./cors.ts";
 import { addDocuments } from "./docs/documents.ts";
@@ -79,7 +79,7 @@ export function createApiServer(deps: {
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
   /** Records the requests that change something. */
   readonly around: Around;
-  readonly volumeContent: Pick<Content, "add">;
+  readonly volumeContent: Content;
   readonly connections: ConnectionLimits;
   readonly trustedProxies: string;
 }): FastifyInstance {

@@ -6,7 +6,6 @@ import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import type { Route } from "../../shared/http/contract.ts";
 import type { Around } from "../../shared/http/serve.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
-import { readPrevious } from "../../shared/program/previous.ts";
 import { createAdminTokens } from "../access/admin-tokens.ts";
 import { createAuth } from "../access/auth.ts";
 import { createKeyHandlers } from "../access/keys.ts";
@@ -17,7 +16,7 @@ import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { OrchestratorConfig } from "../config.ts";
-import type { Ending } from "../lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
@@ -40,21 +39,21 @@ interface ApiParts {
   readonly schema: string;
   ping(): Promise<void>;
   readonly databaseProblem: () => string | undefined;
-  readonly ending: Pick<Ending, "kill">;
-  readonly builds: Pick<BuildQueue, "cancelAll">;
-  readonly cleaning: Pick<BuildCleaning, "collect">;
-  readonly pools: Pick<Pools, "keep">;
+  readonly ending: Ending;
+  readonly builds: BuildQueue;
+  readonly cleaning: BuildCleaning;
+  readonly pools: Pools;
   readonly recording: Around;
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
-  readonly volumeContent: Pick<Content, "add">;
+  readonly volumeContent: Content;
   /** The handlers that other folders construct. */
   readonly handlers: Omit<ApiHandlers, "keys" | "admin" | "nodes" | "health">;
 }
 
 /** Resolves with the API's URL when the API listens. */
 export async function startApi(base: Base, parts: ApiParts): Promise<string> {
-  const { config, now, log, teardown, nodeKeys } = base;
-  const { store, nodes, metrics } = parts;
+  const { config, now, log, teardown, nodeKeys, metricsTokens } = base;
+  const { store, nodes, metrics, ending, builds, cleaning, pools, schema } = parts;
   const { identity, keys } = parts.callers;
   const stopping = { asked: false };
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
@@ -79,10 +78,7 @@ export async function startApi(base: Base, parts: ApiParts): Promise<string> {
       refusals: createRateLimiter(now),
       adminTokens: createAdminTokens({ token: config.adminToken, file: config.adminTokenFile, now, log }),
       nodeKeys,
-      metricsTokens: [
-        ...(config.metricsToken === undefined ? [] : [config.metricsToken]),
-        ...readPrevious(config.metricsTokenPrevious),
-      ],
+      metricsTokens,
       rate: (route) => rateOf(route, config),
       refusedRate: perMinute(config.rateLimitFailedAuthPerMinute),
       refusedInAll: perMinute(10 * config.rateLimitFailedAuthPerMinute),
@@ -91,10 +87,11 @@ export async function startApi(base: Base, parts: ApiParts): Promise<string> {
     handlers: {
       ...parts.handlers,
       keys: createKeyHandlers(keys),
-      admin: createAdminHandlers({ ...parts, keys }),
+      admin: createAdminHandlers({ store, ending, keys, nodes, builds, cleaning, pools }),
       nodes: createNodeHandlers(nodes),
       health: createHealthHandlers({
-        ...parts,
+        nodes,
+        schema,
         ping: () => parts.ping(),
         databaseProblem: () => parts.databaseProblem(),
         stopping: () => stopping.asked,

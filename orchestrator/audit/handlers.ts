@@ -8,7 +8,8 @@ import { AppError } from "../../shared/http/errors.ts";
 import { iso } from "../forms/time.ts";
 import type { AuditFilter, AuditStore } from "../store/audit/audit.ts";
 import type { AuditRow } from "../store/audit/row.ts";
-import type { Project, ProjectStore } from "../store/projects/projects.ts";
+import type { ProjectStore } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { AuditWriter } from "./writer.ts";
 
 export interface AuditHandlersDeps {

@@ -4,7 +4,7 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import type { Background } from "./background.ts";
-import type { Keyring } from "./keyring.ts";
+import type { Keyring } from "./keys/keyring.ts";
 
 export interface OrchestratorDeps {
   readonly log: Log;

@@ -23,10 +23,10 @@ export interface BuildCleaning {
 }
 
 export interface BuildCleaningDeps {
-  readonly store: Pick<Store, "buildLeftovers">;
-  readonly nodes: Pick<Nodes, "list" | "agent">;
+  readonly store: Store;
+  readonly nodes: Nodes;
   readonly archives: Archives;
-  readonly pools: Pick<Pools, "gone">;
+  readonly pools: Pools;
   readonly now: () => number;
   readonly log: Log;
   readonly everyMs: number;

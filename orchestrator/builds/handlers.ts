@@ -8,7 +8,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { iso } from "../forms/time.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { ownBuild } from "../templates/ownership.ts";
@@ -19,10 +19,10 @@ import { filesOf, readSteps, type WireStep } from "./steps.ts";
 import type { Archives } from "./uploads/archives.ts";
 
 export interface BuildsDeps {
-  readonly store: Pick<Store, "builds" | "buildLogs" | "templates">;
+  readonly store: Store;
   readonly names: TemplateNames;
   readonly archives: Archives;
-  readonly queue: Pick<BuildQueue, "start">;
+  readonly queue: BuildQueue;
   readonly sealing: Seal;
   readonly limitMs: number;
 }
@@ -157,7 +157,7 @@ function toEntry({ at, level, message, step }: BuildLogEntry) {
   return { timestamp: iso(at), level, message, ...defined({ step }) };
 }
 
-function toReason({ message, step }: { readonly message: string; readonly step: string | undefined }) {
+function toReason({ message, step }: { readonly message: string; readonly step?: string | undefined }) {
   return { message, ...defined({ step }) };
 }
 

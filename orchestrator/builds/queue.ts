@@ -4,13 +4,10 @@
  */
 
 import type { RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
-import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
-import type { Nodes } from "../nodes/nodes.ts";
 import { choose, type PlacementPolicy } from "../nodes/placement.ts";
 import type { StartedBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { Store } from "../store/store.ts";
 import { type BuildRunDeps, followBuild } from "./run.ts";
 
 export interface BuildQueue {
@@ -24,11 +21,7 @@ export interface BuildQueue {
   stop(): Promise<void>;
 }
 
-export interface BuildQueueDeps extends Omit<BuildRunDeps, "store" | "nodes"> {
-  readonly store: Store;
-  readonly nodes: Nodes;
-  readonly log: Log;
-  readonly random: () => number;
+export interface BuildQueueDeps extends BuildRunDeps {
   readonly placement: PlacementPolicy;
   readonly everyMs: number;
   /** Most builds at the same time: of one project, and on one node. */
@@ -67,7 +60,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
       if (end === "stopped") return;
       if (end === "refused") {
         refusedUntil.set(nodeId, now() + REFUSED_MS);
-        await store.builds.unplace(id, nodeId, (build.startedAt ?? now()) + deps.queueMs);
+        await store.builds.requeue(id, nodeId, (build.startedAt ?? now()) + deps.queueMs);
         return;
       }
       access.delete(id);

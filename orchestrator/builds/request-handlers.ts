@@ -4,7 +4,7 @@ import type { buildApi } from "../../shared/api/builds.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import { ownTeam, qualified } from "../templates/handlers.ts";
 import type { TemplateNames } from "../templates/names.ts";
@@ -19,7 +19,7 @@ import type { Archives } from "./uploads/archives.ts";
 import { uploadUrl } from "./uploads/url.ts";
 
 export interface BuildRequestsDeps {
-  readonly store: Pick<Store, "builds" | "templates">;
+  readonly store: Store;
   readonly names: TemplateNames;
   readonly archives: Archives;
   readonly limits: (project: Project) => TemplateLimits;

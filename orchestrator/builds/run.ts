@@ -16,8 +16,8 @@ import type { Store } from "../store/store.ts";
 import { sealSettings } from "./settings.ts";
 
 export interface BuildRunDeps {
-  readonly store: Pick<Store, "builds">;
-  readonly nodes: Pick<Nodes, "agent">;
+  readonly store: Store;
+  readonly nodes: Nodes;
   readonly sealing: Seal;
   readonly now: () => number;
   readonly random: () => number;

@@ -5,6 +5,7 @@ import type { Base } from "../base/base.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { placementPolicy } from "../nodes/placement.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
@@ -12,7 +13,7 @@ import { startBuildCleaning } from "./cleanup.ts";
 import { createBuildHandlers } from "./handlers.ts";
 import { startBuildQueue } from "./queue.ts";
 import { createBuildRequestHandlers } from "./request-handlers.ts";
-import { openArchives } from "./uploads/archives.ts";
+import { createArchives } from "./uploads/archives.ts";
 
 const DAY_MS = 86_400_000;
 const MIB = 1024 * 1024;
@@ -27,7 +28,7 @@ interface StartBuildsDeps {
 
 export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: StartBuildsDeps) {
   const { config, sealing, seeds, now, random, log, teardown } = base;
-  const archives = openArchives(filesDirectory(config));
+  const archives = createArchives(filesDirectory(config));
   // One process owns the uploads: those that were under way when it ended do not continue.
   await archives.sweepUnfinished(now());
 
@@ -51,11 +52,7 @@ export async function startBuilds(base: Base, { store, nodes, pools, names, metr
     now,
     random,
     log,
-    placement: {
-      cpuOvercommit: config.nodeCpuOvercommit,
-      memoryOvercommit: config.nodeMemoryOvercommit,
-      diskOvercommit: config.nodeDiskOvercommit,
-    },
+    placement: placementPolicy(config),
     everyMs: 500,
     pollEveryMs: config.buildPollMs,
     silentMs: config.nodeLostMs,

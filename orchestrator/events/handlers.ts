@@ -6,14 +6,14 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { EventFilter } from "../store/events/events.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import { fromToken, readSequence, toToken } from "./cursor.ts";
 import type { EventStreams } from "./streams.ts";
 import { toEvent, toSandboxEvent } from "./view.ts";
 
 export interface EventHandlersDeps {
-  readonly store: Pick<Store, "events">;
+  readonly store: Store;
   readonly streams: EventStreams;
   /** How long events are kept. */
   readonly historyMs: number;

@@ -12,7 +12,7 @@ import type { EventRow } from "../store/tables.ts";
 import { toEvent } from "./view.ts";
 
 export interface EventStreamsDeps {
-  readonly store: Pick<Store, "events">;
+  readonly store: Store;
   readonly log: Log;
   readonly limits?: Partial<StreamLimits>;
 }

@@ -7,7 +7,7 @@ import { createEventStreams } from "./streams.ts";
 
 const DAY_MS = 86_400_000;
 
-export function createEvents({ config, now, log, teardown }: Base, store: Pick<Store, "events">) {
+export function createEvents({ config, now, log, teardown }: Base, store: Store) {
   const streams = createEventStreams({ store, log });
   teardown.add(
     "news of events",

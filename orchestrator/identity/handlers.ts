@@ -7,7 +7,7 @@ import type { SigningKeys } from "./keys.ts";
 import type { ScheduledKey } from "./schedule.ts";
 
 export interface DiscoveryDeps {
-  readonly keys: Pick<SigningKeys, "list">;
+  readonly keys: SigningKeys;
   readonly issuer: () => string;
   /** Time for which a key is published before it signs, ms. */
   readonly aheadMs: number;

@@ -8,7 +8,8 @@
  * A rotation stores one key and nothing else, so no crash can leave half of it. Pure.
  */
 
-import type { Algorithm, IdentityKey, KeyPlan } from "../store/identity/identity.ts";
+import type { Algorithm, KeyPlan } from "../store/identity/identity.ts";
+import type { IdentityKey } from "../store/identity/record.ts";
 
 export interface Times {
   /** Time for which a key is published before it signs, ms. */

@@ -14,7 +14,7 @@ interface IdentityToken {
 type Holder = Pick<SandboxRecord, "id" | "projectId" | "templateId" | "executionId" | "iam">;
 
 export interface TokenIssuerDeps {
-  readonly keys: Pick<SigningKeys, "sign">;
+  readonly keys: SigningKeys;
   /** The claim `iss`. */
   readonly issuer: () => string;
   readonly trustDomain: () => string;

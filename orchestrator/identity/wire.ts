@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
 const ROUND_MS = MINUTE_MS;
 
 export interface WorkloadIdentityDeps {
-  readonly store: Pick<Store, "identity">;
+  readonly store: Store;
   /** The API's own address; undefined until it listens. */
   readonly apiUrl: () => string | undefined;
 }

@@ -7,7 +7,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 import { describeEnd } from "../../shared/states/end-reason.ts";
 import { iso } from "../forms/time.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 import { checkedId, notFound } from "./not-found.ts";

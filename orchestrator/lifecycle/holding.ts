@@ -8,7 +8,7 @@ import type { Store } from "../store/store.ts";
 
 export interface HoldingDeps {
   readonly store: Pick<Store, "addEvent"> & { readonly events: Pick<Store["events"], "heldExecutions"> };
-  readonly routes: Pick<RoutingTable, "hold">;
+  readonly routes: RoutingTable;
   readonly log: Log;
 }
 

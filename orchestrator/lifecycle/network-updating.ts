@@ -14,24 +14,21 @@ import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import { defined } from "../../shared/defined.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
-import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { type Change, openChange, sealChange } from "../network-policy/change.ts";
 import { readDestination } from "../network-policy/destinations.ts";
-import { type NetworkWish, toPolicy } from "../network-policy/policy.ts";
+import { type DesiredNetwork, toPolicy } from "../network-policy/policy.ts";
 import { openPassword, sealPassword } from "../network-policy/secret.ts";
-import type { Nodes } from "../nodes/nodes.ts";
 import { callAgain } from "../nodes/retry.ts";
 import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
+import type { Core } from "./core.ts";
 import type { History } from "./history.ts";
 import { shown } from "./record-state.ts";
-import type { Transitions } from "./transitions.ts";
 
 /** The egress options that replace all earlier ones. */
-export interface NewEgress extends NetworkWish {
+export interface NewEgress extends DesiredNetwork {
   /** Egress options only. */
   readonly network: Omit<NetworkOptions, keyof Ingress>;
 }
@@ -49,17 +46,12 @@ export interface NetworkUpdating {
 }
 
 export interface NetworkUpdatingDeps {
-  readonly store: Store;
-  readonly history: Pick<History, "missing">;
-  readonly nodes: Nodes;
-  readonly transitions: Transitions;
+  readonly core: Core;
+  readonly history: History;
   readonly sealing: Seal;
   readonly placeholders: PlaceholderCheck;
   /** Names of the identity tokens that the rules of a sandbox may ask for. */
   readonly tokenNames: (record: SandboxRecord) => ReadonlySet<string>;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly log: Log;
   /** Time limit of one request to the node. */
   readonly networkTimeoutMs: number;
   /** How long a node that does not answer is asked again. */
@@ -73,15 +65,18 @@ const NOT_APPLIED =
   "hosts with rules until the same update is made again";
 
 export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdating {
-  const { store, sealing } = deps;
+  const {
+    core: { store },
+    sealing,
+  } = deps;
 
   async function replaceNow(project: Project, id: string, egress: NewEgress): Promise<void> {
     const seen = await running(deps, project, id);
-    const wish = { ...egress, network: merged(seen.network, egress.network) };
+    const desired = { ...egress, network: merged(seen.network, egress.network) };
     const { executionId } = seen;
-    const record = await store.networks.begin(seen, seal(id, { executionId, wish }));
+    const record = await store.networks.begin(seen, seal(id, { executionId, desired }));
     if (record === undefined) throw await refusal(project, id);
-    const { trust } = await settle(record, wish, deps);
+    const { trust } = await settle(record, desired, deps);
     // Only after the change is recorded: a sandbox that stops its envd must not keep its wider policy.
     if (trust === "not applied") throw new AppError("unavailable", NOT_APPLIED);
   }
@@ -89,13 +84,17 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
   /** Returns when node and record have the change; otherwise throws the reason. */
   async function settle(
     record: SandboxRecord,
-    wish: NetworkWish,
+    desired: DesiredNetwork,
     limits: { readonly patienceMs: number; readonly repeated?: boolean },
   ): Promise<EgressReplaced> {
     const { id } = record;
     let replaced: EgressReplaced;
     try {
-      replaced = await callAgain(() => sendPolicy(record, wish), { ...limits, now: deps.now, random: deps.random });
+      replaced = await callAgain(() => sendPolicy(record, desired), {
+        ...limits,
+        now: deps.core.now,
+        random: deps.core.random,
+      });
     } catch (reason) {
       // The node's state is unknown: the change stays recorded, and housekeeping repeats the request.
       if (isError(reason, "node_unreachable")) throw reason;
@@ -106,9 +105,9 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
       await putBack(record);
       throw reason;
     }
-    const { network, internet, proxyPassword } = wish;
+    const { network, internet, proxyPassword } = desired;
     const sealedProxyPassword = sealPassword(sealing, proxyPassword, id);
-    const changed = await store.changeNetwork(record, { network, internet, sealedProxyPassword }, eventFields(wish));
+    const changed = await store.changeNetwork(record, { network, internet, sealedProxyPassword }, eventFields(desired));
     if (changed === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);
     return replaced;
   }
@@ -123,14 +122,14 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
       await store.networks.replaceChange(record, null);
     } catch (error) {
       if (isError(error, "not_found")) await store.networks.replaceChange(record, null);
-      else deps.log.warn({ err: error, sandboxId: id }, "could not restore the network policy yet");
+      else deps.core.log.warn({ err: error, sandboxId: id }, "could not restore the network policy yet");
     }
   }
 
-  function sendPolicy({ nodeId, executionId }: SandboxRecord, wish: NetworkWish): Promise<EgressReplaced> {
-    return deps.nodes
+  function sendPolicy({ nodeId, executionId }: SandboxRecord, desired: DesiredNetwork): Promise<EgressReplaced> {
+    return deps.core.nodes
       .agent(nodeId)
-      .replaceEgress({ params: { executionId }, body: toPolicy(wish) }, { timeoutMs: deps.networkTimeoutMs });
+      .replaceEgress({ params: { executionId }, body: toPolicy(desired) }, { timeoutMs: deps.networkTimeoutMs });
   }
 
   async function recoverNow(id: string): Promise<void> {
@@ -142,9 +141,9 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     if (record.state !== "running" || record.executionId !== change.executionId) {
       // The execution has ended; the next one starts with the options of the record.
       await store.networks.replaceChange(record, null);
-    } else if (change.wish === undefined) await putBack(record);
-    else await settle(record, change.wish, { patienceMs: 0, repeated: true });
-    deps.log.warn({ sandboxId: id }, "finished an interrupted change of network options");
+    } else if (change.desired === undefined) await putBack(record);
+    else await settle(record, change.desired, { patienceMs: 0, repeated: true });
+    deps.core.log.warn({ sandboxId: id }, "finished an interrupted change of network options");
   }
 
   function seal(id: string, change: Change): string {
@@ -161,7 +160,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
       // Refuses at once; otherwise the caller would wait for a pause to end first.
       const record = await running(deps, project, id);
       await deps.placeholders.check(project.id, egress.network.rules, deps.tokenNames(record));
-      await deps.transitions.perform({
+      await deps.core.transitions.perform({
         sandboxId: id,
         aim: "network",
         same: "wait",
@@ -174,15 +173,15 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
       const left = await store.networks.unsettled(BATCH);
       await Promise.all(
         left.map(async ({ id, nodeId }) => {
-          const status = deps.nodes.get(nodeId)?.status;
+          const status = deps.core.nodes.get(nodeId)?.status;
           const away = status === undefined || status === "unhealthy" || status === "connecting";
           // Another request of this process is changing it.
-          if (away || deps.transitions.current(id) !== undefined) return;
+          if (away || deps.core.transitions.current(id) !== undefined) return;
           const work = () => recoverNow(id);
-          await deps.transitions
+          await deps.core.transitions
             .perform({ sandboxId: id, aim: "network", same: "wait", waitMs: deps.networkTimeoutMs, work })
             .catch((error: unknown) => {
-              deps.log.warn({ err: error, sandboxId: id }, "could not finish a change of network options yet");
+              deps.core.log.warn({ err: error, sandboxId: id }, "could not finish a change of network options yet");
             });
         }),
       );
@@ -192,7 +191,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
 
 /** AppError 404 or 409 when the sandbox cannot be changed now. */
 async function running(
-  { store, history }: Pick<NetworkUpdatingDeps, "store" | "history">,
+  { core: { store }, history }: NetworkUpdatingDeps,
   project: Project,
   id: string,
 ): Promise<SandboxRecord> {
@@ -215,7 +214,7 @@ function merged(before: NetworkOptions | undefined, egress: NewEgress["network"]
 }
 
 /** The change as the event shows it: destinations, never header values. */
-function eventFields({ network = {}, internet }: NetworkWish): Readonly<Record<string, unknown>> {
+function eventFields({ network = {}, internet }: DesiredNetwork): Readonly<Record<string, unknown>> {
   const { allowOut = [], denyOut = [], rules = {}, egressProxy } = network;
   return {
     // The fields that clients of the wire protocol know; `network` has the rest. Neither has a header or a credential.

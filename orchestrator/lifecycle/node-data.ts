@@ -20,7 +20,7 @@ export interface NodeData {
 }
 
 export interface NodeDataDeps {
-  readonly nodes: Pick<Nodes, "get">;
+  readonly nodes: Nodes;
   /** Silence after which a node counts as lost. */
   readonly nodeLostMs: number;
   readonly now: () => number;

@@ -4,6 +4,7 @@
  */
 
 import { AppError } from "../../shared/http/errors.ts";
+import { withDeadline } from "../../shared/program/deadline.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 
 /** The stable state that a transition leads to, or the kind of a transition that ends in the state it began in. */
@@ -77,23 +78,8 @@ function busy(): AppError {
 }
 
 /** Waits for the end of a transition, success or failure. */
-async function settled(done: Promise<unknown>, limit: AbortSignal): Promise<void> {
-  let stop: () => void = () => undefined;
-  const late = new Promise<never>((_, reject) => {
-    const refuse = () => reject(busy());
-    if (limit.aborted) refuse();
-    limit.addEventListener("abort", refuse, { once: true });
-    stop = () => limit.removeEventListener("abort", refuse);
+function settled(done: Promise<unknown>, limit: AbortSignal): Promise<unknown> {
+  return withDeadline(Promise.allSettled([done]), limit, () => {
+    throw busy();
   });
-  try {
-    await Promise.race([
-      done.then(
-        () => undefined,
-        () => undefined,
-      ),
-      late,
-    ]);
-  } finally {
-    stop();
-  }
 }

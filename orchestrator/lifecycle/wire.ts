@@ -1,38 +1,43 @@
 /** Constructs the parts that create, pause, resume, snapshot, fork, expire and kill sandboxes, and change their network. */
 
+import type { EndReason } from "../../shared/states/end-reason.ts";
 import type { Callers } from "../access/wire.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { placementPolicy } from "../nodes/placement.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
 import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
-import { createAutoResuming } from "./auto-resume.ts";
-import { createCheckpointing } from "./checkpoint.ts";
-import { createConnecting } from "./connect.ts";
-import { createExpiry } from "./expiry.ts";
-import { createForking, type ForkingDeps } from "./fork.ts";
+import type { Core } from "./core.ts";
+import { createDeadlines } from "./ending/deadlines.ts";
+import { startExpiry } from "./ending/expiry.ts";
+import { createEnding } from "./ending/kill.ts";
+import { createLifetime } from "./ending/timeout.ts";
 import { createHistory } from "./history.ts";
 import { createHolding } from "./holding.ts";
-import { createEnding, type Ending } from "./kill.ts";
-import { createLaunch } from "./launch.ts";
 import { createNetworkUpdating } from "./network-updating.ts";
 import { createNodeData } from "./node-data.ts";
-import { createPausing } from "./pause.ts";
-import { createResuming } from "./resume.ts";
-import { createSnapshotRemover } from "./snapshot-removal.ts";
-import { createProjectQuota } from "./stored-quota.ts";
-import { createLifetime } from "./timeout.ts";
+import { createAutoResuming } from "./pausing/auto-resume.ts";
+import { createConnecting } from "./pausing/connect.ts";
+import { createPausing } from "./pausing/pause.ts";
+import { createResuming } from "./pausing/resume.ts";
+import { createCheckpointing } from "./snapshots/checkpoint.ts";
+import { createForking } from "./snapshots/fork.ts";
+import { createSnapshotRemover } from "./snapshots/snapshot-removal.ts";
+import { createProjectQuota } from "./snapshots/stored-quota.ts";
+import { createLaunch } from "./start/launch.ts";
 import { createTransitions } from "./transitions.ts";
 
-interface StartLifecycleDeps {
+interface LifecycleDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly routes: RoutingTable;
   readonly metrics: Metrics;
   readonly callers: Callers;
   readonly placeholders: PlaceholderCheck;
-  readonly tokenNames: ForkingDeps["tokenNames"];
+  readonly tokenNames: (record: SandboxRecord) => ReadonlySet<string>;
 }
 
 const HOUR_MS = 3_600_000;
@@ -40,55 +45,38 @@ const MIB = 1024 ** 2;
 
 export type Lifecycle = ReturnType<typeof startLifecycle>;
 
-export function startLifecycle(base: Base, { callers, ...sources }: StartLifecycleDeps) {
-  const { config, teardown, ...common } = base;
-  const { store, nodes, routes, metrics } = sources;
-  const { background, now, log } = common;
+export function startLifecycle(base: Base, deps: LifecycleDeps) {
+  const { config, background, now, random, log, sealing, seeds } = base;
+  const { store, nodes, routes, metrics, placeholders, tokenNames } = deps;
+  const { limits, refusals, identity } = deps.callers;
   const { snapshotTimeoutMs, stopTimeoutMs, patienceMs } = config;
-  const { identity, limits, refusals } = callers;
+
   const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: stopTimeoutMs });
+  const transitions = createTransitions();
+  const core: Core = { store, nodes, routes, transitions, snapshots, background, now, random, log };
   const quotaBytes = config.projectStoredQuotaMb * MIB;
   const quota = quotaBytes === 0 ? undefined : createProjectQuota({ storage: store.storage, nodes, log, quotaBytes });
-  const used = { ...sources, limits, refusals, snapshots, quota };
-  const transitions = createTransitions();
   const history = createHistory({ store, keepMs: config.endedSandboxKeepHours * HOUR_MS, now });
   const nodeData = createNodeData({ nodes, nodeLostMs: config.nodeLostMs, now, log });
-  const ending = createEnding({
-    ...common,
-    ...used,
-    transitions,
-    stopTimeoutMs,
-    snapshotTimeoutMs,
-    observe: (reason) => metrics.ended(reason),
-  });
-  const end = (nodeId: string, executionId: string) => ending.end(nodeId, executionId);
-  const lost: Ending["lost"] = (record, detail) => ending.lost(record, detail);
-  const expiry = createExpiry({
-    store: store.sandboxes,
-    now,
-    random: common.random,
-    log,
-    mayChange: (nodeId) => nodes.mayChange(nodeId),
-    everyMs: config.expiryEveryMs,
-    concurrency: config.expiryConcurrency,
-    observe: (seconds) => metrics.expiryLag(seconds),
-  });
-  teardown.add("expiry", () => expiry.stop());
-  const expiresAt = (endAt: number) => expiry.soon(endAt);
-
-  const moving = {
-    ...common,
-    ...used,
+  const deadlines = createDeadlines(now);
+  const observe = (reason: EndReason) => metrics.ended(reason);
+  const ending = createEnding({ core, stopTimeoutMs, snapshotTimeoutMs, observe });
+  const resuming = createResuming({
+    core,
     history,
-    transitions,
+    ending,
+    deadlines,
+    refusals,
+    sealing,
+    seeds,
+    startTimeoutMs: config.resumeTimeoutMs,
     patienceMs,
-    snapshotTimeoutMs,
-    expiresAt,
-  };
-  const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end, lost });
+  });
   const autoResuming = createAutoResuming({
-    ...moving,
+    core,
     resuming,
+    limits,
+    seeds,
     limit: config.autoResumeLimit,
     timeoutMs: config.autoResumeTimeoutMs,
     projectOf: async (key) => {
@@ -96,28 +84,64 @@ export function startLifecycle(base: Base, { callers, ...sources }: StartLifecyc
       return typeof owner === "string" ? undefined : owner.project.id;
     },
   });
-  const pausing = createPausing({ ...moving, onPaused: () => autoResuming.changed() });
-  const checkpointing = createCheckpointing(moving);
-  expiry.begin((record) => (record.onTimeout === "pause" ? pausing.expire(record) : ending.expire(record)));
-
+  const onPaused = () => autoResuming.changed();
+  const pausing = createPausing({ core, history, quota, snapshotTimeoutMs, patienceMs, onPaused });
+  const checkpointing = createCheckpointing({
+    core,
+    history,
+    deadlines,
+    quota,
+    limits,
+    refusals,
+    snapshotTimeoutMs,
+    patienceMs,
+  });
   const launch = createLaunch({
-    ...common,
-    ...used,
-    placement: {
-      cpuOvercommit: config.nodeCpuOvercommit,
-      memoryOvercommit: config.nodeMemoryOvercommit,
-      diskOvercommit: config.nodeDiskOvercommit,
-    },
+    core,
+    ending,
+    refusals,
+    placement: placementPolicy(config),
     startTimeoutMs: config.startTimeoutMs,
     placementTimeoutMs: config.placementTimeoutMs,
-    end,
     observe: (outcome) => metrics.created(outcome),
   });
-  const lifetime = createLifetime({ ...moving, expiry });
-  const connecting = createConnecting({ ...moving, lifetime, resuming, waitMs: patienceMs });
-  const forking = createForking({ ...moving, launch, checkpointing, concurrency: config.forkConcurrency });
+  const lifetime = createLifetime({ core, history, deadlines, limits });
+  const connecting = createConnecting({ core, history, lifetime, resuming, limits, waitMs: patienceMs });
+  const forking = createForking({
+    core,
+    checkpointing,
+    launch,
+    sealing,
+    seeds,
+    limits,
+    placeholders,
+    tokenNames,
+    concurrency: config.forkConcurrency,
+  });
   const holding = createHolding({ store, routes, log });
-  const networks = createNetworkUpdating({ ...moving, networkTimeoutMs: config.networkTimeoutMs });
+  const { networkTimeoutMs } = config;
+  const networks = createNetworkUpdating({
+    core,
+    history,
+    sealing,
+    placeholders,
+    tokenNames,
+    networkTimeoutMs,
+    patienceMs,
+  });
+  const expiry = startExpiry({
+    store,
+    deadlines,
+    now,
+    random,
+    log,
+    expire: (record) => (record.onTimeout === "pause" ? pausing.expire(record) : ending.expire(record)),
+    mayChange: (nodeId) => nodes.mayChange(nodeId),
+    everyMs: config.expiryEveryMs,
+    concurrency: config.expiryConcurrency,
+    observe: (seconds) => metrics.expiryLag(seconds),
+  });
+  base.teardown.add("expiry", () => expiry.stop());
   return {
     snapshots,
     history,

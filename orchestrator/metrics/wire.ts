@@ -7,7 +7,7 @@ import { createMetrics, type Metrics } from "./prometheus.ts";
 
 interface MetricsSources {
   readonly store: Store;
-  readonly nodes: Pick<Nodes, "list">;
+  readonly nodes: Nodes;
 }
 
 export function createPlatformMetrics({ now }: Base, { store, nodes }: MetricsSources): Metrics {

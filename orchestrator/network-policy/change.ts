@@ -1,19 +1,28 @@
 /** A change of network options under way, as it is sealed beside the options. */
 
+import { defined } from "../../shared/defined.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { networkChangeContext as context } from "../store/sealed/contexts.ts";
-import type { NetworkWish } from "./policy.ts";
+import type { DesiredNetwork } from "./policy.ts";
 
-/** Without `wish`, the node gets the options of the record. */
+/** Without `desired`, the node gets the options of the record. */
 export interface Change {
   readonly executionId: string;
-  readonly wish?: NetworkWish;
+  readonly desired?: DesiredNetwork;
 }
 
-export function sealChange(sealing: Seal, id: string, change: Change): string {
-  return sealing.close(JSON.stringify(change), context(id));
+/** As it is sealed: changes under way from before the field had its present name must open too. */
+interface StoredChange {
+  readonly executionId: string;
+  readonly wish?: DesiredNetwork;
+}
+
+export function sealChange(sealing: Seal, id: string, { executionId, desired }: Change): string {
+  const stored: StoredChange = { executionId, ...defined({ wish: desired }) };
+  return sealing.close(JSON.stringify(stored), context(id));
 }
 
 export function openChange(sealing: Seal, id: string, sealed: string): Change {
-  return JSON.parse(sealing.open(sealed, context(id))) as Change;
+  const { executionId, wish } = JSON.parse(sealing.open(sealed, context(id))) as StoredChange;
+  return { executionId, ...defined({ desired: wish }) };
 }

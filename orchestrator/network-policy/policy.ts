@@ -8,7 +8,7 @@ import { readDestination } from "./destinations.ts";
 import { readEndpoint } from "./proxy.ts";
 import { policyRules } from "./rules.ts";
 
-export interface NetworkWish {
+export interface DesiredNetwork {
   readonly network: NetworkOptions | undefined;
   /** `allow_internet_access`. False denies every address, in place of `denyOut`; true and undefined change nothing. */
   readonly internet: boolean | undefined;
@@ -16,7 +16,7 @@ export interface NetworkWish {
   readonly proxyPassword: string | undefined;
 }
 
-export function toPolicy({ network = {}, internet, proxyPassword }: NetworkWish): EgressPolicy {
+export function toPolicy({ network = {}, internet, proxyPassword }: DesiredNetwork): EgressPolicy {
   const { allowOut = [], denyOut = [], rules = {}, egressProxy } = network;
   const allowed = allowOut.map(readDestination);
   const denied = internet === false ? [EVERYTHING] : rangesOf(denyOut.map(readDestination));

@@ -4,13 +4,13 @@ import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { proxyPasswordContext as context } from "../store/sealed/contexts.ts";
 
-interface Apart {
+interface Split {
   readonly network: NetworkOptions | undefined;
   readonly proxyPassword: string | undefined;
 }
 
 /** Splits the options into those without the password and the password. */
-export function apart(network: NetworkOptions | undefined): Apart {
+export function splitPassword(network: NetworkOptions | undefined): Split {
   if (!network?.egressProxy) return { network, proxyPassword: undefined };
   const { password: proxyPassword, ...egressProxy } = network.egressProxy;
   return { network: { ...network, egressProxy }, proxyPassword };

@@ -14,10 +14,10 @@ import { defined } from "../../shared/defined.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { NodeKeys } from "../base/node-keys.ts";
+import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
-import type { NodeStore } from "../store/nodes.ts";
-import type { NodeRow } from "../store/tables.ts";
+import type { NodeStore } from "../store/nodes/nodes.ts";
+import type { NodeRecord } from "../store/nodes/record.ts";
 import type { Candidate } from "./placement.ts";
 import type { NodePlace } from "./routing-table.ts";
 
@@ -57,7 +57,7 @@ export interface Nodes {
   /** Why the node refuses this store. */
   refused(id: string): string | undefined;
   /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
-  want(id: string, status: NodeStatus): Promise<void>;
+  setWanted(id: string, status: NodeStatus): Promise<void>;
   /** Counts a placement from the moment the request leaves; the returned function ends it. `diskSizeMB`: what it adds. */
   placing(id: string, resources: Resources): (outcome: "started" | "failed" | "refused") => void;
   /**
@@ -72,8 +72,8 @@ export interface NodesDeps {
   readonly store: NodeStore;
   readonly now: () => number;
   readonly log: Log;
-  readonly nodeKeys: Pick<NodeKeys, "keyOf" | "restore" | "tokenTo">;
-  readonly lineage: Pick<Lineage, "now">;
+  readonly nodeKeys: NodeKeys;
+  readonly lineage: Lineage;
   readonly nodeTimeoutMs: number;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
@@ -82,7 +82,7 @@ export interface NodesDeps {
 interface Entry {
   facts: NodeFacts;
   load: NodeLoad;
-  wanted: NodeRow["wanted"];
+  wanted: NodeRecord["wanted"];
   status: NodeStatus;
   statusChangedAt: number;
   lastHeardAt: number;
@@ -98,7 +98,7 @@ interface Entry {
 
 const MIB = 1024 * 1024;
 
-export async function openNodes(deps: NodesDeps): Promise<Nodes> {
+export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   const startedAt = deps.now();
   const entries = new Map<string, Entry>();
 
@@ -231,7 +231,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
     },
     refused: (id) => entries.get(id)?.refusal,
 
-    async want(id, status) {
+    async setWanted(id, status) {
       const entry = entries.get(id);
       if (entry === undefined) throw new AppError("not_found", `node '${id}' not found`);
       if (status === "connecting" || status === "unhealthy") {
@@ -240,7 +240,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       if (entry.wanted === "draining" && status === "standby") {
         throw new AppError("conflict", "a draining node cannot stand by; make it ready first");
       }
-      await deps.store.want(id, status, deps.now());
+      await deps.store.setWanted(id, status, deps.now());
       entry.wanted = status;
       refreshed(entry);
     },

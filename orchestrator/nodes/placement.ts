@@ -2,6 +2,7 @@
 
 import type { SandboxDisk } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/admin.ts";
+import type { OrchestratorConfig } from "../config.ts";
 
 export interface Candidate {
   readonly id: string;
@@ -50,6 +51,14 @@ export interface PlacementPolicy {
   readonly memoryOvercommit: number;
   /** Promised bytes per byte that sandboxes use or may still use. */
   readonly diskOvercommit: number;
+}
+
+export function placementPolicy(config: OrchestratorConfig): PlacementPolicy {
+  return {
+    cpuOvercommit: config.nodeCpuOvercommit,
+    memoryOvercommit: config.nodeMemoryOvercommit,
+    diskOvercommit: config.nodeDiskOvercommit,
+  };
 }
 
 export type Choice =

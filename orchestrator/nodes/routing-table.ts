@@ -1,7 +1,7 @@
 /** The node and address of each running sandbox, for its traffic. Kept in memory and rebuilt from the store at start. */
 
 import { LRUCache } from "lru-cache";
-import type { Seeds } from "../base/seeds.ts";
+import type { Seeds } from "../base/keys/seeds.ts";
 import type { EdgeRoute, EdgeRoutingTable, RemovalListener, RemovalReason } from "../edge/sandbox-lookup.ts";
 import { TokenIndex } from "../edge/token-index.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
@@ -27,7 +27,7 @@ export interface RoutingTable extends EdgeRoutingTable {
 }
 
 export interface RoutingTableDeps {
-  readonly seeds: Pick<Seeds, "envdToken" | "trafficToken">;
+  readonly seeds: Seeds;
   place(nodeId: string): NodePlace | undefined;
 }
 

@@ -18,6 +18,8 @@ export interface Pools {
 
 export interface PoolsDeps {
   readonly base: Build;
+  /** The other builds of templates of the platform. */
+  readonly platform: readonly Build[];
   readonly baseSize: number;
   /** Containers of each build that is kept warm beside base. */
   readonly keptSize: number;
@@ -51,6 +53,8 @@ export function createPools(deps: PoolsDeps): Pools {
     kept.add(build.id);
     if (!demands.has(build.id)) demands.set(build.id, { build, starts: [] });
   }
+
+  for (const build of deps.platform) keep(build);
 
   function recent({ starts }: PoolDemand): readonly number[] {
     const oldest = deps.now() - MEMORY_MS;

@@ -4,7 +4,7 @@ import type { Base } from "../base/base.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { Store } from "../store/store.ts";
-import { openNodes } from "./nodes.ts";
+import { createNodes } from "./nodes.ts";
 import { createRoutingTable } from "./routing-table.ts";
 import { createPools } from "./warm-pools.ts";
 
@@ -19,16 +19,16 @@ interface StartNodesDeps {
 export async function startNodes(base: Base, { store, lineage, template }: StartNodesDeps) {
   const { config, now, log, machineId, teardown, seeds, nodeKeys } = base;
   const { nodeTimeoutMs, poolSize, platformPoolSize, poolCeiling } = config;
-  const nodes = await openNodes({ store: store.nodes, lineage, now, log, nodeKeys, nodeTimeoutMs, machineId });
+  const nodes = await createNodes({ store: store.nodes, lineage, now, log, nodeKeys, nodeTimeoutMs, machineId });
   teardown.add("node connections", () => nodes.stop());
   const pools = createPools({
     base: template,
+    platform: await store.templates.promotedBuilds(),
     baseSize: poolSize,
     keptSize: platformPoolSize,
     ceiling: poolCeiling,
     now,
   });
-  for (const build of await store.templates.promotedBuilds()) pools.keep(build);
   const routes = createRoutingTable({ seeds, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
   return { nodes, pools, routes };

@@ -14,7 +14,7 @@ const NOT_ENDED: readonly SandboxState[] = ["starting", "running", "pausing", "p
 const ALL: readonly SandboxState[] = [...NOT_ENDED, "gone"];
 
 export function createAllSandboxesHandlers(deps: {
-  readonly store: Pick<Store, "allSandboxes" | "projects">;
+  readonly store: Store;
   readonly now: () => number;
 }): Handlers<typeof adminSandboxApi> {
   const { store } = deps;

@@ -6,8 +6,8 @@
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { BuildQueue } from "../builds/queue.ts";
-import type { Ending } from "../lifecycle/kill.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateRemoval } from "../templates/removal.ts";
 
@@ -26,8 +26,8 @@ export interface ProjectDeleting {
 }
 
 export interface ProjectDeletingDeps {
-  readonly store: Pick<Store, "sandboxes" | "projectDeletions">;
-  readonly ending: Pick<Ending, "kill">;
+  readonly store: Store;
+  readonly ending: Ending;
   readonly builds: Pick<BuildQueue, "cancelAll">;
   readonly templates: TemplateRemoval;
   readonly identity: { forgetProject(projectId: string): void };

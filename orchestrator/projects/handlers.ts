@@ -12,19 +12,20 @@ import { checkReference, findLivingProject, findProject } from "../access/find.t
 import type { Limits } from "../access/limits.ts";
 import { usedOf } from "../access/refusals.ts";
 import { iso } from "../forms/time.ts";
-import type { ProjectDeletion } from "../store/projects/deletions.ts";
 import { LIMIT_NAMES, type LimitName } from "../store/projects/limits.ts";
-import { isProject, type Project } from "../store/projects/projects.ts";
+import { isProject } from "../store/projects/projects.ts";
+import type { ProjectDeletion } from "../store/projects/record.ts";
+import { type Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import type { ProjectDeleting, ProjectPart } from "./deletion.ts";
 import { readRegion } from "./regions.ts";
 
 export interface ProjectHandlersDeps {
-  readonly store: Pick<Store, "projects" | "projectUse" | "projectDeletions">;
+  readonly store: Store;
   readonly limits: Limits;
   readonly regions: readonly string[];
   readonly contact: string;
-  readonly deleting: Pick<ProjectDeleting, "begin">;
+  readonly deleting: ProjectDeleting;
   readonly parts: readonly ProjectPart[];
   /** Drops what is cached of the project, so that the next call sees its new state. */
   readonly identity: { forgetProject(projectId: string): void };

@@ -3,11 +3,12 @@
 import type { teamApi } from "../../shared/api/teams.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import type { Keys } from "../access/keys.ts";
-import type { Project, ProjectStore } from "../store/projects/projects.ts";
+import type { ProjectStore } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 
 export interface TeamsDeps {
-  readonly projects: Pick<ProjectStore, "list">;
-  readonly keys: Pick<Keys, "create" | "list" | "delete">;
+  readonly projects: ProjectStore;
+  readonly keys: Keys;
   /** The operator allows the answer to make keys. */
   readonly cliLogin: boolean;
 }

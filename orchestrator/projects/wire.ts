@@ -3,7 +3,7 @@
 import type { Callers } from "../access/wire.ts";
 import type { Base } from "../base/base.ts";
 import type { BuildQueue } from "../builds/queue.ts";
-import type { Ending } from "../lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateRemoval } from "../templates/removal.ts";
 import { createAllSandboxesHandlers } from "./all-sandboxes.ts";
@@ -13,32 +13,30 @@ import { parseRegions } from "./regions.ts";
 import { createTeamHandlers } from "./teams.ts";
 import { createWorkspaceHandlers } from "./workspaces.ts";
 
-interface StartProjectsDeps {
+interface ProjectsDeps {
   readonly store: Store;
   readonly callers: Callers;
-  readonly ending: Pick<Ending, "kill">;
-  readonly builds: Pick<BuildQueue, "cancelAll">;
+  readonly ending: Ending;
+  readonly builds: BuildQueue;
   readonly templates: TemplateRemoval;
   /** What other folders keep for projects. */
   readonly parts: readonly ProjectPart[];
 }
 
-export function startProjects({ config, now, log, teardown }: Base, { callers, ...used }: StartProjectsDeps) {
-  const { store } = used;
-  const deleting = startProjectDeleting({ ...used, ...callers, log, everyMs: config.reconcileEveryMs });
+export function startProjects(base: Base, { store, callers, ending, builds, templates, parts }: ProjectsDeps) {
+  const { config, now, log, teardown } = base;
+  const { identity, limits, keys } = callers;
+  const everyMs = config.reconcileEveryMs;
+  const deleting = startProjectDeleting({ store, ending, builds, templates, identity, parts, log, everyMs });
   teardown.add("project deletion", () => deleting.stop());
-  const projects = createProjectHandlers({
-    ...used,
-    ...callers,
-    deleting,
-    contact: config.supportContact,
-    regions: parseRegions(config.regions),
-  });
+  const contact = config.supportContact;
+  const regions = parseRegions(config.regions);
+  const projects = createProjectHandlers({ store, limits, regions, contact, deleting, parts, identity });
   return {
     projects: projects.own,
     projectsAdmin: projects.admin,
     workspaces: createWorkspaceHandlers(store.workspaces),
     allSandboxes: createAllSandboxesHandlers({ store, now }),
-    teams: createTeamHandlers({ projects: store.projects, keys: callers.keys, cliLogin: config.cliLogin }),
+    teams: createTeamHandlers({ projects: store.projects, keys, cliLogin: config.cliLogin }),
   };
 }

@@ -4,7 +4,8 @@ import type { Workspace as ShownWorkspace, workspaceApi } from "../../shared/api
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { iso } from "../forms/time.ts";
-import type { Workspace, WorkspaceStore } from "../store/projects/workspaces.ts";
+import type { Workspace } from "../store/projects/record.ts";
+import type { WorkspaceStore } from "../store/projects/workspaces.ts";
 
 export function createWorkspaceHandlers(workspaces: WorkspaceStore): Handlers<typeof workspaceApi> {
   return {

@@ -15,10 +15,10 @@ import type { Adopted, AdoptedState } from "../store/sandboxes/adopted.ts";
 import type { Store } from "../store/store.ts";
 
 export interface AdoptionDeps {
-  readonly store: Pick<Store, "adopted" | "projects" | "addEvent" | "pausedSandboxes">;
-  readonly nodes: Pick<Nodes, "agent" | "get">;
-  readonly lineage: Pick<Lineage, "now" | "advance">;
-  readonly routes: Pick<RoutingTable, "add">;
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly lineage: Lineage;
+  readonly routes: RoutingTable;
   readonly now: () => number;
   readonly log: Log;
 }

@@ -14,7 +14,7 @@ export interface GivenUp {
 }
 
 interface GivenUpDeps {
-  readonly store: Pick<Store, "noteHeld">;
+  readonly store: Store;
   readonly log: Log;
 }
 

@@ -7,35 +7,31 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Holding } from "../lifecycle/holding.ts";
-import type { Ending } from "../lifecycle/kill.ts";
-import type { Pausing } from "../lifecycle/pause.ts";
+import type { Pausing } from "../lifecycle/pausing/pause.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Lineage } from "../store/lineage.ts";
-import type { PausedSandboxStore } from "../store/sandboxes/paused.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
-import type { StorageStore } from "../store/storage/storage.ts";
+import type { Store } from "../store/store.ts";
 import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
 
 export interface ReportsDeps {
-  readonly store: Pick<SandboxStore, "onNode" | "getMany">;
-  readonly pausedSandboxes: Pick<PausedSandboxStore, "wanted" | "pausedOn">;
-  readonly storage: Pick<StorageStore, "fillSizes">;
-  readonly pausing: Pick<Pausing, "adopt">;
+  readonly store: Store;
+  readonly pausing: Pausing;
   readonly nodes: Nodes;
-  readonly lineage: Pick<Lineage, "now" | "reached">;
+  readonly lineage: Lineage;
   /** Records what the node is asked to hold. */
   readonly givenUp: GivenUp;
   readonly routes: RoutingTable;
-  readonly ending: Pick<Ending, "ended">;
+  readonly ending: Ending;
   readonly pools: Pools;
   readonly holding: Holding;
-  readonly meter: Pick<Meter, "heard">;
+  readonly meter: Meter;
   readonly grace: Grace;
   readonly now: () => number;
   readonly log: Log;
@@ -60,18 +56,18 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
    * report and repairs nothing.
    */
   async function recordsFor({ node, executions, snapshots }: Heartbeat, wanted: ReadonlySet<string>) {
-    const mine = await deps.store.onNode(node.nodeId);
+    const mine = await deps.store.sandboxes.onNode(node.nodeId);
     const known = new Set(mine.map(({ id }) => id));
     const strays = snapshots.filter(({ snapshotId }) => !wanted.has(snapshotId));
     const reported = new Set([...executions, ...strays].map(({ sandboxId }) => sandboxId));
-    const others = await deps.store.getMany([...reported].filter((id) => !known.has(id)));
+    const others = await deps.store.sandboxes.getMany([...reported].filter((id) => !known.has(id)));
     return [...mine, ...others];
   }
 
   /** The checkpoint of a build under way has no record yet: its execution id is the build's id. */
   async function wantedOf(snapshots: Heartbeat["snapshots"]): Promise<ReadonlySet<string>> {
     const ids = snapshots.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
-    const known = await deps.pausedSandboxes.wanted(ids);
+    const known = await deps.store.pausedSandboxes.wanted(ids);
     return new Set(
       snapshots
         .filter(({ snapshotId, executionId }) => known.has(snapshotId) || known.has(executionId))
@@ -83,9 +79,9 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   async function checkSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
     if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
     checkedAt.set(nodeId, deps.now());
-    await deps.storage.fillSizes(nodeId, snapshots);
+    await deps.store.storage.fillSizes(nodeId, snapshots);
     const there = new Set(snapshots.map(({ snapshotId }) => snapshotId));
-    for (const { id, snapshotId } of await deps.pausedSandboxes.pausedOn(nodeId)) {
+    for (const { id, snapshotId } of await deps.store.pausedSandboxes.pausedOn(nodeId)) {
       if (!there.has(snapshotId)) deps.log.error({ nodeId, sandboxId: id, snapshotId }, "snapshot missing on its node");
     }
   }

@@ -2,29 +2,34 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
-import type { Checkpointing } from "../lifecycle/checkpoint.ts";
-import type { Ending } from "../lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { NetworkUpdating } from "../lifecycle/network-updating.ts";
-import type { Pausing } from "../lifecycle/pause.ts";
+import type { Pausing } from "../lifecycle/pausing/pause.ts";
+import type { Resuming } from "../lifecycle/pausing/resume.ts";
 import { isResuming } from "../lifecycle/record-state.ts";
-import type { Resuming } from "../lifecycle/resume.ts";
+import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Spawns } from "../templates/usage.ts";
 import { createForgetting } from "./forgetting.ts";
 
-export interface HousekeepingDeps {
+/** What finishes transitions that no process works on any more. */
+export interface AbandonedDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly ending: Ending;
-  readonly pausing: Pick<Pausing, "recover">;
-  readonly resuming: Pick<Resuming, "recover">;
-  readonly checkpointing: Pick<Checkpointing, "recover" | "sweep">;
-  readonly networks: Pick<NetworkUpdating, "recover">;
-  readonly spawns: Pick<Spawns, "flush">;
+  readonly pausing: Pausing;
+  readonly resuming: Resuming;
+  readonly checkpointing: Checkpointing;
+  readonly networks: NetworkUpdating;
   readonly now: () => number;
   readonly log: Log;
+}
+
+export interface HousekeepingDeps {
+  readonly abandoned: AbandonedDeps;
+  readonly spawns: Spawns;
   readonly everyMs: number;
   readonly nodeLostMs: number;
   readonly endedMs: number;
@@ -40,17 +45,12 @@ const ABSENT_MS = 1_000;
 /** Longest time of a fork or snapshot. */
 const SNAPSHOT_LEFT_MS = 1_800_000;
 
-type Repairs = Pick<
-  HousekeepingDeps,
-  "store" | "nodes" | "ending" | "pausing" | "resuming" | "checkpointing" | "networks" | "now" | "log"
->;
-
 /**
  * Finishes each transition whose deadline has passed, because no process works on it any more. Where the sandbox could
  * be lost, it asks the node again or undoes the transition; it completes abandoned creates and kills as ends. Then it
  * finishes changes of network options.
  */
-export async function finishAbandoned(deps: Repairs): Promise<void> {
+export async function finishAbandoned(deps: AbandonedDeps): Promise<void> {
   const stuck = await deps.store.sandboxes.stuck(deps.now(), BATCH);
   await Promise.all(
     stuck.map(async (record) => {
@@ -68,7 +68,7 @@ export async function finishAbandoned(deps: Repairs): Promise<void> {
 }
 
 /** False: the node is unreachable; the record stays as it is. */
-async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
+async function finish(record: SandboxRecord, deps: AbandonedDeps): Promise<boolean> {
   if (!deps.nodes.mayChange(record.nodeId)) return false;
   if (record.state === "snapshotting") {
     await deps.checkpointing.recover(record);
@@ -84,17 +84,19 @@ async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
 }
 
 export function startHousekeeping(deps: HousekeepingDeps): Loop {
-  const startedAt = deps.now();
-  const forget = createForgetting(deps);
+  const { abandoned, endedMs, historyMs } = deps;
+  const { store, nodes, ending, checkpointing, now, log } = abandoned;
+  const startedAt = now();
+  const forget = createForgetting({ store, endedMs, historyMs, now, log });
 
   async function loseSilentNodes(): Promise<void> {
-    for (const { id, lastHeardAt } of deps.nodes.list()) {
+    for (const { id, lastHeardAt } of nodes.list()) {
       // Silence counts from this orchestrator's start: no report could arrive while it was down.
       const silentSince = Math.max(lastHeardAt, startedAt);
-      if (deps.now() - silentSince < deps.nodeLostMs) continue;
-      for (const record of await deps.store.sandboxes.onNode(id)) {
+      if (now() - silentSince < deps.nodeLostMs) continue;
+      for (const record of await store.sandboxes.onNode(id)) {
         if (record.state !== "running") continue;
-        await deps.ending.ended(
+        await ending.ended(
           { sandboxId: record.id, executionId: record.executionId, nodeId: id },
           { reason: "node_lost" },
         );
@@ -102,10 +104,10 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
     }
   }
 
-  return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {
-    await deps.ending.recordLate();
-    await finishAbandoned(deps);
-    await deps.checkpointing.sweep(deps.now() - SNAPSHOT_LEFT_MS);
+  return loop({ name: "housekeeping", everyMs: deps.everyMs, log }, async () => {
+    await ending.recordLate();
+    await finishAbandoned(abandoned);
+    await checkpointing.sweep(now() - SNAPSHOT_LEFT_MS);
     await loseSilentNodes();
     await deps.spawns.flush();
     await forget();

@@ -8,7 +8,7 @@ import type { Adoption } from "./adoption.ts";
 
 interface NodeStoreDeps {
   readonly adoption: Adoption;
-  readonly nodes: Pick<Nodes, "refused">;
+  readonly nodes: Nodes;
 }
 
 export function createNodeStoreHandlers({ adoption, nodes }: NodeStoreDeps): Handlers<typeof nodeStoreApi> {

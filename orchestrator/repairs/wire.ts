@@ -13,19 +13,16 @@ import type { Meter } from "../usage/meter.ts";
 import { createAdoption } from "./adoption.ts";
 import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers } from "./heartbeat.ts";
-import { finishAbandoned, startHousekeeping } from "./housekeeping.ts";
+import { type AbandonedDeps, finishAbandoned, startHousekeeping } from "./housekeeping.ts";
 import { createNodeStoreHandlers } from "./store-handlers.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-interface RepairedParts {
+interface RepairsDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly lifecycle: Lifecycle;
-}
-
-interface StartRepairsDeps extends RepairedParts {
   readonly lineage: Lineage;
   readonly pools: Pools;
   readonly routes: RoutingTable;
@@ -34,26 +31,25 @@ interface StartRepairsDeps extends RepairedParts {
   readonly meter: Meter;
 }
 
+type Abandoned = Pick<RepairsDeps, "store" | "nodes" | "lifecycle">;
+
 /** One process owns the database: work that was under way when it opened has been abandoned, and is finished now. */
-export async function finishAbandonedWork(
-  { background, now, log }: Base,
-  { store, nodes, lifecycle }: RepairedParts,
-): Promise<void> {
-  await store.sandboxes.abandonAll();
-  background.run("finish abandoned transitions", async () => {
-    await finishAbandoned({ ...lifecycle, store, nodes, now, log });
-    await lifecycle.checkpointing.sweep(now());
+export async function finishAbandonedWork(base: Base, deps: Abandoned): Promise<void> {
+  await deps.store.sandboxes.abandonAll();
+  base.background.run("finish abandoned transitions", async () => {
+    await finishAbandoned(abandonedOf(base, deps));
+    await deps.lifecycle.checkpointing.sweep(base.now());
   });
 }
 
 /** Starts the periodic repairs; returns the handlers of the nodes' reports, which make the other repairs. */
-export function startRepairs({ config, now, log, teardown }: Base, { lifecycle, ...parts }: StartRepairsDeps) {
-  const { store, nodes, lineage, routes } = parts;
+export function startRepairs(base: Base, deps: RepairsDeps) {
+  const { config, now, log, teardown } = base;
+  const { store, nodes, lineage, pools, routes, spawns, metrics, meter } = deps;
+  const { pausing, ending, holding } = deps.lifecycle;
   const housekeeping = startHousekeeping({
-    ...lifecycle,
-    ...parts,
-    now,
-    log,
+    abandoned: abandonedOf(base, deps),
+    spawns,
     everyMs: config.reconcileEveryMs,
     nodeLostMs: config.nodeLostMs,
     endedMs: config.endedSandboxKeepHours * HOUR_MS,
@@ -64,16 +60,25 @@ export function startRepairs({ config, now, log, teardown }: Base, { lifecycle, 
   return {
     nodeStores: createNodeStoreHandlers({ adoption, nodes }),
     reports: createReportHandlers({
-      ...lifecycle,
-      ...parts,
-      store: store.sandboxes,
-      pausedSandboxes: store.pausedSandboxes,
-      storage: store.storage,
+      store,
+      nodes,
+      lineage,
+      routes,
+      pools,
+      pausing,
+      ending,
+      holding,
+      meter,
       givenUp: createGivenUp({ store, log }),
       grace: { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs },
       now,
       log,
-      observe: (kind, count) => parts.metrics.repaired(kind, count),
+      observe: (kind, count) => metrics.repaired(kind, count),
     }),
   };
+}
+
+function abandonedOf({ now, log }: Base, { store, nodes, lifecycle }: Abandoned): AbandonedDeps {
+  const { ending, pausing, resuming, checkpointing, networks } = lifecycle;
+  return { store, nodes, ending, pausing, resuming, checkpointing, networks, now, log };
 }

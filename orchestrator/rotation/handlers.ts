@@ -2,8 +2,9 @@
 
 import type { rotationApi } from "../../shared/api/keys/rotation.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
-import type { NodeKeys } from "../base/node-keys.ts";
-import type { Seeds } from "../base/seeds.ts";
+import type { Keyring } from "../base/keys/keyring.ts";
+import type { NodeKeys } from "../base/keys/node-keys.ts";
+import type { Seeds } from "../base/keys/seeds.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { SealedStore } from "../store/sealed/sealed.ts";
 import type { SeedStore } from "../store/sealed/seeds.ts";
@@ -12,12 +13,11 @@ import type { Renewal } from "./renewal.ts";
 export interface RotationDeps {
   readonly seeds: Seeds;
   readonly nodeKeys: NodeKeys;
-  readonly nodes: Pick<Nodes, "list">;
+  readonly nodes: Nodes;
   readonly seedStore: SeedStore;
-  readonly sealed: Pick<SealedStore, "countOld">;
+  readonly sealed: SealedStore;
   readonly renewal: Renewal;
-  /** Number of earlier ones that the settings name. */
-  readonly previous: { readonly nodeKeys: number; readonly metricsTokens: number; readonly encryptionKeys: number };
+  readonly previous: Keyring["previous"];
 }
 
 export function createRotationHandlers(deps: RotationDeps): Handlers<typeof rotationApi> {

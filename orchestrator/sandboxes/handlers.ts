@@ -1,59 +1,37 @@
 /** Handlers of the sandbox routes that create, read, extend and kill. */
 
-import type { Origin } from "../../shared/agent-api/routes.ts";
 import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { newSandboxId } from "../../shared/ids.ts";
-import type { Seal } from "../../shared/program/seal.ts";
 import type { Limits } from "../access/limits.ts";
 import { hasScope, type ProjectCaller } from "../access/project-caller.ts";
-import type { Refusals } from "../access/refusals.ts";
-import type { Background } from "../base/background.ts";
-import { settingsOf } from "../builds/settings.ts";
-import type { ConnectAsk, Connecting } from "../lifecycle/connect.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { Lifetime } from "../lifecycle/ending/timeout.ts";
 import type { History } from "../lifecycle/history.ts";
-import type { Ending } from "../lifecycle/kill.ts";
-import type { Launch } from "../lifecycle/launch.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
-import { startRequest } from "../lifecycle/start-request.ts";
-import type { Lifetime } from "../lifecycle/timeout.ts";
-import { countDestinations, type NetworkLimits } from "../network-policy/options.ts";
-import { sealPassword } from "../network-policy/secret.ts";
-import { canBePooled, type Pools } from "../nodes/warm-pools.ts";
-import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
-import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { ConnectAsk, Connecting } from "../lifecycle/pausing/connect.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxFilter } from "../store/sandboxes/filter.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { DEFAULT_TAG, possibleTemplateReference } from "../templates/reference.ts";
-import type { Spawns } from "../templates/usage.ts";
-import { mountsFrom, type ResolveMounts } from "../volumes/mounts.ts";
+import type { Create } from "./create/create.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
-import { checkTimeout, readOptions } from "./options.ts";
-import { readSize } from "./sizes.ts";
+import { checkTimeout } from "./options.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
 
-export interface SandboxesDeps extends ViewDeps, NetworkLimits {
+export interface SandboxesDeps {
   readonly store: Store;
-  readonly launch: Launch;
-  readonly resolveMounts: ResolveMounts;
+  readonly create: Create;
   readonly ending: Ending;
   readonly lifetime: Lifetime;
   readonly connecting: Connecting;
   readonly history: History;
   readonly templates: TemplateNames;
-  readonly pools: Pick<Pools, "used">;
-  readonly spawns: Pick<Spawns, "count">;
-  readonly placeholders: PlaceholderCheck;
-  readonly background: Background;
-  readonly sealing: Seal;
-  readonly now: () => number;
   readonly limits: Limits;
-  readonly refusals: Pick<Refusals, "checkEgressRules" | "contact">;
+  readonly view: ViewDeps;
 }
 
 type SandboxHandlers = Omit<
@@ -68,56 +46,8 @@ const DEFAULT_TIMEOUT_V1_S = 15;
 export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   const { store } = deps;
 
-  async function create(project: Project, body: CreateBody, defaultTimeoutSeconds: number, context: Context<Project>) {
-    const { proxyRanges, refusals } = deps;
-    const limits = deps.limits.of(project);
-    const options = readOptions(body, { defaultTimeoutSeconds, proxyRanges, maxHours: deps.limits.hours(project) });
-    refusals.checkEgressRules(countDestinations(options.network), limits.egressRules);
-    const tokens = new Set(Object.keys(body.iam?.tokens ?? {}));
-    await deps.placeholders.check(project.id, options.network?.rules, tokens);
-    const asked = await deps.resolveMounts(project.id, body.volumeMounts ?? []);
-    const { template, build, alias } = await deps.templates.resolve(project, body.templateID);
-    const { volumeMounts, nodeId, memory } = mountsFrom(build, asked, body);
-    const id = newSandboxId();
-    const { resources, least } = readSize(body, build, { ...limits, contact: refusals.contact });
-    const origin = originOf(build, memory);
-    const { envs: own, proxyPassword, ...lasting } = options;
-    const envs = { ...settingsOf(deps.sealing, build).envs, ...own };
-    const sandbox = {
-      ...lasting,
-      volumeMounts,
-      id,
-      projectId: project.id,
-      templateId: template.id,
-      buildId: build.id,
-      alias,
-      ...resources,
-      envdVersion: build.envdVersion,
-      createdAt: deps.now(),
-      sealedEnvs: deps.sealing.close(JSON.stringify(envs), id),
-      seedId: deps.seeds.currentId,
-      sealedProxyPassword: sealPassword(deps.sealing, proxyPassword, id),
-    };
-    const record = await deps.launch({
-      sandbox,
-      limit: deps.limits.starts(project),
-      region: project.region,
-      start: startRequest(sandbox, { seeds: deps.seeds, envs, proxyPassword, build, ...origin }),
-      ...defined({ least, nodeId }),
-    });
-    const isPooled = origin.origin?.memory !== false && volumeMounts.length === 0;
-    noteUse(template.id, isPooled ? build : undefined);
-    if (context.signal.aborted) {
-      // The client has disconnected and cannot learn the sandbox's id.
-      deps.background.run("kill unwanted sandbox", () => deps.ending.kill(id, "abandoned"));
-    }
-    return toSandbox(record, deps);
-  }
-
-  /** @param build undefined: a pool would not have helped */
-  function noteUse(templateId: string, build: Build | undefined): void {
-    if (build !== undefined && canBePooled(build)) deps.pools.used(build);
-    deps.spawns.count(templateId);
+  async function create(body: CreateBody, defaultTimeoutSeconds: number, { caller, signal }: Context<Project>) {
+    return toSandbox(await deps.create(caller, body, { defaultTimeoutSeconds, signal }), deps.view);
   }
 
   async function filterOf(project: Project, query: { metadata?: string; template?: string; startedAfter?: string }) {
@@ -144,17 +74,17 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     checkTimeout(ask.seconds, deps.limits.hours(caller));
     const { record, resumed } = await deps.connecting.connect(caller, checkedId(reference), ask);
     if (resumed) status(201);
-    return toSandbox(record, deps);
+    return toSandbox(record, deps.view);
   }
 
   return {
-    create: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_S, context),
-    createV1: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_V1_S, context),
+    create: ({ body }, context) => create(body, DEFAULT_TIMEOUT_S, context),
+    createV1: ({ body }, context) => create(body, DEFAULT_TIMEOUT_V1_S, context),
 
     async get({ params, query }, { caller }) {
       return toDetail(
         await deps.history.find(caller, params.sandboxID, query.ended),
-        deps,
+        deps.view,
         hasScope(caller, "sandboxes"),
       );
     },
@@ -215,12 +145,6 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       await deps.lifetime.refresh(caller, checkedId(params.sandboxID), body.duration);
     },
   };
-}
-
-/** A sandbox of a snapshot, or of a template with memory, starts from the snapshot on its node; others from an image. */
-function originOf({ kind, id, snapshotId, memory }: Build, wanted: boolean): { readonly origin?: Origin } {
-  const from = kind === "template" ? snapshotId : id;
-  return from === undefined ? {} : { origin: { is: "snapshot", snapshotId: from, memory: memory && wanted } };
 }
 
 /** Whether a connect restores memory; undefined: as the create request asked. */

@@ -17,17 +17,17 @@ import { checkedId } from "../lifecycle/not-found.ts";
 import { shown } from "../lifecycle/record-state.ts";
 import { explanation } from "../network-policy/explanation.ts";
 import { countDestinations, type NetworkLimits, readEgress } from "../network-policy/options.ts";
-import { apart } from "../network-policy/secret.ts";
+import { splitPassword } from "../network-policy/secret.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 
 export interface NetworkHandlersDeps extends NetworkLimits {
   readonly history: History;
   readonly nodeData: NodeData;
-  readonly nodes: Pick<Nodes, "agent">;
-  readonly updating: Pick<NetworkUpdating, "replace">;
-  readonly limits: Pick<Limits, "of">;
-  readonly refusals: Pick<Refusals, "checkEgressRules">;
+  readonly nodes: Nodes;
+  readonly networks: NetworkUpdating;
+  readonly limits: Limits;
+  readonly refusals: Refusals;
 }
 
 const NODE_LIMIT = { timeoutMs: 15_000 } as const;
@@ -38,9 +38,9 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
     async updateNetwork({ params, body }, { caller }) {
       const id = checkedId(params.sandboxID);
       const internet = body.allow_internet_access;
-      const { network = {}, proxyPassword } = apart(readEgress({ ...body, internet }, "", deps));
+      const { network = {}, proxyPassword } = splitPassword(readEgress({ ...body, internet }, "", deps));
       deps.refusals.checkEgressRules(countDestinations(network), deps.limits.of(caller).egressRules);
-      await deps.updating.replace(caller, id, { network, proxyPassword, internet });
+      await deps.networks.replace(caller, id, { network, proxyPassword, internet });
     },
 
     async checkNetwork({ params, query }, { caller }) {

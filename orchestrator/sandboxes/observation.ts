@@ -13,13 +13,13 @@ import type { History } from "../lifecycle/history.ts";
 import type { NodeData } from "../lifecycle/node-data.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 
 export interface ObservationDeps {
   readonly store: Store;
-  readonly nodes: Pick<Nodes, "agent">;
+  readonly nodes: Nodes;
   readonly history: History;
   readonly nodeData: NodeData;
   readonly log: Log;

@@ -5,7 +5,7 @@ import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { type NetworkLimits, readNetwork } from "../network-policy/options.ts";
-import { apart } from "../network-policy/secret.ts";
+import { splitPassword } from "../network-policy/secret.ts";
 
 export interface SandboxOptions {
   readonly timeoutSeconds: number;
@@ -41,7 +41,7 @@ export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
     metadata: body.metadata ?? {},
     envs: body.envVars ?? {},
     internet,
-    ...apart(network),
+    ...splitPassword(network),
     iam: readTokens(body.iam?.tokens ?? {}),
     onTimeout: pauses(body) ? "pause" : "kill",
     onTimeoutMemory: body.autoPauseMemory ?? true,

@@ -5,22 +5,23 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { toBody } from "../../shared/http/errors.ts";
 import type { Limits } from "../access/limits.ts";
 import type { Background } from "../base/background.ts";
-import type { Connecting } from "../lifecycle/connect.ts";
-import type { Forking } from "../lifecycle/fork.ts";
-import type { Ending } from "../lifecycle/kill.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
-import type { Pausing } from "../lifecycle/pause.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Connecting } from "../lifecycle/pausing/connect.ts";
+import type { Pausing } from "../lifecycle/pausing/pause.ts";
+import type { Forking } from "../lifecycle/snapshots/fork.ts";
+import type { Project } from "../store/projects/record.ts";
 import { checkTimeout } from "./options.ts";
 import { toSandbox, type ViewDeps } from "./view.ts";
 
-export interface SandboxStatesDeps extends ViewDeps {
+export interface SandboxStatesDeps {
   readonly pausing: Pausing;
   readonly connecting: Connecting;
   readonly forking: Forking;
-  readonly ending: Pick<Ending, "kill">;
+  readonly ending: Ending;
   readonly background: Background;
   readonly limits: Limits;
+  readonly view: ViewDeps;
 }
 
 /** Timeout of a fork or resume that names none, seconds. */
@@ -36,7 +37,7 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
       checkTimeout(seconds, deps.limits.hours(caller));
       const onTimeout = autoPause === undefined ? undefined : autoPause ? "pause" : "kill";
       const ask = { seconds, memory, onTimeout } as const;
-      return toSandbox(await deps.connecting.resume(caller, checkedId(params.sandboxID), ask), deps);
+      return toSandbox(await deps.connecting.resume(caller, checkedId(params.sandboxID), ask), deps.view);
     },
 
     async fork({ params, body }, { caller, signal }) {
@@ -49,7 +50,7 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
           // The client has disconnected and cannot learn the sandbox's id.
           deps.background.run("kill unwanted fork", () => deps.ending.kill(fork.record.id, "abandoned"));
         }
-        return { sandbox: toSandbox(fork.record, deps) };
+        return { sandbox: toSandbox(fork.record, deps.view) };
       });
     },
   };

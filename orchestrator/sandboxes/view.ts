@@ -4,7 +4,7 @@ import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { defined } from "../../shared/defined.ts";
 import { answer, type Complete } from "../../shared/http/answer.ts";
-import type { Seeds } from "../base/seeds.ts";
+import type { Seeds } from "../base/keys/seeds.ts";
 import { iso } from "../forms/time.ts";
 import { endedAtOf, shown, storedBytes } from "../lifecycle/record-state.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";

@@ -11,38 +11,64 @@ import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import type { Spawns } from "../templates/usage.ts";
 import type { ResolveMounts } from "../volumes/mounts.ts";
+import { createCreating } from "./create/create.ts";
 import { createSandboxHandlers } from "./handlers.ts";
 import { createNetworkHandlers } from "./network-handlers.ts";
 import { createObservationHandlers } from "./observation.ts";
 import { createSandboxStateHandlers } from "./state-handlers.ts";
 
-interface SandboxHandlersDeps {
+interface SandboxesDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly lifecycle: Lifecycle;
   readonly callers: Callers;
   readonly placeholders: PlaceholderCheck;
   readonly templates: TemplateNames;
-  readonly pools: Pick<Pools, "used">;
-  readonly spawns: Pick<Spawns, "count">;
+  readonly pools: Pools;
+  readonly spawns: Spawns;
   readonly resolveMounts: ResolveMounts;
   /** Base domain of sandboxes. */
   readonly domain: string;
 }
 
-export function createSandboxes(base: Base, { lifecycle, callers, ...parts }: SandboxHandlersDeps) {
-  const { config, ...common } = base;
-  const { store, nodes } = parts;
-  const { log } = common;
-  const { history, nodeData, networks } = lifecycle;
+export function createSandboxes(base: Base, deps: SandboxesDeps) {
+  const { config, background, seeds, sealing, now, log } = base;
+  const { store, nodes, lifecycle, placeholders, templates, pools, spawns, resolveMounts, domain } = deps;
+  const { launch, ending, lifetime, connecting, history, nodeData, pausing, forking, networks } = lifecycle;
+  const { limits, refusals } = deps.callers;
   const proxyRanges = readAllowed(config.egressProxyAllow);
-  const served = { ...common, ...lifecycle, ...callers, ...parts, proxyRanges };
+  const create = createCreating({
+    limits,
+    refusals,
+    placeholders,
+    resolveMounts,
+    templates,
+    seeds,
+    sealing,
+    launch,
+    pools,
+    spawns,
+    ending,
+    background,
+    now,
+    proxyRanges,
+  });
+  const view = { seeds, domain };
+  const handlers = createSandboxHandlers({
+    store,
+    create,
+    ending,
+    lifetime,
+    connecting,
+    history,
+    templates,
+    limits,
+    view,
+  });
+  const observation = createObservationHandlers({ store, nodes, history, nodeData, log });
   return {
-    sandboxes: {
-      ...createSandboxHandlers(served),
-      ...createObservationHandlers({ store, nodes, history, nodeData, log }),
-    },
-    sandboxStates: createSandboxStateHandlers(served),
-    sandboxNetworks: createNetworkHandlers({ ...served, updating: networks }),
+    sandboxes: { ...handlers, ...observation },
+    sandboxStates: createSandboxStateHandlers({ pausing, connecting, forking, ending, limits, background, view }),
+    sandboxNetworks: createNetworkHandlers({ history, nodeData, nodes, networks, limits, refusals, proxyRanges }),
   };
 }

@@ -7,8 +7,9 @@ import { AppError } from "../../shared/http/errors.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import { page } from "../forms/pagination.ts";
 import { iso } from "../forms/time.ts";
-import type { Project } from "../store/projects/projects.ts";
-import type { SecretRecord, SecretStore } from "../store/secrets/secrets.ts";
+import type { Project } from "../store/projects/record.ts";
+import type { SecretRecord } from "../store/secrets/record.ts";
+import type { SecretStore } from "../store/secrets/secrets.ts";
 import { checkMetadata, checkValue } from "./limits.ts";
 import type { SealFor, Vault } from "./vault.ts";
 

@@ -26,7 +26,7 @@ interface TokenSource {
 }
 
 export interface ValueHandlersDeps {
-  readonly store: Pick<Store, "networks" | "secrets" | "secretUses">;
+  readonly store: Store;
   readonly vault: Vault;
   readonly sealing: Seal;
   readonly tokens: TokenSource;
@@ -54,7 +54,7 @@ export function createValueHandlers(deps: ValueHandlersDeps): Handlers<typeof va
     const { record, sealed } = found;
     const change = sealed === undefined ? undefined : openChange(deps.sealing, record.id, sealed);
     // While a change is under way, the node may have the options before it or after it.
-    const all = [record.network?.rules, change?.wish?.network?.rules];
+    const all = [record.network?.rules, change?.desired?.network?.rules];
     if (wanted === undefined || !all.some((rules) => rules !== undefined && rulesWant(rules, wanted))) {
       throw new AppError("forbidden", "the network rules of the sandbox do not have this placeholder");
     }

@@ -5,9 +5,9 @@
 
 import { randomBytes } from "node:crypto";
 import { AppError } from "../../shared/http/errors.ts";
+import { decrypt, encrypt, KEY_BYTES } from "../base/keys/secrets/key-encryption.ts";
+import type { SecretKeys } from "../base/keys/secrets/secret-keys.ts";
 import type { SealedValue, StoredValue, WrappedKey } from "../store/secrets/secrets.ts";
-import { decrypt, encrypt, KEY_BYTES } from "./keys/key-encryption.ts";
-import type { Keyring } from "./keys/keyring.ts";
 
 export type SealFor = (version: { readonly id: string; readonly version: number }) => SealedValue;
 
@@ -22,12 +22,12 @@ export interface Vault {
   writesEnded(): Promise<void>;
 }
 
-/** @param keyring undefined: every call is refused, because the operator has set no key */
-export function createVault(keyring: Keyring | undefined): Vault {
+/** @param keys undefined: every call is refused, because the operator has set no key */
+export function createVault(keys: SecretKeys | undefined): Vault {
   const writing = new Set<Promise<unknown>>();
 
-  function ring(): Keyring {
-    if (keyring !== undefined) return keyring;
+  function ring(): SecretKeys {
+    if (keys !== undefined) return keys;
     throw new AppError("forbidden", "secrets are not set up: the operator sets SVC_SECRETS_KEY_FILE");
   }
 

@@ -5,16 +5,16 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
-import type { Ending } from "../lifecycle/kill.ts";
-import type { SnapshotRemover } from "../lifecycle/snapshot-removal.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { SnapshotRemover } from "../lifecycle/snapshots/snapshot-removal.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
 import type { Store } from "../store/store.ts";
 import type { Lifetimes } from "./storage-plan.ts";
 
 export interface StorageExpiryDeps {
-  readonly store: Pick<Store, "storage" | "expireSnapshots">;
-  readonly ending: Pick<Ending, "expirePaused">;
-  readonly remover: Pick<SnapshotRemover, "removeSoon">;
+  readonly store: Store;
+  readonly ending: Ending;
+  readonly remover: SnapshotRemover;
   readonly lifetimes: Lifetimes;
   readonly now: () => number;
   readonly log: Log;

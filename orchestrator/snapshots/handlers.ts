@@ -4,13 +4,13 @@ import type { snapshotApi } from "../../shared/api/snapshots.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { type Place, page } from "../forms/pagination.ts";
-import type { Checkpointing } from "../lifecycle/checkpoint.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { ListedSnapshot } from "../store/snapshots.ts";
 import { totalBytes } from "../store/storage/size.ts";
 import type { Store } from "../store/store.ts";
-import type { Template } from "../store/templates.ts";
+import type { Template } from "../store/templates/record.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import {
   DEFAULT_TAG,

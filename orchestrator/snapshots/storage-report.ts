@@ -13,8 +13,8 @@ import type { VolumeSweep } from "../volumes/sweep.ts";
 import { expiresAt, type Lifetimes, type StoredByProject, storedByProject } from "./storage-plan.ts";
 
 export interface StorageReportDeps {
-  readonly store: Pick<Store, "storage" | "projects">;
-  readonly nodes: Pick<Nodes, "list" | "agent">;
+  readonly store: Store;
+  readonly nodes: Nodes;
   readonly lifetimes: Lifetimes;
   /** 0: no quota over all nodes. */
   readonly quotaBytes: number;

@@ -1,12 +1,11 @@
-/** Opens the store: dialect, migrations, close. All other files see only Kysely. */
+/** Opens the store: dialect, schema, close. All other files see only Kysely. */
 
 import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExpression, sql } from "kysely";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Seal } from "../../shared/program/seal.ts";
 import { auditedDialect } from "./audit/dialect.ts";
 import { type Ballast, noBallast } from "./ballast.ts";
-import { migrations } from "./migrations/migrations.ts";
 import { openPostgres } from "./postgres.ts";
+import { adoptFormerSteps, schemaSteps } from "./schema/steps.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
 
@@ -26,24 +25,17 @@ export interface OpenedDatabase {
  * Opens the store and brings its schema up to date, while no other process does so.
  * @param place path of the SQLite file, or a `postgresql://` URL
  */
-export async function openDatabase(place: string, sealing: Seal): Promise<OpenedDatabase> {
-  const { dialect, alone, forgetRemoved, ballast } = openDialect(place);
+export async function openDatabase(place: string): Promise<OpenedDatabase> {
+  const { dialect, alone, ballast } = openDialect(place);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
-  const migrator = new Migrator({ db: database, provider: migrations(sealing) });
-  const { error, results } = await alone(() => migrator.migrateToLatest());
-  if (error !== undefined) {
-    const step = results?.find(({ status }) => status === "Error")?.migrationName;
+  const migrator = new Migrator({ db: database, provider: schemaSteps });
+  try {
+    await alone(() => bringUpToDate(database, migrator));
+  } catch (error) {
     await database.destroy();
-    throw new AppError(
-      "internal",
-      `cannot bring the database schema up to date${step === undefined ? "" : ` (${step})`}`,
-      {
-        cause: error,
-      },
-    );
+    throw error;
   }
-  await alone(() => Promise.resolve(forgetRemoved()));
   const all = await migrator.getMigrations();
   return {
     database,
@@ -57,6 +49,15 @@ export async function openDatabase(place: string, sealing: Seal): Promise<Opened
   };
 }
 
+async function bringUpToDate(database: Database, migrator: Migrator): Promise<void> {
+  await adoptFormerSteps(database);
+  const { error, results } = await migrator.migrateToLatest();
+  if (error === undefined) return;
+  const step = results?.find(({ status }) => status === "Error")?.migrationName;
+  const which = step === undefined ? "" : ` (${step})`;
+  throw new AppError("internal", `cannot bring the database schema up to date${which}`, { cause: error });
+}
+
 function isPostgres(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
@@ -65,9 +66,9 @@ type OpenedDialect = ReturnType<typeof openSqlite>;
 
 /** @param place as of `openDatabase` */
 export function openDialect(place: string): OpenedDialect {
-  // PostgreSQL's connection holds its own lock, and the server cleans its files itself.
+  // PostgreSQL's connection holds its own lock.
   if (isPostgres(place)) {
-    return { ...openPostgres(place), alone: (work) => work(), forgetRemoved: () => undefined, ballast: noBallast };
+    return { ...openPostgres(place), alone: (work) => work(), ballast: noBallast };
   }
   return openSqlite(place);
 }

@@ -19,7 +19,7 @@ export interface Lineage {
 }
 
 /** @param sqlite its commits are durable only on request, where PostgreSQL's are always */
-export async function openLineage(
+export async function createLineage(
   db: Database,
   { now, sqlite }: { readonly now: () => number; readonly sqlite: boolean },
 ): Promise<Lineage> {

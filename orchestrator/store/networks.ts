@@ -3,15 +3,13 @@
  * once the node has it. Every step checks the version, so of two concurrent changes one wins as a whole.
  */
 
-import type { Seal } from "../../shared/program/seal.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
-import type { NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
-import { sealNetwork, toRecord } from "./sandboxes/record.ts";
+import type { NetworkColumns, SandboxRecord, SandboxTable } from "./sandboxes/record.ts";
 import type { Database, Session } from "./tables.ts";
 
 const LIVE_OR_PAUSED: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];
 
-export function networkStore(db: Database, sealing: Seal) {
+export function networkStore(db: Database, { toRecord, toColumns }: SandboxTable) {
   return {
     /** The record with its next version. Undefined: the sandbox has moved on since `seen`. */
     async begin(
@@ -27,7 +25,7 @@ export function networkStore(db: Database, sealing: Seal) {
         .where("state", "=", "running")
         .returningAll()
         .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row, sealing);
+      return row === undefined ? undefined : toRecord(row);
     },
 
     /** Records that the node has the change. Undefined: a newer one began, it was dropped, or the execution ended. */
@@ -38,12 +36,17 @@ export function networkStore(db: Database, sealing: Seal) {
     ): Promise<SandboxRecord | undefined> {
       const row = await session
         .updateTable("sandboxes")
-        .set({
-          network: sealNetwork(sealing, columns.network, id),
-          internet: columns.internet === undefined ? null : Number(columns.internet),
-          proxy_password: columns.sealedProxyPassword ?? null,
-          network_change: null,
-        })
+        .set(
+          toColumns(
+            {
+              network: columns.network ?? null,
+              internet: columns.internet ?? null,
+              sealedProxyPassword: columns.sealedProxyPassword ?? null,
+              sealedNetworkChange: null,
+            },
+            id,
+          ),
+        )
         .where("id", "=", id)
         .where("execution_id", "=", executionId)
         .where("network_version", "=", networkVersion)
@@ -51,7 +54,7 @@ export function networkStore(db: Database, sealing: Seal) {
         .where("state", "in", LIVE_OR_PAUSED)
         .returningAll()
         .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row, sealing);
+      return row === undefined ? undefined : toRecord(row);
     },
 
     /** Replaces the change under way, or clears it (null). False: it is no longer under way. */
@@ -78,7 +81,7 @@ export function networkStore(db: Database, sealing: Seal) {
         .where("network_change", "is not", null)
         .executeTakeFirst();
       const sealed = row?.network_change ?? undefined;
-      return row === undefined || sealed === undefined ? undefined : { record: toRecord(row, sealing), sealed };
+      return row === undefined || sealed === undefined ? undefined : { record: toRecord(row), sealed };
     },
 
     /** The sandbox whose present execution this is, with the sealed change under way, if any. */
@@ -90,9 +93,7 @@ export function networkStore(db: Database, sealing: Seal) {
         .selectAll()
         .where("execution_id", "=", executionId)
         .executeTakeFirst();
-      return row === undefined
-        ? undefined
-        : { record: toRecord(row, sealing), sealed: row.network_change ?? undefined };
+      return row === undefined ? undefined : { record: toRecord(row), sealed: row.network_change ?? undefined };
     },
 
     /** Sandboxes that have not ended, with a change under way. */

@@ -1,14 +1,11 @@
 /** Snapshots as the API shows them: templates of kind `snapshot`, with a build for each one taken. The only SQL on those. */
 
-import { defined } from "../../shared/defined.ts";
 import { newTemplateId } from "../../shared/ids.ts";
-import { type Build, toBuild } from "./builds/record.ts";
-import { NOT_BUILT } from "./builds/row.ts";
+import { type Build, buildTable, toBuild } from "./builds/record.ts";
 import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { SnapshotSize } from "./storage/size.ts";
-import type { BuildRow, Database, Session } from "./tables.ts";
-import { type Template, toTemplate } from "./templates.ts";
-import { fromMounts } from "./volumes/row.ts";
+import type { Database, Session } from "./tables.ts";
+import { type Template, templateTable, toTemplate } from "./templates/record.ts";
 import { addUses } from "./volumes/volumes.ts";
 
 /** A snapshot before its node is asked to take it. */
@@ -52,16 +49,14 @@ export function snapshotStore(db: Database, now: () => number) {
         const known = name === undefined ? undefined : await named(session, name.namespace, name.alias);
         if (known !== undefined) return known.kind === "snapshot" ? known : undefined;
         const at = now();
-        const row = {
+        const row = templateTable.toRow({
           id: newTemplateId(),
-          project_id: projectId,
-          public: 0,
-          kind: "snapshot" as const,
-          created_at: at,
-          updated_at: at,
-          spawn_count: 0,
-          last_spawned_at: null,
-        };
+          projectId,
+          public: false,
+          kind: "snapshot",
+          createdAt: at,
+          updatedAt: at,
+        });
         await session.insertInto("templates").values(row).execute();
         if (name !== undefined) {
           await session
@@ -77,28 +72,28 @@ export function snapshotStore(db: Database, now: () => number) {
     async begin(session: Session, snapshot: NewSnapshot): Promise<void> {
       const { source } = snapshot;
       const at = now();
-      const row: BuildRow = {
-        id: snapshot.id,
-        template_id: snapshot.templateId,
+      const { id, kind, templateId, image, memory, defaultUser, defaultWorkdir, sealedSettings } = snapshot;
+      const { cpuCount, memoryMB, diskSizeMB, envdVersion, nodeId, volumeMounts } = source;
+      const row = buildTable.toRow({
+        id,
+        kind,
+        templateId,
+        image,
+        memory,
+        defaultUser,
+        defaultWorkdir,
+        sealedSettings,
+        cpuCount,
+        memoryMB,
+        diskSizeMB,
+        envdVersion,
+        nodeId,
+        volumeMounts,
         status: "building",
-        kind: snapshot.kind,
-        image: snapshot.image,
-        cpu_count: source.cpuCount,
-        memory_mb: source.memoryMB,
-        disk_mb: source.diskSizeMB,
-        envd_version: source.envdVersion,
-        default_user: snapshot.defaultUser ?? null,
-        default_workdir: snapshot.defaultWorkdir ?? null,
-        node_id: source.nodeId,
-        memory: Number(snapshot.memory),
-        source_sandbox_id: source.id,
-        created_at: at,
-        updated_at: at,
-        finished_at: null,
-        ...NOT_BUILT,
-        settings: snapshot.sealedSettings ?? null,
-        volume_mounts: fromMounts(source.volumeMounts),
-      };
+        sourceSandboxId: source.id,
+        createdAt: at,
+        updatedAt: at,
+      });
       await session.insertInto("builds").values(row).execute();
       await addUses(session, source.volumeMounts, { build_id: snapshot.id });
     },
@@ -117,15 +112,16 @@ export function snapshotStore(db: Database, now: () => number) {
       const at = now();
       const row = await session
         .updateTable("builds")
-        .set({
-          status: "ready",
-          memory: Number(done.memory),
-          stored_memory_bytes: done.size?.memoryBytes ?? null,
-          stored_disk_bytes: done.size?.diskBytes ?? null,
-          updated_at: at,
-          finished_at: at,
-          ...defined({ image: done.image }),
-        })
+        .set(
+          buildTable.toColumns({
+            status: "ready",
+            memory: done.memory,
+            size: done.size ?? null,
+            updatedAt: at,
+            finishedAt: at,
+            image: done.image,
+          }),
+        )
         .where("id", "=", id)
         .returningAll()
         .executeTakeFirst();

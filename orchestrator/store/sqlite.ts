@@ -10,17 +10,10 @@ export interface OpenedSqlite {
   readonly dialect: Dialect;
   /** Runs `work` while no other process that opens this file runs its own. */
   readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
-  /**
-   * Once per file: removes data that earlier versions overwrote or deleted, secrets among it, from the file's free pages
-   * and its log.
-   */
-  readonly forgetRemoved: () => void;
   readonly ballast: Ballast;
 }
 
 const LOCK_WAIT_MS = 30_000;
-/** Value of `user_version` once `forgetRemoved` has been done. The schema's steps are counted elsewhere. */
-const FORGOTTEN = 1;
 
 /** `path` may be `:memory:`. The file holds secrets (sealed) and is readable by its owner only. */
 export function openSqlite(path: string): OpenedSqlite {
@@ -52,13 +45,6 @@ export function openSqlite(path: string): OpenedSqlite {
       } finally {
         lock.close();
       }
-    },
-    forgetRemoved() {
-      if ((database.pragma("user_version", { simple: true }) as number) >= FORGOTTEN) return;
-      database.exec("vacuum");
-      const [checkpoint] = database.pragma("wal_checkpoint(truncate)") as { busy: number }[];
-      // Another process reads the file: the next start tries again.
-      if (checkpoint?.busy === 0) database.pragma(`user_version = ${FORGOTTEN}`);
     },
   };
 }

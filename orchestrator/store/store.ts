@@ -14,7 +14,7 @@ import { eventStore } from "./events/events.ts";
 import { identityStore } from "./identity/identity.ts";
 import { keyStore } from "./keys/keys.ts";
 import { networkStore } from "./networks.ts";
-import { nodeStore } from "./nodes.ts";
+import { nodeStore } from "./nodes/nodes.ts";
 import { allSandboxStore } from "./projects/all-sandboxes.ts";
 import { projectDeletionStore } from "./projects/deletions.ts";
 import { projectStore } from "./projects/projects.ts";
@@ -22,7 +22,7 @@ import { projectUseStore } from "./projects/use.ts";
 import { workspaceStore } from "./projects/workspaces.ts";
 import { adoptedStore } from "./sandboxes/adopted.ts";
 import { pausedSandboxStore } from "./sandboxes/paused.ts";
-import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
+import { type MoveSet, type NetworkColumns, type SandboxRecord, sandboxTable } from "./sandboxes/record.ts";
 import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
 import { sealedStore } from "./sealed/sealed.ts";
 import { seedStore } from "./sealed/seeds.ts";
@@ -32,8 +32,8 @@ import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
 import type { SnapshotSize } from "./storage/size.ts";
 import { type Old, type StoredItem, storageStore } from "./storage/storage.ts";
 import type { Database } from "./tables.ts";
-import { tagStore } from "./tags.ts";
-import { templateStore } from "./templates.ts";
+import { tagStore } from "./templates/tags.ts";
+import { templateStore } from "./templates/templates.ts";
 import { usageStore } from "./usage/usage.ts";
 import { volumeStore } from "./volumes/volumes.ts";
 import { deliveryStore } from "./webhooks/deliveries.ts";
@@ -71,10 +71,11 @@ export function createStore(
   sealing: KeyedSeal,
   condition: Pick<Condition, "admit" | "essential"> = ALWAYS,
 ) {
-  const sandboxes = sandboxStore(db, sealing, now);
+  const table = sandboxTable(sealing);
+  const sandboxes = sandboxStore(db, table, now);
   const events = eventStore(db, now);
   const snapshots = snapshotStore(db, now);
-  const networks = networkStore(db, sealing);
+  const networks = networkStore(db, table);
   const storage = storageStore(db);
   const audit = auditStore(db);
   return {
@@ -82,7 +83,7 @@ export function createStore(
     events,
     snapshots,
     networks,
-    adopted: adoptedStore(db, sealing, now),
+    adopted: adoptedStore(db, table, sealing, now),
     pausedSandboxes: pausedSandboxStore(db),
     projects: projectStore(db, now),
     projectUse: projectUseStore(db, now),
@@ -110,7 +111,7 @@ export function createStore(
 
     /** The record after the move. Undefined: another state, another execution, or its end has not passed. */
     async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
-      const end = move.set?.end;
+      const end = move.set?.end ?? undefined;
       if (event === undefined && end === undefined) return condition.essential(() => sandboxes.move(db, move));
       return condition.essential(() =>
         db.transaction().execute(async (session) => {

@@ -6,7 +6,7 @@ import type { KeyedSeal } from "../../shared/program/seal.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { createCondition } from "./condition.ts";
 import { openDatabase } from "./database.ts";
-import { openLineage } from "./lineage.ts";
+import { createLineage } from "./lineage.ts";
 import { createStore, type Store } from "./store.ts";
 
 /** A crash of the machine may lose what a node did for requests of so long a time: it holds that instead of deleting it. */
@@ -21,14 +21,14 @@ export interface OpenStoreDeps {
   readonly log: Log;
 }
 
-export async function openStore({ place, baseTemplate, sealing, now, log }: OpenStoreDeps, teardown: Teardown) {
-  const opened = await openDatabase(place, sealing);
+export async function startStore({ place, baseTemplate, sealing, now, log }: OpenStoreDeps, teardown: Teardown) {
+  const opened = await openDatabase(place);
   teardown.add("database", () => opened.close());
   const condition = createCondition(opened.ballast, log);
   const store = createStore(opened.database, now, sealing, condition);
   await store.workspaces.seed();
   const template = await store.templates.seed("base", baseTemplate);
-  const lineage = await openLineage(opened.database, { now, sqlite: opened.sqlite });
+  const lineage = await createLineage(opened.database, { now, sqlite: opened.sqlite });
   const marking = loop({ name: "marks of the database", everyMs: MARK_MS, log }, () =>
     condition.check(() => lineage.advance()),
   );

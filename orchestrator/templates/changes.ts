@@ -3,10 +3,10 @@
 import type { templateChangeApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Checkpointing } from "../lifecycle/checkpoint.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
-import type { Template } from "../store/templates.ts";
+import type { Template } from "../store/templates/record.ts";
 import { qualified } from "./handlers.ts";
 import type { TemplateNames } from "./names.ts";
 import { noTemplate } from "./not-found.ts";
@@ -16,7 +16,7 @@ import type { TemplateRemoval } from "./removal.ts";
 export interface TemplateChangesDeps {
   readonly store: Store;
   readonly names: TemplateNames;
-  readonly checkpointing: Pick<Checkpointing, "discard">;
+  readonly checkpointing: Checkpointing;
   readonly removal: TemplateRemoval;
 }
 

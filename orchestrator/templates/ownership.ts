@@ -2,8 +2,9 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { Project } from "../store/projects/projects.ts";
-import type { Template, TemplateStore } from "../store/templates.ts";
+import type { Project } from "../store/projects/record.ts";
+import type { Template } from "../store/templates/record.ts";
+import type { TemplateStore } from "../store/templates/templates.ts";
 import type { TemplateNames } from "./names.ts";
 import { noTemplate } from "./not-found.ts";
 import { parseTemplateReference } from "./reference.ts";

@@ -1,6 +1,6 @@
 /** Removes templates and snapshots with their builds, archives and warm containers. Callers have checked the owner. */
 
-import type { SnapshotRemover } from "../lifecycle/snapshot-removal.ts";
+import type { SnapshotRemover } from "../lifecycle/snapshots/snapshot-removal.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Store } from "../store/store.ts";
 
@@ -12,7 +12,7 @@ export interface TemplateRemoval {
 }
 
 export interface TemplateRemovalDeps {
-  readonly store: Pick<Store, "buildLeftovers" | "snapshots">;
+  readonly store: Store;
   readonly snapshots: SnapshotRemover;
   readonly archives: { removeTemplate(templateId: string): Promise<void> };
   readonly pools: Pick<Pools, "gone">;

@@ -4,9 +4,9 @@ import type { tagApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { iso } from "../forms/time.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
-import type { Template } from "../store/templates.ts";
+import type { Template } from "../store/templates/record.ts";
 import type { TemplateNames } from "./names.ts";
 import { noTemplate } from "./not-found.ts";
 import { ownTemplate } from "./ownership.ts";
@@ -14,7 +14,7 @@ import { DEFAULT_TAG, parseTag, parseTemplateReference } from "./reference.ts";
 import { ownNamespace } from "./request.ts";
 
 export interface TagsDeps {
-  readonly store: Pick<Store, "templates" | "tags">;
+  readonly store: Store;
   readonly names: TemplateNames;
 }
 

@@ -1,32 +1,43 @@
 /** Constructs the parts that name templates, count their uses, and serve templates and tags. */
 
 import type { Base } from "../base/base.ts";
-import type { Checkpointing } from "../lifecycle/checkpoint.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
 import type { Store } from "../store/store.ts";
 import { createTemplateChangeHandlers } from "./changes.ts";
 import { createTemplateHandlers } from "./handlers.ts";
-import { createTemplateNames } from "./names.ts";
-import { createTemplateRemoval, type TemplateRemoval, type TemplateRemovalDeps } from "./removal.ts";
+import { createTemplateNames, type TemplateNames } from "./names.ts";
+import { createTemplateRemoval, type TemplateRemovalDeps } from "./removal.ts";
 import { createTagHandlers } from "./tags.ts";
 import { createSpawns } from "./usage.ts";
 
-interface TemplateHandlersDeps {
-  readonly checkpointing: Pick<Checkpointing, "discard">;
-  readonly removal: TemplateRemoval;
-}
-
-export function startTemplates({ teardown }: Base, store: Store) {
+/** Names and counts, which need nothing but the store. */
+export function createTemplates({ teardown }: Base, store: Store) {
   const names = createTemplateNames(store.templates);
   const spawns = createSpawns((id, count) => store.templates.countSpawns(id, count));
   teardown.add("spawn counts", () => spawns.flush());
+  return { names, spawns };
+}
+
+interface TemplateHandlersDeps {
+  readonly store: Store;
+  readonly names: TemplateNames;
+  readonly lifecycle: Lifecycle;
+  readonly pools: Pools;
+  readonly archives: TemplateRemovalDeps["archives"];
+  readonly builds: TemplateRemovalDeps["builds"];
+}
+
+/** What removes templates, and the handlers. */
+export function createTemplateHandling({ store, names, lifecycle, pools, archives, builds }: TemplateHandlersDeps) {
+  const { snapshots, checkpointing } = lifecycle;
+  const removal = createTemplateRemoval({ store, snapshots, archives, pools, builds });
   return {
-    names,
-    spawns,
-    removal: (used: Omit<TemplateRemovalDeps, "store">) => createTemplateRemoval({ ...used, store }),
-    handlers: (served: TemplateHandlersDeps) => ({
+    removal,
+    handlers: {
       templates: createTemplateHandlers({ templates: store.templates, names }),
-      templateChanges: createTemplateChangeHandlers({ ...served, store, names }),
+      templateChanges: createTemplateChangeHandlers({ store, names, checkpointing, removal }),
       tags: createTagHandlers({ store, names }),
-    }),
+    },
   };
 }

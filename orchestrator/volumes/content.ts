@@ -16,11 +16,11 @@ import { isUuid } from "../../shared/ids.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Auth } from "../access/auth.ts";
-import type { Volume } from "../store/volumes/volumes.ts";
+import type { Volume } from "../store/volumes/record.ts";
 import type { VolumeTokens } from "./tokens.ts";
 
 export interface ContentDeps {
-  readonly tokens: Pick<VolumeTokens, "read">;
+  readonly tokens: VolumeTokens;
   readonly find: (projectId: string, id: string) => Promise<Volume | undefined>;
   /** Where the agent of a node is, and what it wants to see; undefined: the node is not known. */
   readonly reach: (nodeId: string) => { readonly url: string; readonly token: string } | undefined;

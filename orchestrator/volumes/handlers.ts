@@ -4,15 +4,16 @@ import type { volumeApi } from "../../shared/api/volumes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid } from "../../shared/ids.ts";
-import type { Project } from "../store/projects/projects.ts";
-import type { Volume, VolumeStore } from "../store/volumes/volumes.ts";
+import type { Project } from "../store/projects/record.ts";
+import type { Volume } from "../store/volumes/record.ts";
+import type { VolumeStore } from "../store/volumes/volumes.ts";
 import type { VolumeTokens } from "./tokens.ts";
 import type { VolumeWork } from "./volumes.ts";
 
 interface VolumeHandlersDeps {
-  readonly store: Pick<VolumeStore, "list">;
+  readonly store: VolumeStore;
   readonly work: VolumeWork;
-  readonly tokens: Pick<VolumeTokens, "sign">;
+  readonly tokens: VolumeTokens;
   /** Base domain of the platform, as sandboxes have it. */
   readonly domain: string;
 }

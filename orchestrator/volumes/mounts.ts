@@ -3,7 +3,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Build } from "../store/builds/record.ts";
-import type { VolumeMount } from "../store/volumes/row.ts";
+import type { VolumeMount } from "../store/volumes/record.ts";
 import type { VolumeStore } from "../store/volumes/volumes.ts";
 import { faultsOf, type WantedMount } from "./mount-paths.ts";
 
@@ -14,8 +14,8 @@ export interface Mounts {
 }
 
 interface MountsDeps {
-  readonly volumes: Pick<VolumeStore, "list">;
-  readonly nodes: Pick<Nodes, "get">;
+  readonly volumes: VolumeStore;
+  readonly nodes: Nodes;
 }
 
 export type ResolveMounts = (projectId: string, wanted: readonly WantedMount[]) => Promise<Mounts>;

@@ -18,9 +18,9 @@ interface VolumeProblems {
 }
 
 interface SweepDeps {
-  readonly store: Pick<VolumeStore, "onNode">;
-  readonly nodes: Pick<Nodes, "list" | "agent">;
-  readonly work: Pick<VolumeWork, "gaveUp">;
+  readonly store: VolumeStore;
+  readonly nodes: Nodes;
+  readonly work: VolumeWork;
   /** How long a difference must last: a volume may be made or deleted between the two lists. */
   readonly graceMs: number;
   readonly everyMs: number;

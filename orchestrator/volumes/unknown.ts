@@ -10,9 +10,9 @@ import type { ProjectStore } from "../store/projects/projects.ts";
 import type { VolumeStore } from "../store/volumes/volumes.ts";
 
 interface UnknownVolumesDeps {
-  readonly volumes: Pick<VolumeStore, "add" | "get">;
-  readonly projects: Pick<ProjectStore, "find">;
-  readonly nodes: Pick<Nodes, "get" | "agent">;
+  readonly volumes: VolumeStore;
+  readonly projects: ProjectStore;
+  readonly nodes: Nodes;
   readonly timeoutMs: number;
 }
 

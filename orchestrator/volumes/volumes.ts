@@ -11,8 +11,9 @@ import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { Background } from "../base/background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { choose, type PlacementPolicy } from "../nodes/placement.ts";
-import type { Project } from "../store/projects/projects.ts";
-import type { NotAdded, Volume, VolumeLimits, VolumeStore } from "../store/volumes/volumes.ts";
+import type { Project } from "../store/projects/record.ts";
+import type { Volume } from "../store/volumes/record.ts";
+import type { NotAdded, VolumeLimits, VolumeStore } from "../store/volumes/volumes.ts";
 
 export interface VolumesDeps {
   readonly store: VolumeStore;
@@ -131,7 +132,7 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
         await nodes
           .agent(volume.nodeId)
           .makeVolume({ params: { volumeId: volume.id }, body: { sizeMb } }, { timeoutMs: deps.timeoutMs });
-        if (!(await store.made(volume.id)))
+        if (!(await store.markReady(volume.id)))
           throw new AppError("unavailable", "the volume was not made in time: try again");
         return { ...volume, state: "ready" };
       } catch (reason) {

@@ -4,6 +4,7 @@ import type { Limits } from "../access/limits.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { placementPolicy } from "../nodes/placement.ts";
 import type { Store } from "../store/store.ts";
 import { createContent } from "./content.ts";
 import { createVolumeHandlers } from "./handlers.ts";
@@ -24,23 +25,22 @@ interface VolumeSources {
   readonly nodes: Nodes;
   readonly nodeToken: (nodeId: string) => string;
   readonly limits: Limits;
-  readonly metrics: Pick<Metrics, "volumeProblems">;
+  readonly metrics: Metrics;
   /** Base domain of the platform. */
   readonly domain: string;
 }
 
 export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metrics, domain }: VolumeSources) {
-  const { config, now, log, teardown } = base;
+  const { config, background, now, random, log, teardown } = base;
   const tokens = createVolumeTokens(base.seeds.all, now);
   const work = createVolumeWork({
-    ...base,
+    background,
+    now,
+    random,
+    log,
     store: store.volumes,
     nodes,
-    placement: {
-      cpuOvercommit: config.nodeCpuOvercommit,
-      memoryOvercommit: config.nodeMemoryOvercommit,
-      diskOvercommit: config.nodeDiskOvercommit,
-    },
+    placement: placementPolicy(config),
     limits: (project) => ({
       count: limits.of(project).volumes ?? config.maxProjectVolumes,
       totalMb: config.projectVolumeQuotaMb,

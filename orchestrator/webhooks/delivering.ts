@@ -9,13 +9,13 @@ import { loop } from "../../shared/program/loop.ts";
 import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Claimed, DueWebhook, Outcome } from "../store/webhooks/deliveries.ts";
-import { letterOf } from "./letter.ts";
+import { deliveryRequest } from "./delivery-request.ts";
 import { redacted } from "./redact.ts";
 import { nextAttempt } from "./schedule.ts";
 import type { Send, Sent } from "./send.ts";
 
 export interface DeliveringDeps {
-  readonly store: Pick<Store, "deliveries" | "webhooks">;
+  readonly store: Store;
   readonly send: Send;
   readonly now: () => number;
   /** A random number in [0, 1). */
@@ -132,15 +132,15 @@ export function startDelivering(deps: DeliveringDeps): Delivering {
   /** Makes one attempt and records it. True: it failed. */
   async function deliver(claimed: Claimed): Promise<boolean> {
     const at = now();
-    const letter = letterOf(claimed, at);
+    const request = deliveryRequest(claimed, at);
     let sent: Sent;
     try {
       sent =
-        letter === undefined
+        request === undefined
           ? { errorClass: "event_gone", error: "the event is older than the events that are kept", durationMs: 0 }
-          : await deps.send(letter, cutting.signal);
+          : await deps.send(request, cutting.signal);
     } catch (error) {
-      await store.deliveries.giveBack(claimed);
+      await store.deliveries.returnClaim(claimed);
       throw error;
     }
     const outcome = outcomeOf(claimed, sent);
@@ -152,7 +152,7 @@ export function startDelivering(deps: DeliveringDeps): Delivering {
     if (health === undefined) return outcome.is !== "delivered";
     if (outcome.is === "delivered") {
       if (health.failures >= MANY_FAILURES) {
-        await store.deliveries.hurry(claimed.webhookId);
+        await store.deliveries.retryNow(claimed.webhookId);
         wake();
       }
       return false;

@@ -5,18 +5,18 @@ import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { fromToken, toToken } from "../events/cursor.ts";
-import type { Project } from "../store/projects/projects.ts";
+import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import { earlierAttempts } from "../store/webhooks/attempts.ts";
 import type { LoggedDelivery } from "../store/webhooks/deliveries.ts";
-import type { Webhook } from "../store/webhooks/webhooks.ts";
+import type { Webhook } from "../store/webhooks/record.ts";
 import type { TargetAddresses } from "./addresses.ts";
-import { bodyOf, eventBody } from "./letter.ts";
+import { bodyOf, eventBody } from "./delivery-request.ts";
 import { redacted } from "./redact.ts";
 import { checkTarget } from "./target.ts";
 
 export interface WebhookHandlersDeps {
-  readonly store: Pick<Store, "webhooks" | "deliveries">;
+  readonly store: Store;
   readonly addresses: TargetAddresses;
   /** Most webhooks of a project. */
   readonly limit: number;

@@ -46,7 +46,7 @@ export interface SendDeps {
   readonly resolve?: Resolve;
 }
 
-export interface Letter {
+export interface DeliveryRequest {
   /** Letters of one webhook share connections. */
   readonly webhookId: string;
   readonly url: string;
@@ -54,7 +54,7 @@ export interface Letter {
   readonly body: string;
 }
 
-export type Send = (letter: Letter, signal: AbortSignal) => Promise<Sent>;
+export type Send = (request: DeliveryRequest, signal: AbortSignal) => Promise<Sent>;
 
 const MAX_RESPONSE_BYTES = 16 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -109,22 +109,22 @@ export function createSend(deps: SendDeps): Send {
     }
   }
 
-  async function attempt(letter: Letter, signal: AbortSignal): Promise<Omit<Sent, "durationMs">> {
-    const url = new URL(letter.url);
+  async function attempt(request: DeliveryRequest, signal: AbortSignal): Promise<Omit<Sent, "durationMs">> {
+    const url = new URL(request.url);
     const literal = addressIn(url);
     // An address in the URL is dialled without a look-up.
     if (literal !== undefined && !deps.addresses.allows(literal))
       throw new ForbiddenAddress("the address is not allowed");
-    const answer = await post(url, letter.body, {
+    const answer = await post(url, request.body, {
       method: "POST",
-      webhookId: letter.webhookId,
+      webhookId: request.webhookId,
       lookup: checkedLookup,
       maxHeaderSize: MAX_HEADER_BYTES,
       headers: {
         "content-type": "application/json; charset=utf-8",
-        "content-length": Buffer.byteLength(letter.body),
+        "content-length": Buffer.byteLength(request.body),
         "user-agent": "svc-webhooks/1",
-        ...letter.headers,
+        ...request.headers,
       },
       signal,
     });
@@ -134,7 +134,7 @@ export function createSend(deps: SendDeps): Send {
     return { httpStatus: status, response, ...judge(status), ...defined({ retryAfterMs }) };
   }
 
-  return async (letter, signal) => {
+  return async (request, signal) => {
     signal.throwIfAborted();
     const before = performance.now();
     const ending = new AbortController();
@@ -151,7 +151,7 @@ export function createSend(deps: SendDeps): Send {
     }, deps.timeoutMs);
     signal.addEventListener("abort", cut, { once: true });
     try {
-      return { ...(await attempt(letter, ending.signal)), durationMs: performance.now() - before };
+      return { ...(await attempt(request, ending.signal)), durationMs: performance.now() - before };
     } catch (reason) {
       signal.throwIfAborted();
       return { ...failure(reason, timedOut, deps.timeoutMs), durationMs: performance.now() - before };

@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 import { RETRY_MS } from "./schedule.ts";
 
 export interface UpkeepDeps {
-  readonly store: Pick<Store, "deliveries">;
+  readonly store: Store;
   readonly keepMs: number;
   readonly now: () => number;
   readonly log: Log;

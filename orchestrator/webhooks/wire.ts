@@ -12,8 +12,8 @@ import { startUpkeep } from "./upkeep.ts";
 const DAY_MS = 86_400_000;
 
 interface WebhooksDeps {
-  readonly store: Pick<Store, "events" | "webhooks" | "deliveries">;
-  readonly metrics: Pick<Metrics, "sent">;
+  readonly store: Store;
+  readonly metrics: Metrics;
 }
 
 export function startWebhooks({ config, now, random, log, teardown }: Base, { store, metrics }: WebhooksDeps) {

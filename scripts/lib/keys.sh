@@ -44,5 +44,5 @@ new_keys_are_harmless() {
     awk -F '\t' -v key="$key" -v file="$file" '$1 == key { printf "%s in %s opens %s\n", key, file, $2 }' <<<"$data"
   done <<<"$missing")
   [ -z "$lost" ] || fail "keys are missing, and new ones would open nothing that is stored: $(paste -sd ';' <<<"$lost" | sed 's/;/; /g')" \
-    "put $(cut -f 2 <<<"$missing" | sort -u | paste -sd ' ') back from your backup (docs/operating.md, Backup); './scripts/down --purge' removes the platform with all its data"
+    "put $(cut -f 2 <<<"$missing" | sort -u | paste -sd ' ') back from your backup (docs/operating/backup.md); './scripts/down --purge' removes the platform with all its data"
 }

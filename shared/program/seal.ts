@@ -26,8 +26,8 @@ const WITH_ID = "v2";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** False for a value from before values were sealed. */
-export function isSealed(text: string): boolean {
+/** False for a text that no version has sealed. */
+function isSealed(text: string): boolean {
   return text.startsWith(`${WITHOUT_ID}:`) || text.startsWith(`${WITH_ID}:`);
 }
 

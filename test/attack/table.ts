@@ -16,7 +16,7 @@ export interface Attack {
 const TABLE: Readonly<Record<string, string>> = {
   "API with foreign ids, tokens and signatures": `
 ids and names of another project, on every route | answered as what does not exist | integration/orchestrator/api/foreign.test.ts
-a sandbox of another project, by the SDK | answered as what does not exist | conformance/api/keys.test.ts | it gets 404 for another project's sandbox
+a sandbox of another project, by the SDK | answered as what does not exist | conformance/api/keys.test.ts | a key gets 404 for another project's sandbox
 a private template of another project | answered as what does not exist | conformance/templates/sharing.test.ts | another project can use a template only while it is public
 a key that was deleted, in a hundred calls at once | refused | integration/orchestrator/access/access.test.ts | a key in use in a hundred calls
 an API key on the operator's routes | refused | integration/orchestrator/access/access.test.ts | does not take an API key
@@ -161,7 +161,7 @@ CRIU, the agent or the orchestrator killed in the middle | never lost, never twi
 many restores of one project | permits are left to others | integration/agent/snapshots/resumes.test.ts | leave a permit to the restores of another project
 `,
   "resource floods": `
-no more processes | the sandbox recovers | conformance/processes/processes.test.ts | no more processes
+no more processes | the sandbox recovers | conformance/processes/processes.test.ts | a start beyond the limit of processes
 all memory | the command dies alone | conformance/processes/processes.test.ts | a command that eats all memory
 more connections than a sandbox may have | refused; its neighbour is not touched | docker/network/firewall.test.ts | at its limit of connections
 connections begun without end, so that the kernel's table is full | a bounded part of it; its neighbour is not touched | docker/network/firewall.test.ts | takes a bounded part of the kernel's table
@@ -180,7 +180,7 @@ thousands of requests and WebSockets that break off | nothing is left open | int
 sixty lives, ten at a time | nothing is left on the host | chaos/churn.test.ts
 `,
   "hostile envd and archives": `
-envd's memory, environment and token, as the user | not readable | conformance/sandboxes/isolation.test.ts | the user cannot read envd's memory
+envd's memory, environment and token, as the user | not readable | conformance/sandboxes/isolation.test.ts | the user inside cannot read envd's memory
 a user's links to what is root's, by every route for files | refused | integration/envd/filesystem/links.test.ts
 a proxy's answer that is no SOCKS, or is cut anywhere | no tunnel, or its first byte | fuzz/fuzz.test.ts | socks-reply keeps its promise
 an archive that leads out of its directory | refused with the reason | unit/agent/builds/archive.test.ts | is refused with a reason

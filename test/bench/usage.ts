@@ -39,7 +39,7 @@ export async function usage({ quick, say }: Bench): Promise<readonly Row[]> {
 
 async function measured(path: string, count: number, say: Bench["say"]): Promise<Row[]> {
   const seal = createSeal("a key of the bench", "none");
-  const opened = await openDatabase(path, seal);
+  const opened = await openDatabase(path);
   try {
     const store = createStore(opened.database, Date.now, seal);
     const projects = [];

@@ -17,7 +17,7 @@ afterEach(() => untilReady(platform), 90_000);
 describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent", "orchestrator"]]])(
   "%j killed",
   (programs) => {
-    test("running sandboxes go on: files, processes, network and new commands", async () => {
+    test("running sandboxes go on, with files, processes, network and new commands", async () => {
       const sandboxes = await Promise.all(
         [1, 2, 3].map((index) => ownSandbox({ timeoutMs: 600_000, metadata: { index: String(index) } })),
       );
@@ -83,7 +83,7 @@ describe("in the middle of a create", () => {
     ["agent", 8],
     ["orchestrator", 8],
   ])(
-    "%s killed at %i random moments: no half sandbox is left",
+    "%s killed at %i random moments leaves no half sandbox",
     async (program, rounds) => {
       const before = await countHostObjects(platform);
       for (let round = 0; round < rounds; round++) {

@@ -136,7 +136,7 @@ describe("on a host's disk that two sandboxes fill", () => {
     await expect.poll(containers, SLOW).toEqual([]);
   }, 240_000);
 
-  test("they are held, an agent that is killed starts again, and a paused sandbox has lost nothing", async () => {
+  test("the sandboxes are held, an agent that is killed starts again, and a paused sandbox has lost nothing", async () => {
     const kept = await agent.start();
     await shell(kept, "head -c 20M /dev/urandom > /root/file; md5sum /root/file > /root/sum");
     const { snapshotId } = await agent.call.pauseExecution(ask(kept.executionId));

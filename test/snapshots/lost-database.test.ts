@@ -32,7 +32,7 @@ async function pause({ executionId }: Started): Promise<string> {
   return body.snapshotId;
 }
 
-test("keeps all containers, memory and disks, says so, and has them again when the database is back", async () => {
+test("an agent without its database keeps all containers, memory and disks, says so, and has them again when the database is back", async () => {
   const [paused, running] = [await agent.start(), await agent.start()];
   await command(paused.address, "echo kept > ~/file");
   await command(running.address, "echo kept > ~/file");

@@ -35,40 +35,49 @@ test.each([
   ["mkfs.ext4", "before"],
   ["cp", "before"],
   ["cp", "after"],
-] as const)("killed in the making, %s %s: the next agent makes it whole", async (command, when) => {
-  const id = randomUUID();
-  if (command === "mkfs.ext4") await rm(join(root, "formatted"), { recursive: true, force: true });
-  await expect(killedAt(command, when).make(id, 64)).rejects.toThrow(Killed);
-  const volumes = next();
-  expect(volumes.list().some((one) => one.id === id)).toBe(false);
-  await volumes.make(id, 64);
-  await writeFile(join(filesOf(await volumes.open(id)), "file"), "content");
-  await volumes.remove(id);
-  expect((await readdir(root)).filter((name) => name.startsWith(id))).toEqual([]);
-});
+] as const)(
+  "an agent killed in the making of a volume, %s %s, leaves it to the next agent, which makes it whole",
+  async (command, when) => {
+    const id = randomUUID();
+    if (command === "mkfs.ext4") await rm(join(root, "formatted"), { recursive: true, force: true });
+    await expect(killedAt(command, when).make(id, 64)).rejects.toThrow(Killed);
+    const volumes = next();
+    expect(volumes.list().some((one) => one.id === id)).toBe(false);
+    await volumes.make(id, 64);
+    await writeFile(join(filesOf(await volumes.open(id)), "file"), "content");
+    await volumes.remove(id);
+    expect((await readdir(root)).filter((name) => name.startsWith(id))).toEqual([]);
+  },
+);
 
-test.each(["before", "after"] as const)("killed in the mount, %s it: the next agent mounts it once", async (when) => {
-  const id = randomUUID();
-  await next().make(id, 64);
-  await expect(killedAt("mount", when).open(id)).rejects.toThrow();
-  const volumes = next();
-  const place = await volumes.open(id);
-  await mkdir(join(place, "tmp", "left"));
-  await runCommand("umount", [place]);
-  // As after a reboot: what was being removed is gone, the files are there.
-  expect(await readdir(join(await volumes.open(id), "tmp"))).toEqual([]);
-  expect(statSync(filesOf(place))).toMatchObject({ uid: 1000, gid: 1000, mode: 0o40777 });
-  await volumes.remove(id);
-  expect([isMounted(id), existsSync(place)]).toEqual([false, false]);
-});
+test.each(["before", "after"] as const)(
+  "an agent killed in the mount of a volume, %s it, leaves it to the next agent, which mounts it once",
+  async (when) => {
+    const id = randomUUID();
+    await next().make(id, 64);
+    await expect(killedAt("mount", when).open(id)).rejects.toThrow();
+    const volumes = next();
+    const place = await volumes.open(id);
+    await mkdir(join(place, "tmp", "left"));
+    await runCommand("umount", [place]);
+    // As after a reboot: what was being removed is gone, the files are there.
+    expect(await readdir(join(await volumes.open(id), "tmp"))).toEqual([]);
+    expect(statSync(filesOf(place))).toMatchObject({ uid: 1000, gid: 1000, mode: 0o40777 });
+    await volumes.remove(id);
+    expect([isMounted(id), existsSync(place)]).toEqual([false, false]);
+  },
+);
 
-test.each(["before", "after"] as const)("killed in the deletion, %s umount: it can be repeated", async (when) => {
-  const id = randomUUID();
-  await next().make(id, 64);
-  await next().open(id);
-  await expect(killedAt("umount", when).remove(id)).rejects.toThrow(Killed);
-  await next().remove(id);
-  await next().remove(id);
-  expect((await readdir(root)).filter((name) => name.startsWith(id))).toEqual([]);
-  await expect(next().open(id)).rejects.toMatchObject({ code: "not_found" });
-});
+test.each(["before", "after"] as const)(
+  "a deletion of a volume whose agent is killed, %s umount, can be repeated",
+  async (when) => {
+    const id = randomUUID();
+    await next().make(id, 64);
+    await next().open(id);
+    await expect(killedAt("umount", when).remove(id)).rejects.toThrow(Killed);
+    await next().remove(id);
+    await next().remove(id);
+    expect((await readdir(root)).filter((name) => name.startsWith(id))).toEqual([]);
+    await expect(next().open(id)).rejects.toMatchObject({ code: "not_found" });
+  },
+);

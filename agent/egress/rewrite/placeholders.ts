@@ -5,6 +5,7 @@
 
 import { fillPlaceholders, placeholdersOf } from "../../../shared/policy/placeholders.ts";
 import { canBeSet, isHeaderText, isHeaderValue } from "../../../shared/policy/rule-headers.ts";
+import { withDeadline } from "../../../shared/program/deadline.ts";
 import type { PlaceholderAnswer } from "../messages.ts";
 
 /** @param placeholder without `${` and `}`, in the `e2b` spelling: `e2b.secrets.NAME` */
@@ -58,22 +59,15 @@ export async function resolveHeaders(
 
 async function ask(placeholder: string, resolve: Resolve): Promise<string> {
   const name = printable(`\${${placeholder}}`);
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<PlaceholderAnswer>((done) => {
-    timer = setTimeout(() => done({ problem: "its value did not come in time" }), LIMIT_MS);
-  });
-  try {
-    // An error of `resolve` may contain a value, so nothing of it is passed on.
-    const failed = (): PlaceholderAnswer => ({ problem: "the node could not ask for its value" });
-    const answer = await Promise.race([resolve(placeholder).catch(failed), limit]);
-    if ("problem" in answer)
-      throw new UnresolvedError(`the placeholder ${name} cannot be resolved: ${printable(answer.problem)}`);
-    if (!isHeaderText(answer.value))
-      throw new UnresolvedError(`the value of the placeholder ${name} has characters that no header can have`);
-    return answer.value;
-  } finally {
-    clearTimeout(timer);
-  }
+  // An error of `resolve` may contain a value, so nothing of it is passed on.
+  const failed = (): PlaceholderAnswer => ({ problem: "the node could not ask for its value" });
+  const late = (): PlaceholderAnswer => ({ problem: "its value did not come in time" });
+  const answer = await withDeadline(resolve(placeholder).catch(failed), LIMIT_MS, late);
+  if ("problem" in answer)
+    throw new UnresolvedError(`the placeholder ${name} cannot be resolved: ${printable(answer.problem)}`);
+  if (!isHeaderText(answer.value))
+    throw new UnresolvedError(`the value of the placeholder ${name} has characters that no header can have`);
+  return answer.value;
 }
 
 function printable(text: string): string {

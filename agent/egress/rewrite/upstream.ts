@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import { AppError } from "../../../shared/http/errors.ts";
+import { withDeadline } from "../../../shared/program/deadline.ts";
 import { answerFault } from "../../../shared/proxy/answer-fault.ts";
 import { readDespiteFailedWrites } from "../../../shared/proxy/sending/patient.ts";
 import { ConnectError } from "../connect/connect-error.ts";
@@ -87,20 +88,16 @@ export class Upstream extends Agent {
   async #open(): Promise<Socket> {
     const { hostname } = this.#options;
     const dialled = this.#options.connect();
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new UpstreamError(`${hostname} did not answer in time`)), CONNECT_LIMIT_MS);
-    });
     try {
-      return await Promise.race([dialled, limit]);
+      return await withDeadline(dialled, CONNECT_LIMIT_MS, () => {
+        throw new UpstreamError(`${hostname} did not answer in time`);
+      });
     } catch (error) {
       dialled.then(
         (late) => late.destroy(),
         () => undefined,
       );
       throw error instanceof UpstreamError ? error : new UpstreamError(`${hostname} cannot be reached: ${why(error)}`);
-    } finally {
-      clearTimeout(timer);
     }
   }
 

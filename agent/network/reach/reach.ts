@@ -21,7 +21,7 @@ const APART_MS = 2_000;
 const SETTLES_MS = 500;
 /**
  * From a change of the host's rules until the log, `/readyz`, `GET /nodes`, the metrics and `network/check` have the new answer,
- * also on a busy machine (docs/operating.md). It covers the waits above, two probes, a trace and a report.
+ * also on a busy machine (docs/operating/network.md). It covers the waits above, two probes, a trace and a report.
  */
 export const SAID_WITHIN_MS = 15_000;
 

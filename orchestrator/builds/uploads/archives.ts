@@ -45,7 +45,7 @@ const HASH = /^[0-9a-f]{64}$/;
 const TEMPLATE = /^[a-z0-9]{1,64}$/;
 const UNFINISHED = ".upload-";
 
-export function openArchives(directory: string): Archives {
+export function createArchives(directory: string): Archives {
   // A second check before the values become a path: both come from validated routes and rows.
   function folder(templateId: string): string {
     if (!TEMPLATE.test(templateId))

@@ -10,7 +10,7 @@ import type { Archives } from "./archives.ts";
 import { checkUploadUrl, type UploadPlace } from "./url.ts";
 
 export interface FileRoutesDeps {
-  readonly auth: Pick<Auth, "node">;
+  readonly auth: Auth;
   readonly around: Around;
   readonly archives: Archives;
   /** Seeds that may have signed an upload URL. */

@@ -3,14 +3,13 @@
 import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import { type BuildStatus, statusesBefore } from "../../../shared/states/build-status.ts";
-import type { BuildRow, Database, Session } from "../tables.ts";
-import { assign } from "../tags.ts";
-import { type Template, toTemplate } from "../templates.ts";
-import { leave } from "./leftovers.ts";
+import type { Database, Session } from "../tables.ts";
+import { type TemplateName, templateNamed } from "../templates/named.ts";
+import { type Template, toTemplate } from "../templates/record.ts";
+import { assign } from "../templates/tags.ts";
+import { queueRemovals } from "./leftovers.ts";
 import { append } from "./logs.ts";
-import { type TemplateName, templateNamed } from "./named-template.ts";
-import { type Build, toBuild } from "./record.ts";
-import { NOT_BUILT } from "./row.ts";
+import { type Build, buildTable, toBuild } from "./record.ts";
 
 export interface NewBuild extends TemplateName {
   readonly tags: readonly string[];
@@ -54,14 +53,7 @@ export function buildStore(db: Database, now: () => number) {
     const at = now();
     const row = await session
       .updateTable("builds")
-      .set({
-        status: "error",
-        body: null,
-        reason_message: reason.message,
-        reason_step: reason.step ?? null,
-        updated_at: at,
-        finished_at: at,
-      })
+      .set(buildTable.toColumns({ status: "error", sealedBody: null, reason, updatedAt: at, finishedAt: at }))
       .where("id", "=", id)
       .where("status", "in", statusesBefore("error"))
       .returningAll()
@@ -72,7 +64,7 @@ export function buildStore(db: Database, now: () => number) {
       await append(session, id, [{ at, level: "error", message: reason.message, ...step }]);
     }
     const build = toBuild(row);
-    await leave(session, [build], at);
+    await queueRemovals(session, [build], at);
     return build;
   }
 
@@ -83,27 +75,18 @@ export function buildStore(db: Database, now: () => number) {
         const at = now();
         const template = await templateNamed(session, ask, at);
         if (template.kind !== "template") return undefined;
-        const row: BuildRow = {
-          ...NOT_BUILT,
+        const row = buildTable.toRow({
           id: newUuid(),
-          template_id: template.id,
+          templateId: template.id,
           status: "waiting",
           kind: "template",
-          node_id: null,
-          memory: null,
-          source_sandbox_id: null,
           image: "",
-          cpu_count: ask.resources.cpuCount,
-          memory_mb: ask.resources.memoryMB,
-          disk_mb: ask.resources.diskSizeMB,
-          envd_version: ask.envdVersion,
-          default_user: null,
-          default_workdir: null,
-          created_at: at,
-          updated_at: at,
-          finished_at: null,
-          tags: JSON.stringify(ask.tags),
-        };
+          ...ask.resources,
+          envdVersion: ask.envdVersion,
+          createdAt: at,
+          updatedAt: at,
+          wantedTags: ask.tags,
+        });
         await session.insertInto("builds").values(row).execute();
         return { template: toTemplate(template), build: toBuild(row) };
       });
@@ -118,16 +101,18 @@ export function buildStore(db: Database, now: () => number) {
         const at = now();
         const row = await session
           .updateTable("builds")
-          .set({
-            status: "building",
-            body: started.sealedBody,
-            with_access: Number(started.withAccess),
-            parent_build_id: started.parentBuildId ?? null,
-            disk_mb: started.diskSizeMB,
-            started_at: at,
-            updated_at: at,
-            deadline_at: started.deadlineAt,
-          })
+          .set(
+            buildTable.toColumns({
+              status: "building",
+              sealedBody: started.sealedBody,
+              withAccess: started.withAccess,
+              parentBuildId: started.parentBuildId ?? null,
+              diskSizeMB: started.diskSizeMB,
+              startedAt: at,
+              updatedAt: at,
+              deadlineAt: started.deadlineAt,
+            }),
+          )
           .where("id", "=", started.id)
           .where("status", "in", statusesBefore("building"))
           .returningAll()
@@ -196,7 +181,7 @@ export function buildStore(db: Database, now: () => number) {
     },
 
     /** Puts a build that its node refused back into the queue. */
-    async unplace(id: string, nodeId: string, deadlineAt: number): Promise<boolean> {
+    async requeue(id: string, nodeId: string, deadlineAt: number): Promise<boolean> {
       return changed(
         db
           .updateTable("builds")
@@ -246,19 +231,21 @@ export function buildStore(db: Database, now: () => number) {
         const at = now();
         const row = await session
           .updateTable("builds")
-          .set({
-            status: "ready",
-            body: null,
-            image: made.image,
-            settings: made.sealedSettings,
-            default_user: made.user,
-            default_workdir: made.workdir,
-            envd_version: made.envdVersion,
-            snapshot_id: made.snapshot?.id ?? null,
-            memory: made.snapshot === undefined ? null : Number(made.snapshot.memory),
-            updated_at: at,
-            finished_at: at,
-          })
+          .set(
+            buildTable.toColumns({
+              status: "ready",
+              sealedBody: null,
+              image: made.image,
+              sealedSettings: made.sealedSettings,
+              defaultUser: made.user,
+              defaultWorkdir: made.workdir,
+              envdVersion: made.envdVersion,
+              snapshotId: made.snapshot?.id ?? null,
+              memory: made.snapshot?.memory,
+              updatedAt: at,
+              finishedAt: at,
+            }),
+          )
           .where("id", "=", id)
           .where("status", "in", statusesBefore("ready"))
           .returningAll()

@@ -26,7 +26,7 @@ export function buildLeftovers(db: Database, now: () => number) {
       return db.transaction().execute(async (session) => {
         const builds = await unused(session, until);
         if (builds.length === 0) return builds;
-        await leave(session, builds, now());
+        await queueRemovals(session, builds, now());
         const ids = builds.map(({ id }) => id);
         await session.deleteFrom("builds").where("id", "in", ids).execute();
         await session
@@ -57,7 +57,7 @@ export function buildLeftovers(db: Database, now: () => number) {
         if (used !== undefined) return undefined;
         const rows = await session.selectFrom("builds").selectAll().where("template_id", "=", templateId).execute();
         const builds = rows.map(toBuild);
-        await leave(session, builds, now());
+        await queueRemovals(session, builds, now());
         await session.deleteFrom("templates").where("id", "=", templateId).execute();
         return builds;
       });
@@ -124,7 +124,7 @@ export function buildLeftovers(db: Database, now: () => number) {
 }
 
 /** Queues the removal of the builds on their nodes. */
-export async function leave(
+export async function queueRemovals(
   session: Session,
   builds: readonly Pick<Build, "id" | "nodeId">[],
   at: number,

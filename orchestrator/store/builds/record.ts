@@ -1,82 +1,70 @@
-/** The record of a build, and its conversion from a database row. */
+/** The table of builds: its columns, and what a record makes of them. */
 
-import { type SnapshotSize, sizeOf } from "../storage/size.ts";
-import type { BuildRow } from "../tables.ts";
-import { toMounts, type VolumeMount } from "../volumes/row.ts";
+import { flag, group, list, type NewRecordOf, number, type RecordOf, type RowOf, table, text } from "../codec.ts";
+import type { SnapshotSize } from "../storage/size.ts";
+import { volumeMounts } from "../volumes/record.ts";
 
-export interface Build {
-  readonly id: string;
-  readonly templateId: string;
-  readonly status: BuildRow["status"];
-  readonly image: string;
-  readonly cpuCount: number;
-  readonly memoryMB: number;
-  readonly diskSizeMB: number;
-  readonly envdVersion: string;
-  readonly defaultUser: string | undefined;
-  readonly defaultWorkdir: string | undefined;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly finishedAt: number | undefined;
-  readonly kind: BuildRow["kind"];
-  /** Where a snapshot is; undefined for what any node can start. */
-  readonly nodeId: string | undefined;
-  readonly memory: boolean;
-  readonly sourceSandboxId: string | undefined;
-  /** Tags that a template's build gets once it is ready. */
-  readonly wantedTags: readonly string[];
-  /** `BuildSettings`, sealed (builds/settings.ts). */
-  readonly sealedSettings: string | undefined;
-  readonly parentBuildId: string | undefined;
-  /** Checkpoint of a template whose start command runs: sandboxes start as copies of it, on the build's node. */
-  readonly snapshotId: string | undefined;
-  /** Size on its node; undefined until the node has answered. */
-  readonly size: SnapshotSize | undefined;
-  readonly startedAt: number | undefined;
-  readonly deadlineAt: number | undefined;
-  /** The build needs registry credentials, which are in memory only. */
-  readonly withAccess: boolean;
-  /** The node has confirmed the start request. */
-  readonly accepted: boolean;
-  /** Number of entries of the node's log that have been read. */
-  readonly logOffset: number;
-  /** What the source of a snapshot mounted, and what its copies mount. */
-  readonly volumeMounts: readonly VolumeMount[];
-  /** The reason why the build failed. */
-  readonly reason: { readonly message: string; readonly step: string | undefined } | undefined;
-}
+/** Size of a snapshot or fork on its node; undefined until the node has answered. */
+export const buildSize = group({
+  memoryBytes: number("stored_memory_bytes"),
+  diskBytes: number("stored_disk_bytes"),
+}).as<SnapshotSize>();
 
-export function toBuild(row: BuildRow): Build {
-  return {
-    id: row.id,
-    templateId: row.template_id,
-    status: row.status,
-    image: row.image,
-    cpuCount: row.cpu_count,
-    memoryMB: row.memory_mb,
-    diskSizeMB: row.disk_mb,
-    envdVersion: row.envd_version,
-    defaultUser: row.default_user ?? undefined,
-    defaultWorkdir: row.default_workdir ?? undefined,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    finishedAt: row.finished_at ?? undefined,
-    kind: row.kind,
-    nodeId: row.node_id ?? undefined,
-    memory: row.memory === 1,
-    sourceSandboxId: row.source_sandbox_id ?? undefined,
-    wantedTags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
-    sealedSettings: row.settings ?? undefined,
-    parentBuildId: row.parent_build_id ?? undefined,
-    snapshotId: row.snapshot_id ?? undefined,
-    size: sizeOf(row.stored_memory_bytes, row.stored_disk_bytes),
-    startedAt: row.started_at ?? undefined,
-    deadlineAt: row.deadline_at ?? undefined,
-    withAccess: row.with_access === 1,
-    accepted: row.accepted === 1,
-    logOffset: row.log_offset,
-    volumeMounts: toMounts(row.volume_mounts),
-    reason:
-      row.reason_message === null ? undefined : { message: row.reason_message, step: row.reason_step ?? undefined },
-  };
-}
+/** New rows begin as a build that no node built: a snapshot, or the platform's own image. */
+export const buildTable = table(
+  {
+    id: text("id"),
+    templateId: text("template_id"),
+    status: text("status").as<"waiting" | "building" | "ready" | "error">(),
+    image: text("image"),
+    cpuCount: number("cpu_count"),
+    memoryMB: number("memory_mb"),
+    diskSizeMB: number("disk_mb"),
+    envdVersion: text("envd_version"),
+    defaultUser: text("default_user").later(),
+    defaultWorkdir: text("default_workdir").later(),
+    createdAt: number("created_at"),
+    updatedAt: number("updated_at"),
+    finishedAt: number("finished_at").later(),
+    /** `fork`: a checkpoint that exists only while forks start from it. A snapshot's or fork's id is its id on the node. */
+    kind: text("kind").as<"template" | "snapshot" | "fork">(),
+    /** The only node that has, or makes, the build's files; undefined when any node can start it, and in the queue. */
+    nodeId: text("node_id").later(),
+    memory: flag("memory").later(false),
+    sourceSandboxId: text("source_sandbox_id").later(),
+    /** Tags that a template's build gets once it is ready. */
+    wantedTags: list("tags").as<readonly string[]>().initially([]),
+    /** `BuildSettings`, sealed (builds/settings.ts): what its sandboxes start with. */
+    sealedSettings: text("settings").later(),
+    /** The build that this one is based on. */
+    parentBuildId: text("parent_build_id").later(),
+    /** Checkpoint of a template whose start command runs: sandboxes start as copies of it, on the build's node. */
+    snapshotId: text("snapshot_id").later(),
+    size: buildSize,
+    startedAt: number("started_at").later(),
+    /** The time at which a build that is still building fails. */
+    deadlineAt: number("deadline_at").later(),
+    /** The image's registry needs credentials, which are in memory only. */
+    withAccess: flag("with_access").initially(false),
+    /** The node has confirmed the start request. */
+    accepted: flag("accepted").initially(false),
+    /** Number of entries of the node's log that have been read. */
+    logOffset: number("log_offset").initially(0),
+    /** What the source of a snapshot mounted, and what its copies mount. */
+    volumeMounts: volumeMounts.initially([]),
+    /** The reason why the build failed. */
+    reason: group({ message: text("reason_message"), step: text("reason_step").later() }),
+  },
+  {
+    /** The start request for the node, sealed; null before the build starts and after it has ended. */
+    sealedBody: text("body").later(),
+    /** Length of its stored log; at the limit further entries are dropped. */
+    logCharacters: number("log_characters").initially(0),
+  },
+);
+
+export type Build = RecordOf<typeof buildTable>;
+export type BuildRow = RowOf<typeof buildTable>;
+export type NewBuildRecord = NewRecordOf<typeof buildTable>;
+
+export const toBuild = buildTable.toRecord;

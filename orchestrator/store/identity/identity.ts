@@ -3,24 +3,11 @@
  * decision, in one transaction: after a crash either all of it is stored or nothing.
  */
 
-import type { Selectable } from "kysely";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Database, Session } from "../tables.ts";
-import type { IdentityKeyRow } from "./row.ts";
+import { type IdentityKey, identityKeyTable } from "./record.ts";
 
-export type Algorithm = IdentityKeyRow["algorithm"];
-
-export interface IdentityKey {
-  readonly sequence: number;
-  readonly kid: string;
-  readonly algorithm: Algorithm;
-  readonly publicKey: Readonly<Record<string, unknown>>;
-  /** Undefined once the key signs no more. */
-  readonly sealedPrivateKey: string | undefined;
-  readonly createdAt: number;
-  readonly signsFrom: number;
-  readonly tokenMs: number;
-}
+export type Algorithm = IdentityKey["algorithm"];
 
 export type NewIdentityKey = Pick<IdentityKey, "kid" | "algorithm" | "publicKey"> & {
   readonly sealedPrivateKey: string;
@@ -82,37 +69,16 @@ export function identityStore(db: Database, now: () => number) {
 }
 
 async function add(session: Session, key: IdentityKey): Promise<void> {
-  const row: IdentityKeyRow = {
-    sequence: key.sequence,
-    kid: key.kid,
-    algorithm: key.algorithm,
-    public_key: JSON.stringify(key.publicKey),
-    private_key: key.sealedPrivateKey ?? null,
-    created_at: key.createdAt,
-    signs_from: key.signsFrom,
-    token_ms: key.tokenMs,
-  };
   // Another program that uses the database has just added one: its key serves both.
   await session
     .insertInto("identity_keys")
-    .values(row)
+    .values(identityKeyTable.toRow(key))
     .onConflict((conflict) => conflict.column("sequence").doNothing())
     .execute();
 }
 
 async function read(session: Session): Promise<IdentityKey[]> {
-  return (await session.selectFrom("identity_keys").selectAll().orderBy("sequence").execute()).map(toKey);
-}
-
-function toKey(row: Selectable<IdentityKeyRow>): IdentityKey {
-  return {
-    sequence: row.sequence,
-    kid: row.kid,
-    algorithm: row.algorithm,
-    publicKey: JSON.parse(row.public_key) as Record<string, unknown>,
-    sealedPrivateKey: row.private_key ?? undefined,
-    createdAt: row.created_at,
-    signsFrom: row.signs_from,
-    tokenMs: row.token_ms,
-  };
+  return (await session.selectFrom("identity_keys").selectAll().orderBy("sequence").execute()).map(
+    identityKeyTable.toRecord,
+  );
 }

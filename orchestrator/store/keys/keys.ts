@@ -1,11 +1,10 @@
 /** API keys: hashes and masks, never a key. The only SQL on them. */
 
-import { defined } from "../../../shared/defined.ts";
-import { SCOPES, type Scope } from "../../../shared/http/scopes.ts";
+import type { Scope } from "../../../shared/http/scopes.ts";
 import { hashApiKey, newApiKey, newUuid } from "../../../shared/ids.ts";
-import { type Project, toProject } from "../projects/projects.ts";
+import { type Project, toProject } from "../projects/record.ts";
 import type { Database } from "../tables.ts";
-import type { KeyRow } from "./row.ts";
+import { type KeyRecord, keyTable, scopesOf } from "./record.ts";
 
 /** An API key as the orchestrator uses it, with its project. Times are unix milliseconds. */
 export interface KeyOwner {
@@ -33,25 +32,21 @@ export type KeyStore = ReturnType<typeof keyStore>;
 export function keyStore(db: Database, now: () => number) {
   return {
     /** Only this answer contains the key. */
-    async create(projectId: string, made: NewKey): Promise<{ readonly key: string; readonly row: KeyRow }> {
+    async create(projectId: string, made: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }> {
       const key = newApiKey();
       const value = key.slice(key.indexOf("_") + 1);
-      const row: KeyRow = {
+      const row = keyTable.toRow({
+        ...made,
         id: newUuid(),
-        project_id: projectId,
-        name: made.name,
+        projectId,
         hash: hashApiKey(key),
-        mask_prefix: value.slice(0, 2),
-        mask_suffix: value.slice(-4),
-        value_length: value.length,
-        created_at: now(),
-        last_used_at: null,
-        scopes: toText(made.scopes),
-        expires_at: made.expiresAt ?? null,
-        created_by: made.createdBy,
-      };
+        maskPrefix: value.slice(0, 2),
+        maskSuffix: value.slice(-4),
+        valueLength: value.length,
+        createdAt: now(),
+      });
       await db.transaction().execute((session) => session.insertInto("api_keys").values(row).execute());
-      return { key, row };
+      return { key, record: keyTable.toRecord(row) };
     },
 
     async findOwner(hash: string): Promise<KeyOwner | undefined> {
@@ -74,19 +69,20 @@ export function keyStore(db: Database, now: () => number) {
         keyId: row.key_id,
         name: row.key_name,
         mask: maskOf(row),
-        scopes: scopesOf(row),
+        scopes: scopesOf(row.scopes),
         expiresAt: row.expires_at ?? undefined,
         project: toProject(row),
       };
     },
 
-    async list(projectId: string): Promise<KeyRow[]> {
-      return db
+    async list(projectId: string): Promise<KeyRecord[]> {
+      const rows = await db
         .selectFrom("api_keys")
         .selectAll()
         .where("project_id", "=", projectId)
         .orderBy("created_at", "desc")
         .execute();
+      return rows.map(keyTable.toRecord);
     },
 
     /** The hash of the changed key, for the cache; undefined: the project has no such key. */
@@ -94,11 +90,7 @@ export function keyStore(db: Database, now: () => number) {
       return db.transaction().execute(async (session) => {
         const row = await session
           .updateTable("api_keys")
-          .set({
-            name,
-            ...(scopes === undefined ? {} : { scopes: toText(scopes) }),
-            ...defined({ expires_at: expiresAt }),
-          })
+          .set(keyTable.toColumns({ name, scopes, expiresAt }))
           .where("project_id", "=", projectId)
           .where("id", "=", id.toLowerCase())
           .returning("hash")
@@ -132,15 +124,12 @@ export function keyStore(db: Database, now: () => number) {
 }
 
 /** How the key is named to people and in records: its first and last characters. */
-function maskOf({ mask_prefix: first, mask_suffix: last }: Pick<KeyRow, "mask_prefix" | "mask_suffix">): string {
+function maskOf({
+  mask_prefix: first,
+  mask_suffix: last,
+}: {
+  readonly mask_prefix: string;
+  readonly mask_suffix: string;
+}): string {
   return `svc_${first}…${last}`;
-}
-
-export function scopesOf({ scopes }: Pick<KeyRow, "scopes">): Scope[] {
-  const given = scopes.split(",");
-  return SCOPES.filter((scope) => given.includes(scope));
-}
-
-function toText(scopes: readonly Scope[]): string {
-  return SCOPES.filter((scope) => scopes.includes(scope)).join(",");
 }

@@ -1,17 +1,8 @@
 /** SQL on the deletion of projects: begun with its keys, finished when nothing of the project is left. */
 
 import type { Database } from "../tables.ts";
-import type { Project } from "./projects.ts";
+import { type Project, type ProjectDeletion, projectDeletionTable } from "./record.ts";
 import { remaining } from "./use.ts";
-
-export interface ProjectDeletion {
-  readonly projectId: string;
-  /** `prj_…` */
-  readonly publicId: string;
-  readonly name: string;
-  readonly begunAt: number;
-  readonly finishedAt: number | undefined;
-}
 
 /** Records of ended sandboxes, or events, that one transaction deletes. */
 const BATCH = 500;
@@ -47,14 +38,7 @@ export function projectDeletionStore(db: Database, now: () => number) {
         .selectAll()
         .where(id.startsWith("prj_") ? "public_id" : "project_id", "=", id)
         .executeTakeFirst();
-      if (row === undefined) return undefined;
-      return {
-        projectId: row.project_id,
-        publicId: row.public_id,
-        name: row.name,
-        begunAt: row.begun_at,
-        finishedAt: row.finished_at ?? undefined,
-      };
+      return row === undefined ? undefined : projectDeletionTable.toRecord(row);
     },
 
     /** The UUIDs of the projects that are being deleted, the oldest deletion first. */

@@ -1,26 +1,26 @@
 /** The limits of a project: their names, and the columns of those that an operator set for it. Pure. */
 
-import type { ProjectRow } from "./row.ts";
+import { number, table } from "../codec.ts";
 
-/** Limit → column. The names are those of the API. */
-export const LIMIT_COLUMNS = {
-  sandboxes: "max_sandboxes",
-  startsPerMinute: "max_starts_per_minute",
-  totalCPU: "max_total_cpu",
-  totalMemoryMB: "max_total_memory_mb",
-  totalDiskMB: "max_total_disk_mb",
-  sandboxHours: "max_sandbox_hours",
-  sandboxCPU: "max_cpu",
-  sandboxMemoryMB: "max_memory_mb",
-  sandboxDiskMB: "max_disk_mb",
-  builds: "max_builds",
-  snapshots: "max_snapshots",
-  volumes: "max_volumes",
-  egressRules: "max_egress_rules",
-} as const satisfies Record<string, keyof ProjectRow>;
+/** The names are those of the API. */
+export const limitFields = {
+  sandboxes: number("max_sandboxes").later(),
+  startsPerMinute: number("max_starts_per_minute").later(),
+  totalCPU: number("max_total_cpu").later(),
+  totalMemoryMB: number("max_total_memory_mb").later(),
+  totalDiskMB: number("max_total_disk_mb").later(),
+  sandboxHours: number("max_sandbox_hours").later(),
+  sandboxCPU: number("max_cpu").later(),
+  sandboxMemoryMB: number("max_memory_mb").later(),
+  sandboxDiskMB: number("max_disk_mb").later(),
+  builds: number("max_builds").later(),
+  snapshots: number("max_snapshots").later(),
+  volumes: number("max_volumes").later(),
+  egressRules: number("max_egress_rules").later(),
+};
 
-export type LimitName = keyof typeof LIMIT_COLUMNS;
-export const LIMIT_NAMES = Object.keys(LIMIT_COLUMNS) as LimitName[];
+export type LimitName = keyof typeof limitFields;
+export const LIMIT_NAMES = Object.keys(limitFields) as LimitName[];
 
 /** The limits that an operator set for the project; for the others the platform's hold. */
 export type OwnLimits = { readonly [L in LimitName]?: number };
@@ -37,13 +37,5 @@ export interface StartLimits {
   readonly totalDiskMB?: number | undefined;
 }
 
-export function ownLimits(row: ProjectRow): OwnLimits {
-  const set = LIMIT_NAMES.map((name) => [name, row[LIMIT_COLUMNS[name]]] as const);
-  return Object.fromEntries(set.filter(([, value]) => value !== null));
-}
-
 /** The columns of a change. */
-export function limitColumns(change: LimitChange): Partial<Record<(typeof LIMIT_COLUMNS)[LimitName], number | null>> {
-  const named = LIMIT_NAMES.filter((name) => change[name] !== undefined);
-  return Object.fromEntries(named.map((name) => [LIMIT_COLUMNS[name], change[name]]));
-}
+export const limitColumns = table(limitFields).toColumns;

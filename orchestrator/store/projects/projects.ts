@@ -4,27 +4,9 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { newProjectId, newUuid } from "../../../shared/ids.ts";
 import { concernsProject } from "../audit/scope.ts";
 import type { Database, Session } from "../tables.ts";
-import { type LimitChange, limitColumns, type OwnLimits, ownLimits } from "./limits.ts";
-import type { ProjectRow, ProjectStatus } from "./row.ts";
+import { type LimitChange, limitColumns } from "./limits.ts";
+import { type Project, type ProjectStatus, projectTable, toProject } from "./record.ts";
 import { defaultWorkspace } from "./workspaces.ts";
-
-export interface Project {
-  /** UUID. */
-  readonly id: string;
-  /** `prj_…` */
-  readonly publicId: string;
-  readonly name: string;
-  readonly slug: string;
-  /** `wrk_…`; undefined in a database that has no default workspace yet. */
-  readonly workspaceId: string | undefined;
-  /** The only nodes that run its sandboxes are those of this region; undefined: any node. */
-  readonly region: string | undefined;
-  readonly status: ProjectStatus;
-  /** Why it is disabled or banned. */
-  readonly statusReason: string | undefined;
-  readonly limits: OwnLimits;
-  readonly createdAt: number;
-}
 
 export interface NewProject {
   /** Undefined: made from the name. */
@@ -118,18 +100,17 @@ async function create(
   const base = own ?? slugOf(name);
   const workspace = workspaceId === undefined ? await defaultWorkspace(session, at) : await known(session, workspaceId);
   for (let attempt = 0; ; attempt++) {
-    const row: ProjectRow = {
-      id: newUuid(),
-      public_id: newProjectId(),
-      name,
-      slug: attempt === 0 ? base : `${base}-${attempt + 1}`,
-      workspace_id: workspace.id,
-      region: region ?? null,
-      status: "active",
-      status_reason: null,
-      ...NO_LIMITS,
+    const row = {
+      ...projectTable.toRow({
+        id: newUuid(),
+        publicId: newProjectId(),
+        name,
+        slug: attempt === 0 ? base : `${base}-${attempt + 1}`,
+        workspaceId: workspace.id,
+        region,
+        createdAt: at,
+      }),
       ...limitColumns(limits),
-      created_at: at,
     };
     const result = await session
       .insertInto("projects")
@@ -148,43 +129,12 @@ async function known(session: Session, workspaceId: string): Promise<{ readonly 
   return row;
 }
 
-const NO_LIMITS = {
-  max_sandboxes: null,
-  max_starts_per_minute: null,
-  max_total_cpu: null,
-  max_total_memory_mb: null,
-  max_total_disk_mb: null,
-  max_sandbox_hours: null,
-  max_cpu: null,
-  max_memory_mb: null,
-  max_disk_mb: null,
-  max_builds: null,
-  max_snapshots: null,
-  max_volumes: null,
-  max_egress_rules: null,
-};
-
 /**
  * Whether the text is the project's UUID or `prj_` id. Upper and lower case are the same, as in every UUID
  * (docs/protocol.md, Projects).
  */
 export function isProject({ id, publicId }: Project, text: string): boolean {
   return [id, publicId].includes(text.toLowerCase());
-}
-
-export function toProject(row: ProjectRow): Project {
-  return {
-    id: row.id,
-    publicId: row.public_id,
-    name: row.name,
-    slug: row.slug,
-    workspaceId: row.workspace_id ?? undefined,
-    region: row.region ?? undefined,
-    status: row.status,
-    statusReason: row.status_reason ?? undefined,
-    limits: ownLimits(row),
-    createdAt: row.created_at,
-  };
 }
 
 // A slug is the namespace of template names, so it obeys the grammar of names.

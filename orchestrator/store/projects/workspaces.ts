@@ -2,15 +2,9 @@
 
 import { newWorkspaceId } from "../../../shared/ids.ts";
 import type { Database, Session } from "../tables.ts";
-import type { WorkspaceRow } from "./row.ts";
+import { type Workspace, workspaceTable } from "./record.ts";
 
-export interface Workspace {
-  /** `wrk_…` */
-  readonly id: string;
-  readonly name: string;
-  readonly isDefault: boolean;
-  readonly createdAt: number;
-}
+const { toRecord: toWorkspace } = workspaceTable;
 
 export type WorkspaceStore = ReturnType<typeof workspaceStore>;
 
@@ -25,7 +19,7 @@ export function workspaceStore(db: Database, now: () => number) {
     },
 
     async create(name: string): Promise<Workspace> {
-      const row: WorkspaceRow = { id: newWorkspaceId(), name, is_default: 0, created_at: now() };
+      const row = workspaceTable.toRow({ id: newWorkspaceId(), name, isDefault: false, createdAt: now() });
       await db.transaction().execute((session) => session.insertInto("workspaces").values(row).execute());
       return toWorkspace(row);
     },
@@ -87,11 +81,7 @@ export async function defaultWorkspace(session: Session, at: number): Promise<Wo
     .orderBy("created_at")
     .executeTakeFirst();
   if (known !== undefined) return toWorkspace(known);
-  const row: WorkspaceRow = { id: newWorkspaceId(), name: "default", is_default: 1, created_at: at };
+  const row = workspaceTable.toRow({ id: newWorkspaceId(), name: "default", isDefault: true, createdAt: at });
   await session.insertInto("workspaces").values(row).execute();
   return toWorkspace(row);
-}
-
-function toWorkspace(row: WorkspaceRow): Workspace {
-  return { id: row.id, name: row.name, isDefault: row.is_default === 1, createdAt: row.created_at };
 }

@@ -4,8 +4,8 @@
  */
 
 import type { KeyedSeal } from "../../../shared/program/seal.ts";
-import type { Database, SandboxRow } from "../tables.ts";
-import { type NewSandbox, type SandboxRecord, toRecord, toRow } from "./record.ts";
+import type { Database } from "../tables.ts";
+import type { MoveSet, NewSandbox, SandboxRecord, SandboxRow, SandboxTable } from "./record.ts";
 
 /** What the node says. */
 export type AdoptedState =
@@ -39,15 +39,17 @@ export interface Adopted {
   readonly fallback: Omit<NewSandbox, "sealedEnvs" | "deadlineAt">;
 }
 
-export function adoptedStore(db: Database, sealing: KeyedSeal, now: () => number) {
+export function adoptedStore(db: Database, table: SandboxTable, sealing: KeyedSeal, now: () => number) {
+  const { toRecord, toRow, toColumns } = table;
+
   /** The kept row where it is readable, without columns that this version does not have. */
   function rowOf({ row, fallback, projectId }: Adopted, projects: ReadonlySet<string>): SandboxRow {
-    const base = toRow({ ...fallback, sealedEnvs: sealing.close("{}", fallback.id), deadlineAt: 0 }, sealing);
+    const base = toRow({ ...fallback, sealedEnvs: sealing.close("{}", fallback.id), deadlineAt: 0 });
     const kept = row === undefined ? {} : (JSON.parse(row) as Record<string, string | number | null>);
     const known = Object.fromEntries(Object.entries(kept).filter(([name]) => Object.hasOwn(base, name)));
     const whole = { ...base, ...known, id: fallback.id };
-    const owner = String(whole.project_id);
-    return { ...whole, project_id: projects.has(owner) ? owner : projectId } as unknown as SandboxRow;
+    const owner = whole.project_id;
+    return { ...whole, project_id: projects.has(owner) ? owner : projectId };
   }
 
   return {
@@ -56,9 +58,10 @@ export function adoptedStore(db: Database, sealing: KeyedSeal, now: () => number
       adopted: Adopted,
     ): Promise<{ readonly how: "imported" | "corrected" | "same"; readonly record: SandboxRecord }> {
       return db.transaction().execute(async (session) => {
-        const set = columnsOf(adopted, now());
+        const change = changeOf(adopted, now());
+        const set = toColumns(change);
         const found = await session.selectFrom("sandboxes").selectAll().where("id", "=", adopted.id).executeTakeFirst();
-        if (found !== undefined && isAs(found, set)) return { how: "same", record: toRecord(found, sealing) };
+        if (found !== undefined && isAs(toRecord(found), change)) return { how: "same", record: toRecord(found) };
         if (found !== undefined) {
           const row = await session
             .updateTable("sandboxes")
@@ -66,7 +69,7 @@ export function adoptedStore(db: Database, sealing: KeyedSeal, now: () => number
             .where("id", "=", adopted.id)
             .returningAll()
             .executeTakeFirstOrThrow();
-          return { how: "corrected", record: toRecord(row, sealing) };
+          return { how: "corrected", record: toRecord(row) };
         }
         const projects = await session.selectFrom("projects").select("id").execute();
         const whole = { ...rowOf(adopted, new Set(projects.map(({ id }) => id))), ...set };
@@ -76,64 +79,40 @@ export function adoptedStore(db: Database, sealing: KeyedSeal, now: () => number
           const rows = metadata.map(([name, value]) => ({ sandbox_id: adopted.id, name, value }));
           await session.insertInto("sandbox_metadata").values(rows).execute();
         }
-        return { how: "imported", record: toRecord(whole, sealing) };
+        return { how: "imported", record: toRecord(whole) };
       });
     },
 
     /** The row of a new sandbox, for its node to keep. */
-    describe: (sandbox: NewSandbox): string => JSON.stringify(toRow(sandbox, sealing)),
+    describe: (sandbox: NewSandbox): string => JSON.stringify(toRow(sandbox)),
   };
 }
 
-function columnsOf({ nodeId, state }: Adopted, at: number) {
+function changeOf({ nodeId, state }: Adopted, at: number): MoveSet {
   const common = {
-    node_id: nodeId,
-    execution_id: state.executionId,
-    deadline_at: 0,
-    ended_at: null,
-    end_reason: null,
-    exit_code: null,
-    end_detail: null,
-    pending_snapshot_id: null,
-    pending_snapshot_memory: null,
-    pending_snapshot_bytes: null,
-    resume_memory: null,
-    resume_s: null,
+    nodeId,
+    executionId: state.executionId,
+    deadlineAt: 0,
+    endedAt: null,
+    end: null,
+    pendingSnapshot: null,
+    resumption: null,
   };
   if (state.is === "paused") {
     const { id, memory, memoryBytes, diskBytes } = state.snapshot;
-    return {
-      ...common,
-      state: "paused" as const,
-      end_at: Math.min(at, state.at),
-      snapshot_id: id,
-      snapshot_memory: Number(memory),
-      snapshot_memory_bytes: memoryBytes,
-      snapshot_disk_bytes: diskBytes,
-    };
+    const snapshot = { id, memory, size: { memoryBytes, diskBytes } };
+    return { ...common, state: "paused", endAt: Math.min(at, state.at), snapshot };
   }
-  return {
-    ...common,
-    state: "running" as const,
-    address: state.address,
-    started_at: state.startedAt,
-    end_at: state.endAt,
-    snapshot_id: null,
-    snapshot_memory: null,
-    snapshot_memory_bytes: null,
-    snapshot_disk_bytes: null,
-  };
+  const { address, startedAt, endAt } = state;
+  return { ...common, state: "running", address, startedAt, endAt, snapshot: null };
 }
 
 /** Times of the node and of the record differ a little. */
-function isAs(
-  found: Pick<SandboxRow, "state" | "execution_id" | "node_id" | "snapshot_id">,
-  set: ReturnType<typeof columnsOf>,
-): boolean {
+function isAs(found: SandboxRecord, change: MoveSet): boolean {
   return (
-    found.state === set.state &&
-    found.execution_id === set.execution_id &&
-    found.node_id === set.node_id &&
-    (set.state === "running" || found.snapshot_id === set.snapshot_id)
+    found.state === change.state &&
+    found.executionId === change.executionId &&
+    found.nodeId === change.nodeId &&
+    (change.state === "running" || found.snapshot?.id === change.snapshot?.id)
   );
 }

@@ -1,16 +1,15 @@
 /** SQL on sandboxes; the only file that changes their state, by one statement that checks and writes. */
 
 import { sql } from "kysely";
-import type { Seal } from "../../../shared/program/seal.ts";
 import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
 import { concernsNew } from "../audit/scope.ts";
 import type { StartLimits } from "../projects/limits.ts";
 import { LIVE, maySnapshot, mayStart, ROW_TERMS } from "../projects/use.ts";
 import { fits, type Room } from "../storage/quota.ts";
-import type { Database, SandboxRow, Session } from "../tables.ts";
+import type { Database, Session } from "../tables.ts";
 import { addUses } from "../volumes/volumes.ts";
 import { matches, type SandboxFilter } from "./filter.ts";
-import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./record.ts";
+import type { MoveSet, NewSandbox, SandboxRecord, SandboxTable } from "./record.ts";
 
 /** Conditions of a move beyond the state: the execution, its node, its end, its snapshot, the project's limit. */
 export interface MoveIf {
@@ -38,13 +37,14 @@ const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshot
 
 export type SandboxStore = ReturnType<typeof sandboxStore>;
 
-export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
+export function sandboxStore(db: Database, table: SandboxTable, now: () => number) {
+  const { toRecord } = table;
   return {
     /** False: the project may not start it. One statement decides and inserts, so that a burst cannot overshoot. */
     async add(sandbox: NewSandbox, limit: StartLimits): Promise<boolean> {
       concernsNew("sandboxes", sandbox.id);
       return db.transaction().execute(async (session) => {
-        if (!(await insert(session, { sandbox, sealing, limit, now: now() }))) return false;
+        if (!(await insert(session, { sandbox, table, limit, now: now() }))) return false;
         const { metadata, volumeMounts } = sandbox;
         const rows = Object.entries(metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
         if (rows.length > 0) await session.insertInto("sandbox_metadata").values(rows).execute();
@@ -55,7 +55,7 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
 
     async get(id: string): Promise<SandboxRecord | undefined> {
       const row = await db.selectFrom("sandboxes").selectAll().where("id", "=", id).executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row, sealing);
+      return row === undefined ? undefined : toRecord(row);
     },
 
     /** Sealed environment of a sandbox. */
@@ -73,7 +73,7 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
       if (allowed.length === 0) return undefined;
       let query = session
         .updateTable("sandboxes")
-        .set({ ...toColumns(set), state: move.to, deadline_at: set.deadlineAt ?? 0 })
+        .set({ ...table.toColumns(set), state: move.to, deadline_at: set.deadlineAt ?? 0 })
         .where("id", "=", move.id)
         .where("state", "in", allowed);
       if (when.executionId !== undefined) query = query.where("execution_id", "=", when.executionId);
@@ -87,7 +87,7 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
       if (set.end !== undefined) query = query.where("end_reason", "is", null);
       else if (move.to === "gone") query = query.where("end_reason", "is not", null);
       const row = await query.returningAll().executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row, sealing);
+      return row === undefined ? undefined : toRecord(row);
     },
 
     /** A start goes to another node, as another execution, as long as no caller has ended it. */
@@ -123,7 +123,7 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
         .where("state", "=", "running")
         .returningAll()
         .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row, sealing);
+      return row === undefined ? undefined : toRecord(row);
     },
 
     async list(
@@ -144,7 +144,7 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
         );
       }
       const rows = await query.orderBy("started_at", page.order).orderBy("id", "asc").limit(page.limit).execute();
-      return rows.map((row) => toRecord(row, sealing));
+      return rows.map(toRecord);
     },
 
     async count(filter: SandboxFilter): Promise<ReadonlyMap<SandboxState, number>> {
@@ -167,7 +167,7 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
         .orderBy("end_at")
         .limit(limit)
         .execute();
-      return rows.map((row) => toRecord(row, sealing));
+      return rows.map(toRecord);
     },
 
     /** Sandboxes in a transition that should have ended before `deadline`, the longest overdue first. */
@@ -180,7 +180,7 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
         .orderBy("deadline_at")
         .limit(limit)
         .execute();
-      return rows.map((row) => toRecord(row, sealing));
+      return rows.map(toRecord);
     },
 
     /** The process that worked on them is gone: all transitions are overdue from now on. */
@@ -206,7 +206,7 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
         .where("node_id", "=", nodeId)
         .where("state", "in", LIVE)
         .execute();
-      return rows.map((row) => toRecord(row, sealing));
+      return rows.map(toRecord);
     },
 
     /** Every sandbox that may have a route. */
@@ -216,14 +216,12 @@ export function sandboxStore(db: Database, sealing: Seal, now: () => number) {
         .selectAll()
         .where("state", "in", ["running", "snapshotting"])
         .execute();
-      return rows.map((row) => toRecord(row, sealing));
+      return rows.map(toRecord);
     },
 
     async getMany(ids: readonly string[]): Promise<SandboxRecord[]> {
       if (ids.length === 0) return [];
-      return (await db.selectFrom("sandboxes").selectAll().where("id", "in", ids).execute()).map((row) =>
-        toRecord(row, sealing),
-      );
+      return (await db.selectFrom("sandboxes").selectAll().where("id", "in", ids).execute()).map(toRecord);
     },
 
     async liveIds(projectId: string): Promise<string[]> {
@@ -300,13 +298,12 @@ async function insert(
   session: Session,
   {
     sandbox,
-    sealing,
+    table,
     limit,
     now,
-  }: { readonly sandbox: NewSandbox; readonly sealing: Seal; readonly limit: StartLimits; readonly now: number },
+  }: { readonly sandbox: NewSandbox; readonly table: SandboxTable; readonly limit: StartLimits; readonly now: number },
 ): Promise<boolean> {
-  const row = toRow(sandbox, sealing);
-  const names = Object.keys(row) as (keyof SandboxRow)[];
+  const columns = Object.entries(table.toRow(sandbox));
   const terms = {
     project: sql`${sandbox.projectId}`,
     cpuCount: sql`${sandbox.cpuCount}`,
@@ -314,8 +311,8 @@ async function insert(
     diskSizeMB: sql`${sandbox.diskSizeMB}`,
   };
   const { rows } = await sql<{ id: string }>`
-    insert into sandboxes (${sql.join(names.map((name) => sql.ref(name)))})
-    select ${sql.join(names.map((name) => sql`${row[name]}`))}
+    insert into sandboxes (${sql.join(columns.map(([name]) => sql.ref(name)))})
+    select ${sql.join(columns.map(([, value]) => sql`${value}`))}
     where ${mayStart(terms, limit, now)}
     returning id`.execute(session);
   return rows.length === 1;

@@ -1,22 +1,8 @@
 /** SQL on secrets: values and data keys encrypted, never in clear. Each change is one transaction. */
 
-import type { Selectable } from "kysely";
 import { newSecretId } from "../../../shared/ids.ts";
 import type { Database, Session } from "../tables.ts";
-import type { SecretRow } from "./row.ts";
-
-/** A secret without its value. */
-export interface SecretRecord {
-  readonly id: string;
-  readonly projectId: string;
-  readonly name: string;
-  readonly version: number;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly useCount: number;
-  readonly lastUsedAt: number | undefined;
-}
+import { type SecretRecord, secretTable } from "./record.ts";
 
 /** A data key, encrypted with the key-encryption key that `keyId` names. */
 export interface WrappedKey {
@@ -56,18 +42,6 @@ interface Rewrap {
   readonly to: WrappedKey;
 }
 
-const SHOWN = [
-  "id",
-  "project_id",
-  "name",
-  "version",
-  "metadata",
-  "created_at",
-  "updated_at",
-  "use_count",
-  "last_used_at",
-] as const;
-
 export type SecretStore = ReturnType<typeof secretStore>;
 
 export function secretStore(db: Database, now: () => number) {
@@ -85,21 +59,22 @@ export function secretStore(db: Database, now: () => number) {
           .executeTakeFirstOrThrow();
         if (Number(count) >= most) return "full";
         const at = now();
-        const row: SecretRow = {
+        const { value, keyId, wrapped } = sealed;
+        const row = secretTable.toRow({
           id,
-          project_id: projectId,
+          projectId,
           name,
+          metadata,
+          value,
+          keyId,
+          wrapped,
           version: 1,
-          metadata: JSON.stringify(metadata),
-          ...columns(sealed),
-          wrapped_at: at,
-          created_at: at,
-          updated_at: at,
-          use_count: 0,
-          last_used_at: null,
-        };
+          wrappedAt: at,
+          createdAt: at,
+          updatedAt: at,
+        });
         await session.insertInto("secrets").values(row).execute();
-        return toRecord(row);
+        return secretTable.toRecord(row);
       });
     },
 
@@ -107,7 +82,9 @@ export function secretStore(db: Database, now: () => number) {
     find: (projectId: string, reference: string) => find(db, projectId, reference),
 
     async list(projectId: string): Promise<SecretRecord[]> {
-      return (await db.selectFrom("secrets").select(SHOWN).where("project_id", "=", projectId).execute()).map(toRecord);
+      return (
+        await db.selectFrom("secrets").select(secretTable.columns).where("project_id", "=", projectId).execute()
+      ).map(secretTable.toRecord);
     },
 
     /** Those of `names` that the project has. */
@@ -137,18 +114,12 @@ export function secretStore(db: Database, now: () => number) {
         const at = now();
         const row = await session
           .updateTable("secrets")
-          .set({
-            ...columns(sealed),
-            version: from + 1,
-            wrapped_at: at,
-            updated_at: at,
-            ...(metadata === undefined ? {} : { metadata: JSON.stringify(metadata) }),
-          })
+          .set(secretTable.toColumns({ ...sealed, version: from + 1, wrappedAt: at, updatedAt: at, metadata }))
           .where("id", "=", id)
           .where("version", "=", from)
-          .returning(SHOWN)
+          .returning(secretTable.columns)
           .executeTakeFirst();
-        return row === undefined ? undefined : toRecord(row);
+        return row === undefined ? undefined : secretTable.toRecord(row);
       });
     },
 
@@ -215,31 +186,18 @@ async function find(session: Session, projectId: string, reference: string): Pro
   const lower = reference.toLowerCase();
   const row = await session
     .selectFrom("secrets")
-    .select(SHOWN)
+    .select(secretTable.columns)
     .where("project_id", "=", projectId)
     .where(lower.startsWith("sec_") ? "id" : "name", "=", lower)
     .executeTakeFirst();
-  return row === undefined ? undefined : toRecord(row);
+  return row === undefined ? undefined : secretTable.toRecord(row);
 }
 
-function columns({ value, keyId, wrapped }: SealedValue) {
-  return { value, key_id: keyId, data_key: wrapped };
-}
-
-function toStored(row: Pick<Selectable<SecretRow>, "id" | "version" | "data_key" | "key_id">) {
+function toStored(row: {
+  readonly id: string;
+  readonly version: number;
+  readonly data_key: string;
+  readonly key_id: string;
+}) {
   return { id: row.id, version: row.version, keyId: row.key_id, wrapped: row.data_key };
-}
-
-function toRecord(row: Pick<Selectable<SecretRow>, (typeof SHOWN)[number]>): SecretRecord {
-  return {
-    id: row.id,
-    projectId: row.project_id,
-    name: row.name,
-    version: row.version,
-    metadata: JSON.parse(row.metadata) as Record<string, string>,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    useCount: row.use_count,
-    lastUsedAt: row.last_used_at ?? undefined,
-  };
 }

@@ -1,10 +1,12 @@
 /** SQL on what paused sandboxes and snapshots store: what a project stores, what is old, and sizes that nodes report later. */
 
 import { sql } from "kysely";
+import { buildSize } from "../builds/record.ts";
 import type { EventSubject } from "../events/event-data.ts";
+import { snapshotSize } from "../sandboxes/record.ts";
 import type { Database, Session } from "../tables.ts";
 import { projectBytes } from "./quota.ts";
-import { type SnapshotSize, sizeOf } from "./size.ts";
+import type { SnapshotSize } from "./size.ts";
 
 /** A paused sandbox or a snapshot, with what an operator decides by. */
 export interface StoredItem {
@@ -146,7 +148,7 @@ async function paused(session: Session, old?: Old): Promise<StoredItem[]> {
       buildId: row.build_id,
     },
     snapshotId: row.snapshot_id ?? "",
-    size: sizeOf(row.snapshot_memory_bytes, row.snapshot_disk_bytes),
+    size: snapshotSize.read(row),
     unusedSince: row.end_at,
     inUse: false,
   }));
@@ -194,7 +196,7 @@ async function snapshots(session: Session, old?: Old): Promise<StoredItem[]> {
       buildId: row.source_build_id ?? row.id,
     },
     snapshotId: row.id,
-    size: sizeOf(row.stored_memory_bytes, row.stored_disk_bytes),
+    size: buildSize.read(row),
     unusedSince: Math.max(row.finished_at ?? 0, row.ended_at),
     inUse: row.in_use === 1,
   }));

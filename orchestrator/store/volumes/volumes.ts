@@ -3,16 +3,7 @@
 import { sql } from "kysely";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Database, Session } from "../tables.ts";
-import type { VolumeMount, VolumeRow } from "./row.ts";
-
-export interface Volume {
-  readonly id: string;
-  readonly projectId: string;
-  readonly name: string;
-  readonly nodeId: string;
-  readonly sizeMb: number;
-  readonly state: VolumeRow["state"];
-}
+import { type Volume, type VolumeMount, volumeTable } from "./record.ts";
 
 export interface VolumeLimits {
   readonly count: number;
@@ -28,7 +19,7 @@ export type NotAdded =
 export type VolumeStore = ReturnType<typeof volumeStore>;
 
 export function volumeStore(db: Database, now: () => number) {
-  const set = async (session: Session, id: string, to: VolumeRow["state"], from: readonly VolumeRow["state"][]) => {
+  const set = async (session: Session, id: string, to: Volume["state"], from: readonly Volume["state"][]) => {
     const result = await session
       .updateTable("volumes")
       .set({ state: to, updated_at: now() })
@@ -63,35 +54,28 @@ export function volumeStore(db: Database, now: () => number) {
         const at = now();
         await session
           .insertInto("volumes")
-          .values({
-            id: volume.id,
-            project_id: volume.projectId,
-            name: volume.name,
-            node_id: volume.nodeId,
-            size_mb: volume.sizeMb,
-            state,
-            created_at: at,
-            updated_at: at,
-          })
+          .values(volumeTable.toRow({ ...volume, state, createdAt: at, updatedAt: at }))
           .execute();
         return undefined;
       });
     },
 
     /** Its node has made it. False: its deletion has begun meanwhile. */
-    made: (id: string) => db.transaction().execute((session) => set(session, id, "ready", ["creating"])),
+    markReady: (id: string) => db.transaction().execute((session) => set(session, id, "ready", ["creating"])),
 
     /** Gives up one that its node has not made. */
     giveUp: (id: string) => db.transaction().execute((session) => set(session, id, "deleting", ["creating"])),
 
     async get(id: string): Promise<Volume | undefined> {
       const row = await db.selectFrom("volumes").selectAll().where("id", "=", id).executeTakeFirst();
-      return row === undefined ? undefined : toVolume(row);
+      return row === undefined ? undefined : volumeTable.toRecord(row);
     },
 
     /** In any state: those that this node has or is about to have. */
     async onNode(nodeId: string): Promise<Volume[]> {
-      return (await db.selectFrom("volumes").selectAll().where("node_id", "=", nodeId).execute()).map(toVolume);
+      return (await db.selectFrom("volumes").selectAll().where("node_id", "=", nodeId).execute()).map(
+        volumeTable.toRecord,
+      );
     },
 
     /** In any state: those of a project whose files a node may have. */
@@ -114,7 +98,7 @@ export function volumeStore(db: Database, now: () => number) {
         .orderBy("created_at")
         .orderBy("id")
         .execute();
-      return rows.map(toVolume);
+      return rows.map(volumeTable.toRecord);
     },
 
     /**
@@ -176,7 +160,7 @@ export function volumeStore(db: Database, now: () => number) {
         .orderBy("updated_at")
         .limit(limit)
         .execute();
-      return rows.map(toVolume);
+      return rows.map(volumeTable.toRecord);
     },
 
     /** A repair failed: others come first. */
@@ -228,14 +212,3 @@ export async function addUses(
 }
 
 class InUse extends Error {}
-
-function toVolume(row: VolumeRow): Volume {
-  return {
-    id: row.id,
-    projectId: row.project_id,
-    name: row.name,
-    nodeId: row.node_id,
-    sizeMb: row.size_mb,
-    state: row.state,
-  };
-}

@@ -3,7 +3,7 @@
  * answered. Pure.
  */
 
-import type { DeliveryRow, EarlierAttempt } from "./row.ts";
+import type { DeliveryRow, EarlierAttempt } from "./record.ts";
 
 /** Of one delivery: the attempts of a day are fewer. */
 const MOST = 50;

@@ -10,8 +10,8 @@ import { webhookSecretContext } from "../sealed/contexts.ts";
 import type { Database, EventRow, Session } from "../tables.ts";
 import { type AttemptFacts, attemptsBefore, endColumns } from "./attempts.ts";
 import { newDelivery, release } from "./outbox.ts";
+import type { DeliveryRow, WebhookRow } from "./record.ts";
 import { deliveryRetention } from "./retention.ts";
-import type { DeliveryRow, WebhookRow } from "./row.ts";
 
 /** A delivery that this process may attempt until its claim ends. */
 export interface Claimed {
@@ -190,7 +190,7 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
     },
 
     /** Gives a claim back whose attempt was not made or was cut off: the delivery is due at once. */
-    async giveBack({ id, claim }: Claimed): Promise<void> {
+    async returnClaim({ id, claim }: Claimed): Promise<void> {
       await db
         .updateTable("webhook_deliveries")
         .set({ ...UNCLAIMED, due_at: now() })
@@ -200,7 +200,7 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
     },
 
     /** Ends the waiting time of failed deliveries: their receiver works again. */
-    async hurry(webhookId: string): Promise<void> {
+    async retryNow(webhookId: string): Promise<void> {
       await db
         .updateTable("webhook_deliveries")
         .set({ due_at: now() })

@@ -5,7 +5,7 @@
 
 import { newUuid } from "../../../shared/ids.ts";
 import type { EventRow, Session } from "../tables.ts";
-import type { DeliveryRow } from "./row.ts";
+import type { DeliveryRow } from "./record.ts";
 
 /** Returns the number of deliveries. For a project without webhooks it is one statement that finds nothing. */
 export async function enqueue(session: Session, event: EventRow): Promise<number> {

@@ -1,27 +1,11 @@
 /** SQL on webhooks. Their secrets are sealed, and only a delivery opens them. */
 
-import { defined } from "../../../shared/defined.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { EventStore } from "../events/events.ts";
 import { webhookSecretContext } from "../sealed/contexts.ts";
 import type { Database, Session } from "../tables.ts";
-import type { WebhookRow } from "./row.ts";
-
-export interface Webhook {
-  readonly id: string;
-  readonly projectId: string;
-  readonly name: string;
-  readonly url: string;
-  /** Types of events. */
-  readonly events: readonly string[];
-  readonly enabled: boolean;
-  readonly createdAt: number;
-  readonly failingSince: number | undefined;
-  readonly disabledAt: number | undefined;
-  /** Why the platform disabled it; undefined: it did not. */
-  readonly disabledReason: "gone" | "failing" | undefined;
-}
+import { type Webhook, webhookTable } from "./record.ts";
 
 export interface NewWebhook {
   readonly projectId: string;
@@ -34,7 +18,9 @@ export interface NewWebhook {
 
 export type WebhookChange = Partial<Omit<NewWebhook, "projectId">>;
 
-const NOT_FAILING = { failures: 0, failing_since: null } as const;
+const WELL = { failures: 0, failingSince: null, disabledAt: null, disabledReason: null } as const;
+
+const { toRecord: toWebhook } = webhookTable;
 
 export function webhookStore(db: Database, deps: { now: () => number; sealing: Seal; events: EventStore }) {
   const { now, sealing, events } = deps;
@@ -53,20 +39,8 @@ export function webhookStore(db: Database, deps: { now: () => number; sealing: S
           .executeTakeFirstOrThrow();
         if (Number(count) >= limit) return undefined;
         const id = newUuid();
-        const row: WebhookRow = {
-          id,
-          project_id: webhook.projectId,
-          name: webhook.name,
-          url: webhook.url,
-          secret: sealing.close(webhook.secret, webhookSecretContext(id)),
-          events: JSON.stringify(webhook.events),
-          enabled: Number(webhook.enabled),
-          created_at: now(),
-          last_event_at: null,
-          disabled_at: null,
-          disabled_reason: null,
-          ...NOT_FAILING,
-        };
+        const secret = sealing.close(webhook.secret, webhookSecretContext(id));
+        const row = webhookTable.toRow({ ...webhook, id, secret, createdAt: now() });
         await session.insertInto("webhooks").values(row).execute();
         return toWebhook(row);
       });
@@ -95,13 +69,11 @@ export function webhookStore(db: Database, deps: { now: () => number; sealing: S
       return db.transaction().execute(async (session) => {
         const found = await inProject(session, projectId, id).executeTakeFirst();
         if (found === undefined) return undefined;
-        const row: WebhookRow = {
+        const sealed = secret === undefined ? undefined : sealing.close(secret, webhookSecretContext(id));
+        const row = {
           ...found,
-          ...defined({ name, url }),
-          ...(types === undefined ? {} : { events: JSON.stringify(types) }),
-          ...(secret === undefined ? {} : { secret: sealing.close(secret, webhookSecretContext(id)) }),
-          ...(enabled === undefined ? {} : { enabled: Number(enabled) }),
-          ...(enabled === true ? { disabled_at: null, disabled_reason: null, ...NOT_FAILING } : {}),
+          ...webhookTable.toColumns({ name, url, events: types, enabled, secret: sealed }),
+          ...(enabled === true ? webhookTable.toColumns(WELL) : {}),
         };
         await session.updateTable("webhooks").set(row).where("id", "=", id).execute();
         return toWebhook(row);
@@ -141,20 +113,5 @@ export function webhookStore(db: Database, deps: { now: () => number; sealing: S
         return true;
       });
     },
-  };
-}
-
-function toWebhook(row: WebhookRow): Webhook {
-  return {
-    id: row.id,
-    projectId: row.project_id,
-    name: row.name,
-    url: row.url,
-    events: JSON.parse(row.events) as string[],
-    enabled: row.enabled === 1,
-    createdAt: row.created_at,
-    failingSince: row.failing_since ?? undefined,
-    disabledAt: row.disabled_at ?? undefined,
-    disabledReason: row.disabled_reason ?? undefined,
   };
 }

@@ -127,7 +127,7 @@ export const CHECKS = [
     problem: "a database of the platform is damaged",
     evidence: ({ damaged }) => damaged[0],
     wayOut:
-      "keep a copy of that file, then restore your backup: docs/operating.md, Backup. Do not delete it: without it nothing of what nodes store can be found",
+      "keep a copy of that file, then restore your backup: docs/operating/backup.md. Do not delete it: without it nothing of what nodes store can be found",
   },
   {
     id: "database-disk-full",

@@ -1,7 +1,6 @@
 /** One request of a client carried to a server: by which next hop, on which connection, what if that fails, and how it ends. */
 
 import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 import { AnswerFault, answerFault } from "../answer-fault.ts";
 import { CONNECTION_LOST, errorFrame, type StreamError } from "../connect-envelope.ts";
 import { InformationRelay } from "../information.ts";
@@ -17,7 +16,7 @@ import { keepFor } from "./keep.ts";
 import { proxyFailure } from "./proxy-failure.ts";
 import { RequestBody } from "./request-body.ts";
 import { ResponseRelay } from "./response-relay.ts";
-import { sendUpgrade, type Upgrading } from "./upgrade.ts";
+import { sendUpgrade } from "./upgrade.ts";
 
 /** The server broke off, and the error does not say how. */
 const NO_ANSWER = "it closed the connection or did not answer in HTTP";
@@ -36,30 +35,42 @@ interface Attempt {
   readonly outgoing: OutgoingHead;
 }
 
-interface Answered {
-  readonly call: ClientRequest;
-  readonly answer: IncomingMessage;
-  readonly socket: Socket;
+/** What the server has been asked, of an ordinary request or of one to upgrade. */
+interface Sent {
+  readonly body: RequestBody | undefined;
+  /** Ends it in any phase. @param reset the client has reset its connection */
+  destroy(reset: boolean): void;
+}
+
+type State =
+  | { readonly is: "beginning" }
+  /** The server may be dialled still; no head of an answer has come. */
+  | { readonly is: "sent"; readonly sent: Sent }
+  /** The answer's head has come, and the client's response is being made. */
+  | { readonly is: "answered"; readonly sent: Sent }
+  | { readonly is: "answering"; readonly sent: Sent; readonly to: Answering }
+  /** The answer has broken off: the sandbox may be ending, which `end` then tells. */
+  | { readonly is: "lost"; readonly sent: Sent; readonly to: Answering; readonly timer: NodeJS.Timeout }
+  /** Both sockets are one pipe, which ends when both of them have. */
+  | { readonly is: "switched"; readonly sent: Sent }
+  | { readonly is: "done" };
+
+/** The client's side of an answer. */
+interface Answering {
+  readonly response: ServerResponse;
+  readonly relay: ResponseRelay;
 }
 
 export class Exchange {
   readonly plan: ForwardPlan;
   readonly #client: ClientSide;
   readonly #host: ExchangeHost;
+  readonly #information: InformationRelay;
+  #state: State = { is: "beginning" };
   /** Ends the dialling. Undefined for most requests, which find an open connection. */
   #dialling: AbortController | undefined;
   #hopIndex = 0;
-  #call: ClientRequest | undefined;
-  #upgrading: Upgrading | undefined;
-  #body: RequestBody | undefined;
-  #answer: IncomingMessage | undefined;
-  #response: ServerResponse | undefined;
-  #relay: ResponseRelay | undefined;
-  #lossTimer: NodeJS.Timeout | undefined;
-  readonly #information: InformationRelay;
   #retried = false;
-  #switched = false;
-  #done = false;
 
   constructor(host: ExchangeHost, plan: ForwardPlan, client: ClientSide) {
     this.#host = host;
@@ -75,25 +86,25 @@ export class Exchange {
   start(): void {
     this.#client.onGone(() => {
       // A switched connection ends when both of its sockets have.
-      if (!this.#switched) this.#finish();
+      if (this.#state.is !== "switched") this.#finish();
     });
     this.#take();
   }
 
   /** Ends the exchange at once; resolves when the client has the last bytes, or after `limitMs`. */
   end(error: StreamError, limitMs: number): Promise<void> {
-    if (this.#done) return Promise.resolve();
-    const response = this.#response;
-    const relay = this.#relay;
-    const mayAppend = relay?.mayAppendError === true;
+    const state = this.#state;
+    const to = state.is === "answering" || state.is === "lost" ? state.to : undefined;
+    const mayAppend = to?.relay.mayAppendError === true;
     this.#finish();
-    if (this.#switched) return Promise.resolve();
-    if (response === undefined) {
+    if (state.is === "done" || state.is === "switched") return Promise.resolve();
+    if (to === undefined) {
       this.plan.refuse(this.#client, { is: "removed" });
       return Promise.resolve();
     }
-    if (mayAppend) response.end(errorFrame(error, relay?.form));
-    else relay?.breakOff(this.#client.request);
+    const { response, relay } = to;
+    if (mayAppend) response.end(errorFrame(error, relay.form));
+    else relay.breakOff(this.#client.request);
     return ended(response, limitMs);
   }
 
@@ -143,22 +154,31 @@ export class Exchange {
       lenient: !attempt.nextHop.ours,
       dialSignal: () => (this.#dialling ??= new AbortController()).signal,
     });
-    this.#call = call;
+    const { framing, expectsContinue } = outgoing;
+    const body =
+      framing === "none" || framing === "empty"
+        ? undefined
+        : new RequestBody(request, call, { framing, drops: this.plan.edits.drops });
+    const sent: Sent = {
+      body,
+      destroy(reset) {
+        if (reset && call.socket !== null) cut(call.socket);
+        call.destroy();
+      },
+    };
+    this.#state = { is: "sent", sent };
     call.on("information", (info) => this.#onInformation(call, info));
     call.on("response", (answer) => this.#onAnswer(call, answer, attempt));
     call.on("error", (error) => this.#onError(call, error, attempt));
     // A close without an error: the server switched to a protocol that the client did not ask for.
     call.on("close", () => {
-      if (this.#call === call && this.#answer === undefined)
+      if (this.#state.is === "sent" && this.#state.sent === sent)
         this.#fail({ is: "bad_response", reason: "it switched to a protocol that was not asked for" });
     });
-    const { framing, expectsContinue } = outgoing;
-    if (framing === "none" || framing === "empty") {
+    if (body === undefined) {
       call.end();
       return;
     }
-    const body = new RequestBody(request, call, { framing, drops: this.plan.edits.drops });
-    this.#body = body;
     // Not before there is a connection: what was read for a next hop that cannot be dialled is lost for the one after it.
     call.once("socket", () => {
       if (!expectsContinue || request.httpVersionMinor === 0) body.start();
@@ -169,7 +189,7 @@ export class Exchange {
   #switch(attempt: Attempt): void {
     const { request, upgrade } = this.#client;
     if (upgrade === undefined) return;
-    this.#upgrading = sendUpgrade({
+    const upgrading = sendUpgrade({
       request,
       upgrade,
       path: this.plan.path,
@@ -180,27 +200,30 @@ export class Exchange {
       onAnswer: (call, answer) => this.#onAnswer(call, answer, attempt),
       onInformation: (call, info) => this.#onInformation(call, info),
       onSwitched: () => {
-        this.#switched = true;
+        if (this.#state.is === "sent") this.#state = { is: "switched", sent };
       },
       onDone: () => this.#finish(),
       onError: (call, error) => this.#onError(call, error, attempt),
     });
+    const sent: Sent = { body: undefined, destroy: (reset) => upgrading.destroy(reset) };
+    this.#state = { is: "sent", sent };
   }
 
   // --- from the server
 
   #onInformation(call: ClientRequest, info: InformationEvent): void {
-    if (this.#done || this.#answer !== undefined || this.#information.relay(info)) return;
+    if (this.#state.is !== "sent" || this.#information.relay(info)) return;
     call.destroy(new AnswerFault("it sent informational responses without end"));
   }
 
   #onAnswer(call: ClientRequest, answer: IncomingMessage, { nextHop, agent }: Attempt): void {
     answer.on("error", ignore);
-    if (this.#done) {
+    if (this.#state.is !== "sent") {
       call.destroy();
       return;
     }
-    this.#answer = answer;
+    const { sent } = this.#state;
+    this.#state = { is: "answered", sent };
     // Kept here, because Node removes the socket from an answer that has ended.
     const { socket } = answer;
     const failure = nextHop.proxied ? proxyFailure(answer) : undefined;
@@ -208,13 +231,13 @@ export class Exchange {
       this.#fail(failure);
       return;
     }
-    this.#body?.stopUnlessStarted();
+    sent.body?.stopUnlessStarted();
     this.#client.answer((response) => {
-      if (this.#done) return;
+      if (this.#state.is !== "answered") return;
       const relay = new ResponseRelay(response, this.plan);
       try {
         // A client whose body is no longer wanted cannot use its connection for another request.
-        relay.head(this.#client.request, answer, this.#body?.started === false);
+        relay.head(this.#client.request, answer, sent.body?.started === false);
       } catch (error) {
         this.#fail({
           is: "bad_response",
@@ -222,35 +245,34 @@ export class Exchange {
         });
         return;
       }
-      this.#response = response;
-      this.#relay = relay;
+      this.#state = { is: "answering", sent, to: { response, relay } };
       // `onGone` watches the response of a plain request; a request to upgrade has one only now.
       if (this.#client.upgrade !== undefined) response.on("close", () => this.#finish());
-      answer.on("end", () => this.#onEnd({ call, answer, socket }, agent, nextHop));
+      answer.on("end", () => this.#onEnd(answer, (idleMs) => agent.mayKeep(socket, idleMs), nextHop));
       answer.on("close", () => this.#onLost());
       relay.body(answer);
       if (answer.destroyed && !answer.complete) this.#onLost();
     });
   }
 
-  #onEnd({ call, answer, socket }: Answered, agent: DialledAgent, nextHop: NextHop): void {
-    if (this.#done || !answer.complete) return;
-    const whole = this.#body === undefined || this.#body.surelyRead;
-    if (whole) agent.mayKeep(socket, keepFor(answer, nextHop.idleMs));
-    const relay = this.#relay;
-    this.#call = undefined;
-    this.#finish();
-    // Node would wait for the rest of a body that no one will send.
-    if (!whole) call.destroy();
-    relay?.end(answer.rawTrailers);
+  #onEnd(answer: IncomingMessage, keep: (idleMs: number) => void, nextHop: NextHop): void {
+    if (this.#state.is !== "answering" || !answer.complete) return;
+    const { sent, to } = this.#state;
+    const whole = sent.body === undefined || sent.body.surelyRead;
+    if (whole) keep(keepFor(answer, nextHop.idleMs));
+    this.#leave(sent);
+    this.#host.onDone(this);
+    // Node would wait for the rest of a body that no one will send. A declined upgrade keeps no connection.
+    if (!whole || this.#client.upgrade !== undefined) sent.destroy(false);
+    to.relay.end(answer.rawTrailers);
   }
 
   // --- endings
 
   #onError(call: ClientRequest, error: Error, { nextHop, outgoing }: Attempt): void {
     // Once the head of a response has arrived, only the end of that response decides how the exchange ends.
-    if (this.#done || this.#response !== undefined) return;
-    this.#body?.stop();
+    if (this.#state.is !== "sent" && this.#state.is !== "answered") return;
+    this.#state.sent.body?.stop();
     if (error instanceof DialError) {
       this.#onUndialable(nextHop);
     } else if (
@@ -279,19 +301,20 @@ export class Exchange {
 
   /** The connection ended before the response did. */
   #onLost(): void {
-    if (this.#done) return;
-    if (this.#relay?.mayAppendError === true) {
+    if (this.#state.is !== "answering") return;
+    const { sent, to } = this.#state;
+    if (to.relay.mayAppendError) {
       // The sandbox may be ending: `end` is then called with the reason, otherwise the connection was lost.
-      this.#lossTimer = setTimeout(() => void this.end(CONNECTION_LOST, 0), this.#host.lossGraceMs);
+      const timer = setTimeout(() => void this.end(CONNECTION_LOST, 0), this.#host.lossGraceMs);
+      this.#state = { is: "lost", sent, to, timer };
       return;
     }
-    const relay = this.#relay;
     this.#finish();
-    relay?.breakOff(this.#client.request);
+    to.relay.breakOff(this.#client.request);
   }
 
   #fail(failure: Failure): void {
-    if (this.#done) return;
+    if (this.#state.is === "done") return;
     this.#finish();
     if (!this.#client.gone) this.plan.refuse(this.#client, failure);
   }
@@ -302,19 +325,20 @@ export class Exchange {
    * reset of an upgraded connection, and die of one.
    */
   #finish(): void {
-    if (this.#done) return;
-    this.#done = true;
-    clearTimeout(this.#lossTimer);
-    this.#body?.stop();
-    const reset = wasReset(this.#client.request.socket);
-    if (this.#call !== undefined) {
-      const { socket } = this.#call;
-      if (reset && socket !== null) cut(socket);
-      this.#call.destroy();
-    }
-    this.#dialling?.abort(new Error("the exchange has ended"));
-    this.#upgrading?.destroy(reset);
+    const state = this.#state;
+    if (state.is === "done") return;
+    if (state.is === "lost") clearTimeout(state.timer);
+    const sent = state.is === "beginning" ? undefined : state.sent;
+    this.#leave(sent);
+    sent?.destroy(wasReset(this.#client.request.socket));
     this.#host.onDone(this);
+  }
+
+  /** Leaves what the server was asked as it is. */
+  #leave(sent: Sent | undefined): void {
+    this.#state = { is: "done" };
+    sent?.body?.stop();
+    this.#dialling?.abort(new Error("the exchange has ended"));
   }
 }
 

@@ -28,7 +28,7 @@ export interface UpgradeOptions {
   onError(call: ClientRequest, error: Error): void;
 }
 
-export interface Upgrading {
+interface Upgrading {
   /** Ends the upgrade in any phase. @param reset the client has reset its connection */
   destroy(reset: boolean): void;
 }

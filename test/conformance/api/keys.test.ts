@@ -50,7 +50,7 @@ describe("a project of its own", () => {
     for (const file of [users, operators]) expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
   });
 
-  test("the settings of `up`: the node's token is valid neither for the orchestrator nor for other nodes", () => {
+  test("the node's token in the settings of `up` is valid neither for the orchestrator nor for other nodes", () => {
     const read = (file: string) => readEnvFile(`${platform.paths.etc}/${file}`);
     const [orchestrator, agent] = [read("orchestrator.env"), read("agent.env")];
     const key = orchestrator.get("SVC_NODE_KEY") ?? "";
@@ -112,7 +112,7 @@ describe("a project of its own", () => {
     expect(await refusal(Sandbox.create({ apiKey: key.key }))).toBeInstanceOf(AuthenticationError);
   });
 
-  test("it gets 404 for another project's sandbox", async () => {
+  test("a key gets 404 for another project's sandbox", async () => {
     const sandbox = await ownSandbox();
     const key = await makeKey(teamId);
     const options = { apiKey: key.key };
@@ -129,7 +129,7 @@ describe("a project of its own", () => {
 });
 
 describe("refusals", () => {
-  test("missing, malformed, unknown and discontinued have four different messages", async () => {
+  test("missing, malformed, unknown and discontinued keys have four different messages", async () => {
     const unknown = `svc_${"0".repeat(platform.apiKey.length - 4)}`;
     const replies = await Promise.all([
       api(platform, "GET", "/v2/sandboxes", { key: null }),
@@ -158,7 +158,7 @@ describe("refusals", () => {
     expect(messages[0]).toBe(messages[1]);
   });
 
-  test("the key itself is in no message", async () => {
+  test("a refused key is in no message", async () => {
     const reply = await api(platform, "GET", "/v2/sandboxes", { key: `svc_${"f".repeat(40)}` });
     expect(reply.text).not.toContain("f".repeat(40));
   });

@@ -10,7 +10,7 @@ const platform = openPlatform();
 const headers = { "user-agent": "e2b-python-sdk/2.45.1", lang: "python", package_version: "2.45.1", publisher: "e2b" };
 
 describe("the first version of create and connect", () => {
-  test("the body that they always send makes a sandbox, and its internet choice is read back", async () => {
+  test("the body that old clients always send makes a sandbox, and its internet choice is read back", async () => {
     const body = {
       templateID: "base",
       timeout: 300,
@@ -28,7 +28,7 @@ describe("the first version of create and connect", () => {
     expect((await sandbox.commands.run("echo ok")).stdout).toBe("ok\n");
   });
 
-  test("its default time-out is fifteen seconds; that of the second version is three hundred", async () => {
+  test("the default time-out is fifteen seconds; that of the second version is three hundred", async () => {
     for (const [path, seconds] of [["/sandboxes", 15] as const, ["/v2/sandboxes", 300] as const]) {
       const reply = await api(platform, "POST", path, { body: { templateID: "base" } });
       const id = cleanUp(reply.json);
@@ -39,7 +39,7 @@ describe("the first version of create and connect", () => {
     }
   });
 
-  test("connect wants its time-out and only extends", async () => {
+  test("connect needs a time-out and only extends the sandbox's end", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 60_000 });
     const before = await sandbox.getInfo();
     const path = `/sandboxes/${sandbox.sandboxId}/connect`;
@@ -70,7 +70,7 @@ describe("the first version of create and connect", () => {
 });
 
 describe("the calls of the Python SDK", () => {
-  test("succeed: unary calls with a deadline and a user by Basic authentication, and a command with default values", async () => {
+  test("unary calls with a deadline and a user by Basic authentication succeed, and so does a command with default values", async () => {
     const sandbox = await ownSandbox();
     const target = await targetOf(platform, sandbox.sandboxId);
     const deadline = { "connect-timeout-ms": "60000", "user-agent": headers["user-agent"] };
@@ -144,7 +144,7 @@ describe("templates that exist", () => {
     expect(base).toHaveProperty("lastSpawnedAt");
   });
 
-  test("an alias leads to its template, and an unknown one nowhere", async () => {
+  test("an alias leads to its template, and an unknown alias is not found", async () => {
     const found = await api(platform, "GET", "/templates/aliases/base");
     expect([found.status, found.json]).toEqual([200, expect.objectContaining({ templateID: template.templateID })]);
     const id = (found.json as { templateID: string }).templateID;

@@ -105,7 +105,7 @@ describe("getInfo", () => {
     expect(info.metadata).toBeUndefined();
   });
 
-  test("a directory has a size and a d; /tmp is sticky", async () => {
+  test("a directory has a size and the letter d, and /tmp is sticky", async () => {
     await sandbox().files.makeDir("info-dir");
     const info = await sandbox().files.getInfo("info-dir");
     expect(info).toMatchObject({ type: "dir", mode: 0o755, permissions: "drwxr-xr-x" });
@@ -127,7 +127,7 @@ describe("getInfo", () => {
     expect((await sandbox().files.getInfo("info-dangling")).type).toBe("symlink");
   });
 
-  test("permissions of other shapes, and owners without a name", async () => {
+  test("odd permissions and owners without a name are shown as ls shows them", async () => {
     await sandbox().commands.run("touch perm && chmod 4711 perm && sudo chown 4242:4243 perm");
     const info = await sandbox().files.getInfo("perm");
     expect(info.permissions).toMatch(/rwx--x--x$/);
@@ -141,13 +141,13 @@ describe("getInfo", () => {
 });
 
 describe("make, move, remove", () => {
-  test("makeDir makes missing parents: true, then false", async () => {
+  test("makeDir makes missing parents and returns true, and false for a directory that exists", async () => {
     expect(await sandbox().files.makeDir("made/deep/er")).toBe(true);
     expect(await sandbox().files.makeDir("made/deep/er")).toBe(false);
     expect(await sandbox().files.getInfo("made/deep")).toMatchObject({ owner: "user", mode: 0o755 });
   });
 
-  test("a file in the way is refused", async () => {
+  test("makeDir below a file is refused", async () => {
     await sandbox().files.write("in-the-way", "x");
     expect(await refusal(sandbox().files.makeDir("in-the-way"))).toBeInstanceOf(InvalidArgumentError);
   });
@@ -172,7 +172,7 @@ describe("make, move, remove", () => {
     expect(await refusal(sandbox().files.rename("no/such", "x"))).toBeInstanceOf(FileNotFoundError);
   });
 
-  test("remove takes files, trees and links (not what they point to), and nothing twice", async () => {
+  test("remove deletes files, trees and links (not their targets), and refuses what is gone", async () => {
     await sandbox().commands.run("mkdir -p gone/deep && touch gone/deep/f keep && ln -s ../keep gone/link");
     await sandbox().files.remove("gone");
     expect(await sandbox().files.exists("gone")).toBe(false);

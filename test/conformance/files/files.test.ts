@@ -47,7 +47,7 @@ describe("read and write", () => {
     expect((await sandbox().files.read("/tmp/empty", { format: "blob" })).size).toBe(0);
   });
 
-  test("writing again replaces, also with less", async () => {
+  test("a second write replaces the content, also with a shorter one", async () => {
     await sandbox().files.write("/tmp/again", "a long first version");
     await sandbox().files.write("/tmp/again", "short");
     expect(await sandbox().files.read("/tmp/again")).toBe("short");
@@ -78,7 +78,7 @@ describe("read and write", () => {
     expect(await sandbox().files.read(`names/${name}`)).toBe("octets");
   });
 
-  test("paths: home, relative, dotted and absolute are one file", async () => {
+  test("home, relative, dotted and absolute paths name one file", async () => {
     await sandbox().files.write("~/where.txt", "here");
     for (const path of [
       "where.txt",
@@ -138,7 +138,7 @@ describe("what cannot be read or written", () => {
     expect(error.message).toContain("path '/home/user/no/such.txt' does not exist");
   });
 
-  test("a directory is not a file, for reading nor for writing", async () => {
+  test("a directory can neither be read nor written as a file", async () => {
     const reading = await refusal(sandbox().files.read("/tmp"));
     expect(reading).toBeInstanceOf(InvalidArgumentError);
     expect(reading.message).toContain("path '/tmp' is a directory");
@@ -169,7 +169,7 @@ describe("what cannot be read or written", () => {
 });
 
 describe("compression and metadata", () => {
-  test("compressed both ways, the content is the same", async () => {
+  test("content that is compressed both ways stays the same", async () => {
     const content = "compress me ".repeat(50_000);
     await sandbox().files.write("/tmp/packed.txt", content, { gzip: true });
     expect((await sandbox().commands.run("wc -c < /tmp/packed.txt")).stdout.trim()).toBe(String(content.length));
@@ -188,7 +188,7 @@ describe("compression and metadata", () => {
     expect(renamed.metadata).toEqual({ author: "Ada", step: "1 of 2" });
   });
 
-  test("writing again replaces the metadata, or clears it", async () => {
+  test("a second write replaces the metadata, or clears it", async () => {
     await sandbox().files.write("/tmp/meta3", "x", { metadata: { a: "1", b: "2" } });
     await sandbox().files.write("/tmp/meta3", "x", { metadata: { b: "3" } });
     expect((await sandbox().files.getInfo("/tmp/meta3")).metadata).toEqual({ b: "3" });
@@ -217,7 +217,7 @@ describe("compression and metadata", () => {
 });
 
 describe("a hundred megabytes", () => {
-  test("go up and come down with equal hashes, streamed and in one piece", async () => {
+  test("a hundred megabytes go up and come down with equal hashes, streamed and in one piece", async () => {
     const bytes = new Uint8Array(randomBytes(100 << 20));
     const hash = sha(bytes);
     await sandbox().files.write("/tmp/big", new Blob([bytes]).stream(), { requestTimeoutMs: 120_000 });

@@ -51,7 +51,7 @@ describe("signed URLs", () => {
     expect(await sandbox().files.read("nameless.txt")).toBe("just text");
   });
 
-  test("with an expiry in the future it works", async () => {
+  test("a URL whose expiry is in the future works", async () => {
     await sandbox().files.write("later.txt", "x");
     const response = await fetch(await sandbox().downloadUrl("later.txt", { useSignatureExpiration: 60 }));
     expect(response.status).toBe(200);
@@ -93,7 +93,7 @@ describe("signed URLs", () => {
     expect(upload.status).toBe(401);
   });
 
-  test("no signature and a wrong one have their own messages", async () => {
+  test("a missing and a wrong signature have messages of their own", async () => {
     const none = await readReply(await send(platform, sandbox().sandboxId, "/files?path=x"));
     expect([none.status, none.json]).toEqual([401, { code: 401, message: "missing signature query parameter" }]);
     const wrong = await readReply(await send(platform, sandbox().sandboxId, "/files?path=x&signature=v1_nothing"));
@@ -112,7 +112,7 @@ describe("signed URLs", () => {
     expect(response.status).toBeLessThan(500);
   });
 
-  test("after a kill the URL is dead", async () => {
+  test("a URL of a killed sandbox is dead", async () => {
     const other = await Sandbox.create({ timeoutMs: 60_000 });
     await other.files.write("x", "x");
     const url = await other.downloadUrl("x");
@@ -136,7 +136,7 @@ describe("raw requests to /files", () => {
     expect((await get("range.txt", { "if-modified-since": since })).status).toBe(304);
   });
 
-  test("a download is gzip when preferred, plain when not, and refused when neither is acceptable", async () => {
+  test("a download is gzip when that is preferred, plain when not, and refused when neither is acceptable", async () => {
     await sandbox().files.write("enc.txt", "e".repeat(10_000));
     const packed = await get("enc.txt", { "accept-encoding": "gzip" });
     expect(packed.headers.get("content-encoding")).toBe("gzip");

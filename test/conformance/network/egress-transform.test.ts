@@ -31,7 +31,7 @@ describe("a rule for a host", () => {
     expect(answer.headers).toMatchObject({ authorization: secret, "x-rule": "exact", "x-own": "kept" });
   });
 
-  test("sets them on plain HTTP", async () => {
+  test("sets its headers on plain HTTP", async () => {
     const { headers: seen } = await ask(sandbox(), "http://api.example/");
     expect(seen).toMatchObject({ authorization: secret, "x-rule": "exact" });
   });
@@ -175,7 +175,7 @@ describe("rules", () => {
     }
   }, 120_000);
 
-  test("may come and go while it runs", async () => {
+  test("may come and go while the sandbox runs", async () => {
     const sandbox = await sandboxWith();
     expect((await ask(sandbox, "http://api.example/")).headers).not.toHaveProperty("x-rule");
     await sandbox.updateNetwork({ rules: RULES });

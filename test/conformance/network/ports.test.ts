@@ -25,7 +25,7 @@ describe("a running server", () => {
     }
   });
 
-  test("is reached by header, of either family", async () => {
+  test("is reached by the routing headers of either family", async () => {
     for (const family of ["e2b", "svc"]) {
       const headers = { [`${family}-sandbox-id`]: sandbox().sandboxId, [`${family}-sandbox-port`]: "8000" };
       const response = await fetch(`${platform.sandboxUrl}/hello?a=b%20c`, { headers });
@@ -74,7 +74,7 @@ describe("a running server", () => {
     expect([redirect.status, redirect.headers.get("location")]).toEqual([302, "/elsewhere"]);
   });
 
-  test("a stream arrives piece by piece, not at its end", async () => {
+  test("a stream arrives piece by piece, not all at its end", async () => {
     const response = await send(platform, sandbox().sandboxId, "/stream", { port: 8000 });
     const times: number[] = [];
     let heard = "";
@@ -201,14 +201,14 @@ describe("what the edge answers itself", () => {
     expect(none.headers.get("content-type")).toMatch(/^text\/plain/);
   });
 
-  test("without a port header it is envd's", async () => {
+  test("a request without a port header is envd's", async () => {
     const response = await fetch(`${platform.sandboxUrl}/health`, {
       headers: { "svc-sandbox-id": sandbox().sandboxId },
     });
     expect(response.status).toBe(204);
   });
 
-  test("its errors and preflights carry CORS", async () => {
+  test("the edge's errors and preflights carry CORS", async () => {
     const preflight = { origin: "http://page.example", "access-control-request-method": "POST" };
     const answered = await send(platform, sandbox().sandboxId, "/", {
       port: 8099,

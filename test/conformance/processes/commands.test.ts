@@ -16,7 +16,7 @@ describe("output", () => {
     expect(result.error).toBeUndefined();
   });
 
-  test("each stream arrives in order, while the command runs", async () => {
+  test("each stream of output arrives in order, while the command runs", async () => {
     const seen: string[] = [];
     await sandbox().commands.run("for i in 1 2 3 4 5; do echo out$i; echo err$i >&2; sleep 0.05; done", {
       onStdout: (data) => void seen.push(...lines(data)),
@@ -27,7 +27,7 @@ describe("output", () => {
     expect(seen.indexOf("out2")).toBeGreaterThan(seen.indexOf("err1"));
   });
 
-  test("ten megabytes arrive whole", async () => {
+  test("ten megabytes of output arrive whole", async () => {
     const result = await sandbox().commands.run(
       "head -c 7500000 /dev/urandom | base64 -w 0 | tee /tmp/sent | cat; sha256sum < /tmp/sent >&2",
     );
@@ -35,7 +35,7 @@ describe("output", () => {
     expect(createHash("sha256").update(result.stdout).digest("hex")).toBe(result.stderr.slice(0, 64));
   });
 
-  test("a hundred thousand lines keep their order", async () => {
+  test("a hundred thousand lines of output keep their order", async () => {
     const { stdout } = await sandbox().commands.run("seq 1 100000");
     expect(stdout).toBe(`${Array.from({ length: 100_000 }, (_, index) => index + 1).join("\n")}\n`);
   });
@@ -67,13 +67,13 @@ describe("output", () => {
 });
 
 describe("exit", () => {
-  test.each([1, 2, 42, 127, 255])("code %i is an error that has the code and the output", async (code) => {
+  test.each([1, 2, 42, 127, 255])("exit code %i is an error that has the code and the output", async (code) => {
     const error = await refusal(sandbox().commands.run(`echo before; echo why >&2; exit ${code}`));
     expect(error).toBeInstanceOf(CommandExitError);
     expect(error).toMatchObject({ exitCode: code, stdout: "before\n", stderr: "why\n", error: `exit status ${code}` });
   });
 
-  test("death by a signal is code -1 and names the signal", async () => {
+  test("the death of a command by a signal is code -1 and names the signal", async () => {
     expect(await refusal(sandbox().commands.run("kill -KILL $$"))).toMatchObject({
       exitCode: -1,
       error: "signal: killed",
@@ -107,12 +107,12 @@ describe("who, where, with what", () => {
     expect(lines(stdout)[4]).toMatch(/\/bin\/ls$/);
   });
 
-  test("root may be chosen", async () => {
+  test("a command may run as root", async () => {
     const { stdout } = await sandbox().commands.run('whoami; pwd; echo "$HOME"; id -u', { user: "root" });
     expect(lines(stdout)).toEqual(["root", "/root", "/root", "0"]);
   });
 
-  test("groups of the user are set, and none of root's", async () => {
+  test("a command has the groups of its user, and none of root's", async () => {
     const { stdout } = await sandbox().commands.run("id -G");
     expect(lines(stdout)[0]?.split(" ")).not.toContain("0");
   });
@@ -130,7 +130,7 @@ describe("who, where, with what", () => {
     expect(lines(stdout)).toEqual(["root", "[]"]);
   });
 
-  test("the working directory may be absolute, relative to home, or home itself", async () => {
+  test("the working directory of a command may be absolute, relative to home, or home itself", async () => {
     expect((await sandbox().commands.run("pwd", { cwd: "/tmp" })).stdout).toBe("/tmp\n");
     await sandbox().files.makeDir("deep/er");
     expect((await sandbox().commands.run("pwd", { cwd: "deep/er" })).stdout).toBe("/home/user/deep/er\n");
@@ -155,7 +155,7 @@ describe("who, where, with what", () => {
     expect((await sandbox().commands.run('echo "[$LEAK]"')).stdout).toBe("[]\n");
   });
 
-  test("nothing of the platform is in the environment", async () => {
+  test("nothing of the platform is in the environment of a command", async () => {
     const { stdout } = await sandbox().commands.run("env");
     expect(stdout).not.toMatch(/CONTROL|TOKEN|LD_LIBRARY_PATH|NODE_/);
   });

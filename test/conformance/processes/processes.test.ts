@@ -19,7 +19,7 @@ describe("background commands", () => {
     expect(await handle.wait()).toMatchObject({ stdout: "late\n", exitCode: 0 });
   });
 
-  test("list shows what runs and what it was started with", async () => {
+  test("list shows the running processes and what they were started with", async () => {
     const handle = await started(sandbox(), "sleep 31", { cwd: "/tmp", envs: { A: "b" } });
     const [entry] = (await sandbox().commands.list()).filter((process) => process.pid === handle.pid);
     expect(entry).toMatchObject({ cmd: "/bin/bash", args: ["-l", "-c", "sleep 31"], envs: { A: "b" }, cwd: "/tmp" });
@@ -29,7 +29,7 @@ describe("background commands", () => {
       .not.toContain(handle.pid);
   });
 
-  test("kill is true once; the process is gone and reaped", async () => {
+  test("kill returns true once; the process is gone and reaped", async () => {
     const handle = await started(sandbox(), "sleep 60");
     expect(await sandbox().commands.kill(handle.pid)).toBe(true);
     const error = await refusal(handle.wait());
@@ -80,7 +80,7 @@ describe("background commands", () => {
 describe("stdin", () => {
   const sandbox = sharedSandbox();
 
-  test("text goes in, also in pieces and empty ones", async () => {
+  test("text goes into a process, also in pieces and empty ones", async () => {
     const handle = await sandbox().commands.run("head -n 2", { background: true, stdin: true });
     await handle.sendStdin("");
     await handle.sendStdin("first\nsec");
@@ -88,7 +88,7 @@ describe("stdin", () => {
     expect((await handle.wait()).stdout).toBe("first\nsecond ü\n");
   });
 
-  test("closing it is the end of file, and closing twice is harmless", async () => {
+  test("closing stdin is the end of file for the process, and closing twice is harmless", async () => {
     const handle = await sandbox().commands.run("cat; echo eof", { background: true, stdin: true });
     await handle.sendStdin(Buffer.from([104, 105, 10]));
     await handle.closeStdin();
@@ -101,7 +101,7 @@ describe("stdin", () => {
     expect((await handle.wait()).stdout).toBe("hi\neof\n");
   });
 
-  test("four megabytes arrive unchanged", async () => {
+  test("four megabytes of input arrive unchanged", async () => {
     const handle = await sandbox().commands.run("sha256sum", { background: true, stdin: true });
     const piece = "0123456789abcdef".repeat(16_384);
     for (let index = 0; index < 16; index++) await handle.sendStdin(piece);
@@ -118,7 +118,7 @@ describe("the process RPCs, as any Connect client sends them", () => {
   const sandbox = sharedSandbox();
   const shell = (script: string) => ({ process: { cmd: "/bin/bash", args: ["-c", script] }, stdin: false });
 
-  test("a run is start, data and end, with zero values left out", async () => {
+  test("the stream of a run is start, data and end, with zero values left out", async () => {
     const target = await targetOf(platform, sandbox().sandboxId);
     const all = await frames(stream(platform, target, "process.Process/Start", { message: shell("echo hi") }));
     const events = all
@@ -196,7 +196,7 @@ describe("the process RPCs, as any Connect client sends them", () => {
     expect((stat.json as { entry: { size: unknown } }).entry.size).toBeTypeOf("string");
   });
 
-  test("no token and a wrong token are refused before anything runs", async () => {
+  test("a missing and a wrong token are refused before anything runs", async () => {
     const target = await targetOf(platform, sandbox().sandboxId);
     for (const token of [null, "wrong"]) {
       const reply = await unary(platform, target, "process.Process/List", { message: {}, token });
@@ -220,7 +220,7 @@ describe("the process RPCs, as any Connect client sends them", () => {
 });
 
 describe("a sandbox at its limits", () => {
-  test("no more processes is an error that may be retried, and the sandbox recovers", async () => {
+  test("a start beyond the limit of processes is an error that may be retried, and the sandbox recovers", async () => {
     const sandbox = await ownSandbox();
     // All children stay until their parent ends, however long that takes: the parent holds the pipe open.
     const bomb = [

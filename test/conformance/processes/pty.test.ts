@@ -14,7 +14,7 @@ test("a terminal has the size it was made with, from the first command on", asyn
   await expect.poll(terminal.heard).toContain("31 93\r\n");
 });
 
-test("a resize arrives, and running programs get SIGWINCH", async () => {
+test("a resize reaches the terminal, and running programs get SIGWINCH", async () => {
   const terminal = await open(sandbox(), { cols: 80, rows: 24 });
   await terminal.type("trap 'echo w:$(stty size)' WINCH; echo re''ady\n");
   await expect.poll(terminal.heard).toContain("ready\r\n");
@@ -25,7 +25,7 @@ test("a resize arrives, and running programs get SIGWINCH", async () => {
   await expect.poll(terminal.heard).toMatch(/(?<!w:)40 120\r\n/);
 });
 
-test("it is a real terminal of the user's login shell", async () => {
+test("a terminal is a real one, of the user's login shell", async () => {
   const terminal = await open(sandbox());
   await terminal.type("tty; whoami; pwd; echo $TERM $LANG [$GLOBAL]; tput colors\n");
   await expect
@@ -33,13 +33,13 @@ test("it is a real terminal of the user's login shell", async () => {
     .toMatch(/\/dev\/pts\/\d+\r\nuser\r\n\/home\/user\r\nxterm-256color C\.UTF-8 \[shared\]\r\n256\r\n/);
 });
 
-test("user, directory and environment may be chosen", async () => {
+test("user, directory and environment of a terminal may be chosen", async () => {
   const terminal = await open(sandbox(), { user: "root", cwd: "/tmp", envs: { MINE: "yes" } });
   await terminal.type("whoami; pwd; echo [$MINE]\n");
   await expect.poll(terminal.heard).toMatch(/root\r\n\/tmp\r\n\[yes\]\r\n/);
 });
 
-test("keys work: echo, control-C and control-D", async () => {
+test("a terminal echoes keys, and obeys control-C and control-D", async () => {
   const terminal = await open(sandbox());
   await terminal.type("sleep 60\n");
   await expect.poll(async () => (await sandbox().commands.run("pgrep -fc '^sleep 60$' || true")).stdout).toBe("1\n");
@@ -49,7 +49,7 @@ test("keys work: echo, control-C and control-D", async () => {
   expect((await terminal.ended).exitCode).toBe(130);
 });
 
-test("exit gives its code, and nothing of the output before it is lost", async () => {
+test("an exit of the shell gives its code, and nothing of the output before it is lost", async () => {
   const terminal = await open(sandbox());
   await terminal.type("seq 1 5000; exit 5\n");
   expect((await terminal.ended).exitCode).toBe(5);
@@ -73,7 +73,7 @@ test("another client can continue in a terminal that its client has left", async
   expect(heard).not.toContain("ready");
 });
 
-test("kill ends it: true once, then false", async () => {
+test("kill ends a terminal and returns true once, then false", async () => {
   const terminal = await open(sandbox());
   expect(await sandbox().pty.kill(terminal.handle.pid)).toBe(true);
   expect((await terminal.ended).exitCode).toBe(-1);

@@ -36,7 +36,7 @@ describe("languages", () => {
     expect((await sandbox().runCode("a", { language: "ts" })).error?.name).toBe("ReferenceError");
   });
 
-  test("bash keeps its variables and fails with the exit code of the last command", async () => {
+  test("bash keeps its variables, and a cell fails with the exit code of its last command", async () => {
     await sandbox().runCode("name=world; cd /tmp", { language: "bash" });
     expect(await printed(sandbox(), "echo hello $name; pwd", { language: "bash" })).toBe("hello world\n/tmp\n");
     expect((await sandbox().runCode("false", { language: "bash" })).error?.value).toContain("1");
@@ -161,7 +161,7 @@ describe("streams and errors", () => {
 });
 
 describe("contexts", () => {
-  test("five work side by side, each with its own state and directory", async () => {
+  test("five contexts work side by side, each with its own state and directory", async () => {
     const contexts = await Promise.all(Array.from({ length: 5 }, () => sandbox().createCodeContext({ cwd: "/tmp" })));
     expect(new Set(contexts.map(({ id }) => id)).size).toBe(5);
     const started = performance.now();
@@ -190,7 +190,7 @@ describe("contexts", () => {
     expect([gone.name, gone.message]).toEqual(["NotFoundError", expect.stringContaining(first.id)]);
   });
 
-  test("a restart loses the state and keeps id and directory", async () => {
+  test("a restart of a context loses its state and keeps id and directory", async () => {
     const context = await sandbox().createCodeContext({ cwd: "/tmp", language: "python" });
     await sandbox().runCode("lost = 1", { context });
     await sandbox().restartCodeContext(context.id);

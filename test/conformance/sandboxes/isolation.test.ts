@@ -65,7 +65,7 @@ describe("the host", () => {
   });
   afterAll(() => listener?.close());
 
-  test("its ports are closed on every address it has, also to root inside", async () => {
+  test("the host's ports are closed on every address that it has, also to root inside", async () => {
     const addresses = Object.values(networkInterfaces())
       .flatMap((list) => list ?? [])
       .filter((one) => one.family === "IPv4" && !one.internal)
@@ -106,7 +106,7 @@ describe("the host", () => {
     }
   });
 
-  test("dangerous kinds of sockets do not exist", async () => {
+  test("dangerous kinds of sockets do not exist inside", async () => {
     const python =
       "import socket\nfor family, kind in ((38, 5), (40, 1), (17, 3), (16, 3)):\n  try:\n    socket.socket(family, kind); print(family, 'open')\n  except OSError: print(family, 'closed')";
     await sandbox().files.write("/tmp/sockets.py", python);
@@ -114,7 +114,7 @@ describe("the host", () => {
     expect(stdout).toContain("38 closed\n40 closed\n17 closed\n");
   });
 
-  test("the user cannot read envd's memory, environment or token", async () => {
+  test("the user inside cannot read envd's memory, environment or token", async () => {
     const { stdout } = await sandbox().commands.run(
       "for p in /proc/[0-9]*; do cat $p/environ 2>/dev/null | tr '\\0' '\\n'; done; cat /run/e2b/* /run/svc/* 2>/dev/null; true",
     );

@@ -29,7 +29,7 @@ describe("create", () => {
     expect((await api(platform, "DELETE", `/sandboxes/${String(created.sandboxID)}`)).status).toBe(204);
   });
 
-  test("its environment reaches every process", async () => {
+  test("the environment of a create reaches every process", async () => {
     expect((await sandbox().commands.run('echo "$GREETING"')).stdout).toBe("hello\n");
   });
 
@@ -39,7 +39,7 @@ describe("create", () => {
     expect(stdout.trim()).toBe(`true ${sandbox().sandboxId} ${info.templateId}`);
   });
 
-  test("unknown properties and the retired ones are ignored", async () => {
+  test("unknown and retired properties of a create are ignored", async () => {
     const body = { templateID: "base", timeout: 30, secure: false, somethingNew: { a: 1 } };
     const reply = await api(platform, "POST", "/v2/sandboxes", { body });
     expect(reply.status).toBe(201);
@@ -62,7 +62,7 @@ describe("create", () => {
     expect(error.message).toContain("no-such-tag");
   });
 
-  test("the template may be named by id, with the default tag and in any case", async () => {
+  test("a create may name the template by id, with the default tag and in any case", async () => {
     const { templateId } = await sandbox().getInfo();
     for (const name of [templateId, `${templateId}:default`, "base:default", " BASE "]) {
       const made = await ownSandbox({ template: name });
@@ -89,14 +89,14 @@ describe("reading one sandbox", () => {
     expect(info.endAt.getTime() - info.startedAt.getTime()).toBeLessThanOrEqual(205_000);
   });
 
-  test("the end is the same on every read", async () => {
+  test("the end of a sandbox is the same on every read", async () => {
     const first = await sandbox().getInfo();
     const second = await sandbox().getInfo();
     expect(second.endAt).toEqual(first.endAt);
     expect(second.startedAt).toEqual(first.startedAt);
   });
 
-  test("every required field is on the wire, as the strict clients want it", async () => {
+  test("every required field of a sandbox is on the wire, as strict clients want it", async () => {
     const reply = await api(platform, "GET", `/sandboxes/${sandbox().sandboxId}`);
     const detail = reply.json as Record<string, unknown>;
     for (const field of ["templateID", "sandboxID", "clientID", "startedAt", "endAt", "state", "envdVersion"]) {
@@ -114,7 +114,7 @@ describe("reading one sandbox", () => {
     expect(metrics?.memTotal).toBe(info.memoryMB * 1024 * 1024);
   });
 
-  test("an unknown id is not found, also with a client part behind it", async () => {
+  test("a sandbox with an unknown id is not found, also with a client part behind it", async () => {
     const unknown = `i${"0".repeat(19)}`;
     expect(await refusal(Sandbox.getInfo(unknown))).toBeInstanceOf(SandboxNotFoundError);
     const composite = await api(platform, "GET", `/sandboxes/${sandbox().sandboxId}-6532622b`);
@@ -154,7 +154,7 @@ describe("connect and time-outs", () => {
     expect((await api(platform, "POST", path, { body: { memory: false } })).status).toBe(200);
   });
 
-  test("setTimeout extends and shortens", async () => {
+  test("setTimeout extends and shortens the life of a sandbox", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 60_000 });
     await sandbox.setTimeout(500_000);
     expect((await sandbox.getInfo()).endAt.getTime() - Date.now()).toBeGreaterThan(490_000);
@@ -162,7 +162,7 @@ describe("connect and time-outs", () => {
     expect((await sandbox.getInfo()).endAt.getTime() - Date.now()).toBeLessThanOrEqual(20_500);
   });
 
-  test("refreshes only ever extend", async () => {
+  test("refreshes only ever extend the life of a sandbox", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 60_000 });
     const before = await sandbox.getInfo();
     const path = `/sandboxes/${sandbox.sandboxId}/refreshes`;
@@ -259,7 +259,7 @@ describe("what a sandbox reports about itself", () => {
     expect(sample?.diskTotal).toBeGreaterThan(0);
   });
 
-  test("metrics from before its start are an empty list", async () => {
+  test("metrics from before a sandbox's start are an empty list", async () => {
     const end = new Date(Date.now() - 3_600_000);
     expect(await sandbox().getMetrics({ start: new Date(end.getTime() - 60_000), end })).toEqual([]);
   });

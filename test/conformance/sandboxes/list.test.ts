@@ -33,14 +33,14 @@ describe("three sandboxes with one metadata value", () => {
     expect(await ids({ query: { metadata: { mark, odd: "a=b" } } })).toHaveLength(0);
   });
 
-  test("the newest comes first, or the oldest when asked", async () => {
+  test("a list begins with the newest sandbox, or with the oldest when asked", async () => {
     const oldestFirst = made.map((sandbox) => sandbox.sandboxId);
     expect(await ids({ query: { metadata: { mark } } })).toEqual(oldestFirst.toReversed());
     expect(await ids({ query: { metadata: { mark } }, order: "asc" })).toEqual(oldestFirst);
   });
 
   test.each(["asc", "desc"] as const)(
-    "pages of one hold each sandbox once, and the last page says so (%s)",
+    "pages of one sandbox hold each once, and the last page says that it is the last (%s)",
     async (order) => {
       const pages = Sandbox.list({ query: { metadata: { mark } }, limit: 1, order });
       const seen: string[] = [];
@@ -60,7 +60,7 @@ describe("three sandboxes with one metadata value", () => {
     expect(pages.hasNext).toBe(false);
   });
 
-  test("a token of the other order is refused", async () => {
+  test("a page token of the other order is refused", async () => {
     const pages = Sandbox.list({ query: { metadata: { mark } }, limit: 1, order: "asc" });
     await pages.nextItems();
     const token = encodeURIComponent(pages.nextToken ?? "");
@@ -68,7 +68,7 @@ describe("three sandboxes with one metadata value", () => {
     expect((await api(platform, "GET", `/v2/sandboxes?limit=1&order=desc&nextToken=${token}`)).status).toBe(400);
   });
 
-  test("startedAfter includes the moment itself", async () => {
+  test("the filter startedAfter includes the moment itself", async () => {
     const second = (await all({ query: { metadata: { mark, place: "second" } } }))[0];
     const since = await ids({
       query: { metadata: { mark }, startedAfter: second?.startedAt ?? new Date() },
@@ -85,13 +85,13 @@ describe("three sandboxes with one metadata value", () => {
     expect(await ids({ query: { metadata: { mark }, template: "no-such-template" } })).toEqual([]);
   });
 
-  test("the state filter takes one or both", async () => {
+  test("the state filter takes one state or both", async () => {
     expect(await ids({ query: { metadata: { mark }, state: ["running"] } })).toHaveLength(3);
     expect(await ids({ query: { metadata: { mark }, state: ["paused"] } })).toHaveLength(0);
     expect(await ids({ query: { metadata: { mark }, state: ["running", "paused"] } })).toHaveLength(3);
   });
 
-  test("counts are of the whole set, not of the page", async () => {
+  test("the counts of a list are of the whole set, not of the page", async () => {
     const query = new URLSearchParams({ metadata: new URLSearchParams({ mark }).toString(), limit: "1" });
     const reply = await api(platform, "GET", `/v2/sandboxes?${query.toString()}`);
     expect(reply.headers.get("x-total-count")).toBe("3");

@@ -67,7 +67,7 @@ describe("pause and connect", () => {
     expect(await identityOf(sandbox, pid)).toBe(process);
   });
 
-  test("files, environment, metadata and tokens are the same", async () => {
+  test("files, environment, metadata and tokens are the same after a resume", async () => {
     const sandbox = await ownSandbox({ envs: { GREETING: "hello" }, metadata: { purpose: "pause" } });
     const random = randomBytes(20_000).toString("hex");
     await sandbox.files.write("data/random.txt", random);
@@ -84,7 +84,7 @@ describe("pause and connect", () => {
     expect((await sandbox.getInfo()).metadata).toEqual({ purpose: "pause" });
   });
 
-  test("the clock is right at once", async () => {
+  test("the clock is right at once after a resume", async () => {
     const sandbox = await ownSandbox();
     await sandbox.pause();
     await pauseFor(1_500);
@@ -108,7 +108,7 @@ describe("pause and connect", () => {
 });
 
 describe("while it is paused", () => {
-  test("it reads paused, is not running, and a second pause says that there was nothing to do", async () => {
+  test("a paused sandbox reads paused, is not running, and a second pause says that there was nothing to do", async () => {
     const sandbox = await ownSandbox();
     expect(await sandbox.isRunning()).toBe(true);
     expect(await sandbox.pause()).toBe(true);
@@ -119,7 +119,7 @@ describe("while it is paused", () => {
     expect([second.status, (second.json as { code: number }).code]).toEqual([409, 409]);
   });
 
-  test("it is listed among the paused ones only", async () => {
+  test("a paused sandbox is listed among the paused ones only", async () => {
     const sandbox = await ownSandbox({ metadata: { listed: "paused-only" } });
     await sandbox.pause();
     const ids = async (state: "running" | "paused") => {
@@ -130,13 +130,13 @@ describe("while it is paused", () => {
     expect(await ids("running")).not.toContain(sandbox.sandboxId);
   });
 
-  test("its time-out cannot be set", async () => {
+  test("the time-out of a paused sandbox cannot be set", async () => {
     const sandbox = await ownSandbox();
     await sandbox.pause();
     expect(await refusal(sandbox.setTimeout(60_000))).toBeInstanceOf(SandboxNotFoundError);
   });
 
-  test("a kill is for good", async () => {
+  test("a kill of a paused sandbox is for good", async () => {
     const sandbox = await ownSandbox();
     await sandbox.pause();
     expect(await sandbox.kill()).toBe(true);
@@ -145,7 +145,7 @@ describe("while it is paused", () => {
     expect(await refusal(Sandbox.getInfo(sandbox.sandboxId))).toBeInstanceOf(SandboxNotFoundError);
   });
 
-  test("a command that was running gets an error at its client, and continues after the resume", async () => {
+  test("a command that was running at the pause gets an error at its client, and continues after the resume", async () => {
     const sandbox = await ownSandbox();
     const handle = await sandbox.commands.run("sleep 2; echo done > /tmp/done", { background: true, timeoutMs: 0 });
     const cut = refusal(handle.wait());
@@ -203,7 +203,7 @@ describe("connect", () => {
     expect(await sandbox.commands.list()).toEqual([]);
   });
 
-  test("the deprecated resume works, once", async () => {
+  test("the deprecated route to resume works, once", async () => {
     const sandbox = await ownSandbox();
     await sandbox.pause();
     const path = `/sandboxes/${sandbox.sandboxId}/resume`;

@@ -68,7 +68,7 @@ test("a named snapshot is found by name, tag, id and source, and survives its so
   expect((await refusal(Sandbox.create(`${name}:v3`))).message).toContain("v3");
 });
 
-test("a name that is used again means the new snapshot", async () => {
+test("a snapshot name that is used again means the new snapshot", async () => {
   const source = await ownSandbox();
   const name = fresh("again");
   await source.files.write("kept.txt", "old");

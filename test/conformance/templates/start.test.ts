@@ -24,7 +24,7 @@ async function containersOfBuild(buildId: string, format = "{{.ID}} {{.Names}}")
 const pooled = async (buildId: string) =>
   (await containersOfBuild(buildId)).filter((line) => line.includes(" svc-pool-")).map((line) => line.split(" ")[0]);
 
-test("the first request to the port is answered: in the first sandboxes, in those of the pool, in those of the next build", async () => {
+test("the first request to a template's port is answered in the first sandboxes, in those of the pool, and in those of the next build", async () => {
   const name = fresh("serving");
   const definition = (page: string) =>
     Template()

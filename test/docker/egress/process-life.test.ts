@@ -56,7 +56,7 @@ test("a sandbox unknown to the egress process gets neither a connection nor a na
   expect(answer.subarray(-4).join(".")).toBe(ALLOWED);
 });
 
-test.each(["disconnect", "SIGTERM"])("at %s it ends, and connections with it", async (how) => {
+test.each(["disconnect", "SIGTERM"])("at %s the egress process ends, and connections with it", async (how) => {
   const bench = await begun();
   const open = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 10_000 });
   await expect.poll(() => bench.seen.length).toBe(1);

@@ -96,7 +96,7 @@ describe("by name", () => {
   });
 
   test.each(["www.allowed.test", "badallowed.test", "other.test", "allowed.test.evil.test"])(
-    "%s is not allowed.test",
+    "the name in %s is not taken for allowed.test",
     async (name) => {
       await bench.policy(names("allowed.test"));
       const outcome = await bench.attempt({ address: ALLOWED, port: 443, send: [await hello(name)] });
@@ -105,7 +105,7 @@ describe("by name", () => {
     },
   );
 
-  test("without a name, or on another port, only the address decides", async () => {
+  test("only the address decides about a connection without a name, or on another port", async () => {
     await bench.policy(names("allowed.test"));
     for (const attempt of [
       { port: 443, send: [await hello()] },
@@ -184,7 +184,7 @@ describe("plain HTTP by name", () => {
     expect(bench.requests()[0]).toMatchObject({ path: "/one" });
   });
 
-  test("another host is refused", async () => {
+  test("a request over plain HTTP to another host is refused", async () => {
     await bench.policy(names("allowed.test"));
     const outcome = await bench.attempt({ address: ALLOWED, port: 80, send: [get("other.test")] });
     expect(outcome).toMatchObject(refused);

@@ -258,7 +258,7 @@ describe("an idle envd", () => {
   });
 });
 
-test("ends at once when its container is stopped", async () => {
+test("envd ends at once when its container is stopped", async () => {
   const sandbox = await start("svc/base:latest");
   const started = Date.now();
   await docker("stop", "-t", "10", sandbox.id);

@@ -40,7 +40,7 @@ describe("the firewall", () => {
     expect(await reach(2, "tcp", GATEWAY, EGRESS_PORT)).toBe("silence");
   });
 
-  test("a closed one, and one that is not open yet, let no packet out", async () => {
+  test("a closed sandbox, and one that is not open yet, let no packet out", async () => {
     const before = await arrived();
     await open(2, CLOSED);
     expect(await reach(2, "tcp", ALLOWED)).toBe("refused");
@@ -73,7 +73,7 @@ describe("the firewall", () => {
     expect(await reach(3, "tcp", ALLOWED)).toBe("hello");
   });
 
-  test("a tightened policy cuts the flow that is open, and leaves the one it allows", async () => {
+  test("a tightened policy cuts an open flow that it forbids, and leaves the one that it allows", async () => {
     expect(await talk(2, ALLOWED, () => open(2, ranges([`${OTHER}/32`])))).toEqual(["one", "cut"]);
     await open(2, OPEN);
     expect(await talk(2, OTHER, () => open(2, ranges([`${OTHER}/32`])))).toEqual(["one", "two"]);
@@ -219,7 +219,7 @@ describe("the firewall", () => {
     ["flush", "set", "inet", NETWORK, "allowed"],
     ["add", "element", "inet", NETWORK, "allowed", `{ 10.218.0.2 . ${OTHER} }`],
     ["delete", "element", "inet", NETWORK, "pinned", '{ "fw-3" . 10.218.0.3 }'],
-  ])("any other change is found by comparison and repaired: nft %s %s", async (...command) => {
+  ])("any other change of the table is found by comparison and repaired: nft %s %s", async (...command) => {
     await open(2, ranges([`${ALLOWED}/32`]));
     await text(0, "nft", ...command);
     expect((await order({ do: "repair" })).result).toBe(true);
@@ -313,7 +313,7 @@ describe("the firewall", () => {
     expect((await order({ do: "repair" })).result).toBe(false);
   });
 
-  test("has as many rules with a policy as without", async () => {
+  test("the firewall has as many rules with a policy as without", async () => {
     const rules = async () => (await text(0, "nft", "-a", "list", "table", "inet", NETWORK)).match(/# handle/g)?.length;
     const before = await rules();
     await open(2, ranges([`${ALLOWED}/32`]));

@@ -62,7 +62,7 @@ describe("without a pool", () => {
     await expect(agent.startAs(executionId, body)).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("a stop during the start wins", async () => {
+  test("a stop of a sandbox during its start wins", async () => {
     const executionId = randomUUID();
     const starting = agent.startAs(executionId);
     starting.catch(() => undefined);
@@ -73,7 +73,7 @@ describe("without a pool", () => {
     await expect.poll(containers, SLOW).toEqual([]);
   });
 
-  test("an image the node does not have is a clear refusal", async () => {
+  test("a start from an image that the node does not have is refused in words", async () => {
     const build = { ...BASE, image: "svc/there-is-no-such-image:latest" };
     await expect(agent.start({ build })).rejects.toMatchObject({ code: "template_not_found" });
     await expect.poll(containers, SLOW).toEqual([]);
@@ -84,7 +84,7 @@ describe("without a pool", () => {
     expect(response.status).toBe(401);
   });
 
-  test("metrics are plausible: a first sample soon, and work shows", async () => {
+  test("metrics of a sandbox are plausible: the first sample comes soon, and work shows", async () => {
     const { executionId, sandboxId } = await agent.start();
     await expect
       .poll(async () => (await agent.call.executionMetrics({ params: { executionId } }))[0], SLOW)
@@ -150,7 +150,7 @@ describe("with a pool", () => {
   });
   afterAll(() => agent.close());
 
-  test("claims get warm containers, never the same one, and the pool is refilled", async () => {
+  test("creates get warm containers, never the same one, and the pool is refilled", async () => {
     await expect.poll(() => agent.heartbeats.at(-1)?.load.pools[0]?.ready, SLOW).toBe(3);
     const started = await Promise.all([agent.start(), agent.start(), agent.start()]);
     expect(started.map(({ warm }) => warm)).toEqual([true, true, true]);
@@ -163,7 +163,7 @@ describe("with a pool", () => {
     await agent.stop(next.executionId);
   });
 
-  test("after kill -9 the same sandboxes answer, the pool is kept, and nothing is orphaned", async () => {
+  test("after kill -9 of the agent the same sandboxes answer, the pool is kept, and nothing is orphaned", async () => {
     await expect.poll(() => agent.heartbeats.at(-1)?.load.pools[0]?.ready, SLOW).toBe(3);
     const [open, closed] = await Promise.all([agent.start(), agent.start({ egress: CLOSED })]);
     await inside(open.sandboxId, "root", "sh", "-c", "echo kept > /tmp/mine");

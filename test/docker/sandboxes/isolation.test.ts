@@ -195,7 +195,7 @@ describe("the network of a sandbox", () => {
     expect((await fetch(`http://${closed.address}:49983/health`)).status).toBe(204);
   });
 
-  test("another policy is in force at once, and is kept", async () => {
+  test("another network policy is in force at once, and is kept", async () => {
     const params = { executionId: closed.executionId };
     const allowed = { ...CLOSED, allowRanges: [`${INTERNET}/32`] };
     await agent.call.replaceEgress({ params, body: allowed });

@@ -104,7 +104,7 @@ const post = (type: string, body: string | Buffer, headers: Record<string, strin
   });
 const message = Buffer.concat([Buffer.from([0, 0, 0, 0, 15]), Buffer.from('{"path":"/tmp"}')]);
 
-test("the answer has the form that the client accepts, also where it sends the other one", async () => {
+test("an answer over gRPC-Web has the form that the client accepts, also where it sends the other one", async () => {
   const text = { accept: "application/grpc-web-text" };
   const asText = await post("application/grpc-web+json", message, text);
   expect(asText.headers.get("content-type")).toBe("application/grpc-web-text+json");

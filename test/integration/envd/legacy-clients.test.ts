@@ -32,11 +32,11 @@ test.each([
   ["Stat", { path: "d/file" }, () => entry("d/file", "FILE")],
   ["MakeDir", { path: "made" }, () => entry("made", "DIRECTORY")],
   ["Move", { source: "made", destination: "moved" }, () => entry("moved", "DIRECTORY")],
-])("%s answers them with name, type and path alone", async (method, message, expected) => {
+])("%s answers old clients with name, type and path alone", async (method, message, expected) => {
   expect(await call(method, message)).toEqual({ notice: "true", body: { entry: expected() } });
 });
 
-test("a listing has the three fields of each entry, and no kind for a link that leads nowhere", async () => {
+test("a listing for old clients has the three fields of each entry, and no kind for a link that leads nowhere", async () => {
   const { notice, body } = await call("ListDir", { path: "d", depth: 1 });
   expect(notice).toBe("true");
   expect(body.entries).toEqual([
@@ -47,7 +47,7 @@ test("a listing has the three fields of each entry, and no kind for a link that 
   ]);
 });
 
-test("events that they fetch have no entry", async () => {
+test("events that old clients fetch have no entry", async () => {
   const { body } = await call("CreateWatcher", { path: "d", includeEntry: true });
   writeFileSync(join(envd.home, "d/written"), "x");
   await expect

@@ -26,7 +26,7 @@ test("a run answers its lines in order, and ends with the end", async () => {
   ]);
 });
 
-test("the stream is ASCII, and its numbers are those of the kernel", async () => {
+test("the stream of a run is ASCII, and its numbers are those of the kernel", async () => {
   const value = 'value {"text/plain":"é","application/json":"{\\"a\\": 5.0, \\"b\\": 12345678901234567890}"}';
   const response = await fetch(`${interpreter.url}/execute?source=x`, {
     method: "POST",
@@ -38,7 +38,7 @@ test("the stream is ASCII, and its numbers are those of the kernel", async () =>
   expect(text).toContain('"json":{"a": 5.0, "b": 12345678901234567890}');
 });
 
-test("silent changes count as no execution", async () => {
+test("silent changes of a kernel count as no execution", async () => {
   const context = await inContext();
   await context.text("print 1", { env_vars: { A: "1" } });
   expect(await interpreter.run({ code: "print 2", context_id: context.id })).toContainEqual({

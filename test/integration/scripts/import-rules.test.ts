@@ -52,11 +52,11 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
     "orchestrator/builds/queue.ts",
   ],
   "orchestrator-ladder-lifecycle": ["orchestrator/lifecycle/up.ts", "orchestrator/sandboxes/view.ts"],
-  "orchestrator-ladder-secrets-metrics": ["orchestrator/secrets/up.ts", "orchestrator/lifecycle/pause.ts"],
-  "orchestrator-ladder-nodes": ["orchestrator/nodes/up.ts", "orchestrator/lifecycle/kill.ts"],
+  "orchestrator-ladder-secrets-metrics": ["orchestrator/secrets/up.ts", "orchestrator/lifecycle/pausing/pause.ts"],
+  "orchestrator-ladder-nodes": ["orchestrator/nodes/up.ts", "orchestrator/lifecycle/ending/kill.ts"],
   "orchestrator-ladder-access-network-policy": ["orchestrator/network-policy/up.ts", "orchestrator/nodes/nodes.ts"],
   "orchestrator-ladder-base": ["orchestrator/base/up.ts", "orchestrator/access/auth.ts"],
-  "orchestrator-ladder-store": ["orchestrator/store/sideways.ts", "orchestrator/base/seeds.ts"],
+  "orchestrator-ladder-store": ["orchestrator/store/sideways.ts", "orchestrator/base/keys/seeds.ts"],
   "orchestrator-ladder-callers-edge-forms-config": ["orchestrator/forms/up.ts", "orchestrator/store/store.ts"],
   "orchestrator-ladder-holds-every-folder": ["orchestrator/nodes/astray.ts", "orchestrator/drawer/of-everything.ts"],
   "agent-store-is-a-leaf": ["agent/store/up.ts", "agent/above.ts"],
@@ -160,7 +160,7 @@ test.each(Object.entries(PLANTED))("%s fails for the import that breaks it", (na
   expect([...(found.get(name) ?? [])]).toContain(from);
 });
 
-test("an import of a type alone climbs as well", () => {
+test("an import of a type alone is refused as a climb, too", () => {
   expect([...(found.get("agent-ladder-volumes") ?? [])]).toContain("agent/volumes/types.ts");
 });
 
@@ -176,7 +176,7 @@ test("docs/architecture.md shows the agent's ladder as the rules hold it", () =>
   expect(rungs).toEqual(agentLadder);
 });
 
-test("docs/architecture.md shows the ladder that the rules hold", () => {
+test("docs/architecture.md shows the orchestrator's ladder as the rules hold it", () => {
   const page = readFileSync(join(import.meta.dirname, "../../../docs/architecture.md"), "utf8");
   const [, drawn = ""] = /### The orchestrator's ladder\n[^]*?```\n([^]*?)\n```/.exec(page) ?? [];
   const rungs = drawn.split("\n").map((line) => (line.split(/ {2,}/)[0] ?? "").split(", "));

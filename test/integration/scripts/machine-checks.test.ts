@@ -125,7 +125,7 @@ test("a damaged database is named, and a whole or missing one is no problem", ()
   const { status, stdout } = look(whole, join(home, "broken.db"));
   expect(status).toBe(3);
   expect(stdout).toContain(`${home}/broken.db: file is not a database`);
-  expect(stdout).toContain("docs/operating.md, Backup");
+  expect(stdout).toContain("docs/operating/backup.md");
 });
 
 test.skipIf(process.getuid?.() !== 0)("a full disk below a database is named (only as root)", () => {

@@ -68,7 +68,7 @@ test("the same settings in another order and quoting are no change", () => {
   expect(run("settings_stay add", { machine: MACHINE, checkout, runs: true }).status).toBe(0);
 });
 
-test("with the word for it the machine gets exactly the checkout's settings, and a checkout without a file is refused", () => {
+test("`--change-settings` gives the machine exactly the checkout's settings, and refuses a checkout without a file", () => {
   const checkout = "SVC_DOMAIN=b.example\n";
   expect(run("wanted_settings replace", { machine: MACHINE, checkout }).stdout).toBe('SVC_DOMAIN="b.example"');
   const { status, stdout } = run("settings_stay replace", { machine: MACHINE, checkout, runs: true });

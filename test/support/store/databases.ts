@@ -14,7 +14,6 @@ import { auditedDialect } from "../../../orchestrator/store/audit/dialect.ts";
 import { noBallast } from "../../../orchestrator/store/ballast.ts";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../../orchestrator/store/database.ts";
 import type { Tables } from "../../../orchestrator/store/tables.ts";
-import { testSeal } from "./test-seal.ts";
 
 type Rows = Record<string, unknown>[];
 
@@ -128,7 +127,7 @@ export async function openTestDatabase(): Promise<OpenedDatabase> {
   const server = process.env["SVC_TEST_POSTGRES"];
   if (server === undefined) return copyInMemory();
   const database = await onServer(server, await (migrated.onServer ??= migratedOnServer(server)));
-  const opened = await openDatabase(database.place, testSeal);
+  const opened = await openDatabase(database.place);
   return { ...opened, close: () => opened.close().then(() => database.drop()) };
 }
 
@@ -146,19 +145,19 @@ async function migratedInFile(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "svc-schema-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, "svc.db");
-  await (await openDatabase(path, testSeal)).close();
+  await (await openDatabase(path)).close();
   return path;
 }
 
 /** Makes a database with the schema. Its server is removed after the run, and this database with it. */
 async function migratedOnServer(server: string): Promise<string> {
   const { place } = await onServer(server);
-  await (await openDatabase(place, testSeal)).close();
+  await (await openDatabase(place)).close();
   return new URL(place).pathname.slice(1);
 }
 
 async function migratedInMemory(): Promise<Schema> {
-  const opened = await openDatabase(":memory:", testSeal);
+  const opened = await openDatabase(":memory:");
   const made = sql<{
     type: string;
     name: string;
@@ -198,16 +197,6 @@ async function copyInMemory(): Promise<OpenedDatabase> {
  */
 export function tries(inMemory: number): number {
   return process.env["SVC_TEST_POSTGRES"] === undefined ? inMemory : Math.ceil(inMemory / 6);
-}
-
-/** Opens a database before any step of the schema, for tests of the steps. */
-export async function emptyTestDatabase(): Promise<{
-  readonly db: Kysely<Tables>;
-  readonly drop: () => Promise<void>;
-}> {
-  const database = await newDatabase();
-  const db = new Kysely<Tables>({ dialect: openDialect(database.place).dialect });
-  return { db, drop: () => db.destroy().then(() => database.drop()) };
 }
 
 const INT8 = 20;

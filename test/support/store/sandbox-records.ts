@@ -1,6 +1,6 @@
 /** Complete records of sandboxes for tests of stores and of pure files; a test sets only the fields that it is about. */
 
-import { type NewSandbox, type SandboxRecord, toRecord, toRow } from "../../../orchestrator/store/sandboxes/record.ts";
+import { type NewSandbox, type SandboxRecord, sandboxTable } from "../../../orchestrator/store/sandboxes/record.ts";
 import { testSeal } from "./test-seal.ts";
 
 export function newSandbox(over: Partial<NewSandbox> = {}): NewSandbox {
@@ -39,6 +39,6 @@ export function newSandbox(over: Partial<NewSandbox> = {}): NewSandbox {
 
 /** A record of a running sandbox. */
 export function sandboxRecord(over: Partial<SandboxRecord> = {}): SandboxRecord {
-  const fresh = toRecord({ ...toRow(newSandbox(), testSeal), address: "10.0.0.2" } as never, testSeal);
-  return { ...fresh, state: "running", ...over };
+  const { toRecord, toRow } = sandboxTable(testSeal);
+  return { ...toRecord({ ...toRow(newSandbox()), address: "10.0.0.2" }), state: "running", ...over };
 }

@@ -1,8 +1,8 @@
 /** Key-encryption keys for tests of secrets, in memory in place of a file. */
 
 import { randomBytes } from "node:crypto";
-import { decrypt, encrypt } from "../../../orchestrator/secrets/keys/key-encryption.ts";
-import type { KeySource } from "../../../orchestrator/secrets/keys/keyring.ts";
+import { decrypt, encrypt } from "../../../orchestrator/base/keys/secrets/key-encryption.ts";
+import type { KeySource } from "../../../orchestrator/base/keys/secrets/secret-keys.ts";
 
 export interface KeysInMemory extends KeySource {
   /** Names of the keys; the first one wraps. */

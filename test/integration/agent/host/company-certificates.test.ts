@@ -41,7 +41,7 @@ test("a cold start, a resume, a copy and a start from memory get the certificate
   expect(lastInit()).toMatchObject({ executionId: fromDisk, caBundle: PEM });
 });
 
-test("a claimed container of the pool gets them", async () => {
+test("a claimed container of the pool gets the company's certificates", async () => {
   await here.parts.stop();
   here.engine.company.certificates = PEM;
   here.parts = agentParts(here.engine, { targets: [{ build, resources, size: 1 }] });
@@ -52,7 +52,7 @@ test("a claimed container of the pool gets them", async () => {
   expect(here.engine.company.inits.find((init) => init.executionId === executionId)).toMatchObject({ caBundle: PEM });
 });
 
-test("the steps of a template build get them", async () => {
+test("the steps of a template build get the company's certificates", async () => {
   const made = await world();
   made.engine.company.certificates = PEM;
   const { status } = await built(made, body());

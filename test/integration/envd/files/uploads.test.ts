@@ -35,7 +35,7 @@ describe("uploading bytes", () => {
     expect(readFileSync(at("a/b/ü.txt"), "utf8")).toBe("content");
   });
 
-  test("a relative path is from home, and the user is the default one", async () => {
+  test("an upload to a relative path goes to the home of the default user", async () => {
     const response = await fetch(`${here.envd.url}/files?path=${here.name}/r.txt`, {
       method: "POST",
       headers: OCTETS,
@@ -58,7 +58,7 @@ describe("uploading bytes", () => {
     ]);
   });
 
-  test("through a link the target is written", async () => {
+  test("an upload through a link writes the target", async () => {
     symlinkSync("target", at("link"));
     await put(at("link"), "x");
     expect([lstatSync(at("link")).isSymbolicLink(), readFileSync(at("target"), "utf8")]).toEqual([true, "x"]);
@@ -233,7 +233,7 @@ describe("uploading a form", () => {
   });
 });
 
-test("four uploads at once into a missing directory all succeed", async () => {
+test("four uploads at once into a missing directory succeed, all of them", async () => {
   const replies = await Promise.all(["a", "b", "c", "d"].map((name) => put(at(`new/deep/${name}`), name)));
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
 });

@@ -43,7 +43,7 @@ describe("stat", () => {
     expect((await stat(path))?.symlinkTarget).toBeUndefined();
   });
 
-  test("a directory has a size, a relative path starts at home", async () => {
+  test("a directory has a size, and a relative path starts at home", async () => {
     const entry = await stat(`t${count}`);
     expect(entry).toMatchObject({ path: dir, type: FileType.DIRECTORY, permissions: "drwxr-xr-x", mode: 0o755 });
     expect(entry?.size).toBeGreaterThan(0n);
@@ -100,11 +100,11 @@ describe("listing", () => {
   });
   const below = (...names: string[]) => names.map((name) => join(dir, name));
 
-  test.each([0, 1])("depth %i is one level, by name", async (depth) => {
+  test.each([0, 1])("a listing with depth %i is one level, by name", async (depth) => {
     expect(await list(dir, depth)).toEqual(below("a", "a.txt", "b", "c.txt"));
   });
 
-  test("with a depth returns each directory before its entries", async () => {
+  test("a listing with a depth returns each directory before its entries", async () => {
     expect(await list(dir, 2)).toEqual(below("a", "a.txt", "b", "b/inner", "b/x", "c.txt"));
     expect(await list(dir, 3)).toEqual(
       below("a", "a.txt", "b", "b/inner", "b/inner/deep", "b/inner/y", "b/x", "c.txt"),
@@ -112,7 +112,7 @@ describe("listing", () => {
     expect(await list(dir, 4_000_000_000)).toHaveLength(9);
   });
 
-  test("through a link the entries keep the requested name; links inside are not followed", async () => {
+  test("a listing through a link keeps the requested name in its entries; links inside are not followed", async () => {
     symlinkSync("b", join(dir, "link"));
     symlinkSync("..", join(dir, "b/loop"));
     expect(await list(join(dir, "link"), 9)).toEqual(
@@ -144,7 +144,7 @@ describe("listing", () => {
 });
 
 describe("making, moving, removing", () => {
-  test("parents are made too, and belong to the user", async () => {
+  test("missing parents of a new directory are made too, and belong to the user", async () => {
     const path = join(dir, "x/y/z");
     expect((await clients.filesystem.makeDir({ path }, user)).entry).toMatchObject({
       path,

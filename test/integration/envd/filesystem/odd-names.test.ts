@@ -46,7 +46,7 @@ test("ten thousand names, a third of them not UTF-8, are listed and removed", as
 describe("by its written form", () => {
   beforeEach(() => void here("mkdir -p $'d/dir\\xff/in'; echo 1 > $'d/dir\\xff/f\\xe9'; ln -s $'dir\\xff' d/link"));
 
-  test("a file is written, and no other", async () => {
+  test("a file is written by it, and no other", async () => {
     expect((await upload(`path=${encodeURIComponent("d/dir\uFFFDff/f\uFFFDe9")}`, "new")).status).toBe(200);
     expect(namesIn("d")).toEqual(["dir\xff", "link"]);
     here("cd $'d/dir\\xff' && [ \"$(cat $'f\\xe9')\" = new ] && [ $(ls | wc -l) = 2 ]");

@@ -177,7 +177,7 @@ describe("finding a process again", () => {
   });
 });
 
-test("forty at once do not mix up their output", async () => {
+test("forty commands at once do not mix up their output", async () => {
   const all = await Promise.all(
     Array.from({ length: 40 }, (_, i) => run(`for n in 1 2 3 4 5; do echo ${i}; done; exit ${i}`)),
   );

@@ -42,7 +42,7 @@ describe.each([
 });
 
 describe("user and directory", () => {
-  test("it runs as the user, in its groups, at home, with a small environment", async () => {
+  test("a command runs as the user, in its groups, at home, with a small environment", async () => {
     const { stdout } = await run("id -u; id -g; id -G; pwd; env | sort | grep -v ^_=");
     expect(stdout.toString().trim().split("\n")).toEqual([
       "1000",
@@ -128,7 +128,7 @@ describe("user and directory", () => {
 });
 
 describe("output", () => {
-  test("ten megabytes arrive whole and in order", async () => {
+  test("ten megabytes of output arrive whole and in order", async () => {
     const script =
       "i=0; while [ $i -lt 160 ]; do head -c 65536 /dev/urandom; i=$((i+1)); done | tee copy; sha256sum copy >&2";
     const { stdout, stderr } = await run(script);
@@ -136,7 +136,7 @@ describe("output", () => {
     expect(stderr.toString().split(" ")[0]).toBe(createHash("sha256").update(stdout).digest("hex"));
   });
 
-  test("nothing is lost when a process ends at once, a hundred times", async () => {
+  test("no output is lost when a process ends at once, a hundred times", async () => {
     for (let i = 0; i < 100; i += 1)
       expect((await run(`printf ${i}; printf e${i} >&2`)).stdout.toString()).toBe(String(i));
   });
@@ -178,7 +178,7 @@ describe("input", () => {
     expect(await run("cat")).toMatchObject({ end: { exitCode: 0 } });
   });
 
-  test("input is delivered in order, empty input is fine, closing twice too", async () => {
+  test("input is delivered in order, and empty input and a second close do no harm", async () => {
     const cat = await inBackground(clients.process.start({ process: sh("cat") }, as("user")));
     for (const text of ["one ", "", "two"])
       await clients.process.sendInput({

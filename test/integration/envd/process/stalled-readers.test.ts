@@ -56,7 +56,7 @@ const command = (tag: string, script: string) => ({
   stdin: false,
 });
 
-test("the command goes on without it, other readers lose nothing, and the reader hears why it was dropped", async () => {
+test("a command goes on without a stalled reader, other readers lose nothing, and the reader hears why it was dropped", async () => {
   const script = `read begin; head -c ${MUCH} /dev/zero; touch done`;
   const stalled = openUnread("Start", { ...command("shared", script), stdin: true });
   await expect.poll(async () => (await clients.process.list({})).processes.map(({ tag }) => tag)).toContain("shared");
@@ -70,14 +70,14 @@ test("the command goes on without it, other readers lose nothing, and the reader
   expect(await readUntil(stalled, "dropped")).toMatch(/"code":"aborted".*took no output for 30 s.*connect to it again/);
 });
 
-test("a command that only this reader follows ends, too, also over gRPC-Web", async () => {
+test("a command that only a stalled reader follows ends, too, also over gRPC-Web", async () => {
   const script = `head -c ${MUCH} /dev/zero; touch alone`;
   const stalled = openUnread("Start", command("alone", script), "application/grpc-web+json");
   await expect.poll(() => existsSync(join(envd.home, "alone")), { timeout: 60_000 }).toBe(true);
   expect(await readUntil(stalled, "grpc-status")).toMatch(/took%20no%20output%20for%2030%20s/);
 });
 
-test("a program in a terminal goes on without it", async () => {
+test("a program in a terminal goes on without a stalled reader", async () => {
   const script = `head -c ${MUCH} /dev/zero; touch typed`;
   const stalled = openUnread("Start", { ...command("terminal", script), pty: { size: { cols: 80, rows: 24 } } });
   await expect.poll(() => existsSync(join(envd.home, "typed")), { timeout: 60_000 }).toBe(true);

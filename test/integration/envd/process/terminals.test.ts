@@ -30,7 +30,7 @@ test("a terminal without a given size has 80 columns and 24 rows", async () => {
   expect((await toEnd(open("stty size", size(0, 0)))).terminal.toString()).toBe("24 80\r\n");
 });
 
-test("a new size reaches the program, with its signal", async () => {
+test("a new size of the terminal reaches the program, with its signal", async () => {
   const shell = await inBackground(
     open(
       "trap 'stty size' WINCH; echo ready; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.1; done",
@@ -79,7 +79,7 @@ test("an interactive shell works, and its exit code comes back", async () => {
   expect(seen.end?.exitCode).toBe(7);
 });
 
-test("nothing that was shown before the end is lost", async () => {
+test("nothing that a terminal showed before its end is lost", async () => {
   for (let i = 0; i < 50; i += 1) {
     const seen = await toEnd(open(`seq 1 2000; echo last ${i}`));
     const lines = seen.terminal.toString().split("\r\n");
@@ -87,7 +87,7 @@ test("nothing that was shown before the end is lost", async () => {
   }
 });
 
-test("megabytes come through whole, in pieces of at most 16 KiB", async () => {
+test("megabytes of a terminal's output come through whole, in pieces of at most 16 KiB", async () => {
   let largest = 0;
   let total = 0;
   for await (const { event } of open("stty -opost; head -c 3000000 /dev/zero")) {

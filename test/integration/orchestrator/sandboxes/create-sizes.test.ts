@@ -77,7 +77,7 @@ test("a node that finds the memory too small for the snapshot's is believed: 400
   expect(cluster.agent.starts).toHaveLength(1);
 });
 
-test("memory: false starts a template that has no memory as always", async () => {
+test("a create with memory false starts a template that has no memory as always", async () => {
   await create({ memory: false });
   expect(asked()?.origin).toBeUndefined();
 });
@@ -126,7 +126,7 @@ describe("a create is refused", () => {
   });
 });
 
-test("count: 1 is one sandbox, and placement counts the named size", async () => {
+test("a create with the count 1 starts one sandbox, and placement counts the named size", async () => {
   cluster.agent.load = { cpuCount: 8, allocatedCpu: 8 * 50 - 7, memoryTotalBytes: 2 ** 34 };
   await cluster.agent.beat();
   const answer = await refused({ cpuCount: 8, count: 1 });

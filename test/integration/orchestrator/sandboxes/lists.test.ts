@@ -91,7 +91,7 @@ describe("filters", () => {
     return `metadata=${encodeURIComponent(new URLSearchParams(encoded).toString())}`;
   };
 
-  test("metadata: every pair must match exactly", async () => {
+  test("match metadata only when every pair is equal", async () => {
     expect(await count(metadata({ parity: "even" }))).toBe(12);
     expect(await count(metadata({ parity: "odd", number: "3" }))).toBe(1);
     expect(await count(metadata({ parity: "odd", number: "4" }))).toBe(0);
@@ -99,7 +99,7 @@ describe("filters", () => {
     expect(await count(metadata({ number: "3" }), "/sandboxes")).toBe(1);
   });
 
-  test("the encoding seen on the wire is understood", async () => {
+  test("understand metadata in the encoding that SDKs send", async () => {
     expect(await count("metadata=k%252520y%3Dv%252526%25253D1")).toBe(23);
   });
 
@@ -145,7 +145,7 @@ describe("filters", () => {
     expect((await cluster.ask("GET", `/v2/sandboxes?${query}`)).status).toBe(400);
   });
 
-  test("states may be joined by commas or repeated", async () => {
+  test("take states that are joined by commas or repeated", async () => {
     expect(await count("state=running,paused")).toBe(30);
     expect(await count("state=running&state=paused")).toBe(30);
   });

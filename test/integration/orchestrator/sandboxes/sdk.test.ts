@@ -12,7 +12,7 @@ afterAll(() => cluster.stop());
 
 const options = () => ({ apiKey: cluster.key, apiUrl: cluster.url, sandboxUrl: cluster.edgeUrl });
 
-test("create, getInfo, setTimeout, connect, list and kill work", async () => {
+test("the SDK's create, getInfo, setTimeout, connect, list and kill work", async () => {
   const sandbox = await Sandbox.create("base", { ...options(), metadata: { user: "a b&c=d" }, timeoutMs: 60_000 });
   const info = await sandbox.getInfo();
   expect(info).toMatchObject({
@@ -35,7 +35,7 @@ test("create, getInfo, setTimeout, connect, list and kill work", async () => {
   await expect(Sandbox.connect(sandbox.sandboxId, options())).rejects.toThrow("not found");
 });
 
-test("pages end where the data ends", async () => {
+test("the SDK's pages end where the data end", async () => {
   for (let index = 0; index < 4; index++) await Sandbox.create("base", { ...options(), metadata: { page: "yes" } });
   const paginator = Sandbox.list({ ...options(), limit: 2, query: { metadata: { page: "yes" } } });
   expect((await paginator.nextItems()).length).toBe(2);

@@ -1,7 +1,5 @@
 /** Secrets from callers are in no file of the orchestrator, in no line of its log and in no event. */
 
-import { join } from "node:path";
-import SQLite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
@@ -117,65 +115,4 @@ test("the registry's credentials of a build are stored and logged nowhere", asyn
   expect((await start(app, { fromImage: "a/b", fromImageRegistry: access })).status).toBe(202);
   await expect.poll(() => status(app), { timeout: 20_000 }).toMatchObject({ status: "ready" });
   await nowhere("build");
-});
-
-/** Columns of projects that later versions added. */
-const PROJECT_COLUMNS = [
-  "workspace_id",
-  "region",
-  "status",
-  "status_reason",
-  "max_starts_per_minute",
-  "max_total_cpu",
-  "max_total_memory_mb",
-  "max_total_disk_mb",
-  "max_snapshots",
-  "max_volumes",
-  "max_egress_rules",
-];
-
-test("secrets that a version before has written in the clear are sealed at the next start, and leave the file", async () => {
-  await cluster.stop();
-  cluster = await startCluster({ ...OPTIONS, log, onSqlite: true });
-  const created = await ask("POST", "/v2/sandboxes", { templateID: "base", network: { denyOut: [ALL] } });
-  const { sandboxID } = created.body as { sandboxID: string };
-  const clear = { denyOut: [ALL], rules: network("old").rules };
-  const { folder } = cluster;
-  let before: string[] = [];
-  await cluster.restart({}, async () => {
-    const database = new SQLite(join(folder, "svc.db"));
-    database.prepare("update sandboxes set network = ? where id = ?").run(JSON.stringify(clear), sandboxID);
-    // A deleted row has left its bytes in a free page.
-    database.exec("create table former (text text)");
-    database.prepare("insert into former values (?)").run(secretsOf("old").password.repeat(500));
-    // Takes the schema back to that of the older version.
-    database.exec(`drop table former; drop index sandboxes_pending_snapshot;
-      alter table sandboxes rename column pending_snapshot_id to capture_id;
-      alter table sandboxes rename column pending_snapshot_memory to capture_memory;
-      create index sandboxes_capture on sandboxes (capture_id);
-      alter table sandboxes drop column snapshot_memory_bytes; alter table sandboxes drop column snapshot_disk_bytes;
-      alter table sandboxes drop column pending_snapshot_bytes;
-      alter table sandboxes drop column exit_code; alter table sandboxes drop column end_detail;
-      alter table sandboxes drop column iam; drop table identity_keys;
-      alter table builds drop column stored_memory_bytes; alter table builds drop column stored_disk_bytes;
-      drop table secret_uses; drop table use_reports; drop table secrets; drop index sandboxes_execution;
-      drop table workspaces; drop table project_deletions; drop index projects_workspace;
-      ${PROJECT_COLUMNS.map((name) => `alter table projects drop column ${name};`).join(" ")}
-      drop table webhook_deliveries; drop table webhooks; drop table event_order;
-      drop table usage_samples; drop table usage_blocks; drop table usage_finest; drop table usage_projects; drop table usage_counters; drop table usage_spans;
-      drop table usage_marks; drop index events_sequence; drop table audit_log; drop table audit_anchor;
-      drop table volume_uses; drop table volumes; alter table sandboxes drop column volume_mounts;
-      alter table builds drop column volume_mounts;
-      alter table api_keys drop column scopes; alter table api_keys drop column expires_at;
-      alter table api_keys drop column created_by;
-      alter table sandboxes drop column seed_id; alter table nodes drop column key_id;
-      drop table store_identity; drop table store_openings;
-      delete from kysely_migration where name >= '0005'; pragma user_version = 0`);
-    database.close();
-    before = await filesWith(folder, "hunter2");
-  });
-  expect(before).toEqual(["svc.db"]);
-  expect(((await ask("GET", `/sandboxes/${sandboxID}`)).body as SandboxDetail).network).toEqual(clear);
-  await nowhere("old");
-  expect(await filesWith(folder, "hunter2")).toEqual([]);
 });

@@ -157,7 +157,7 @@ test.each(["no-such", "sec_abc", "a%20b", "%F0%9F%92%A5", "a".repeat(300)])(
   },
 );
 
-test("lists are newest first, and a page continues after the secret at its end was deleted", async () => {
+test("secrets are listed with the newest first, and a page continues after the secret at its end was deleted", async () => {
   const key = await project("lists");
   const names = ["a", "b", "c", "d", "e"];
   for (const name of names) expect((await create({ name }, key)).status).toBe(201);

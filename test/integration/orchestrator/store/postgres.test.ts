@@ -13,7 +13,7 @@ let opened: OpenedDatabase;
 beforeAll(async () => {
   server = await startPostgres();
   database = await newDatabase({ server: server.url });
-  opened = await openDatabase(database.place, testSeal);
+  opened = await openDatabase(database.place);
 }, 90_000);
 afterAll(async () => {
   await opened.close();
@@ -55,7 +55,7 @@ test("the store works on after its connection is lost", async () => {
 
 test("a second orchestrator on the same database waits for the first to end", { timeout: 60_000 }, async () => {
   let second: OpenedDatabase | undefined;
-  const opening = openDatabase(database.place, testSeal).then((got) => {
+  const opening = openDatabase(database.place).then((got) => {
     second = got;
   });
   // The second orchestrator has asked for the lock, and does not have it.

@@ -154,7 +154,7 @@ test("the next page of builds is found also when the build at the end of the pag
   expect([second.status, ids(second), second.headers.get("x-next-token")]).toEqual([200, [oldest.buildID], null]);
 });
 
-test("lists: the newest first, a page at a time, with the state of the last build", async () => {
+test("templates are listed with the newest first, a page at a time, with the state of the last build", async () => {
   await built("one");
   await request({ name: "two" });
   await built("three");

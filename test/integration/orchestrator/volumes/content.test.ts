@@ -59,7 +59,7 @@ async function ask(
 const put = (path: string, body: string, query: Record<string, string> = {}) =>
   ask("PUT", "file", { path, ...query }, { body, headers: { "content-type": "application/octet-stream" } });
 
-test("the SDK writes, reads, lists, changes and removes", async () => {
+test("the SDK writes, reads, lists, changes and removes files of a volume", async () => {
   const made = await volume.makeDir("/a/b", { force: true });
   expect(made).toMatchObject({ name: "b", path: "/a/b", type: "directory", mode: 0o755 });
   const written = await volume.writeFile("/a/b/ü.txt", "content", { uid: 1000, gid: 1000, mode: 0o640 });

@@ -28,7 +28,7 @@ test("two processes on one database deliver each event once, in the order of its
   const own = shared === undefined ? await startPostgres() : undefined;
   if (own !== undefined) onTestFinished(() => own.stop());
   const database = await newDatabase({ server: own?.url ?? shared ?? null });
-  await (await openDatabase(database.place, testSeal)).close();
+  await (await openDatabase(database.place)).close();
   onTestFinished(() => database.drop());
   const processes = [1, 2].map(() => {
     const db = openBeside(database.place);

@@ -71,11 +71,11 @@ test.each([
   "sethostname",
   "uselib",
   "a_call_that_does_not_exist_yet",
-])("%s is not permitted", (name) => {
+])("the call %s is not permitted", (name) => {
   expect(verdict({ name })).toBe(EPERM);
 });
 
-test.each(["io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"])("%s looks absent", (name) => {
+test.each(["io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"])("the call %s looks absent", (name) => {
   expect(verdict({ name })).toBe(ENOSYS);
 });
 

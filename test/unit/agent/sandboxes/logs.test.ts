@@ -78,7 +78,7 @@ function setup(answer: (after: number) => unknown) {
 
 const all = { limit: 1_000, direction: "forward" } as const;
 
-test("lines are fetched on request, once each, and stay readable after the end", async () => {
+test("log lines of a sandbox are fetched on request, once each, and stay readable after its end", async () => {
   const { logs, asked } = setup((after) => ({ entries: [line(1), line(2), line(3)].filter(({ seq }) => seq > after) }));
   const first = await logs.read("e1", sandbox, all);
   expect(first.map(({ message }) => message)).toEqual(["line 1", "line 2", "line 3"]);
@@ -122,7 +122,7 @@ test.each([
     "entries of other shapes",
     { entries: [null, 1, {}, line(-1), line(1, { level: "loud" }), line(1, { message: 7 })] },
   ],
-])("an answer with %s gives no entries", async (_what, answer) => {
+])("an answer of envd with %s gives no log entries", async (_what, answer) => {
   const { logs } = setup(() => answer);
   expect(await logs.read("e1", sandbox, all)).toEqual([]);
 });

@@ -87,7 +87,7 @@ function setup({ everyMs = 5 } = {}) {
   return { clock, used, traffic, disk, live, sandbox, store, usage, memoryKills };
 }
 
-test("the first sample comes soon and does not count earlier usage", async () => {
+test("the first sample of a sandbox comes soon and does not count earlier usage", async () => {
   const { usage, sandbox, store, clock, live } = setup({ everyMs: 60_000 });
   // A sampling round would measure "e1" as well; the first round is over once it has measured "e0".
   live.push({ ...sandbox, executionId: "e0" });

@@ -20,7 +20,9 @@ test.each([
     "Can't open file srv/x on restore: No such file or directory",
     'a file that a process had open is not there any more: "/srv/x"',
   ],
-])("%j names the file", (reason, words) => expect(explainRestore(said(reason))).toBe(words));
+])("the reason of a restore that failed with %j names the file", (reason, words) =>
+  expect(explainRestore(said(reason))).toBe(words),
+);
 
 test.each([
   [`File tmp/a"b\\c\u001b[31m\u202e has bad size 1`, '"/tmp/a?b?c?[31m?"'],

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../../../agent/store/database.ts";
 import { logStore } from "../../../../agent/store/logs.ts";
-import { testSeal } from "../../../support/store/test-seal.ts";
 
 test("pruning deletes lines older than a time, and the oldest of all sandboxes beyond their number", () => {
-  const store = logStore(openDatabase(":memory:", testSeal), 4);
+  const store = logStore(openDatabase(":memory:"), 4);
   const line = (at: number) => ({ seq: at, at, level: "info" as const, message: String(at), fields: {} });
   const left = () =>
     ["a", "b"].flatMap((id) => store.read(id, { limit: 100, direction: "forward" }).map(({ message }) => message));

@@ -1,15 +1,7 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { openDatabase } from "../../../../agent/store/database.ts";
-import { executionStore } from "../../../../agent/store/executions.ts";
 import { networkLogStore } from "../../../../agent/store/network-log.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/routes.ts";
-import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
-import { LATER } from "../../../support/store/agent-schema.ts";
-import { testSeal } from "../../../support/store/test-seal.ts";
 
 const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry => ({
   at,
@@ -25,8 +17,8 @@ const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry
 });
 const times = (entries: readonly NetworkLogEntry[]) => entries.map(({ at }) => at);
 
-test("entries are read oldest first, from a cursor or the newest", () => {
-  const log = networkLogStore(openDatabase(":memory:", testSeal));
+test("entries of the network log are read oldest first, from a cursor or from the newest", () => {
+  const log = networkLogStore(openDatabase(":memory:"));
   log.add("a", [entry(10, { name: "example.com" }), entry(30)], 0);
   log.add("a", [entry(20, { verdict: "deny" })], 3);
   log.add("b", [entry(15)], 0);
@@ -40,14 +32,14 @@ test("entries are read oldest first, from a cursor or the newest", () => {
 });
 
 test("a question keeps the type of its records apart from the rule", () => {
-  const log = networkLogStore(openDatabase(":memory:", testSeal));
+  const log = networkLogStore(openDatabase(":memory:"));
   const asked = entry(10, { protocol: "dns", name: "a.test", recordType: "AAAA", rule: "failed NXDOMAIN" });
   log.add("a", [asked, entry(20, { rule: "failed ECONNREFUSED" })], 0);
   expect(log.read("a", { limit: 10 }).entries).toEqual([asked, entry(20, { rule: "failed ECONNREFUSED" })]);
 });
 
 test("pages leave nothing out where many were written down in the same millisecond", () => {
-  const log = networkLogStore(openDatabase(":memory:", testSeal));
+  const log = networkLogStore(openDatabase(":memory:"));
   const ports = Array.from({ length: 25 }, (_, port) => port);
   log.add(
     "a",
@@ -65,7 +57,7 @@ test("pages leave nothing out where many were written down in the same milliseco
 });
 
 test("each sandbox keeps its newest entries, and pruning bounds the entries of all sandboxes together", () => {
-  const log = networkLogStore(openDatabase(":memory:", testSeal), { perSandbox: 3, all: 4 });
+  const log = networkLogStore(openDatabase(":memory:"), { perSandbox: 3, all: 4 });
   log.add(
     "a",
     [1, 2, 3, 4, 5].map((at) => entry(at)),
@@ -83,32 +75,4 @@ test("each sandbox keeps its newest entries, and pruning bounds the entries of a
   ]);
   log.prune(8);
   expect(times(log.read("b", { limit: 10 }).entries)).toEqual([8]);
-});
-
-test("a database of the version before keeps its executions: with the internet they are open, without it closed", async () => {
-  const directory = await mkdtemp(join(tmpdir(), "svc-store-"));
-  const path = join(directory, "agent.db");
-  const fresh = openDatabase(path, testSeal);
-  // Takes the schema back to that of the previous version.
-  fresh.exec(`${LATER}
-    alter table executions drop column egress; alter table executions add column internet integer not null default 1;
-    alter table executions drop column project_id; alter table snapshots drop column project_id;
-    alter table snapshots drop column resuming; alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at;
-    drop table network_log; drop table network_suppressed;
-    drop table builds; drop table build_logs; drop table layers;
-    insert into executions (id, sandbox_id, container_id, internet, end_at, started_at, warm, running)
-      values ('open', 's1', 'c1', 1, 1, 1, 0, 1), ('closed', 's2', 'c2', 0, 1, 1, 0, 1);
-    pragma user_version = 2;`);
-  fresh.close();
-  const again = openDatabase(path, testSeal);
-  const store = executionStore(again, testSeal);
-  expect(store.all().map(({ id, egress }) => [id, egress])).toEqual([
-    ["open", OPEN],
-    ["closed", CLOSED],
-  ]);
-  store.setEgress("open", CLOSED);
-  expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
-  again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(16);
-  await rm(directory, { recursive: true });
 });

@@ -11,7 +11,6 @@ import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { createSeal } from "../../../../shared/program/seal.ts";
-import { LATER } from "../../../support/store/agent-schema.ts";
 import { filesWith } from "../../../support/store/files-with.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
@@ -57,28 +56,6 @@ test("policies are in no file of the database, neither as they were nor as they 
   const again = openStores(path(), testSeal);
   expect(again.executions.all()).toMatchObject([{ egress: policy("second") }]);
   again.close();
-});
-
-test("tokens of the version before are sealed, and deleted ones leave the file", async () => {
-  openStores(path(), testSeal).close();
-  const former = new Database(path());
-  former.exec(
-    "insert into executions (id, sandbox_id, container_id, end_at, started_at, warm) values ('1', 's', 'c', 1, 1, 0)",
-  );
-  former.prepare("update executions set egress = ?").run(JSON.stringify(policy("old")));
-  former.exec("create table former (text text)");
-  former.prepare("insert into former values (?)").run("hunter2".repeat(500));
-  former.exec(
-    `${LATER} drop table former; pragma user_version = 5; alter table executions drop column project_id;
-    alter table snapshots drop column project_id; alter table snapshots drop column resuming;
-    alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at`,
-  );
-  former.close();
-  expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
-  const stores = openStores(path(), testSeal);
-  expect(stores.executions.all()).toMatchObject([{ id: "1", egress: policy("old") }]);
-  expect(await filesWith(directory, "hunter2")).toEqual([]);
-  stores.close();
 });
 
 test("a policy opens under its own key and for its own execution only, and the error does not contain it", () => {
@@ -139,29 +116,6 @@ test("control tokens of containers and of stored disks are in no file of the dat
   again.close();
 });
 
-test("control tokens that the version before wrote in the clear are sealed, and leave the file", async () => {
-  const first = openStores(path(), testSeal);
-  first.containers.add(container("1"));
-  first.snapshots.intend(snapshot("2"));
-  first.close();
-  const former = new Database(path());
-  former.prepare("update containers set control_token = ?").run(disk("1").controlToken);
-  former
-    .prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)")
-    .run(disk("2").controlToken.padEnd(60_000, "+"));
-  former.prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)").run(disk("2").controlToken);
-  former.exec(`${LATER} alter table snapshots drop column resuming; pragma user_version = 8;
-    alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at`);
-  former.close();
-  expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
-  const stores = openStores(path(), testSeal);
-  expect(await filesWith(directory, "hunter2")).toEqual([]);
-  expect(stores.containers.all()).toMatchObject([disk("1")]);
-  expect(stores.snapshots.all()).toEqual([snapshot("2")]);
-  stores.close();
-  expect(await filesWith(directory, "hunter2")).toEqual([]);
-});
-
 test("a control token opens for its own row only, and the error does not contain it", () => {
   const stores = openStores(path(), testSeal);
   stores.containers.add(container("1"));
@@ -179,7 +133,7 @@ test("a control token opens for its own row only, and the error does not contain
   other.close();
 });
 
-test("the key is made once, and only its owner may read it", async () => {
+test("the seal key is made once, and only its owner may read it", async () => {
   const file = join(directory, "keys", "seal.key");
   const [key, ...others] = sealKeys(file);
   expect(others).toEqual([]);

@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
 import { metadataOf } from "../../../../envd/files/metadata-headers.ts";
 
-test("keys are lower-cased, other headers ignored, the first of two wins", () => {
+test("keys of metadata are lower-cased, other headers are ignored, and the first of two values wins", () => {
   const headers = ["Host", "x", "X-Metadata-Author", "me", "x-metadata-author", "you", "X-METADATA-Kind", "a b"];
   expect(metadataOf(headers)).toEqual({ author: "me", kind: "a b" });
 });
 
-test("a key of 246 bytes is the longest", () => {
+test("the longest key of metadata has 246 bytes", () => {
   expect(Object.keys(metadataOf([`X-Metadata-${"k".repeat(246)}`, "v"]))).toHaveLength(1);
   expect(() => metadataOf([`X-Metadata-${"k".repeat(247)}`, "v"])).toThrow("longer than 246");
 });
 
-test("4096 bytes with prefixes are the most", () => {
+test("metadata have 4096 bytes at most, prefixes included", () => {
   const room = 4096 - "user.e2b.".length - 1;
   expect(metadataOf(["X-Metadata-a", "v".repeat(room)])).toEqual({ a: "v".repeat(room) });
   expect(() => metadataOf(["X-Metadata-a", "v".repeat(room + 1)])).toThrow("larger than 4096");

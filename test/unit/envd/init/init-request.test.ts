@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseInit } from "../../../../envd/init/init-request.ts";
 
-test("everything is optional, and unknown fields are ignored", () => {
+test("every field of an init request is optional, and unknown fields are ignored", () => {
   expect(parseInit({ lifecycleID: "x", volumeMounts: [] })).toEqual({
     settings: {
       accessToken: undefined,
@@ -24,11 +24,11 @@ test("an empty text counts as not given, except for the certificate, which it re
   expect([settings.accessToken, settings.defaultUser, caBundle]).toEqual([undefined, undefined, ""]);
 });
 
-test("null counts as not given", () => {
+test("a field of an init request that is null counts as not given", () => {
   expect(parseInit({ accessToken: null, envVars: null, timestamp: null }).settings.envVars).toEqual({});
 });
 
-test("the timestamp is RFC 3339", () => {
+test("the timestamp of an init request is RFC 3339", () => {
   expect(parseInit({ timestamp: "2026-01-02T03:04:05.678Z" }).timestamp).toBe(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
 });
 
@@ -42,6 +42,6 @@ test.each([
   expect(() => parseInit(body)).toThrow(message);
 });
 
-test("a refusal never repeats a value", () => {
+test("the refusal of an init request never repeats a value", () => {
   expect(() => parseInit({ envVars: { TOKEN: "s3cret\0" } })).toThrow(expect.not.stringContaining("s3cret"));
 });

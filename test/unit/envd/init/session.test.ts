@@ -81,7 +81,7 @@ describe("the environment of a command", () => {
     expect(set.globalVariables()).not.toHaveProperty("http_proxy");
   });
 
-  test("a second /init replaces, it does not merge", () => {
+  test("is replaced by a second /init, not merged with the first", () => {
     const twice = session();
     twice.apply({ ...NO_SETTINGS, envVars: { A: "1" } });
     twice.apply({ ...NO_SETTINGS, envVars: { B: "2" } });

@@ -4,7 +4,7 @@ import { Journal } from "../../../../envd/runtime/journal.ts";
 
 const lines = (journal: Journal) => journal.read(0, 10_000).entries.map(({ message }) => message);
 
-test("entries are numbered, and read on from where the reader was", () => {
+test("entries of the journal are numbered, and a reader goes on where it was", () => {
   const journal = new Journal(() => 0);
   for (const message of ["a", "b", "c"]) journal.write("info", "test", message, { n: 1 });
   const first = journal.read(0, 2);
@@ -16,7 +16,7 @@ test("entries are numbered, and read on from where the reader was", () => {
   expect(journal.read(3, 10)).toEqual({ entries: [], next: 3 });
 });
 
-test("the ring is bounded, and the oldest entries leave first", () => {
+test("the journal is bounded, and the oldest entries leave first", () => {
   const journal = new Journal(() => 0);
   for (let i = 0; i < 5_000; i += 1) journal.write("info", "test", "x".repeat(1_000));
   const { entries } = journal.read(0, 10_000);
@@ -25,7 +25,7 @@ test("the ring is bounded, and the oldest entries leave first", () => {
   expect(entries.at(-1)?.seq).toBe(5_000);
 });
 
-test("clearing forgets entries and not the numbering", () => {
+test("clearing the journal forgets entries and not the numbering", () => {
   const journal = new Journal(() => 0);
   journal.write("info", "test", "a");
   journal.clear();
@@ -44,7 +44,7 @@ test("output becomes lines, across chunks, the last one at the end", () => {
   expect(journal.read(0, 1).entries[0]?.fields).toEqual({ pid: 7, stream: "stdout" });
 });
 
-test("a line is cut at 4 KiB, a terminal is not logged", () => {
+test("a line of the journal is cut at 4 KiB, and a terminal is not logged", () => {
   const journal = new Journal(() => 0);
   const output = outputJournal(journal, 7);
   output.observe("stdout", Buffer.from(`${"x".repeat(10_000)}\n`));

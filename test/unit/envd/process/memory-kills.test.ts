@@ -41,21 +41,21 @@ test("a shell whose command was killed for memory says so", () => {
   });
 });
 
-test("other ends are left as they are", () => {
+test("ends of processes that memory does not explain are left as they are", () => {
   const { state, memory } = kernel();
   const explain = memory.watch();
   state.kills = 1;
   for (const status of [0, 1 << 8, 15]) expect(explain(describeExit(status))).toEqual(describeExit(status));
 });
 
-test("a kill from before the start explains nothing", () => {
+test("a kill for memory from before a process's start explains nothing", () => {
   const { state, memory } = kernel(3);
   expect(memory.watch()(KILLED)).toEqual(KILLED);
   state.kills = 4;
   expect(memory.watch()(KILLED)).toEqual(KILLED);
 });
 
-test("one kill explains one end", () => {
+test("one kill for memory explains the end of one process", () => {
   const { state, memory } = kernel();
   const [one, other] = [memory.watch(), memory.watch()];
   state.kills = 1;

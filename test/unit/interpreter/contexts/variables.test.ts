@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { languageName } from "../../../../interpreter/contexts/contexts.ts";
 import { difference, possible } from "../../../../interpreter/contexts/variables.ts";
 
-test("only variables that differ are set", () => {
+test("a kernel gets only the variables that differ", () => {
   expect(difference({ PATH: "/bin", A: "1" }, { B: "2" }, { PATH: "/bin", A: "1", B: "2", C: "3" })).toEqual({
     set: { C: "3" },
     remove: [],

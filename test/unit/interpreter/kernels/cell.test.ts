@@ -82,11 +82,11 @@ test("imports bind every form of name, and can be repeated", async () => {
   ]);
 });
 
-test("exports are what they declare", async () => {
+test("exports of a cell become what they declare", async () => {
   expect(await results(["export const a = 1; export default a; export { a as b }", "a"])).toEqual([undefined, 1]);
 });
 
-test("line numbers do not change", async () => {
+test("the line numbers of a cell do not change", async () => {
   const code = "import {\n a,\n} from 'm'\nconst b = await\n1\nthrow new Error('here')";
   const script = scriptOf(code);
   const run = async () => (await runInContext(script.source, world(), { filename: "cell.js" })) as unknown;

@@ -3,8 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { createLimits } from "../../../../orchestrator/access/limits.ts";
 import { checkStanding } from "../../../../orchestrator/access/standing.ts";
-import type { Project } from "../../../../orchestrator/store/projects/projects.ts";
-import type { ProjectStatus } from "../../../../orchestrator/store/projects/row.ts";
+import type { Project, ProjectStatus } from "../../../../orchestrator/store/projects/record.ts";
 
 describe("who may call", () => {
   const refused = (status: ProjectStatus, method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE", reason?: string) => {

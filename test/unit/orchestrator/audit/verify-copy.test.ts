@@ -14,7 +14,7 @@ test("the log of a database that no orchestrator uses can be verified", async ()
   const copy = await newDatabase({ folder });
   onTestFinished(() => copy.drop());
   const { place } = copy;
-  const opened = await openDatabase(place, testSeal);
+  const opened = await openDatabase(place);
   const { database } = opened;
   const store = createStore(database, () => 5, testSeal);
   const object = { kind: "platform", id: "p" };

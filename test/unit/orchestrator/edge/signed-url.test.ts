@@ -27,7 +27,7 @@ test.each([
   ],
   ["another signature", "GET", { path: "hello.txt", username: "user", signature: signature.replace("g", "h") }],
   ["no signature of ours", "GET", { path: "hello.txt", username: "user", signature: "v1_" }],
-])("%s finds nothing", (_name, method, query) => {
+])("a signed URL with %s finds no sandbox", (_name, method, query) => {
   expect(find(method, query)).toBeUndefined();
 });
 

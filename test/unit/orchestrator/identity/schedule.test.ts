@@ -10,7 +10,7 @@ import {
   signerOf,
 } from "../../../../orchestrator/identity/schedule.ts";
 import { spiffeId, trustDomainOf } from "../../../../orchestrator/identity/subject.ts";
-import type { IdentityKey } from "../../../../orchestrator/store/identity/identity.ts";
+import type { IdentityKey } from "../../../../orchestrator/store/identity/record.ts";
 
 const MINUTE = 60_000;
 const TOKEN = 10 * MINUTE;

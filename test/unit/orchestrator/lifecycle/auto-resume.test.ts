@@ -1,9 +1,9 @@
 /** The rules of auto-resume: which visitor may resume which sandbox, and for how long. */
 
 import { describe, expect, test } from "vitest";
-import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
+import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
 import type { VisitorTokens } from "../../../../orchestrator/edge/sandbox-lookup.ts";
-import { denial, mayAutoResume, secondsFor } from "../../../../orchestrator/lifecycle/auto-resume.ts";
+import { denial, mayAutoResume, secondsFor } from "../../../../orchestrator/lifecycle/pausing/auto-resume.ts";
 import { envdToken, fileSignature, trafficToken } from "../../../../shared/ids.ts";
 import type { SandboxState } from "../../../../shared/states/sandbox-state.ts";
 

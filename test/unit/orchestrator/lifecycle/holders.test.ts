@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { VisitorTokens } from "../../../../orchestrator/edge/sandbox-lookup.ts";
-import { isHolder, proofOf } from "../../../../orchestrator/lifecycle/holders.ts";
+import { isHolder, proofOf } from "../../../../orchestrator/lifecycle/pausing/holders.ts";
 import { envdToken, fileSignature, trafficToken } from "../../../../shared/ids.ts";
 
 const seed = "seed";

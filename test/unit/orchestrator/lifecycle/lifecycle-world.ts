@@ -6,21 +6,23 @@
 import { createLimits } from "../../../../orchestrator/access/limits.ts";
 import { createRefusals } from "../../../../orchestrator/access/refusals.ts";
 import { createBackground } from "../../../../orchestrator/base/background.ts";
-import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
-import { createCheckpointing } from "../../../../orchestrator/lifecycle/checkpoint.ts";
+import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
+import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
+import { createDeadlines } from "../../../../orchestrator/lifecycle/ending/deadlines.ts";
+import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
 import { createHistory } from "../../../../orchestrator/lifecycle/history.ts";
-import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/kill.ts";
 import { createNetworkUpdating, type NewEgress } from "../../../../orchestrator/lifecycle/network-updating.ts";
-import { createPausing } from "../../../../orchestrator/lifecycle/pause.ts";
-import { createResuming } from "../../../../orchestrator/lifecycle/resume.ts";
-import { createSnapshotRemover } from "../../../../orchestrator/lifecycle/snapshot-removal.ts";
-import { createProjectQuota } from "../../../../orchestrator/lifecycle/stored-quota.ts";
+import { createPausing } from "../../../../orchestrator/lifecycle/pausing/pause.ts";
+import { createResuming } from "../../../../orchestrator/lifecycle/pausing/resume.ts";
+import { createCheckpointing } from "../../../../orchestrator/lifecycle/snapshots/checkpoint.ts";
+import { createSnapshotRemover } from "../../../../orchestrator/lifecycle/snapshots/snapshot-removal.ts";
+import { createProjectQuota } from "../../../../orchestrator/lifecycle/snapshots/stored-quota.ts";
 import { createTransitions } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable, type RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
 import { finishAbandoned } from "../../../../orchestrator/repairs/housekeeping.ts";
 import { noSuspicions, reconcile } from "../../../../orchestrator/repairs/reconcile.ts";
-import type { Project } from "../../../../orchestrator/store/projects/projects.ts";
+import type { Project } from "../../../../orchestrator/store/projects/record.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import type { StoredSnapshot } from "../../../../shared/agent-api/routes.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
@@ -142,25 +144,15 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     const removal = createSnapshotRemover({ nodes, background, log, timeoutMs: 1_000 });
     const limits = { snapshotTimeoutMs: 1_000, stopTimeoutMs: 1_000, patienceMs: 0, startTimeoutMs: 1_000 };
     const now = () => NOW;
-    const parts = {
-      store: mine,
-      history: createHistory({ store: mine, keepMs: 60_000, now }),
-      nodes,
-      routes,
-      transitions,
-      snapshots: removal,
-      limits: createLimits(LIMITS),
-      refusals: createRefusals({ store: mine, now, contact: "the operator" }),
-      quota: createProjectQuota({ storage: mine.storage, nodes, log, quotaBytes: ROOM_FOR_ONE }),
-      background,
-      sealing,
-      now,
-      random: () => 0,
-      log,
-      ...limits,
-    };
-    const ending = createEnding({ ...parts, observe: () => undefined });
-    const expiresAt = () => undefined;
+    const random = () => 0;
+    const core: Core = { store: mine, nodes, routes, transitions, snapshots: removal, background, now, random, log };
+    const history = createHistory({ store: mine, keepMs: 60_000, now });
+    const quota = createProjectQuota({ storage: mine.storage, nodes, log, quotaBytes: ROOM_FOR_ONE });
+    const projectLimits = createLimits(LIMITS);
+    const refusals = createRefusals({ store: mine, now, contact: "the operator" });
+    const { snapshotTimeoutMs, stopTimeoutMs, patienceMs, startTimeoutMs } = limits;
+    const ending = createEnding({ core, stopTimeoutMs, snapshotTimeoutMs, observe: () => undefined });
+    const deadlines = createDeadlines(now);
     return {
       alive,
       died,
@@ -170,23 +162,40 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       background,
       store: mine,
       nodes,
-      pausing: createPausing({ ...parts, onPaused: () => undefined }),
+      pausing: createPausing({ core, history, quota, snapshotTimeoutMs, patienceMs, onPaused: () => undefined }),
       resuming: createResuming({
-        ...parts,
         // The wait must be above zero: it is the time for concurrent transitions, and not for the node.
-        transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
+        core: {
+          ...core,
+          transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
+        },
+        history,
+        ending,
+        deadlines,
+        refusals,
+        sealing,
         seeds: createSeeds("seed", []),
-        random: () => 0,
-        end: (nodeId, executionId) => ending.end(nodeId, executionId),
-        lost: (record, detail) => ending.lost(record, detail),
-        expiresAt,
+        startTimeoutMs,
+        patienceMs,
       }),
-      checkpointing: createCheckpointing({ ...parts, expiresAt }),
+      checkpointing: createCheckpointing({
+        core,
+        history,
+        deadlines,
+        quota,
+        limits: projectLimits,
+        refusals,
+        snapshotTimeoutMs,
+        patienceMs,
+      }),
       networks: createNetworkUpdating({
-        ...parts,
-        networkTimeoutMs: 5_000,
+        core,
+        history,
+        sealing,
         placeholders: { check: () => Promise.resolve() },
         tokenNames: () => new Set(),
+        networkTimeoutMs: 5_000,
+        patienceMs,
       }),
     };
   }

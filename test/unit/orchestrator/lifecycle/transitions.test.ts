@@ -4,8 +4,10 @@
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
-import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/kill.ts";
+import { createBackground } from "../../../../orchestrator/base/background.ts";
+import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
+import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
+import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
 import { type Aim, createTransitions, type Transitions } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable, type RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
@@ -56,14 +58,19 @@ async function world(step: () => Promise<void>): Promise<World> {
     },
   };
   const nodes = { agent: () => agent, list: () => [], freed: () => undefined } as unknown as Nodes;
-  const ending = createEnding({
+  const core: Core = {
     store,
     nodes,
     routes,
     transitions,
-    now: () => 5,
-    log,
     snapshots: { remove: () => Promise.resolve(), removeSoon: () => undefined },
+    background: createBackground(log),
+    now: () => 5,
+    random: () => 0,
+    log,
+  };
+  const ending = createEnding({
+    core,
     stopTimeoutMs: 1_000,
     snapshotTimeoutMs: 1_000,
     observe: () => undefined,

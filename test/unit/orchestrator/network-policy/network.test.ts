@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { readNetwork } from "../../../../orchestrator/network-policy/options.ts";
-import { type NetworkWish, toPolicy } from "../../../../orchestrator/network-policy/policy.ts";
+import { type DesiredNetwork, toPolicy } from "../../../../orchestrator/network-policy/policy.ts";
 import { readAllowed } from "../../../../orchestrator/network-policy/proxy.ts";
-import { apart, openPassword, sealPassword } from "../../../../orchestrator/network-policy/secret.ts";
+import { openPassword, sealPassword, splitPassword } from "../../../../orchestrator/network-policy/secret.ts";
 import { NetworkOptions } from "../../../../shared/api/network.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { check } from "../../../../shared/http/validate.ts";
@@ -30,8 +30,8 @@ function refusal(network: unknown): string {
   return "accepted";
 }
 
-function policy(network: NetworkOptions, more: Partial<NetworkWish> = {}) {
-  const kept = apart(read(network));
+function policy(network: NetworkOptions, more: Partial<DesiredNetwork> = {}) {
+  const kept = splitPassword(read(network));
   return toPolicy({ ...kept, internet: undefined, ...more });
 }
 
@@ -78,7 +78,7 @@ describe("the policy of", () => {
     expect(policy(network)).toEqual({ ...OPEN, ...expected });
   });
 
-  test("internet false: all addresses replace the denied ones, and allowed entries stay", () => {
+  test("internet false denies all addresses in place of the denied ones, and keeps the allowed entries", () => {
     const network = { allowOut: ["8.8.8.8"], denyOut: ["1.1.1.1"] };
     expect(policy(network, { internet: false })).toEqual({ ...CLOSED, allowRanges: ["8.8.8.8/32"] });
     expect(policy(network, { internet: true })).toEqual(policy(network));
@@ -98,7 +98,7 @@ describe("what is kept", () => {
   });
 
   test("never includes the proxy's password, which is sealed for its own sandbox only", () => {
-    const { network, proxyPassword } = apart(
+    const { network, proxyPassword } = splitPassword(
       read({ egressProxy: { address: "p.example:1", username: "u", password: "ü" } }),
     );
     expect(network).toEqual({ egressProxy: { address: "p.example:1", username: "u" } });

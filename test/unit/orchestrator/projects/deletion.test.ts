@@ -1,8 +1,10 @@
 /** The deletion of a project, whose process dies after each of its steps in turn: the next process finishes it. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { createSeeds } from "../../../../orchestrator/base/seeds.ts";
-import { createEnding } from "../../../../orchestrator/lifecycle/kill.ts";
+import { createBackground } from "../../../../orchestrator/base/background.ts";
+import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
+import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
+import { createEnding } from "../../../../orchestrator/lifecycle/ending/kill.ts";
 import { createTransitions } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
@@ -106,14 +108,19 @@ async function world(given?: OpenedDatabase) {
       freed: () => undefined,
     };
     const snapshots = { remove: () => Promise.resolve(), removeSoon: () => undefined };
-    const ending = createEnding({
+    const core: Core = {
       store: mine,
       nodes: nodes as unknown as Nodes,
       routes: createRoutingTable({ seeds: createSeeds("seed", []), place: () => undefined }),
       transitions: createTransitions(),
-      now: () => NOW,
-      log,
       snapshots,
+      background: createBackground(log),
+      now: () => NOW,
+      random: () => 0,
+      log,
+    };
+    const ending = createEnding({
+      core,
       stopTimeoutMs: 1_000,
       snapshotTimeoutMs: 1_000,
       observe: () => undefined,

@@ -5,9 +5,9 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { keyCommand } from "../../../../orchestrator/secrets/keys/key-command.ts";
-import { keyFile } from "../../../../orchestrator/secrets/keys/key-file.ts";
-import { createKeyring } from "../../../../orchestrator/secrets/keys/keyring.ts";
+import { keyCommand } from "../../../../orchestrator/base/keys/secrets/key-command.ts";
+import { keyFile } from "../../../../orchestrator/base/keys/secrets/key-file.ts";
+import { createSecretKeys } from "../../../../orchestrator/base/keys/secrets/secret-keys.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 let folder: string;
@@ -114,19 +114,19 @@ describe("a key command", () => {
 
 test("a keyring with both wraps with the command, and still opens what the file wrapped", async () => {
   const file = keyFile(await put(line("one")));
-  const fromFile = createKeyring({ sources: { file }, log });
-  const both = createKeyring({ sources: { file, command: await command("cat") }, log });
+  const fromFile = createSecretKeys({ sources: { file }, log });
+  const both = createSecretKeys({ sources: { file, command: await command("cat") }, log });
   const bytes = dataKey();
   const before = await fromFile?.wrap(bytes);
   expect(before?.keyId).toBe("file:one");
   expect(await both?.unwrap(before ?? { keyId: "", wrapped: "" })).toEqual(bytes);
   expect(await both?.wrap(bytes)).toMatchObject({ keyId: "command:kms" });
-  expect(createKeyring({ sources: {}, log })).toBeUndefined();
+  expect(createSecretKeys({ sources: {}, log })).toBeUndefined();
 });
 
 test("a key that does not give back what it wrapped stores nothing, and its bytes are in no log", async () => {
   const bytes = dataKey();
-  const both = createKeyring({ sources: { command: await command("cat; [ $1 = wrap ] || echo x") }, log });
+  const both = createSecretKeys({ sources: { command: await command("cat; [ $1 = wrap ] || echo x") }, log });
   await expect(both?.wrap(bytes)).rejects.toThrow(
     "secrets cannot be used now: the operator finds the reason in the log",
   );

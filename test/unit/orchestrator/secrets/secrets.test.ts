@@ -2,9 +2,9 @@
 
 import type { KyselyPlugin } from "kysely";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { createSecretKeys } from "../../../../orchestrator/base/keys/secrets/secret-keys.ts";
+import { createSecretKeyHandlers } from "../../../../orchestrator/rotation/rewrap.ts";
 import { createSecretHandlers } from "../../../../orchestrator/secrets/handlers.ts";
-import { createKeyring } from "../../../../orchestrator/secrets/keys/keyring.ts";
-import { createSecretKeyHandlers } from "../../../../orchestrator/secrets/rewrap.ts";
 import { createVault } from "../../../../orchestrator/secrets/vault.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
 import type { Database } from "../../../../orchestrator/store/tables.ts";
@@ -21,7 +21,7 @@ const NOBODY = { signal: new AbortController().signal, requestId: "", origin: ""
 /** The program on `db`; with `keys`, as a restart would find them. */
 async function programOn(db: Database, keys: KeysInMemory, { batch = 2, now = (): number => 1_000 } = {}) {
   const store = createStore(db, now, testSeal);
-  const vault = createVault(createKeyring({ sources: { file: keys }, log }));
+  const vault = createVault(createSecretKeys({ sources: { file: keys }, log }));
   const project = (await store.projects.list())[0] ?? (await store.projects.create("team"));
   const context = { ...NOBODY, caller: project, header: () => undefined, requestHeader: () => undefined };
   const routes = createSecretHandlers({ store: store.secrets, vault, most: 100 });

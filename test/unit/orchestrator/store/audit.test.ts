@@ -82,11 +82,11 @@ test("the first change of a request writes its entry, and later ones write none"
 test("an entry names the project and the id of the row that the request adds", async () => {
   const { store, entries } = await openStore();
   const project = await store.projects.create("one");
-  const { row } = await runAudited(request("createKey", "api_keys"), () => store.keys.create(project.id, KEY));
+  const { record } = await runAudited(request("createKey", "api_keys"), () => store.keys.create(project.id, KEY));
   await runAudited(request("create", "sandboxes"), () =>
     store.sandboxes.add(newSandbox({ id: "i1" }), { sandboxes: 10 }),
   );
-  expect(await entries()).toMatchObject([{ object_id: row.id, project_id: project.id }, { object_id: "i1" }]);
+  expect(await entries()).toMatchObject([{ object_id: record.id, project_id: project.id }, { object_id: "i1" }]);
 });
 
 test("work that no request audits, reads, and statements that change no row write no entry", async () => {

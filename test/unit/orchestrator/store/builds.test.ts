@@ -37,7 +37,7 @@ async function openWorld() {
   return { opened, store, projectId, namespace };
 }
 
-test("random interleavings", { timeout: 60_000 }, async () => {
+test("builds, their statuses and tags stay consistent in random interleavings", { timeout: 60_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
       const { opened, store, projectId, namespace } = await openWorld();

@@ -26,7 +26,7 @@ describe("the step of an answer", () => {
     ["a day", DAY, 300, 300],
     ["a week", 7 * DAY, 900, 900],
     ["ninety days", 90 * DAY, 900, 900],
-  ])("for %s until now", (_, length, step, stored) => {
+  ])("for %s until now is the one that is stored for its length", (_, length, step, stored) => {
     expect(stepsFor({ start: T - length, end: T }, T)).toEqual({ step, stored });
   });
 

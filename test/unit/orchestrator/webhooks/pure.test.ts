@@ -16,7 +16,7 @@ describe("signatures", () => {
     deliveryHeaders({ webhookId: "w", deliveryId: "d", messageId: "e", at: Date.now(), secret, body });
 
   test.each([WHSEC, "plain secret", "ünïcode", "whsec_not base64!"])(
-    "of the wire protocol, with the secret %s",
+    "are those of the wire protocol, with the secret %s",
     (secret) => {
       const signature = createHash("sha256").update(secret).update(body).digest("base64url");
       for (const prefix of ["e2b", "svc"]) {
@@ -59,7 +59,7 @@ describe("the next attempt", () => {
     expect([asked(60_000), asked(0), asked(48 * HOUR_MS)]).toEqual([60_000, 3_750, HOUR_MS]);
   });
 
-  test("is none after a day", () => {
+  test("does not come after a day", () => {
     expect(nextAttempt({ ...failed, now: 24 * HOUR_MS - 1 })).toBeGreaterThan(24 * HOUR_MS);
     expect(nextAttempt({ ...failed, now: 24 * HOUR_MS })).toBeUndefined();
   });

@@ -61,7 +61,7 @@ describe("ranges", () => {
   ])("%s is %s", (range, expected) => expect(text(range)).toBe(expected));
 
   test.each(["1.2.3.4/33", "1.2.3.4/", "1.2.3.4/-1", "1.2.3.4/8/8", "1.2.3.4/0x8", "1.2.3/8", "/8", "1.2.3.4/ 8"])(
-    "%j is none",
+    "%j is no range",
     (range) => expect(parseRange(range)).toBeUndefined(),
   );
 

@@ -1,0 +1,249 @@
+/**
+ * paused → starting → running, on the node that has the snapshot, with a new execution id. Equal requests share it.
+ * When the node refuses, the sandbox stays paused with its snapshot unchanged; when it does not answer, it stays
+ * `starting`, and the next caller or housekeeping repeats the request for the same execution. No node is asked to stop
+ * the execution, because that would lose the sandbox. When the node has lost its disk for good (`disk_lost`), the sandbox ends.
+ */
+
+import type { Started } from "../../../shared/agent-api/routes.ts";
+import { defined } from "../../../shared/defined.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
+import { newExecutionId } from "../../../shared/ids.ts";
+import type { Seal } from "../../../shared/program/seal.ts";
+import type { Refusals } from "../../access/refusals.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
+import { openPassword } from "../../network-policy/secret.ts";
+import { callAgain } from "../../nodes/retry.ts";
+import type { StartLimits } from "../../store/projects/limits.ts";
+import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Core } from "../core.ts";
+import type { Deadlines } from "../ending/deadlines.ts";
+import type { Ending } from "../ending/kill.ts";
+import type { History } from "../history.ts";
+import { notFound } from "../not-found.ts";
+import { isResuming } from "../record-state.ts";
+import { startRequest } from "../start/start-request.ts";
+
+interface ResumeAsk extends Resumption {
+  /** What the project may start. */
+  readonly limit: StartLimits;
+  readonly onTimeout?: "kill" | "pause";
+}
+
+interface Resumed {
+  readonly record: SandboxRecord;
+  /** False: the sandbox was running, or this request joined another one's resume. */
+  readonly own: boolean;
+}
+
+export interface Resuming {
+  /** AppError with the reason when it stays paused; `sandbox_start_in_flight` when another kind of start runs. */
+  resume(id: string, ask: ResumeAsk): Promise<Resumed>;
+  /** Finishes a resume that a crash interrupted. */
+  recover(record: SandboxRecord): Promise<void>;
+}
+
+export interface ResumingDeps {
+  readonly core: Core;
+  readonly history: History;
+  readonly sealing: Seal;
+  readonly seeds: Seeds;
+  readonly startTimeoutMs: number;
+  /** How long a busy or silent node is asked again. */
+  readonly patienceMs: number;
+  readonly refusals: Refusals;
+  readonly ending: Ending;
+  readonly deadlines: Deadlines;
+}
+
+interface Done {
+  readonly record: SandboxRecord;
+  /** The request that started the execution; undefined when the sandbox was running already. */
+  readonly by: ResumeAsk | undefined;
+  /** The request asked for memory. */
+  readonly memory: boolean;
+}
+
+const DEADLINE_SLACK_MS = 30_000;
+
+export function createResuming(deps: ResumingDeps): Resuming {
+  const { store, now } = deps.core;
+  /** Resumes under way in this process, by sandbox: whether they restore memory. */
+  const underWay = new Map<string, boolean>();
+
+  function begin(id: string, work: () => Promise<Done>): Promise<Done> {
+    return deps.core.transitions.perform({ sandboxId: id, aim: "running", waitMs: deps.patienceMs, work });
+  }
+
+  async function resumeNow(id: string, ask: ResumeAsk | undefined): Promise<Done> {
+    const record = await store.sandboxes.get(id);
+    // Its callers have checked the owner.
+    if (record === undefined) throw notFound(id);
+    if (record.state === "gone") throw deps.history.missing({ id: record.projectId }, id, record);
+    if (record.state === "running" || record.state === "snapshotting") return { record, by: undefined, memory: false };
+    if (isResuming(record)) {
+      if (ask !== undefined && isOther(ask, record.resumption?.memory ?? true)) throw inFlight(id);
+      return start(record, undefined);
+    }
+    if (record.state === "killing") throw new AppError("conflict", `Sandbox "${id}" is being killed`);
+    if (record.state !== "paused" || record.snapshot === undefined) {
+      throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+    }
+    if (ask === undefined) return { record, by: undefined, memory: false };
+    return start(await claim(record, record.snapshot.id, ask), ask);
+  }
+
+  async function claim(record: SandboxRecord, snapshotId: string, ask: ResumeAsk): Promise<SandboxRecord> {
+    const { id, nodeId } = record;
+    const refusal = deps.core.nodes.refused(nodeId);
+    if (refusal !== undefined) throw new AppError("unavailable", refusal);
+    const status = deps.core.nodes.get(nodeId)?.status;
+    if (status === undefined || status === "unhealthy" || status === "connecting") {
+      const reason = `node ${nodeId}, which holds the sandbox's snapshot, is not answering`;
+      throw new AppError("no_compatible_node", `Failed to place sandbox: no compatible node: ${reason}`);
+    }
+    const claimed = await store.move({
+      id,
+      to: "starting",
+      when: { from: ["paused"], snapshotId, limit: ask.limit },
+      set: {
+        executionId: newExecutionId(),
+        resumption: { memory: ask.memory, seconds: ask.seconds },
+        deadlineAt: now() + deps.startTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS,
+        ...defined({ onTimeout: ask.onTimeout }),
+      },
+    });
+    if (claimed !== undefined) return claimed;
+    const current = await store.sandboxes.get(id);
+    if (current?.state === "paused") throw await deps.refusals.start(current.projectId, current, ask.limit);
+    throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+  }
+
+  async function start(record: SandboxRecord, by: ResumeAsk | undefined): Promise<Done> {
+    const { id, resumption, snapshot } = record;
+    if (resumption === undefined || snapshot === undefined) {
+      throw new AppError("internal", `sandbox ${id} is being resumed without a snapshot`);
+    }
+    underWay.set(id, resumption.memory && snapshot.memory);
+    try {
+      const started = await ask(record, { ...resumption, snapshotId: snapshot.id, repeated: by === undefined });
+      return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
+    } catch (reason) {
+      if (isError(reason, "disk_lost")) {
+        const gone = await deps.ending.lost(record, reason.message);
+        if (gone !== undefined) throw deps.history.missing({ id: record.projectId }, id, gone);
+      }
+      // No answer: the next caller or housekeeping repeats the request for the same execution.
+      if (!isError(reason, "node_unreachable")) {
+        await store.move({
+          id,
+          to: "paused",
+          when: { executionId: record.executionId, from: ["starting"] },
+          set: { resumption: null },
+        });
+      }
+      throw reason;
+    } finally {
+      underWay.delete(id);
+    }
+  }
+
+  async function ask(
+    record: SandboxRecord,
+    resumption: Resumption & { readonly snapshotId: string; readonly repeated: boolean },
+  ): Promise<Started> {
+    const { snapshotId, repeated } = resumption;
+    const { id, executionId, nodeId } = record;
+    const sealed = await store.sandboxes.envs(id);
+    const body = startRequest(record, {
+      seeds: deps.seeds,
+      envs: sealed === undefined ? {} : (JSON.parse(deps.sealing.open(sealed, id)) as Record<string, string>),
+      proxyPassword: openPassword(deps.sealing, record.sealedProxyPassword, id),
+      build: await store.templates.build(record.buildId),
+      origin: { is: "paused", snapshotId, memory: resumption.memory },
+    });
+    // The node has promised the disk of the paused sandbox already.
+    const placed = deps.core.nodes.placing(nodeId, { ...body.resources, diskSizeMB: 0 });
+    try {
+      const started = await callAgain(
+        () =>
+          deps.core.nodes
+            .agent(nodeId)
+            .startExecution(
+              { params: { executionId }, body: { ...body, endAt: now() + resumption.seconds * 1000 } },
+              { timeoutMs: deps.startTimeoutMs },
+            ),
+        // Only this node has the snapshot.
+        { now, random: deps.core.random, patienceMs: deps.patienceMs, repeated, whenBusy: "wait" },
+      );
+      placed("started");
+      return started;
+    } catch (reason) {
+      placed("failed");
+      deps.core.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "could not resume a sandbox on its node");
+      throw reason;
+    }
+  }
+
+  /** starting → running. Its snapshot is superseded only now, and only when its memory was restored. */
+  async function settle(record: SandboxRecord, resumption: Resumption, started: Started): Promise<SandboxRecord> {
+    const { id, executionId, nodeId, snapshot } = record;
+    const kept = snapshot?.memory === true && started.restored === "disk";
+    const endAt = now() + resumption.seconds * 1000;
+    const running = await store.move(
+      {
+        id,
+        to: "running",
+        when: { executionId, from: ["starting"] },
+        set: {
+          address: started.address,
+          envdVersion: started.envdVersion,
+          startedAt: now(),
+          endAt,
+          resumption: null,
+          ...(kept ? {} : { snapshot: null }),
+        },
+      },
+      { type: "resumed", data: { restored: started.restored } },
+    );
+    if (running === undefined) return settled(record);
+    deps.core.routes.add(running);
+    deps.deadlines.soon(endAt);
+    if (!kept && snapshot !== undefined) deps.core.snapshots.removeSoon(nodeId, snapshot.id);
+    deps.core.log.info({ sandboxId: id, executionId, restored: started.restored }, "sandbox resumed");
+    return running;
+  }
+
+  /** Another transition moved it: it was finished elsewhere, or killed, which overtakes a start. */
+  async function settled({ id, executionId, nodeId }: SandboxRecord): Promise<SandboxRecord> {
+    const current = await store.sandboxes.get(id);
+    if (current?.executionId === executionId && current.state === "running") return current;
+    if (current === undefined || current.state === "gone" || current.state === "killing") {
+      deps.core.background.run("end killed start", () => deps.ending.end(nodeId, executionId));
+      throw new AppError("conflict", `Sandbox "${id}" was killed while it was starting`);
+    }
+    throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+  }
+
+  return {
+    async resume(id, ask) {
+      const memory = deps.core.transitions.current(id) === "running" ? underWay.get(id) : undefined;
+      if (memory !== undefined && isOther(ask, memory)) throw inFlight(id);
+      const done = await begin(id, () => resumeNow(id, ask));
+      if (done.by !== ask && done.by !== undefined && isOther(ask, done.memory)) throw inFlight(id);
+      return { record: done.record, own: done.by === ask };
+    },
+    async recover({ id }) {
+      await begin(id, () => resumeNow(id, undefined));
+    },
+  };
+}
+
+/** A start without memory differs from one with memory: no caller gets the other kind silently. */
+function isOther(ask: Resumption, memory: boolean): boolean {
+  return !ask.memory && memory;
+}
+
+function inFlight(id: string): AppError {
+  return new AppError("sandbox_start_in_flight", `Sandbox "${id}" is already being resumed with its memory`);
+}

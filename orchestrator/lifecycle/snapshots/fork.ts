@@ -1,0 +1,133 @@
+/** Forks a running sandbox: N sandboxes start from one checkpoint. The answer has a sandbox or an error for each. */
+
+import { AppError } from "../../../shared/http/errors.ts";
+import { newSandboxId } from "../../../shared/ids.ts";
+import type { Seal } from "../../../shared/program/seal.ts";
+import type { Limits } from "../../access/limits.ts";
+import type { Seeds } from "../../base/keys/seeds.ts";
+import { openPassword, sealPassword } from "../../network-policy/secret.ts";
+import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
+import type { Project } from "../../store/projects/record.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Core } from "../core.ts";
+import type { Launch } from "../start/launch.ts";
+import { startRequest } from "../start/start-request.ts";
+import type { Checkpoint, Checkpointing } from "./checkpoint.ts";
+
+type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
+
+export interface Forking {
+  /** In the order of the request; resolves when every new sandbox has started or failed. Throws when none could be tried. */
+  fork(project: Project, id: string, ask: ForkAsk): Promise<Fork[]>;
+}
+
+interface ForkAsk {
+  readonly count: number;
+  readonly seconds: number;
+  /** false: the copies boot from the disk. */
+  readonly memory: boolean;
+}
+
+export interface ForkingDeps {
+  readonly core: Core;
+  readonly checkpointing: Checkpointing;
+  readonly launch: Launch;
+  readonly sealing: Seal;
+  readonly seeds: Seeds;
+  readonly limits: Limits;
+  readonly concurrency: number;
+  readonly placeholders: PlaceholderCheck;
+  /** Names of the identity tokens that the rules of a sandbox may ask for. */
+  readonly tokenNames: (record: SandboxRecord) => ReadonlySet<string>;
+}
+
+export function createForking(deps: ForkingDeps): Forking {
+  const { store } = deps.core;
+
+  async function one(project: Project, { source, build }: Checkpoint, seconds: number): Promise<Fork> {
+    const id = newSandboxId();
+    try {
+      const sealed = await store.sandboxes.envs(source.id);
+      const envs = sealed === undefined ? "{}" : deps.sealing.open(sealed, source.id);
+      const proxyPassword = openPassword(deps.sealing, source.sealedProxyPassword, source.id);
+      const sandbox = {
+        id,
+        projectId: project.id,
+        templateId: source.templateId,
+        buildId: source.buildId,
+        alias: source.alias,
+        cpuCount: source.cpuCount,
+        memoryMB: source.memoryMB,
+        diskSizeMB: source.diskSizeMB,
+        envdVersion: source.envdVersion,
+        metadata: source.metadata,
+        volumeMounts: source.volumeMounts,
+        network: source.network,
+        sealedProxyPassword: sealPassword(deps.sealing, proxyPassword, id),
+        internet: source.internet,
+        iam: source.iam,
+        onTimeout: source.onTimeout,
+        onTimeoutMemory: source.onTimeoutMemory,
+        onResume: source.onResume,
+        autoResume: source.autoResume,
+        timeoutSeconds: seconds,
+        createdAt: deps.core.now(),
+        sealedEnvs: deps.sealing.close(envs, id),
+        seedId: deps.seeds.currentId,
+      };
+      const start = startRequest(sandbox, {
+        seeds: deps.seeds,
+        proxyPassword,
+        envs: JSON.parse(envs) as Record<string, string>,
+        build,
+        origin: { is: "snapshot", snapshotId: build.id, memory: build.memory },
+      });
+      const record = await deps.launch({
+        sandbox,
+        start,
+        limit: deps.limits.starts(project),
+        region: project.region,
+        nodeId: source.nodeId,
+      });
+      return { record };
+    } catch (reason) {
+      return { error: AppError.from(reason) };
+    }
+  }
+
+  /** A fork is a new sandbox: a secret that its rules name must exist. The checkpoint refuses a sandbox that cannot be forked. */
+  async function checkPlaceholders(project: Project, id: string): Promise<void> {
+    const record = await store.sandboxes.get(id);
+    if (record?.projectId !== project.id) return;
+    await deps.placeholders.check(project.id, record.network?.rules, deps.tokenNames(record));
+  }
+
+  return {
+    async fork(project, id, { count, seconds, memory }) {
+      const { sandboxes } = deps.limits.starts(project);
+      if (count >= sandboxes) {
+        const most = `the project's limit of ${sandboxes} concurrent sandboxes`;
+        throw new AppError("bad_request", `body field 'count' must be less than ${most}`);
+      }
+      await checkPlaceholders(project, id);
+      const checkpoint = await deps.checkpointing.checkpoint(project, id, {
+        kind: "fork",
+        memory,
+        done: "forked",
+        same: "wait",
+      });
+      try {
+        const forks: Fork[] = [];
+        const rest = Array.from({ length: count }, (_, index) => index).values();
+        const worker = async () => {
+          for (const index of rest) forks[index] = await one(project, checkpoint, seconds);
+        };
+        await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
+        return forks;
+      } finally {
+        // The node keeps the checkpoint for as long as a fork needs it.
+        await deps.checkpointing.discard(checkpoint.build);
+      }
+    },
+  };
+}

@@ -1,0 +1,108 @@
+/** How many containers a node keeps ready of which build. */
+
+import { describe, expect, test } from "vitest";
+import { busiest, canBePooled, createPools } from "../../../../orchestrator/nodes/warm-pools.ts";
+import type { Build } from "../../../../orchestrator/store/builds/record.ts";
+
+describe("pools", () => {
+  const base: Build = {
+    id: "b1",
+    templateId: "t",
+    status: "ready",
+    image: "i",
+    cpuCount: 1,
+    memoryMB: 128,
+    diskSizeMB: 0,
+    envdVersion: "0",
+    defaultUser: undefined,
+    defaultWorkdir: undefined,
+    kind: "template",
+    nodeId: undefined,
+    memory: false,
+    sourceSandboxId: undefined,
+    wantedTags: [],
+    sealedSettings: undefined,
+    parentBuildId: undefined,
+    snapshotId: undefined,
+    size: undefined,
+    startedAt: undefined,
+    deadlineAt: undefined,
+    withAccess: false,
+    accepted: false,
+    logOffset: 0,
+    volumeMounts: [],
+    reason: undefined,
+    createdAt: 0,
+    updatedAt: 0,
+    finishedAt: 0,
+  };
+  const sizes = (targets: readonly { readonly size: number }[]) => targets.map(({ size }) => size);
+
+  test("of the base template are never empty, grow with a burst up to the ceiling, and shrink when the burst is over", () => {
+    const clock = { now: 0 };
+    const pools = createPools({ base, platform: [], baseSize: 3, keptSize: 0, ceiling: 8, now: () => clock.now });
+    expect(sizes(pools.targets("n1", 1))).toEqual([3]);
+    for (let index = 0; index < 6; index++) pools.used(base);
+    expect(sizes(pools.targets("n1", 1))).toEqual([6]);
+    for (let index = 0; index < 60; index++) pools.used(base);
+    expect(sizes(pools.targets("n1", 1))).toEqual([8]);
+    expect(sizes(pools.targets("n1", 4))).toEqual([2]);
+    clock.now = 301_000;
+    expect(sizes(pools.targets("n1", 1))).toEqual([3]);
+  });
+
+  test("of another build exist once it is started often enough", () => {
+    const pools = createPools({ base, platform: [], baseSize: 1, keptSize: 0, ceiling: 8, now: () => 0 });
+    const other = { ...base, id: "b2" };
+    pools.used(other);
+    expect(pools.targets("n1", 1)).toHaveLength(1);
+    pools.used(other);
+    pools.used(other);
+    expect(pools.targets("n1", 1).map(({ build, size }) => [build.buildId, size])).toEqual([
+      ["b1", 1],
+      ["b2", 3],
+    ]);
+  });
+
+  test("of a template of the platform are kept without demand, follow its next build, and end with it", () => {
+    const clock = { now: 0 };
+    const pools = createPools({ base, platform: [], baseSize: 1, keptSize: 2, ceiling: 8, now: () => clock.now });
+    const kept = () => pools.targets("n1", 1).map(({ build, size }) => [build.buildId, size]);
+    const first = { ...base, id: "b2", nodeId: "n1" };
+    pools.keep(first);
+    clock.now = 1_000_000;
+    expect(kept()).toEqual([
+      ["b1", 1],
+      ["b2", 2],
+    ]);
+    expect(pools.targets("n2", 1)).toHaveLength(1);
+    for (let index = 0; index < 5; index++) pools.used(first);
+    expect(kept()[1]).toEqual(["b2", 5]);
+    pools.replaced(["b2"], { ...first, id: "b3" });
+    clock.now = 2_000_000;
+    expect(kept()[1]).toEqual(["b3", 2]);
+    pools.gone(["b3"]);
+    expect(kept()).toEqual([["b1", 1]]);
+    pools.keep({ ...first, snapshotId: "s1" });
+    expect(kept()).toEqual([["b1", 1]]);
+  });
+
+  test.each([
+    ["an image", {}, true],
+    ["a template with its memory", { snapshotId: "s1", memory: true }, true],
+    ["a template whose memory was not taken", { snapshotId: "s1" }, false],
+    ["a snapshot of a sandbox", { kind: "snapshot", memory: true }, false],
+  ] as const)("%s has a pool: %j, %j", (_what, more, pooled) => {
+    expect(canBePooled({ ...base, ...more })).toBe(pooled);
+  });
+
+  test.each([
+    [[], 0],
+    [[1], 1],
+    [[0, 5, 10], 3],
+    [[0, 11, 22], 1],
+    [[0, 1, 2, 20, 21], 3],
+  ])("are sized by the busiest span: of starts at %j it has %i", (starts, most) => {
+    expect(busiest(starts, 10)).toBe(most);
+  });
+});

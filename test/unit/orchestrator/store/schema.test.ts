@@ -1,0 +1,83 @@
+/** The schema of the orchestrator's database: what it holds, and which databases of earlier versions it goes on with. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { openDatabase } from "../../../../orchestrator/store/database.ts";
+import { sandboxTable } from "../../../../orchestrator/store/sandboxes/record.ts";
+import { createStore } from "../../../../orchestrator/store/store.ts";
+import { newDatabase, openTestDatabase, type TestDatabase } from "../../../support/store/databases.ts";
+import { newSandbox } from "../../../support/store/sandbox-records.ts";
+import { testSeal } from "../../../support/store/test-seal.ts";
+
+/** A database with one project, whose notes of steps are those of a version that counted this many. */
+async function databaseOf(steps: number): Promise<TestDatabase> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-schema-test-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const database = await newDatabase({ folder });
+  onTestFinished(() => database.drop());
+  const opened = await openDatabase(database.place);
+  await createStore(opened.database, () => 5, testSeal).projects.create("kept");
+  await opened.close();
+  await database.query("delete from kysely_migration");
+  for (let step = 1; step <= steps; step++)
+    await database.query(
+      "insert into kysely_migration (name, timestamp) values (?, '2026-11-01T00:00:00.000Z')",
+      String(step).padStart(4, "0"),
+    );
+  return database;
+}
+
+const noted = async (database: TestDatabase) =>
+  (await database.query("select name from kysely_migration order by name")).map(({ name }) => name);
+
+test("a database that earlier versions have brought to their last step keeps its rows, at every further start too", async () => {
+  const database = await databaseOf(17);
+  for (const _start of ["first", "second"]) {
+    const opened = await openDatabase(database.place);
+    expect(opened.schema).toBe("schema-0001");
+    await opened.close();
+    expect(await noted(database)).toEqual(["schema-0001"]);
+    expect(await database.query("select name from projects")).toEqual([{ name: "kept" }]);
+  }
+});
+
+test("a database that an earlier version has left at step 0012 is refused with both steps, and stays as it was", async () => {
+  const database = await databaseOf(12);
+  await expect(openDatabase(database.place)).rejects.toThrow(/schema 0012 .* goes on from 0017 only/);
+  expect(await noted(database)).toHaveLength(12);
+  expect(await database.query("select name from projects")).toEqual([{ name: "kept" }]);
+});
+
+test("the schema has exactly the columns that a sandbox's record is written to", async () => {
+  const opened = await openTestDatabase();
+  const { database } = opened;
+  const tables = await database.introspection.getTables();
+  const made = tables.find(({ name }) => name === "sandboxes")?.columns.map(({ name }) => name);
+  expect(new Set(made)).toEqual(new Set(Object.keys(sandboxTable(testSeal).toRow(newSandbox()))));
+  await opened.close();
+});
+
+test("of two network changes that read the same version only one begins and takes effect", async () => {
+  const opened = await openTestDatabase();
+  const { database } = opened;
+  const store = createStore(database, () => 5, testSeal);
+  const project = await store.projects.create("test");
+  await store.sandboxes.add(newSandbox({ projectId: project.id }), { sandboxes: 10 });
+  const seen = await store.move({ id: "i1", to: "running" });
+  if (seen === undefined) throw new Error("not running");
+  const first = await store.networks.begin(seen, "sealed 1");
+  expect(await store.networks.begin(seen, "sealed 2")).toBeUndefined();
+  if (first === undefined) throw new Error("not begun");
+  const later = await store.networks.begin(first, "sealed 3");
+  const columns = { network: { denyOut: ["1.1.1.1"] }, internet: false, sealedProxyPassword: "s" };
+  expect(await store.changeNetwork(first, columns, {})).toBeUndefined();
+  expect(await store.networks.replaceChange(first, null)).toBe(false);
+  expect((await store.sandboxes.get("i1"))?.network).toBeUndefined();
+  if (later === undefined) throw new Error("not begun");
+  expect(await store.changeNetwork({ ...later, executionId: "e0" }, columns, {})).toBeUndefined();
+  expect(await store.changeNetwork(later, columns, {})).toMatchObject(columns);
+  expect(await store.changeNetwork(later, columns, {})).toBeUndefined();
+  await opened.close();
+});
