@@ -1,4 +1,4 @@
-/** Wires the agent: first the firewall, then the sandboxes that still run, last the API, the proxy and the loops. */
+/** Wires the agent: first the firewall, then the sandboxes that still run, then the parts in the order in which they need each other. */
 
 import { Teardown } from "../shared/program/teardown.ts";
 import type { AgentConfig } from "./config.ts";
@@ -7,13 +7,14 @@ import type { AgentDeps } from "./deps.ts";
 import { watchCapabilities } from "./host/capability-watch.ts";
 import { createLimitWatch } from "./host/limit-watch.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
-import { createApiParts } from "./wiring/api.ts";
+import { createApi } from "./wiring/api.ts";
 import { createBuildParts } from "./wiring/builds.ts";
-import { createDiskParts } from "./wiring/disk.ts";
+import { createDisk, startDisk } from "./wiring/disk.ts";
+import { createEvents, type Events } from "./wiring/events.ts";
 import { startNetwork } from "./wiring/network.ts";
-import { startRecovery } from "./wiring/recovery.ts";
-import { createSandboxParts } from "./wiring/sandboxes.ts";
-import { createSnapshotParts } from "./wiring/snapshots.ts";
+import { startRecovery, startRepairs } from "./wiring/recovery.ts";
+import { createLiveParts, createSandboxParts } from "./wiring/sandboxes.ts";
+import { createSnapshotParts, createTakerParts } from "./wiring/snapshots.ts";
 import { openState } from "./wiring/store.ts";
 
 export interface Agent {
@@ -25,9 +26,11 @@ export interface Agent {
 
 export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<Agent> {
   const teardown = new Teardown(deps.log);
+  const events = createEvents();
   try {
-    const base = await takeOver(config, deps, teardown);
-    const reached = await startParts(config, deps, base, teardown);
+    const base = await takeOver(config, deps, events, teardown);
+    const parts = await createParts(config, deps, base, teardown);
+    const reached = startParts(config, deps, parts, teardown);
     return { ...reached, stop: () => teardown.run() };
   } catch (error) {
     await teardown.run();
@@ -36,93 +39,54 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
 }
 
 /** Opens the state, sets up the firewall, and takes over what still runs. */
-async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown) {
+async function takeOver(config: AgentConfig, deps: AgentDeps, events: Events, teardown: Teardown) {
   const { firewall } = deps;
   const stores = await openState(deps, teardown);
   teardown.add("firewall shell", () => firewall.stop());
   const recovery = await startRecovery(config, deps, stores, teardown);
-  const network = await startNetwork(config, deps, { ...recovery, stores }, teardown);
-  return { ...recovery, ...network, stores };
+  const network = await startNetwork(config, deps, { ...recovery, stores, events }, teardown);
+  return { ...recovery, ...network, stores, events };
 }
 
-type Recovered = Awaited<ReturnType<typeof takeOver>>;
-
-/**
- * Calls each folder's constructor in the order in which the parts need each other. Each part uses only what stands above
- * it: one whose sources come later is constructed first, does nothing, and gets them by `begin`, `start` or `watch`.
- */
-async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recovered, teardown: Teardown) {
+/** Each part gets finished ones. What comes later hears of its events, or is asked by it through its own folder's state. */
+async function createParts(
+  config: AgentConfig,
+  deps: AgentDeps,
+  recovered: Awaited<ReturnType<typeof takeOver>>,
+  teardown: Teardown,
+) {
   const { log, now, containers } = deps;
+  const { events } = recovered;
   const sizes = await deps.sizes.keep(() => recovered.stores.containers.all());
-  const capabilities = await watchCapabilities({ probe: () => deps.probe(sizes), fingerprint: deps.criuFiles, log });
+  const capabilities = await watchCapabilities({
+    probe: () => deps.probe(sizes),
+    fingerprint: deps.criuFiles,
+    onChange: () => void events.emit("changed"),
+    log,
+  });
   teardown.add("capabilities", () => capabilities.stop());
-
-  const api = createApiParts(config, deps, teardown);
-  const { report } = api;
-  const base = { ...recovered, report, capabilities };
-  const running = createSandboxParts(config, deps, base, teardown);
-  const { live, pool, usage, memoryKills, disposal, replaceEgress } = running;
-  const engine = createEngineWatch({ containers, now, log });
-  const { disk, account: diskAccount, watch } = createDiskParts(config, deps, { ...base, usage }, teardown);
-  const storing = createSnapshotParts(config, deps, { ...base, ...running, disk }, teardown);
-  const { snapshots, holding, frozen, admission } = storing;
-  const building = createBuildParts(config, deps, { ...base, ...running, ...storing, disk }, teardown);
-  const { builds } = building;
   const limits = createLimitWatch({ read: () => deps.machine.limits(), log });
   teardown.add("limits of the kernel", () => limits.stop());
-  limits.begin();
-  const { slots, values, reach } = base;
-  const instruments = api.measure({
-    live,
-    disk,
-    diskAccount,
-    admission,
-    pool,
-    slots,
-    values,
-    disposal,
-    memoryKills,
-    limits,
-    reach,
+  const disk = createDisk(config, deps, recovered);
+  const base = {
+    ...recovered,
     capabilities,
-  });
-
-  const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
-  running.makePooled(storing.copy);
-  const { sandboxes, logs, startExpiry } = running.begin({
-    ...building,
-    ...storing,
-    proxy,
-    disk,
     limits,
-    reach,
-    instruments,
-  });
-  const taker = storing.begin({ sandboxes, logs });
-  watch({ sandboxes, live, pool, frozen, holding, disposal, builds: building });
-
-  const parts = {
-    sandboxes,
-    taker,
-    snapshots,
-    holding,
-    builds,
-    live,
-    pool,
-    usage,
-    logs,
-    admission,
     disk,
-    diskAccount,
-    instruments,
+    ...createLiveParts(config, deps, recovered, teardown),
   };
-  const listening = await api.start({ ...base, ...parts, replaceEgress, engine, proxy });
-  capabilities.begin(() => report.soon());
-  reach.begin(() => report.soon());
-  startExpiry(taker);
-  teardown.add("Docker events", () => engine.stop());
-  const janitor = base.janitor({ disposal, instruments, reach });
-  engine.begin({
+  const { live, disposal } = base;
+
+  const stored = createSnapshotParts(config, deps, base, teardown);
+  const { frozen, holding } = stored;
+  const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
+  const sandboxParts = createSandboxParts(config, deps, { ...base, stored, proxy }, teardown);
+  const { pool, sandboxes } = sandboxParts;
+  const taking = createTakerParts(config, deps, { ...base, ...sandboxParts, stored }, teardown);
+  const building = createBuildParts(config, deps, { ...base, ...sandboxParts, ...stored }, teardown);
+  const diskAccount = startDisk(deps, { ...base, ...sandboxParts, frozen, holding, building }, teardown);
+  const engine = createEngineWatch({
+    containers,
     owned: () => [...live.running().map(({ container }) => container.id), ...pool.ids(), ...frozen.ids()],
     onGone: (id, exit) => {
       if (!pool.lost(id) && !frozen.lost(id)) sandboxes.died(id, exit);
@@ -130,13 +94,38 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
     onBack: () => {
       // A Docker daemon that was started again cannot rename the containers that it found running.
       for (const id of pool.ids()) pool.lost(id);
-      janitor.engineBack();
+      events.emit("engineBack");
     },
+    now,
+    log,
   });
-  listening.open();
+  const parts = { ...base, ...sandboxParts, ...taking, stored, proxy, building, diskAccount, engine };
+  const api = await createApi(config, deps, parts, teardown);
+  startRepairs(config, deps, { ...base, disposal, instruments: api.instruments }, teardown);
+  return { ...parts, api };
+}
+
+/** The loops begin, and requests are let in. */
+function startParts(
+  config: AgentConfig,
+  { log }: AgentDeps,
+  parts: Awaited<ReturnType<typeof createParts>>,
+  teardown: Teardown,
+) {
+  const { usage, limits, capabilities, reach, expiry, engine, api, sandboxes, taker, building, proxy } = parts;
+  usage.start();
+  limits.start();
+  api.report.start();
+  capabilities.start();
+  reach.start();
+  expiry.start();
+  teardown.add("Docker events", () => engine.stop());
+  engine.start();
+  api.open();
   // First of all at a stop: no new starts, and those under way come to their end.
-  teardown.add("starts and snapshots under way", () => Promise.all([sandboxes.drain(), taker.drain(), builds.drain()]));
-  const { url } = listening;
-  log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
-  return { url, proxyUrl: proxy.url };
+  teardown.add("starts and snapshots under way", () =>
+    Promise.all([sandboxes.drain(), taker.drain(), building.builds.drain()]),
+  );
+  log.info({ url: api.url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
+  return { url: api.url, proxyUrl: proxy.url };
 }

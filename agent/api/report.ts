@@ -13,11 +13,7 @@ const SOON_MS = 150;
 export interface ReportDeps {
   readonly nodeId: string;
   readonly everyMs: number;
-  readonly now: () => number;
-  readonly log: Log;
-}
-
-interface Reported {
+  readonly contact: Contact;
   readonly orchestrator: Pick<Client<typeof nodeApi>, "heartbeat" | "reportExits">;
   readonly describe: () => Omit<Heartbeat, "exits">;
   readonly exits: () => ExitReport[];
@@ -26,53 +22,58 @@ interface Reported {
   readonly acknowledge: (executionIds: readonly string[]) => void;
   /** False: the node does not serve the store that answers, which does not count as contact. */
   readonly apply: (reply: HeartbeatReply) => boolean;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** What the agent knows of its orchestrator. The report alone changes it. */
+export interface Contact {
+  /** Time of the last answer, or of the start, in unix milliseconds. */
+  last: number;
+  reached: boolean;
+  /** Why the orchestrator is not reached, where it says so itself. */
+  problem: string | undefined;
+}
+
+export function createContact(now: () => number): Contact {
+  return { last: now(), reached: false, problem: undefined };
 }
 
 export interface Report {
   /** Sends the first report; before that, `soon` and `exited` do nothing. */
-  begin(reported: Reported): void;
+  start(): void;
   /** Sends the next report soon, because something has changed. */
   soon(): void;
   /** Call when a sandbox has ended without a request. */
   exited(): void;
-  /** Time of the last answer, or of the start, in unix milliseconds. */
-  readonly lastContact: number;
-  readonly reached: boolean;
-  /** Why the orchestrator is not reached, where it says so itself. */
-  readonly problem: string | undefined;
   stop(): Promise<void>;
 }
 
-export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report {
-  const state = {
-    lastContact: now(),
-    reached: false,
-    problem: undefined as string | undefined,
-    sending: undefined as Promise<void> | undefined,
-  };
+export function createReport(deps: ReportDeps): Report {
+  const { nodeId, everyMs, contact, orchestrator, describe, exits, acknowledge, apply, refused, now, log } = deps;
+  let sending: Promise<void> | undefined;
   let waiting: NodeJS.Timeout | undefined;
   let beats: Loop | undefined;
-  let sources: Reported | undefined;
 
-  const beat = async ({ orchestrator, describe, exits, acknowledge, apply }: Reported, signal: AbortSignal) => {
+  const beat = async (signal: AbortSignal) => {
     const body = { ...describe(), exits: exits() };
     try {
       const reply = await orchestrator.heartbeat({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
-      if (!state.reached) log.info("the orchestrator answers");
-      state.reached = true;
-      state.problem = undefined;
+      if (!contact.reached) log.info("the orchestrator answers");
+      contact.reached = true;
+      contact.problem = undefined;
       if (!apply(reply)) return;
-      state.lastContact = now();
+      contact.last = now();
       acknowledge(body.exits.map(({ executionId }) => executionId));
     } catch (error) {
-      if (state.reached) log.warn({ err: error }, "the orchestrator does not answer");
+      if (contact.reached) log.warn({ err: error }, "the orchestrator does not answer");
       else log.debug({ err: error }, "the orchestrator does not answer");
-      state.reached = false;
-      state.problem = error instanceof AppError && error.code !== "node_unreachable" ? error.message : undefined;
+      contact.reached = false;
+      contact.problem = error instanceof AppError && error.code !== "node_unreachable" ? error.message : undefined;
     }
   };
 
-  const send = async ({ orchestrator, exits, acknowledge, refused }: Reported) => {
+  const send = async () => {
     try {
       // The exits wait for the store that knows their sandboxes.
       if (refused()) return;
@@ -84,15 +85,14 @@ export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report 
       // The exits are kept and go with the next heartbeat.
       log.debug({ err: error }, "could not report exits yet");
     } finally {
-      state.sending = undefined;
+      sending = undefined;
     }
   };
 
   return {
-    begin(reported) {
-      sources = reported;
-      state.lastContact = now();
-      beats ??= loop({ name: "heartbeat", everyMs, log }, (signal) => beat(reported, signal));
+    start() {
+      contact.last = now();
+      beats ??= loop({ name: "heartbeat", everyMs, log }, beat);
     },
     soon() {
       if (beats === undefined) return;
@@ -102,21 +102,12 @@ export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report 
       }, SOON_MS).unref();
     },
     exited() {
-      if (sources !== undefined) state.sending ??= send(sources);
-    },
-    get lastContact() {
-      return state.lastContact;
-    },
-    get reached() {
-      return state.reached;
-    },
-    get problem() {
-      return state.problem;
+      if (beats !== undefined) sending ??= send();
     },
     async stop() {
       clearTimeout(waiting);
       await beats?.stop();
-      await state.sending;
+      await sending;
     },
   };
 }

@@ -16,32 +16,29 @@ type Gone = Pick<ExitReport, "reason" | "exitCode" | "detail">;
 
 export interface EngineWatchDeps {
   readonly containers: Pick<Containers, "watch" | "list" | "inspect">;
-  readonly now: () => number;
-  readonly log: Log;
-}
-
-interface EngineWatchSources {
   /** Containers that should run. */
   readonly owned: () => readonly string[];
   readonly onGone: (containerId: string, exit: Gone) => void;
   /** Docker answers again after an outage, usually as a new process. */
   readonly onBack: () => void;
+  readonly now: () => number;
+  readonly log: Log;
 }
 
 export interface EngineWatch {
-  /** Whether the events of `begin` arrive now. */
+  /** Whether Docker's events arrive now. */
   readonly connected: boolean;
-  begin(watched: EngineWatchSources): void;
+  start(): void;
   stop(): Promise<void>;
 }
 
-export function createEngineWatch({ containers, now, log }: EngineWatchDeps): EngineWatch {
+export function createEngineWatch({ containers, owned, onGone, onBack, now, log }: EngineWatchDeps): EngineWatch {
   const stopping = new AbortController();
   const state = { connected: false, away: false, since: now() };
   const outOfMemory = new Map<string, number>();
   let running: Promise<void> | undefined;
 
-  const gone = async (id: string, exitCode: number | undefined, { owned, onGone }: EngineWatchSources) => {
+  const gone = async (id: string, exitCode: number | undefined) => {
     if (!owned().includes(id)) return;
     const seen = await containers.inspect(id).catch(() => undefined);
     // An event of an earlier run: the same container was started again meanwhile.
@@ -55,34 +52,34 @@ export function createEngineWatch({ containers, now, log }: EngineWatchDeps): En
     }
   };
 
-  const onEvent = (event: ContainerEvent, watched: EngineWatchSources) => {
+  const onEvent = (event: ContainerEvent) => {
     state.since = now() - OVERLAP_MS;
     switch (event.kind) {
       case "oom":
-        if (watched.owned().includes(event.id)) outOfMemory.set(event.id, now());
+        if (owned().includes(event.id)) outOfMemory.set(event.id, now());
         return;
       case "died":
       case "removed":
-        void gone(event.id, event.exitCode, watched).finally(() => outOfMemory.delete(event.id));
+        void gone(event.id, event.exitCode).finally(() => outOfMemory.delete(event.id));
     }
   };
 
-  const lookAtAll = async (watched: EngineWatchSources) => {
+  const lookAtAll = async () => {
     // In this order, a container that starts in between is in the list or not expected yet.
-    const mine = watched.owned();
+    const mine = owned();
     const alive = new Set((await containers.list()).filter((one) => one.running).map(({ id }) => id));
-    for (const id of mine) if (!alive.has(id)) await gone(id, undefined, watched);
+    for (const id of mine) if (!alive.has(id)) await gone(id, undefined);
   };
 
-  const watch = async (watched: EngineWatchSources) => {
+  const watch = async () => {
     while (!stopping.signal.aborted) {
       try {
         const since = state.since;
-        await lookAtAll(watched);
+        await lookAtAll();
         state.connected = true;
-        if (state.away) watched.onBack();
+        if (state.away) onBack();
         state.away = false;
-        await containers.watch(since, (event) => onEvent(event, watched), stopping.signal);
+        await containers.watch(since, onEvent, stopping.signal);
       } catch (error) {
         state.away = true;
         if (!stopping.signal.aborted) log.warn({ err: error }, "Docker does not answer");
@@ -96,9 +93,9 @@ export function createEngineWatch({ containers, now, log }: EngineWatchDeps): En
     get connected() {
       return state.connected;
     },
-    begin(watched) {
+    start() {
       state.since = now();
-      running ??= watch(watched);
+      running ??= watch();
     },
     async stop() {
       stopping.abort();

@@ -30,24 +30,20 @@ function sumOfDisks(disks: Iterable<PromisedDisk>): Pick<SandboxDisk, "promisedB
 export interface DiskAccount {
   /** Undefined before the disk was measured for the first time. */
   load(): SandboxDisk | undefined;
-  /** Before this call the account is empty. */
-  begin(disks: () => Iterable<PromisedDisk>): void;
 }
 
-export function createDiskAccount(seen: DiskReserve["seen"]): DiskAccount {
-  let source: () => Iterable<PromisedDisk> = () => [];
+export function createDiskAccount(seen: DiskReserve["seen"], promised: () => Iterable<PromisedDisk>): DiskAccount {
   return {
     load() {
       const measured = seen()?.sandboxes;
       if (measured === undefined) return undefined;
       const { space, reserve } = measured;
       return {
-        ...sumOfDisks(source()),
+        ...sumOfDisks(promised()),
         freeBytes: space.freeBytes,
         reserveBytes: reserve.bytes,
         short: levelOf(space, reserve).is === "short",
       };
     },
-    begin: (disks) => void (source = disks),
   };
 }

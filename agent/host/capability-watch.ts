@@ -20,8 +20,8 @@ export interface CapabilityWatch {
   findings(): Finding[];
   /** Undefined where the node can store and restore memory. @param what the request, for example "a pause with memory" */
   memoryRefusal(what: string): AppError | undefined;
-  /** Calls back when the capabilities have changed. */
-  begin(onChange: () => void): void;
+  /** Probes again whenever the fingerprint has changed. */
+  start(): void;
   stop(): Promise<void>;
 }
 
@@ -29,6 +29,8 @@ export interface CapabilityWatchDeps {
   readonly probe: () => Promise<Capabilities>;
   /** Changes with what the probe depends on. */
   readonly fingerprint: () => Promise<string>;
+  /** The capabilities have changed. */
+  readonly onChange: () => void;
   readonly log: Log;
   /** For tests. */
   readonly everyMs?: number;
@@ -45,7 +47,7 @@ export async function watchCapabilities(deps: CapabilityWatchDeps): Promise<Capa
   };
   warn();
 
-  const round = async (onChange: () => void) => {
+  const round = async () => {
     const fingerprint = await deps.fingerprint();
     if (fingerprint === state.fingerprint) return;
     // Read before the probe: what changes meanwhile is found in the next round.
@@ -53,7 +55,7 @@ export async function watchCapabilities(deps: CapabilityWatchDeps): Promise<Capa
     Object.assign(state, { fingerprint, capabilities });
     show("the capabilities of this node were probed again");
     warn();
-    onChange();
+    deps.onChange();
   };
 
   return {
@@ -64,7 +66,7 @@ export async function watchCapabilities(deps: CapabilityWatchDeps): Promise<Capa
       if (memorySnapshots) return undefined;
       return memoryRefusal(what, noMemorySnapshots(detail["memorySnapshots"] ?? "unknown"));
     },
-    begin: (onChange) => void (rounds ??= loop({ name: "capabilities", everyMs, log }, () => round(onChange))),
+    start: () => void (rounds ??= loop({ name: "capabilities", everyMs, log }, round)),
     async stop() {
       await rounds?.stop();
     },

@@ -25,11 +25,11 @@ interface LimitWatchDeps {
 }
 
 export interface LimitWatch {
-  /** As read last; nothing before `begin`. */
+  /** As read last; nothing before `start`. */
   seen(): HostLimits;
   /** Why no sandbox can begin now; undefined while there is room. */
   refusal(): AppError | undefined;
-  begin(): void;
+  start(): void;
   stop(): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export function createLimitWatch({ read, log, everyMs = EVERY_MS }: LimitWatchDe
       }
       return undefined;
     },
-    begin: () => void (rounds ??= loop({ name: "limits of the kernel", everyMs, log }, round)),
+    start: () => void (rounds ??= loop({ name: "limits of the kernel", everyMs, log }, round)),
     async stop() {
       await rounds?.stop();
     },

@@ -13,21 +13,26 @@ export interface ExpiryDeps {
   /** Unix milliseconds of the orchestrator's last answer; the agent's start when there was none yet. */
   readonly lastContact: () => number;
   readonly graceMs: number;
+  /** Called for each sandbox whose deadline passes. */
+  readonly end: (executionId: string) => Promise<void>;
   readonly now: () => number;
   readonly log: Log;
 }
 
 export interface Expiry {
-  /** From now on, `end` is called for each sandbox whose deadline passes. */
-  begin(end: (executionId: string) => Promise<void>): void;
+  start(): void;
   /** Must be called when a sandbox has started or ended, or its end time has changed. */
   changed(): void;
   stop(): void;
 }
 
-export function createExpiry({ running, lastContact, graceMs, now, log }: ExpiryDeps): Expiry {
-  const state = { timer: undefined as NodeJS.Timeout | undefined, at: Number.POSITIVE_INFINITY, stopped: false };
-  let end: ((executionId: string) => Promise<void>) | undefined;
+export function createExpiry({ running, lastContact, graceMs, end, now, log }: ExpiryDeps): Expiry {
+  const state = {
+    timer: undefined as NodeJS.Timeout | undefined,
+    at: Number.POSITIVE_INFINITY,
+    started: false,
+    stopped: false,
+  };
 
   // Counts from the later of the two, because the orchestrator could act until its last contact.
   const deadline = (endAt: number) => Math.max(endAt, lastContact()) + graceMs;
@@ -47,7 +52,7 @@ export function createExpiry({ running, lastContact, graceMs, now, log }: Expiry
       if (at > now()) next = Math.min(next, at);
       else {
         next = Math.min(next, now() + RETRY_MS);
-        end?.(executionId).catch((error: unknown) =>
+        end(executionId).catch((error: unknown) =>
           log.error({ err: error, executionId }, "could not end an expired sandbox"),
         );
       }
@@ -56,14 +61,14 @@ export function createExpiry({ running, lastContact, graceMs, now, log }: Expiry
   };
 
   const changed = () => {
-    if (end === undefined) return;
+    if (!state.started) return;
     const nearest = running().reduce((least, { endAt }) => Math.min(least, deadline(endAt)), Number.POSITIVE_INFINITY);
     if (nearest !== state.at) arm(nearest);
   };
 
   return {
-    begin(ending) {
-      end = ending;
+    start() {
+      state.started = true;
       changed();
     },
     changed,

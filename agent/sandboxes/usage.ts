@@ -51,7 +51,7 @@ interface SandboxUsage {
 
 export interface UsageSampling {
   /** Starts the rounds. */
-  begin(): void;
+  start(): void;
   /** Takes the first sample of a sandbox soon. */
   started(sandbox: Sandbox): void;
   latest(executionId: string): MetricSample | undefined;
@@ -153,7 +153,7 @@ export function createUsageSampling({
   let rounds: Loop | undefined;
 
   return {
-    begin: () => void (rounds ??= loop({ name: "usage samples", everyMs, log }, round)),
+    start: () => void (rounds ??= loop({ name: "usage samples", everyMs, log }, round)),
     started,
     latest: (executionId) => watched.get(executionId)?.sample,
     use(executionId) {

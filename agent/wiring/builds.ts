@@ -1,8 +1,7 @@
-/** Constructs the builder, and what the templates of this node add to starts. */
+/** Constructs the builder. */
 
 import type { Teardown } from "../../shared/program/teardown.ts";
-import { type StartBuildsDeps, startBuilds } from "../builds/start-builds.ts";
-import { startCommand } from "../builds/start-command.ts";
+import { type BuildParts, type StartBuildsDeps, startBuilds } from "../builds/start-builds.ts";
 import { templateFiles } from "../builds/steps/template-files.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
@@ -14,14 +13,19 @@ import type { Stores } from "../store/stores.ts";
 interface BuildSources
   extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins"> {
   readonly stores: Stores;
-  readonly found: Pick<RecoveryResult, "cleared">;
-  readonly capabilities: Pick<CapabilityWatch, "memoryRefusal">;
-  readonly disk: Pick<DiskReserve, "refusal">;
+  readonly found: RecoveryResult;
+  readonly capabilities: CapabilityWatch;
+  readonly disk: DiskReserve;
 }
 
-export function createBuildParts(config: AgentConfig, deps: AgentDeps, base: BuildSources, teardown: Teardown) {
+export function createBuildParts(
+  config: AgentConfig,
+  deps: AgentDeps,
+  base: BuildSources,
+  teardown: Teardown,
+): BuildParts {
   const { capabilities, disk, found } = base;
-  const building = startBuilds(
+  return startBuilds(
     {
       ...deps,
       ...base,
@@ -33,5 +37,4 @@ export function createBuildParts(config: AgentConfig, deps: AgentDeps, base: Bui
     },
     teardown,
   );
-  return { ...building, startCommand: startCommand({ ...deps, store: base.stores.builds }) };
 }

@@ -4,16 +4,15 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
-import type { Report } from "../api/report.ts";
 import type { BuildParts } from "../builds/start-builds.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
-import { createDiskAccount, type PromisedDisk } from "../disk/account.ts";
+import { createDiskAccount, type DiskAccount, type PromisedDisk } from "../disk/account.ts";
 import type { KeepBallast } from "../disk/ballast.ts";
 import type { DropSources } from "../disk/dropping.ts";
 import { type GrowerDeps, growerOf } from "../disk/growers.ts";
 import { watchOwnFiles } from "../disk/own-files.ts";
-import { createReserve } from "../disk/reserve.ts";
+import { createReserve, type DiskReserve } from "../disk/reserve.ts";
 import type { ReadSpace } from "../disk/space.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
@@ -25,6 +24,7 @@ import type { FrozenContainers } from "../snapshots/frozen/frozen.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Volumes } from "../volumes/volumes.ts";
+import type { Events } from "./events.ts";
 
 export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> {
   readonly containers: Pick<Containers, "facts">;
@@ -35,34 +35,30 @@ export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
   readonly log: Log;
 }
 
-interface DiskSources {
-  readonly found: Pick<RecoveryResult, "sandboxes">;
-  readonly stores: Pick<Stores, "snapshots">;
-  readonly usage: Pick<UsageSampling, "latest">;
-  readonly report: Pick<Report, "soon">;
-}
-
 interface GrowingParts {
-  readonly live: Pick<LiveSet, "running" | "leaving">;
-  readonly pool: Pick<Pool, "containers" | "drop" | "setFilling">;
-  readonly frozen: Pick<FrozenContainers, "kept" | "dropStored">;
-  readonly holding: Pick<Holding, "list" | "drop">;
-  readonly disposal: Pick<Disposal, "settled">;
-  readonly sandboxes: Pick<Sandboxes, "running" | "end">;
-  readonly builds: BuildParts;
+  readonly disk: DiskReserve;
+  readonly events: Events;
+  readonly stores: Stores;
+  readonly usage: UsageSampling;
+  readonly live: LiveSet;
+  readonly pool: Pool;
+  readonly frozen: FrozenContainers;
+  readonly holding: Holding;
+  readonly disposal: Disposal;
+  readonly sandboxes: Sandboxes;
+  readonly building: BuildParts;
 }
 
 const BALLAST_EVERY_MS = 1_000;
 const FAILED = "the build was ended: the node's disk is short, and the build grew most";
 
-/** Until `watch` the reserve says that there is room. */
-export function createDiskParts(
+/** Until `startDisk` the reserve says that there is room. */
+export function createDisk(
   config: Pick<AgentConfig, "diskReserveMb" | "stateDir">,
   deps: DiskPartsDeps,
-  { found, stores, usage, report }: DiskSources,
-  teardown: Teardown,
-) {
-  const { containers, log } = deps;
+  { found }: { readonly found: RecoveryResult },
+): DiskReserve {
+  const { containers } = deps;
   const disk = createReserve({
     ...deps,
     configuredMb: config.diskReserveMb,
@@ -72,11 +68,14 @@ export function createDiskParts(
   for (const { executionId, container } of found.sandboxes) {
     if (container.cgroup.frozen()) disk.adopt(executionId);
   }
+  return disk;
+}
 
-  const account = createDiskAccount(() => disk.seen());
+export function startDisk(deps: DiskPartsDeps, parts: GrowingParts, teardown: Teardown): DiskAccount {
+  const { containers, log } = deps;
+  const { disk, events, stores, usage, live, pool, sandboxes, building } = parts;
   const lastUsed = (id: string) => usage.latest(id)?.diskUsed ?? 0;
-
-  const promised = ({ live, pool, builds }: GrowingParts): PromisedDisk[] => [
+  const promised = (): PromisedDisk[] => [
     ...[...live.running(), ...live.leaving()].map(({ executionId, container: { id, resources } }) => ({
       containerId: id,
       resources,
@@ -86,7 +85,7 @@ export function createDiskParts(
       .all()
       .filter(({ kind, state }) => kind === "pause" && state === "stored")
       .map(({ disk: { containerId, resources }, diskBytes }) => ({ containerId, resources, usedBytes: diskBytes })),
-    ...[...pool.containers(), ...builds.buildContainers().map(({ container }) => container)].map(
+    ...[...pool.containers(), ...building.buildContainers().map(({ container }) => container)].map(
       ({ id, resources }) => ({ containerId: id, resources, usedBytes: 0 }),
     ),
     ...deps.volumes.list().map(({ id, sizeMb, usedBytes }) => ({
@@ -96,56 +95,52 @@ export function createDiskParts(
     })),
   ];
 
-  const watch = (parts: GrowingParts): void => {
-    const { sandboxes, builds } = parts;
-    const growerDeps = { ...deps, lastUsed };
-    account.begin(() => promised(parts));
-    teardown.add("disk reserve", () => disk.stop());
-    disk.begin({
-      growers: () => [
-        ...sandboxes
-          .running()
-          .map(({ executionId, container }) =>
-            growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, growerDeps),
-          ),
-        ...builds.buildContainers().map(({ buildId, container }) => {
-          // Fails a build instead of freezing it: a frozen build helps no user, and a later build can repeat its work.
-          const fail = () => builds.builds.fail(buildId, new AppError("no_space", FAILED));
-          return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
-        }),
-      ],
-      onChange: () => report.soon(),
-      remakable: remakableOf(parts),
-      onPressure: (pressure) => {
-        parts.pool.setFilling(pressure === "none");
-        report.soon();
-      },
-    });
-    const ballast = loop({ name: "ballast", everyMs: BALLAST_EVERY_MS, log }, () => deps.keepBallast());
-    teardown.add("ballast", () => ballast.stop());
-    const files = watchOwnFiles({
-      dataRoot: () => dataRootOf(containers),
-      containers: () => [...sandboxes.running(), ...builds.buildContainers()].map(({ container }) => container.id),
-      log,
-    });
-    teardown.add("Docker's files", () => files.stop());
-  };
-  return { disk, account, watch };
+  const growerDeps = { ...deps, lastUsed };
+  teardown.add("disk reserve", () => disk.stop());
+  disk.begin({
+    growers: () => [
+      ...sandboxes
+        .running()
+        .map(({ executionId, container }) =>
+          growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, growerDeps),
+        ),
+      ...building.buildContainers().map(({ buildId, container }) => {
+        // Fails a build instead of freezing it: a frozen build helps no user, and a later build can repeat its work.
+        const fail = () => building.builds.fail(buildId, new AppError("no_space", FAILED));
+        return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
+      }),
+    ],
+    onChange: () => void events.emit("changed"),
+    remakable: remakableOf(parts),
+    onPressure: (pressure) => {
+      pool.setFilling(pressure === "none");
+      events.emit("changed");
+    },
+  });
+  const ballast = loop({ name: "ballast", everyMs: BALLAST_EVERY_MS, log }, () => deps.keepBallast());
+  teardown.add("ballast", () => ballast.stop());
+  const files = watchOwnFiles({
+    dataRoot: () => dataRootOf(containers),
+    containers: () => [...sandboxes.running(), ...building.buildContainers()].map(({ container }) => container.id),
+    log,
+  });
+  teardown.add("Docker's files", () => files.stop());
+  return createDiskAccount(() => disk.seen(), promised);
 }
 
-function remakableOf({ pool, frozen, holding, builds, disposal }: GrowingParts): DropSources {
+function remakableOf({ pool, frozen, holding, building, disposal }: GrowingParts): DropSources {
   const drops = {
     held: (id: string) => holding.drop(id, "the node's disk is short"),
     pool: (id: string) => pool.drop(id),
     frozen: (id: string) => frozen.dropStored(id),
-    layers: (id: string) => builds.cache.drop(id),
+    layers: (id: string) => building.cache.drop(id),
   };
   return {
     there: () => ({
       held: holding.list(),
       pool: pool.containers(),
       frozen: frozen.kept(),
-      layers: builds.cache.layers(),
+      layers: building.cache.layers(),
     }),
     drop: (of, id) => drops[of](id),
     settled: () => disposal.settled(),

@@ -14,6 +14,7 @@ import { createReach } from "../network/reach/reach.ts";
 import { createSlots } from "../network/slots.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
+import type { Events } from "./events.ts";
 import { createPlaceholders } from "./placeholders.ts";
 
 /** After this time the agent serves without the egress process: readiness says so, and flows that need it are refused. */
@@ -34,12 +35,13 @@ interface NetworkSources {
   readonly found: Pick<RecoveryResult, "sandboxes" | "frozen" | "pooled" | "leftoverSlots">;
   /** Resolves when nothing uses the leftover slots. */
   readonly cleared: Promise<void>;
+  readonly events: Events;
 }
 
 export async function startNetwork(
   config: Pick<AgentConfig, "slotsAhead" | "orchestratorUrl" | "nodeToken" | "withoutNetwork">,
   { plan, links, firewall, now, log, ...deps }: NetworkDeps,
-  { stores, found, cleared }: NetworkSources,
+  { stores, found, cleared, events }: NetworkSources,
   teardown: Teardown,
 ) {
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
@@ -67,6 +69,7 @@ export async function startNetwork(
     probe: deps.reachProbe,
     refuse: config.withoutNetwork === "refuse",
     egressWorks: () => egressProcess.problem === undefined,
+    onChange: () => void events.emit("changed"),
     log,
   });
   teardown.add("reach", () => reach.stop());

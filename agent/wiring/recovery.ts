@@ -7,6 +7,7 @@ import { recover } from "../recovery/apply.ts";
 import { type JanitorDeps, startJanitor } from "../recovery/janitor.ts";
 import { holdRemains } from "../recovery/remains.ts";
 import type { Stores } from "../store/stores.ts";
+import type { Events } from "./events.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -16,11 +17,16 @@ export async function startRecovery(config: AgentConfig, deps: AgentDeps, stores
   const found = await recover({ ...deps, stores });
   const cleared = found.cleared.catch((error: unknown) => log.warn({ err: error }, "could not remove leftovers"));
   teardown.add("leftovers", () => cleared);
+  return { found, cleared };
+}
 
-  const janitor = (parts: Pick<JanitorDeps, "disposal" | "instruments" | "reach">) => {
-    const started = startJanitor({ ...deps, ...parts, config, stores });
-    teardown.add("janitor", () => started.stop());
-    return started;
-  };
-  return { found, cleared, janitor };
+interface JanitorSources extends Pick<JanitorDeps, "disposal" | "instruments" | "reach"> {
+  readonly stores: Stores;
+  readonly events: Events;
+}
+
+export function startRepairs(config: AgentConfig, deps: AgentDeps, base: JanitorSources, teardown: Teardown): void {
+  const janitor = startJanitor({ ...deps, ...base, config });
+  teardown.add("janitor", () => janitor.stop());
+  base.events.on("engineBack", () => janitor.engineBack());
 }

@@ -42,8 +42,8 @@ export interface Reach {
   refuses(): boolean;
   /** For metrics: each way that was tried last, and whether packets come through. */
   ways(): ReadonlyMap<Way, boolean>;
-  /** Starts the probes. `onChange` is called when the answer has changed. */
-  begin(onChange: () => void): void;
+  /** Starts the probes. */
+  start(): void;
   /** Probes soon, because the firewall or a setting has changed. */
   wake(): void;
   stop(): Promise<void>;
@@ -56,6 +56,8 @@ export interface ReachDeps {
   /** Refuse new sandboxes that need the network while no packet of one leaves the host. */
   readonly refuse: boolean;
   readonly egressWorks: () => boolean;
+  /** The answer has changed. */
+  readonly onChange: () => void;
   readonly log: Log;
   /** For tests. */
   readonly everyMs?: number;
@@ -77,7 +79,7 @@ export function createReach(deps: ReachDeps): Reach {
     return true;
   };
 
-  const round = async (probe: ReachProbe, onChange: () => void, signal: AbortSignal) => {
+  const round = async (probe: ReachProbe, signal: AbortSignal) => {
     const woken = state.woken;
     state.woken = false;
     const waitMs = Math.max(woken ? SETTLES_MS : 0, state.endedAt + APART_MS - Date.now());
@@ -90,7 +92,7 @@ export function createReach(deps: ReachDeps): Reach {
         log.info("the host has no route to the outside: whether packets of sandboxes leave it is not known");
       state.offline = offline;
       const changes = WAYS.map((way) => (ways.has(way) ? note(way, finding(way, ways)) : found.delete(way) && false));
-      if (changes.includes(true)) onChange();
+      if (changes.includes(true)) deps.onChange();
     } catch (error) {
       // Another tool may have removed the link or its namespace.
       state.prepared = false;
@@ -121,10 +123,9 @@ export function createReach(deps: ReachDeps): Reach {
     },
     refuses: () => deps.refuse && findings().length > 0,
     ways: () => new Map([...found].map(([way, one]) => [way, one === undefined])),
-    begin(onChange) {
+    start() {
       const { probe } = deps;
-      if (probe !== undefined)
-        rounds ??= loop({ name: "reach", everyMs, log }, (signal) => round(probe, onChange, signal));
+      if (probe !== undefined) rounds ??= loop({ name: "reach", everyMs, log }, (signal) => round(probe, signal));
     },
     wake() {
       state.woken = true;

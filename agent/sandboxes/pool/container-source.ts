@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Log } from "../../../shared/program/log.ts";
-import { createSemaphore, shareOf } from "../../../shared/program/semaphore.ts";
+import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { AgentConfig } from "../../config.ts";
 import type { Envd } from "../../containers/envd.ts";
@@ -19,7 +19,7 @@ import type { ClaimDeps } from "./claim.ts";
 import { createPool } from "./pool.ts";
 import { createPoolSources } from "./sources.ts";
 
-type Config = Pick<AgentConfig, "bootConcurrency" | "bootQueueMs" | "poolReservedMb">;
+type Config = Pick<AgentConfig, "bootQueueMs" | "poolReservedMb">;
 
 interface ContainerSourceDeps
   extends Omit<BootDeps, "slots" | "store" | "resolver" | "envd" | "containers">,
@@ -31,35 +31,35 @@ interface ContainerSourceDeps
   readonly log: Log;
 }
 
-type CopyMemory = (flavour: Flavour, memory: Snapshot, signal: AbortSignal) => Promise<LiveContainer>;
-
 interface ContainerSources {
   readonly stores: Pick<Stores, "containers" | "executions" | "builds" | "snapshots">;
   readonly slots: Slots;
   readonly gate: ClaimDeps["gate"];
   readonly disposal: Pick<Disposal, "kill" | "remove">;
+  /** Boots and restores at the same time. */
+  readonly semaphore: Semaphore;
+  /** Makes a pool entry as a copy of a template's memory. */
+  readonly copy: (flavour: Flavour, memory: Snapshot, signal: AbortSignal) => Promise<LiveContainer>;
   /** Pool entries that an earlier agent process left. */
   readonly found: { readonly pooled: readonly LiveContainer[] };
 }
 
-export function startContainerSource(
+export function createContainerSource(
   config: Config,
   deps: ContainerSourceDeps,
   base: ContainerSources,
   teardown: Teardown,
 ) {
   const { plan, envd, runtime, machine, now, log } = deps;
-  const { stores, slots, disposal, found } = base;
+  const { stores, slots, disposal, semaphore, found } = base;
   const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
-  const semaphore = createSemaphore(config.bootConcurrency, shareOf(config.bootConcurrency));
   const foreground = { last: 0 };
-  const state = { copy: undefined as CopyMemory | undefined };
   const pool = createPool({
     boot(flavour, signal) {
       const memory = templateMemory(flavour.build.buildId, stores);
-      return memory === undefined || state.copy === undefined
+      return memory === undefined
         ? boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal)
-        : state.copy(flavour, memory, signal);
+        : base.copy(flavour, memory, signal);
     },
     dispose: async (container: LiveContainer) => {
       await disposal.kill(container);
@@ -86,12 +86,7 @@ export function startContainerSource(
   });
   return {
     pool,
-    semaphore,
     sources,
-    /** Lets `copy` make pool entries as copies of a template's memory instead of booting them. */
-    makePooled: (copy: CopyMemory): void => {
-      state.copy = copy;
-    },
     /** Boots a container without an owner. */
     boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
       const giveBack = await semaphore.take(signal);

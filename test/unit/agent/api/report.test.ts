@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { createReport, type Report } from "../../../../agent/api/report.ts";
+import { type Contact, createContact, createReport, type Report } from "../../../../agent/api/report.ts";
 import { readAgentConfig, readLabels } from "../../../../agent/config.ts";
 import type { ContainerEvent } from "../../../../agent/containers/containers.ts";
 import { createEngineWatch } from "../../../../agent/containers/engine-watch.ts";
@@ -16,6 +16,7 @@ afterEach(async () => {
 
 function setup(): {
   report: Report;
+  contact: Contact;
   pending: ExitReport[];
   sent: ExitReport[][];
   state: { away: boolean };
@@ -28,12 +29,13 @@ function setup(): {
   const refuse = () => {
     if (state.away) throw new AppError("node_unreachable", "away");
   };
-  const report = createReport({ nodeId: "n1", everyMs: 10, now: Date.now, log });
-  stops.push(() => report.stop());
-  // Both calls wait for the report's sources: the first report carries what they announce.
-  report.soon();
-  report.exited();
-  report.begin({
+  const contact = createContact(Date.now);
+  const report = createReport({
+    nodeId: "n1",
+    everyMs: 10,
+    contact,
+    now: Date.now,
+    log,
     orchestrator: {
       heartbeat: async ({ body }) => {
         refuse();
@@ -56,24 +58,29 @@ function setup(): {
     refused: () => false,
     apply: (reply) => applied.push(reply) > 0,
   });
-  return { report, pending, sent, state, applied };
+  stops.push(() => report.stop());
+  // Both calls wait for the start: the first report carries what they announce.
+  report.soon();
+  report.exited();
+  report.start();
+  return { report, contact, pending, sent, state, applied };
 }
 
 const exit = (executionId: string): ExitReport => ({ executionId, sandboxId: "s", reason: "exited", at: 1 });
 
 test("the orchestrator's answer to a report is carried out", async () => {
-  const { applied, report } = setup();
+  const { applied, contact } = setup();
   await expect.poll(() => applied[0]).toEqual({ pools: [], stop: ["e9"], endAt: {}, deleteSnapshots: [] });
-  expect(report.reached).toBe(true);
+  expect(contact.reached).toBe(true);
 });
 
 test("an exit is reported at once and, while the orchestrator is away, kept until it is acknowledged", async () => {
-  const { report, pending, sent, state } = setup();
-  await expect.poll(() => report.reached).toBe(true);
+  const { report, contact, pending, sent, state } = setup();
+  await expect.poll(() => contact.reached).toBe(true);
   state.away = true;
   pending.push(exit("e1"));
   report.exited();
-  await expect.poll(() => report.reached).toBe(false);
+  await expect.poll(() => contact.reached).toBe(false);
   expect(pending).toHaveLength(1);
   state.away = false;
   await expect.poll(() => pending).toEqual([]);
@@ -88,15 +95,16 @@ function expiry(more: { lastContact?: number } = {}) {
     running: () => running,
     lastContact: () => more.lastContact ?? 0,
     graceMs: 30,
+    end: async (id) => {
+      ended.push(id);
+      running.splice(0);
+    },
     now: () => clock.now + performance.now() - begun,
     log,
   });
   const begun = performance.now();
   stops.push(() => timer.stop());
-  timer.begin(async (id) => {
-    ended.push(id);
-    running.splice(0);
-  });
+  timer.start();
   return { timer, running, ended };
 }
 
@@ -144,11 +152,6 @@ function engine() {
           signal.addEventListener("abort", () => resolve(), { once: true });
         }),
     },
-    now: () => Date.now() + clock.later,
-    log,
-  });
-  stops.push(() => watch.stop());
-  watch.begin({
     owned: () => owned,
     onGone: (id, exit) => {
       owned.splice(owned.indexOf(id), 1);
@@ -157,7 +160,11 @@ function engine() {
     onBack: () => {
       state.back += 1;
     },
+    now: () => Date.now() + clock.later,
+    log,
   });
+  stops.push(() => watch.stop());
+  watch.start();
   return { watch, running, gone, state, inspected, clock };
 }
 

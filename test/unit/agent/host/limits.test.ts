@@ -62,7 +62,7 @@ async function watching(limits: HostLimits) {
   };
   const watch = createLimitWatch({ read, log, everyMs: 1 });
   expect(watch.refusal()).toBeUndefined();
-  watch.begin();
+  watch.start();
   const become = async (next: HostLimits) => {
     state.limits = next;
     const before = state.reads;

@@ -13,14 +13,21 @@ const disk = (containerId: string, diskSizeMB: number, usedBytes: number): Promi
   usedBytes,
 });
 
-const account = (of: Space) => {
+const account = (of: Space, disks: readonly PromisedDisk[] = []) => {
   const watched = { space: of, reserve };
-  return createDiskAccount(() => ({ snapshots: watched, sandboxes: watched }));
+  return createDiskAccount(
+    () => ({ snapshots: watched, sandboxes: watched }),
+    () => disks,
+  );
 };
 
 test("the account has promised and used bytes of all disks, and counts a sandbox once that is listed as running and as paused", () => {
-  const one = account(space);
-  one.begin(() => [disk("a", 1_024, GIB), disk("b", 2_048, 5), disk("a", 1_024, GIB), disk("no limit", 0, 7)]);
+  const one = account(space, [
+    disk("a", 1_024, GIB),
+    disk("b", 2_048, 5),
+    disk("a", 1_024, GIB),
+    disk("no limit", 0, 7),
+  ]);
   expect(one.load()).toEqual({
     promisedBytes: 3 * GIB,
     usedBytes: GIB + 12,
@@ -36,5 +43,10 @@ test("a disk below its reserve of bytes or of inodes is reported as short", () =
 });
 
 test("there is no account before the disk was measured", () => {
-  expect(createDiskAccount(() => undefined).load()).toBeUndefined();
+  expect(
+    createDiskAccount(
+      () => undefined,
+      () => [],
+    ).load(),
+  ).toBeUndefined();
 });

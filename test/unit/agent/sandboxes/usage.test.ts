@@ -83,7 +83,7 @@ function setup({ everyMs = 5 } = {}) {
     log,
   });
   running.push(usage);
-  usage.begin();
+  usage.start();
   return { clock, used, traffic, disk, live, sandbox, store, usage, memoryKills };
 }
 

@@ -1,4 +1,4 @@
-/** Connects to the orchestrator and starts the reports to it. */
+/** Constructs the reports to the orchestrator: what they describe, and what their answers change here. */
 
 import { nodeApi } from "../../shared/agent-api/routes.ts";
 import { connect } from "../../shared/http/client.ts";
@@ -22,11 +22,11 @@ import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { Stores } from "../store/stores.ts";
 import { applyReply } from "./apply-reply.ts";
 import { describeNode, type NodeIdentity } from "./heartbeat.ts";
-import type { Report } from "./report.ts";
+import { type Contact, createReport, type Report } from "./report.ts";
 
-export interface StartReportDeps {
+export interface NodeReportDeps {
   readonly config: AgentConfig;
-  readonly report: Report;
+  readonly contact: Contact;
   readonly identity: NodeIdentity;
   readonly capabilities: Pick<CapabilityWatch, "now" | "findings">;
   readonly reach: Pick<Reach, "findings" | "refuses">;
@@ -43,17 +43,17 @@ export interface StartReportDeps {
   readonly diskAccount: Pick<DiskAccount, "load">;
   readonly usage: Pick<UsageSampling, "use">;
   readonly stores: Pick<Stores, "builds" | "executions">;
+  readonly now: () => number;
   readonly log: Log;
 }
 
 /** Snapshots of templates belong to their builds; the orchestrator has a record of every other one. */
-export function reportedSnapshots({ snapshots, stores }: Pick<StartReportDeps, "snapshots" | "stores">) {
+export function reportedSnapshots({ snapshots, stores }: Pick<NodeReportDeps, "snapshots" | "stores">) {
   return snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
 }
 
-export function startReport(deps: StartReportDeps, teardown: Teardown): void {
-  const { config, report, identity, machine, live, pool, snapshots, admission, disk, diskAccount, usage, stores } =
-    deps;
+export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Report {
+  const { config, identity, machine, live, pool, snapshots, admission, disk, diskAccount, usage, stores } = deps;
   const { serving } = deps;
   const orchestrator = connect(nodeApi, {
     url: config.orchestratorUrl,
@@ -61,8 +61,10 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
     headers: { authorization: `Bearer ${config.nodeToken}` },
   });
   teardown.add("orchestrator connection", () => orchestrator.close());
-  teardown.add("report", () => report.stop());
-  report.begin({
+  const report = createReport({
+    nodeId: config.nodeId,
+    everyMs: config.heartbeatEveryMs,
+    contact: deps.contact,
     orchestrator: orchestrator.call,
     describe: () =>
       describeNode(config, identity, {
@@ -88,5 +90,9 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
       applyReply(reply, deps);
       return true;
     },
+    now: deps.now,
+    log: deps.log,
   });
+  teardown.add("report", () => report.stop());
+  return report;
 }
