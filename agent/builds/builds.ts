@@ -1,6 +1,7 @@
 /** Builds by id: starts each once, a limited number at a time; follows, cancels and removes; ends abandoned ones. */
 
 import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -107,8 +108,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
         buildId,
         status,
         entries: store.entries(buildId, offset, limit),
-        ...(reason === undefined ? {} : { reason }),
-        ...(result === undefined ? {} : { result }),
+        ...defined({ reason, result }),
       };
     },
 

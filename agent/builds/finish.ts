@@ -2,6 +2,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import { type BuildContainer, loginShell } from "./steps/build-container.ts";
@@ -29,11 +30,11 @@ export function startOf(
   const some = (command: string | undefined) => (command === undefined || command.trim() === "" ? undefined : command);
   const own = some(startCmd);
   const ownReady = some(readyCmd);
-  if (own !== undefined) return { startCmd: own, ...(ownReady === undefined ? {} : { readyCmd: ownReady }) };
+  if (own !== undefined) return { startCmd: own, ...defined({ readyCmd: ownReady }) };
   const inherited = below?.startCmd;
   const ready = ownReady ?? below?.readyCmd;
   return {
-    ...(ready === undefined ? {} : { readyCmd: ready }),
+    ...defined({ readyCmd: ready }),
     ...(inherited === undefined || below === undefined
       ? {}
       : { startCmd: inherited, startContext: below.startContext ?? contextIn(below) }),

@@ -2,6 +2,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { StartRequest } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Launched } from "../sandboxes/become-sandbox.ts";
@@ -43,7 +44,7 @@ export function startCommand({ store, processes, log, readyLimitMs }: StartComma
     const left = new AbortController();
     const begin = (command: string, until: AbortSignal, tag?: string) => {
       const program = { cmd: "/bin/bash", args: loginShell(command, context).args, user, cwd: workdir };
-      const whole = { ...program, envs: { ...context.envs, ...envs }, ...(tag === undefined ? {} : { tag }) };
+      const whole = { ...program, envs: { ...context.envs, ...envs }, ...defined({ tag }) };
       const options = { onOutput: () => undefined, signal: anySignal(signal, until, left.signal) };
       return processes.start(at, whole, options);
     };

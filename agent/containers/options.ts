@@ -1,5 +1,6 @@
 /** A container's whole configuration from its spec: limits and hardening. Pure. */
 
+import { defined } from "../../shared/defined.ts";
 import type { ContainerSpec } from "./containers.ts";
 import { dockerLimits } from "./limits.ts";
 
@@ -120,7 +121,7 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
       DnsSearch: ["."],
       ExtraHosts: [`${HOSTNAME}:127.0.1.1`],
       ...dockerLimits(spec.resources),
-      ...(spec.cpus === undefined ? {} : { CpusetCpus: spec.cpus }),
+      ...defined({ CpusetCpus: spec.cpus }),
       PidsLimit: PIDS,
       ShmSize: SHM_BYTES,
       OomScoreAdj: OOM_SCORE,

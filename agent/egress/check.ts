@@ -1,5 +1,6 @@
 /** Explains what would happen to a flow, with the code that decides real ones. */
 
+import { defined } from "../../shared/defined.ts";
 import { type ConnectionRequest, type Decision, decideName } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
@@ -29,7 +30,7 @@ async function explainAll(asked: CheckFlow["flow"], policy: EgressPolicy, deps: 
   const { address, hostname: written, port, protocol } = asked;
   const hostname = written === undefined ? undefined : hostName(written);
   if (written !== undefined && hostname === undefined) throw new Error(`${written} is not a host name`);
-  const flow = { port, protocol, ...(hostname === undefined ? {} : { hostname }) };
+  const flow = { port, protocol, ...defined({ hostname }) };
   if (address !== undefined) return explain({ ...flow, address }, policy, deps);
   if (hostname === undefined) throw new Error("neither a name nor an address");
   if (policy.proxy !== undefined && mayBeAnywhere({ ...flow, address: ANY_ADDRESS }, policy)) {

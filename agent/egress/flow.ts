@@ -1,6 +1,7 @@
 /** One connection of a sandbox: its name, its decision, its path; decided again whenever the policy changes. */
 
 import type { Socket } from "node:net";
+import { defined } from "../../shared/defined.ts";
 import type { ConnectionRequest, Decision } from "../../shared/policy/decide.ts";
 import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egress-policy.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
@@ -78,7 +79,7 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps, arri
     const arrival = await arrive(socket, owner.policy());
     if (arrival === undefined || stopping.signal.aborted) return;
     const { address, port, hostname } = arrival;
-    const note = noter(owner, { address, port, ...(hostname === undefined ? {} : { name: hostname }) });
+    const note = noter(owner, { address, port, ...defined({ name: hostname }) });
     try {
       decided = await decide(arrival);
       if (stopping.signal.aborted) return;

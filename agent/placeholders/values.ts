@@ -4,6 +4,7 @@
  * its policy. A value that arrives after its execution has ended or its policy has changed is dropped.
  */
 
+import { defined } from "../../shared/defined.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { placeholdersOf } from "../../shared/policy/placeholders.ts";
 import { bucket } from "../../shared/program/bucket.ts";
@@ -84,7 +85,7 @@ export function createValues({ orchestrator, onUse, onEnd, now, pausesMs }: Valu
     underWay += 1;
     const asked = { executionId, asks: placeholder };
     const { signal } = stopping;
-    const deps = { orchestrator, now, signal, ...(pausesMs === undefined ? {} : { pausesMs }) };
+    const deps = { orchestrator, now, signal, ...defined({ pausesMs }) };
     const answered = fetchValue(asked, deps).then((fetched): Answered => {
       underWay -= 1;
       entry.keptUntil = keptUntil(placeholder, fetched, now());

@@ -4,6 +4,7 @@
  */
 
 import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Sqlite } from "./database.ts";
 
 /** Number of entries above which the oldest are deleted. */
@@ -126,7 +127,7 @@ function toEntry(row: Row): NetworkLogEntry {
     address: row.address,
     port: row.port,
     ...(row.name === null ? {} : { name: row.name }),
-    ...(recordType === undefined ? {} : { recordType }),
+    ...defined({ recordType }),
     verdict: row.verdict,
     rule,
     count: row.count,

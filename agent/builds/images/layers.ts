@@ -1,5 +1,6 @@
 /** Cached layers: finds them and makes new ones. */
 
+import { defined } from "../../../shared/defined.ts";
 import type { Containers } from "../../containers/containers.ts";
 import { type FlattenDeps, flattenWhenDeep } from "../../disk/flatten.ts";
 import type { LayerStore } from "../../store/layers.ts";
@@ -52,7 +53,7 @@ export function createLayers({ containers, findHole, store, now }: LayersDeps): 
       await flattenWhenDeep(image, { containers, findHole });
       const bytes = (await containers.image(image))?.bytes ?? below;
       const grown = Math.max(0, bytes - below);
-      store.put({ key, image, bytes: grown, usedAt: now(), ...(context === undefined ? {} : { context }) });
+      store.put({ key, image, bytes: grown, usedAt: now(), ...defined({ context }) });
       return { image, grown };
     },
   };

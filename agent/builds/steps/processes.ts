@@ -9,6 +9,7 @@ import { pipeline } from "node:stream/promises";
 import { type Client, ConnectError, createClient } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import { defined } from "../../../shared/defined.ts";
 import { Process, type ProcessEvent } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { AppError } from "../../../shared/http/errors.ts";
 
@@ -82,10 +83,7 @@ async function start(
     authorization: `Basic ${Buffer.from(`${user}:`).toString("base64")}`,
     "x-access-token": at.accessToken,
   };
-  const events = clientAt(at.address, port).start(
-    { process, stdin: false, ...(tag === undefined ? {} : { tag }) },
-    { headers, signal },
-  );
+  const events = clientAt(at.address, port).start({ process, stdin: false, ...defined({ tag }) }, { headers, signal });
   const arriving = events[Symbol.asyncIterator]();
   const next = async (): Promise<Happened | undefined> => {
     try {

@@ -5,6 +5,7 @@
 
 import { decode, type Packet } from "dns-packet";
 import { LRUCache } from "lru-cache";
+import { defined } from "../../../shared/defined.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber } from "../../../shared/policy/ranges.ts";
 import { askTcp, askUdp, type NoAnswer } from "./ask.ts";
@@ -81,7 +82,7 @@ export function openNames(upstreams: () => Promise<readonly UpstreamResolver[]>,
       const { packet } = found;
       const record = (packet.answers ?? []).find(({ type, name: of }) => type === "CNAME" && hostName(of) === name);
       const alias = record?.type === "CNAME" ? hostName(record.data) : undefined;
-      return { code: codeOf(packet), addresses: [], ttl: ttlOf(record), ...(alias === undefined ? {} : { alias }) };
+      return { code: codeOf(packet), addresses: [], ttl: ttlOf(record), ...defined({ alias }) };
     },
     stop: () => stopping.abort(),
   };

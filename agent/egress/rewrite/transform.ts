@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
+import { defined } from "../../../shared/defined.ts";
 import { nameOnWire } from "../../../shared/policy/names.ts";
 import { plainHead } from "../../../shared/proxy/listening/hand-back.ts";
 import { type ClientError, refusedMethod, unknownMethod } from "../../../shared/proxy/listening/unknown-method.ts";
@@ -62,7 +63,7 @@ export function transform(socket: Socket, options: TransformOptions): Carried {
     resolve,
     upstream,
     valuesAllowed: tls || allowPlainHttp === true,
-    ...(proxied === undefined ? {} : { proxied }),
+    ...defined({ proxied }),
   };
   if (tls) {
     terminate(socket, options).then(
