@@ -23,7 +23,7 @@ import type { ReachProbe } from "./network/reach/host-probe.ts";
 import type { Traffic } from "./network/traffic.ts";
 import type { Sizes } from "./sizes/sizes.ts";
 import type { Connections } from "./snapshots/connections/connections.ts";
-import type { Criu } from "./snapshots/criu.ts";
+import type { Criu } from "./snapshots/criu/criu.ts";
 import type { SnapshotFiles } from "./snapshots/store/files.ts";
 import type { NodeSeal } from "./store/seal-key.ts";
 import type { Volumes } from "./volumes/volumes.ts";

@@ -24,6 +24,7 @@ const rooms = {
   builds: ["", "images", "steps"],
   sandboxes: ["pool", ""],
   network: ["reach", "", "nft"],
+  snapshots: ["", "restore", "take", "connections", "store", "frozen", "criu"],
 };
 
 const comment = "move what the lower folder needs down to it, types too, or move the file that needs both up";

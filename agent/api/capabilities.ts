@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { release } from "node:os";
 import type { NodeFacts } from "../../shared/agent-api/routes.ts";
 import type { Containers } from "../containers/containers.ts";
-import type { MemoryProbe } from "../snapshots/probe-memory.ts";
+import type { MemoryProbe } from "../snapshots/criu/probe-memory.ts";
 
 export async function probe(
   containers: Pick<Containers, "facts">,

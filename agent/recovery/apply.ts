@@ -11,7 +11,7 @@ import type { Firewall } from "../network/firewall.ts";
 import type { Links } from "../network/links.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Connections } from "../snapshots/connections/connections.ts";
-import type { Criu } from "../snapshots/criu.ts";
+import type { Criu } from "../snapshots/criu/criu.ts";
 import type { FoundFrozen } from "../snapshots/frozen/frozen.ts";
 import { interruptedResumes } from "../snapshots/restore/interrupted.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";

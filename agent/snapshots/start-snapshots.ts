@@ -18,7 +18,7 @@ import type { Sources } from "../sandboxes/start.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import { outsideConnections } from "./connections/outside.ts";
-import type { Criu } from "./criu.ts";
+import type { Criu } from "./criu/criu.ts";
 import { createEviction } from "./frozen/evict.ts";
 import { createFrozenContainers, type FoundFrozen, type FrozenContainers } from "./frozen/frozen.ts";
 import { pooledCopy } from "./restore/pooled-copy.ts";

@@ -3,8 +3,8 @@
  * volumes change. Pure.
  */
 
+import { bytesField, type Field, fieldsOf, numberField } from "../criu/protobuf.ts";
 import { type Connection, type Queues, STATE } from "./decide.ts";
-import { bytesField, type Field, fieldsOf, numberField } from "./protobuf.ts";
 
 /** Bytes before the first message: two magic numbers, in the inventory one. */
 const HEAD = 8;

@@ -19,7 +19,7 @@ import type { Stores } from "../../store/stores.ts";
 import { mountVolumes } from "../../volumes/mounts.ts";
 import type { Volumes } from "../../volumes/volumes.ts";
 import type { Connections } from "../connections/connections.ts";
-import type { Criu } from "../criu.ts";
+import type { Criu } from "../criu/criu.ts";
 import { stopped } from "../frozen/evict.ts";
 import type { SnapshotFiles } from "../store/files.ts";
 import type { MemoryImages } from "../store/images.ts";

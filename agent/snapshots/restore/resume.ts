@@ -10,9 +10,9 @@ import type { Gate } from "../../network/gate.ts";
 import { type BecomeSandboxDeps, becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
-import { clearLinks } from "../clear-links.ts";
 import { ContainerGone } from "../frozen/evict.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
+import { clearLinks } from "../store/clear-links.ts";
 import { type InNewContainerDeps, inNewContainer } from "./in-new-container.ts";
 import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 

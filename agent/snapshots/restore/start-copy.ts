@@ -15,7 +15,7 @@ import {
 } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
-import { clearLinks } from "../clear-links.ts";
+import { clearLinks } from "../store/clear-links.ts";
 import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, BecomeSandboxDeps {

@@ -5,9 +5,9 @@ import type { LiveContainer } from "../../containers/live-container.ts";
 import { becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
-import { clearLinks } from "../clear-links.ts";
 import type { OutsideConnections } from "../connections/outside.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
+import { clearLinks } from "../store/clear-links.ts";
 import { pausedSnapshot, type ResumeDeps } from "./resume.ts";
 
 export interface ThawDeps extends Omit<ResumeDeps, "frozen"> {

@@ -4,11 +4,15 @@
  */
 
 import { randomUUID } from "node:crypto";
+import type { TakenSnapshot, TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { isError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { SnapshotStore } from "../../store/snapshots.ts";
-import type { SnapshotTaker } from "../take/snapshot-taker.ts";
 import type { Snapshots } from "./snapshots.ts";
+
+interface Pauses {
+  pause(executionId: string, request: TakeSnapshotBody): Promise<TakenSnapshot>;
+}
 
 export interface HoldingDeps {
   readonly store: Pick<SnapshotStore, "get" | "all" | "hold">;
@@ -22,7 +26,7 @@ export interface Holding {
   /** A snapshot that is unknown, held already or being taken stays as it is. Old memory of a sandbox that runs again is deleted. */
   hold(snapshotId: string, reason: string): Promise<void>;
   /** Pauses a running sandbox and holds it. It runs on when it cannot be paused; the next report asks again. */
-  holdExecution(executionId: string, reason: string, taker: Pick<SnapshotTaker, "pause">): Promise<void>;
+  holdExecution(executionId: string, reason: string, taker: Pauses): Promise<void>;
   /** One that is not held is success. */
   takeBack(snapshotId: string): void;
   /** Held snapshots, the oldest first. */
@@ -61,7 +65,7 @@ export function createHolding({ store, snapshots, keepMs, now, log }: HoldingDep
     await snapshots.delete(snapshotId);
   };
 
-  const pauseAny = async (executionId: string, taker: Pick<SnapshotTaker, "pause">) => {
+  const pauseAny = async (executionId: string, taker: Pauses) => {
     const memory = { snapshotId: randomUUID(), memory: true };
     try {
       return await taker.pause(executionId, memory);

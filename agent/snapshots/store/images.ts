@@ -3,7 +3,7 @@
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
-import type { Criu, PageServer } from "../criu.ts";
+import type { Criu, PageServer } from "../criu/criu.ts";
 import type { SnapshotFiles } from "./files.ts";
 import { checkOrigins, type Inside, type Origins } from "./manifest.ts";
 

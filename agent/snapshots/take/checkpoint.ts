@@ -8,7 +8,7 @@ import { type FlattenDeps, flattenWhenDeep } from "../../disk/flatten.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
-import { clearLinks } from "../clear-links.ts";
+import { clearLinks } from "../store/clear-links.ts";
 import { snapshotImage } from "../store/images-below.ts";
 import {
   type CheckpointMemoryDeps,

@@ -3,8 +3,8 @@
 import type { Log } from "../../../shared/program/log.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Stores } from "../../store/stores.ts";
-import { clearLinks } from "../clear-links.ts";
-import type { Criu } from "../criu.ts";
+import type { Criu } from "../criu/criu.ts";
+import { clearLinks } from "../store/clear-links.ts";
 import type { SnapshotFiles } from "../store/files.ts";
 import type { Manifest } from "../store/manifest.ts";
 

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { AppError } from "../../../shared/http/errors.ts";
-import { describeProcess } from "./dump-log.ts";
+import { describeProcess } from "../criu/dump-log.ts";
 
 /** @throws {AppError} snapshot_failed */
 export function refuseTraced(pids: readonly number[]): void {

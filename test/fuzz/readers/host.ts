@@ -3,9 +3,9 @@
 import { type LastRead, readFlows, readUnlogged } from "../../../agent/network/kernel-flows.ts";
 import { readSets } from "../../../agent/network/nft/nft-json.ts";
 import { missingElements } from "../../../agent/network/table-check.ts";
+import { explainDump } from "../../../agent/snapshots/criu/dump-log.ts";
 import { explainRestore } from "../../../agent/snapshots/restore/reason.ts";
 import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
-import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";
 import { must, type Reader, unlessRefused } from "../reader.ts";
 
 const nftSet = (name: string, elem: readonly unknown[]) => ({ set: { family: "inet", table: "svc", name, elem } });

@@ -119,7 +119,7 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/host/test/busybox-image", "mktemp -d: for root alone; the image's own /tmp"],
   ["scripts/host/test/postgres", "mktemp -d: for root alone"],
   ["scripts/host/test/registry", "mktemp -d: for root alone"],
-  ["agent/snapshots/probe-memory.ts", "mkdtemp: a new directory for root alone"],
+  ["agent/snapshots/criu/probe-memory.ts", "mkdtemp: a new directory for root alone"],
   ["agent/builds/images/provision-script.ts", "in a container: the image's own /tmp"],
   ["agent/builds/steps/steps.ts", "in a container, with a name that nobody knows before"],
 ];

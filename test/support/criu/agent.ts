@@ -8,7 +8,7 @@ import { startAgent } from "../../../agent/app.ts";
 import { AgentConfig } from "../../../agent/config.ts";
 import { runCommand } from "../../../agent/host/command.ts";
 import { hostDeps } from "../../../agent/host-deps.ts";
-import { hostCriu } from "../../../agent/snapshots/criu.ts";
+import { hostCriu } from "../../../agent/snapshots/criu/criu.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { run } from "../../../shared/program/run.ts";

@@ -3,7 +3,7 @@
 import type { Containers } from "../../../agent/containers/containers.ts";
 import { NO_OWN_DISKS } from "../../../agent/containers/no-own-disks.ts";
 import type { Connections } from "../../../agent/snapshots/connections/connections.ts";
-import type { Criu } from "../../../agent/snapshots/criu.ts";
+import type { Criu } from "../../../agent/snapshots/criu/criu.ts";
 import type { SnapshotFiles } from "../../../agent/snapshots/store/files.ts";
 import { type Manifest, missing } from "../../../agent/snapshots/store/manifest.ts";
 

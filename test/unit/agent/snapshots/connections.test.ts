@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Connection, STATE, surviving } from "../../../../agent/snapshots/connections/decide.ts";
 import { queuesOf, socketsOf, withClosed, withoutClosing } from "../../../../agent/snapshots/connections/image.ts";
-import { bytesField, fieldsOf, numberField } from "../../../../agent/snapshots/connections/protobuf.ts";
+import { bytesField, fieldsOf, numberField } from "../../../../agent/snapshots/criu/protobuf.ts";
 
 const OWN = "10.213.0.7";
 const isOwn = (address: string) => address.startsWith("10.213.0.");

@@ -1,10 +1,10 @@
 /** Decisions about snapshots: which stored one is valid, which frozen one is evicted, and which ones belong to no record. */
 
 import { describe, expect, test } from "vitest";
+import { explainDump } from "../../../../agent/snapshots/criu/dump-log.ts";
 import { planEviction } from "../../../../agent/snapshots/frozen/frozen-plan.ts";
 import { planGarbage } from "../../../../agent/snapshots/store/garbage-plan.ts";
 import { checkOrigins, checkSizes, type Manifest, parseManifest } from "../../../../agent/snapshots/store/manifest.ts";
-import { explainDump } from "../../../../agent/snapshots/take/dump-log.ts";
 import { build, resources } from "../../../support/fakes/agent-parts.ts";
 
 const origins = { kernel: "6", architecture: "x86_64", cpuFlags: "sse2 avx", criu: "4.2", runc: "1.1", envd: "0.6" };

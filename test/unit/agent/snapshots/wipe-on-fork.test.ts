@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { bytesField, fieldsOf, numberField } from "../../../../agent/snapshots/connections/protobuf.ts";
-import { withWipedAreas } from "../../../../agent/snapshots/take/wipe-on-fork.ts";
+import { bytesField, fieldsOf, numberField } from "../../../../agent/snapshots/criu/protobuf.ts";
+import { withWipedAreas } from "../../../../agent/snapshots/criu/wipe-on-fork.ts";
 
 const HEAD = Buffer.from("8bytes..");
 const [WIPE_ON_FORK, DO_NOT_NEED, DO_NOT_NEED_LOCKED, NO_HUGE_PAGES] = [1 << 18, 1 << 4, 1 << 24, 1 << 15];

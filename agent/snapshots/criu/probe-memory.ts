@@ -9,9 +9,9 @@ import { mkdtemp, readFile, realpath, rm, stat, writeFile } from "node:fs/promis
 import { release, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { RunCommand } from "../host/command.ts";
+import type { RunCommand } from "../../host/command.ts";
 import { CRIU_PATH } from "./criu.ts";
-import { explainDump } from "./take/dump-log.ts";
+import { explainDump } from "./dump-log.ts";
 
 const LIMIT_MS = 15_000;
 const STARTED_LIMIT_MS = 1_000;

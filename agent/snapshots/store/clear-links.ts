@@ -3,9 +3,9 @@
  * Where the processes continue instead, or the disk boots without memory, this file removes them.
  */
 
-import type { Log } from "../../shared/program/log.ts";
-import type { Criu, DumpedDisk } from "./criu.ts";
-import type { SnapshotFiles } from "./store/files.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Criu, DumpedDisk } from "../criu/criu.ts";
+import type { SnapshotFiles } from "./files.ts";
 
 export interface ClearLinksDeps {
   readonly files: Pick<SnapshotFiles, "links">;

@@ -5,7 +5,7 @@
 
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { bytesField, type Field, fieldsOf, numberField } from "../connections/protobuf.ts";
+import { bytesField, type Field, fieldsOf, numberField } from "./protobuf.ts";
 
 const MEMORY_IMAGE = /^mm-\d+\.img$/;
 /** Two magic numbers and the length of the one message. */

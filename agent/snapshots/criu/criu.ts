@@ -4,10 +4,10 @@ import { spawn } from "node:child_process";
 import { readdir, readFile, readlink, realpath, rmdir, statfs, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { AppError } from "../../shared/http/errors.ts";
-import type { RunCommand } from "../host/command.ts";
-import { explainDump } from "./take/dump-log.ts";
-import { wipeOnRestore } from "./take/wipe-on-fork.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { RunCommand } from "../../host/command.ts";
+import { explainDump } from "./dump-log.ts";
+import { wipeOnRestore } from "./wipe-on-fork.ts";
 
 /** Least free space for a snapshot: CRIU writes a mebibyte at a time. */
 const FULL_BYTES = 1024 * 1024;
