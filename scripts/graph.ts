@@ -9,7 +9,7 @@ import { circleIn, folderGraphs, withPictures } from "./lib/folder-graph.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const file = `${root}docs/architecture.md`;
-const graphs = await folderGraphs(["orchestrator", "agent", "envd", "interpreter"], root);
+const graphs = await folderGraphs(["orchestrator", "agent", "envd", "interpreter", "shared"], root);
 
 const circles = [...graphs].flatMap(([program, graph]) => {
   const circle = circleIn(graph);

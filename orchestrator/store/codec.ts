@@ -11,7 +11,7 @@ type Begins = "given" | "later";
 type Writable = Record<string, unknown>;
 
 /** A field of a record, with the columns that it is stored in. */
-export interface Field<Columns extends object, Value, B extends Begins = Begins> {
+interface Field<Columns extends object, Value, B extends Begins = Begins> {
   readonly begins: B;
   readonly columns: readonly string[];
   read(row: Columns): Value;

@@ -1,17 +1,9 @@
 /** Limits a server's connections, in all and per address, and chooses the connection to close when there is no room. */
 
 import type { Socket } from "node:net";
+import type { Room } from "../program/descriptors.ts";
 import type { Log } from "../program/log.ts";
 import { clientOf, isLoopback, plainAddress } from "./client-address.ts";
-
-export interface Room {
-  /** Connections at the same time. */
-  readonly total: number;
-  /** Part of `total` that is reserved for the platform's own programs and operators. */
-  readonly reserved: number;
-  /** Most connections of one address (see `clientOf`). */
-  readonly perAddress: number;
-}
 
 export interface ConnectionLimitsOptions extends Room {
   /** Name of the server in the log. */

@@ -1,5 +1,6 @@
 /** The one error class and the catalogue of its codes; how an error leaves over HTTP and comes back. No I/O. */
 
+import { SealError } from "../program/seal-error.ts";
 import { storageFailure } from "./storage-failures.ts";
 
 /**
@@ -82,6 +83,7 @@ export class AppError extends Error {
   /** The only place where unknown failures become errors. Their own message stays in `cause`, for the log. */
   static from(reason: unknown): AppError {
     if (reason instanceof AppError) return reason;
+    if (reason instanceof SealError) return new AppError("internal", reason.message, { cause: reason.cause });
     const refusal = refusedByFastify(reason);
     if (refusal !== undefined) return new AppError(refusal.code, refusal.message, { cause: reason });
     const failure = storageFailure(reason);

@@ -1,8 +1,17 @@
 /** The process's limit of descriptors, and the share of it that a server may use for connections. */
 
 import { readFileSync } from "node:fs";
-import type { Room } from "../http/connection-limits.ts";
 import type { Log } from "./log.ts";
+
+/** How many connections a server may have. */
+export interface Room {
+  /** Connections at the same time. */
+  readonly total: number;
+  /** Part of `total` that is reserved for the platform's own programs and operators. */
+  readonly reserved: number;
+  /** Most connections of one address (`clientOf` of shared/http). */
+  readonly perAddress: number;
+}
 
 /** Used where the kernel does not report a limit. */
 const ASSUMED = 1_024;

@@ -4,7 +4,7 @@
  */
 
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
-import { AppError } from "../http/errors.ts";
+import { SealError } from "./seal-error.ts";
 
 export interface Seal {
   /** `context` is part of the seal: a value sealed for one row does not open in another. */
@@ -32,7 +32,7 @@ function isSealed(text: string): boolean {
 }
 
 /**
- * @param keyName setting of the key, for the message when a value does not open, which throws AppError `internal`
+ * @param keyName setting of the key, for the message when a value does not open, which throws a SealError
  * @param previous earlier keys, newest first
  */
 export function createSeal(encryptionKey: string, keyName: string, previous: readonly string[] = []): KeyedSeal {
@@ -52,7 +52,7 @@ export function createSeal(encryptionKey: string, keyName: string, previous: rea
       const bytes = Buffer.from(parts.at(-1) ?? "", "base64");
       const known = parts.length === (parts[0] === WITH_ID ? 3 : 2) && isSealed(sealed);
       if (!known || bytes.length < NONCE_BYTES + TAG_BYTES) {
-        throw new AppError("internal", "a sealed value is damaged");
+        throw new SealError("a sealed value is damaged");
       }
       const named = parts[0] === WITH_ID ? keys.get(parts[1] ?? "") : undefined;
       const candidates = parts[0] === WITH_ID ? [named ?? current] : [...keys.values()];
@@ -64,7 +64,7 @@ export function createSeal(encryptionKey: string, keyName: string, previous: rea
           cause = error;
         }
       }
-      throw new AppError("internal", `a sealed value does not open: was the key in ${keyName} changed?`, { cause });
+      throw new SealError(`a sealed value does not open: was the key in ${keyName} changed?`, { cause });
     },
   };
 }

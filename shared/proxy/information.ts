@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, InformationEvent } from "node:http";
 import type { Writable } from "node:stream";
-import { endToEnd, writableText } from "./raw-headers.ts";
+import { endToEnd, headText } from "./raw-headers.ts";
 
 /** Informational responses before the real one; a server that sends more never means to answer. */
 const MOST = 16;
@@ -51,7 +51,5 @@ export class InformationRelay {
 
 function informationHead({ statusCode, statusMessage, rawHeaders }: Information, keepsBack: (name: string) => boolean) {
   const kept = endToEnd(rawHeaders, (name) => name === "content-length" || name === "trailer" || keepsBack(name));
-  let text = `HTTP/1.1 ${statusCode} ${writableText(statusMessage)}\r\n`;
-  for (let at = 0; at + 1 < kept.length; at += 2) text += `${kept[at]}: ${kept[at + 1]}\r\n`;
-  return `${text}\r\n`;
+  return headText(statusCode, statusMessage, kept);
 }

@@ -145,7 +145,7 @@ export function endToEnd(rawHeaders: readonly string[], drops: (name: string) =>
 const UNWRITABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
 /** @throws {AnswerFault} for a NUL */
-export function headerText(name: string, value: string): string {
+function headerText(name: string, value: string): string {
   if (!UNWRITABLE.test(value)) return value;
   if (value.includes("\0")) throw new AnswerFault(`the header ${name} of its answer has a NUL byte`);
   return writableText(value);
@@ -202,4 +202,23 @@ function nominatedBy(rawHeaders: readonly string[]): ReadonlySet<string> | undef
     }
   }
   return names;
+}
+
+/** The headers of a 101: what the server has chosen, and its own headers. */
+export function switchingHeaders(rawHeaders: readonly string[], keepsBack: (name: string) => boolean): string[] {
+  const upgrade = headerValue(rawHeaders, "upgrade");
+  const own = ["Connection", "Upgrade", ...(upgrade === undefined ? [] : ["Upgrade", writableText(upgrade)])];
+  try {
+    return [...own, ...endToEnd(rawHeaders, (name) => name === "content-length" || keepsBack(name))];
+  } catch {
+    // The server has switched already, so headers of which one cannot be written are left out.
+    return own;
+  }
+}
+
+/** The head of an answer as it is sent; its body, if any, follows. */
+export function headText(statusCode: number, statusMessage: string, headers: readonly string[]): string {
+  let text = `HTTP/1.1 ${statusCode} ${writableText(statusMessage)}\r\n`;
+  for (let at = 0; at + 1 < headers.length; at += 2) text += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  return `${text}\r\n`;
 }

@@ -20,6 +20,7 @@ import {
 } from "./image-name.ts";
 import { baseKey } from "./layer-key.ts";
 import type { Layers } from "./layers.ts";
+import { IMAGE_LIMITS } from "./oci-archive.ts";
 import { CHECK_SCRIPT, PACKAGES_SCRIPT, PROVISIONING, USER_SCRIPT, VOLUMES_SCRIPT } from "./provision-script.ts";
 import type { Login } from "./registry-login.ts";
 
@@ -152,8 +153,15 @@ async function fetchNamed(
   if (pulled === undefined)
     throw new AppError("internal", `image ${name} was pulled, but Docker does not list it: build the template again`);
   const own = pulledName(nodeId, buildId);
-  await containers.tag(pulled.id, own);
+  const tooLarge = pulled.bytes > IMAGE_LIMITS.bytes;
+  if (!tooLarge) await containers.tag(pulled.id, own);
   if (before === undefined) await containers.untag(name);
+  // Of an upload the size is checked while it is unpacked.
+  if (tooLarge)
+    throw new AppError(
+      "bad_request",
+      `image ${name} has ${pulled.bytes} bytes, and an image of a template has ${IMAGE_LIMITS.bytes} at most: use a smaller one`,
+    );
   return { found: pulled, image: own, said: name };
 }
 

@@ -1,27 +1,14 @@
 /** A destination's answer on its way to the sandbox: unchanged, except for its framing and hop-by-hop headers. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { headerText, writableText } from "../../../shared/proxy/raw-headers.ts";
-import { type ResponseFraming, responseFraming } from "../../../shared/proxy/response-framing.ts";
+import { answerHead } from "../../../shared/proxy/answer-head.ts";
+import { writableText } from "../../../shared/proxy/raw-headers.ts";
 import { breakOff } from "../../../shared/proxy/sending/cut.ts";
 import { intakeOf } from "../intake.ts";
 import { hopByHop, pairs, valuesOf, without } from "./request-head.ts";
 
 /** Length from which a body bypasses Node's queues. */
 const LENT_BYTES = 1024 * 1024;
-
-interface Information {
-  readonly statusCode: number;
-  readonly statusMessage: string;
-  readonly rawHeaders: readonly string[];
-}
-
-/** Status line and headers of an answer without a body, without those of one hop only. */
-export function headText({ statusCode, statusMessage, rawHeaders }: Information, added = ""): string {
-  const kept = pairs(without(rawHeaders, hopByHop(rawHeaders)));
-  const lines = kept.map(([name, value]) => `${name}: ${writableText(value)}\r\n`);
-  return `HTTP/1.1 ${statusCode} ${writableText(statusMessage)}\r\n${lines.join("")}${added}\r\n`;
-}
 
 /** The destination's answer unchanged, except for hop-by-hop headers. */
 export function relayAnswer(
@@ -41,11 +28,13 @@ export function relayAnswer(
     if (!answer.complete) cut();
   });
   try {
-    const framing = responseFraming(request, answer);
-    state.framed = framing.framed;
-    state.length = Number(framing.length ?? 0);
-    const lines = answerLines(request, answer, { ...framing, closes: !response.shouldKeepAlive });
-    response.writeHead(answer.statusCode ?? 502, writableText(answer.statusMessage ?? ""), lines);
+    // A client that waits for "100 Continue", which did not come, may send the body or another request next.
+    const waits = valuesOf(request.rawHeaders, "expect").length > 0 && !request.complete;
+    const closes = waits || !response.shouldKeepAlive;
+    const head = answerHead(request, answer, { keepsBack: () => false, closes });
+    state.framed = head.framed;
+    state.length = Number(head.length ?? 0);
+    response.writeHead(answer.statusCode ?? 502, writableText(answer.statusMessage ?? ""), head.headers);
     response.flushHeaders();
   } catch (error) {
     // The answer cannot be sent as it is.
@@ -110,35 +99,3 @@ async function pour(
 function hasBody({ method }: IncomingMessage, { statusCode }: IncomingMessage): boolean {
   return method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
 }
-
-const UPGRADE_REQUIRED = 426;
-
-interface AnswerFraming extends ResponseFraming {
-  /** The client's connection ends with this answer. */
-  readonly closes: boolean;
-}
-
-/** @throws {AnswerFault} */
-function answerLines(request: IncomingMessage, answer: IncomingMessage, framing: AnswerFraming): string[] {
-  const { rawHeaders, statusCode } = answer;
-  const { length, codings } = framing;
-  const dropped = new Set(hopByHop(rawHeaders));
-  // Beside Transfer-Encoding a length does not count.
-  if (length === undefined && statusCode !== NO_CONTENT) dropped.add("content-length");
-  else dropped.delete("content-length");
-  const lines = pairs(without(rawHeaders, dropped)).flatMap(([name, value]) => [name, headerText(name, value)]);
-  const trailers = codings === undefined ? [] : valuesOf(rawHeaders, "trailer");
-  if (trailers.length > 0) lines.push("Trailer", trailers.join(", "));
-  if (codings !== undefined && (trailers.length > 0 || codings !== "chunked")) lines.push("Transfer-Encoding", codings);
-  const upgrades = statusCode === UPGRADE_REQUIRED ? valuesOf(rawHeaders, "upgrade") : [];
-  // The client waits for "100 Continue", which did not come: its next bytes may be the body or another request.
-  const waits = valuesOf(request.rawHeaders, "expect").length > 0 && !request.complete;
-  if (upgrades.length > 0) {
-    lines.push("Upgrade", writableText(upgrades.join(", ")));
-    // A header about the connection would make Node forget that the client asked for its end.
-    lines.push("Connection", waits || framing.closes ? "close, Upgrade" : "Upgrade");
-  } else if (waits) lines.push("Connection", "close");
-  return lines;
-}
-
-const NO_CONTENT = 204;

@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { nameOnWire } from "../../../shared/policy/names.ts";
+import { plainHead } from "../../../shared/proxy/listening/hand-back.ts";
 import { type ClientError, refusedMethod, unknownMethod } from "../../../shared/proxy/listening/unknown-method.ts";
 import type { Carried, CarriedResult, TransformOptions } from "../carried.ts";
 import { answerRaw } from "./answer.ts";
@@ -14,7 +15,7 @@ import { clientServer, IDLE_LIMIT_MS, readRequests } from "./client-server.ts";
 import { exchange, type Rewriting } from "./exchange.ts";
 import { leavesOf } from "./leaves.ts";
 import { Refusal } from "./request-head.ts";
-import { isDeclined, upgrade, withoutUpgrade } from "./upgrade.ts";
+import { isDeclined, upgrade } from "./upgrade.ts";
 import { Upstream, UpstreamError, why } from "./upstream.ts";
 
 /** OpenSSL's reasons when it has no certificate for a client, which sent no name. */
@@ -164,7 +165,7 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
     end.release();
     if (waiting.size > 0) return void client.destroy();
     if (isDeclined(request)) {
-      client.unshift(Buffer.concat([withoutUpgrade(request), head]));
+      client.unshift(Buffer.concat([plainHead(request, false), head]));
       serve(client, rewriting, failed, once);
       return;
     }

@@ -3,13 +3,14 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { cut } from "../../../shared/proxy/sending/cut.ts";
-import { hasFailedWrite } from "../../../shared/proxy/sending/patient.ts";
+import { plainHead } from "../../../shared/proxy/listening/hand-back.ts";
+import { headText, switchingHeaders } from "../../../shared/proxy/raw-headers.ts";
+import { endTogether } from "../../../shared/proxy/sending/end-together.ts";
 import { answerRaw, answerRefusal, refusalOf } from "./answer.ts";
 import { clientServer, readRequests } from "./client-server.ts";
 import { prepare, type Rewriting, relayInformation, send } from "./exchange.ts";
-import { headText, relayAnswer } from "./relay-answer.ts";
-import { Refusal, tokens, valuesOf, without } from "./request-head.ts";
+import { relayAnswer } from "./relay-answer.ts";
+import { Refusal, tokens, valuesOf } from "./request-head.ts";
 
 /** Largest body of a request to upgrade; Docker's clients send a short one. */
 const MOST_BODY_BYTES = 64 * 1024;
@@ -27,23 +28,6 @@ export function isDeclined(request: IncomingMessage): boolean {
 function wantedOf({ rawHeaders }: IncomingMessage): readonly string[] {
   const protocols = valuesOf(rawHeaders, "upgrade").flatMap((value) => tokens(value));
   return protocols.filter((protocol) => protocol !== "" && !DECLINED.test(protocol));
-}
-
-/** The head without the upgrade; put back in front of the connection, it is read as an ordinary request. */
-export function withoutUpgrade(request: IncomingMessage, added: readonly string[] = []): Buffer {
-  const { method = "", url = "", httpVersion, rawHeaders } = request;
-  const drops = new Set(["upgrade", "http2-settings"]);
-  const options = valuesOf(rawHeaders, "connection")
-    .flatMap((value) => tokens(value))
-    .filter((token) => !drops.has(token))
-    .concat(added);
-  // Where something is added the request has been sent, and its body with it.
-  if (added.length > 0) drops.add("content-length");
-  const kept = without(rawHeaders, new Set([...drops, "connection"]));
-  if (options.length > 0) kept.push("Connection", options.join(", "));
-  let text = `${method} ${url} HTTP/${httpVersion}\r\n`;
-  for (let i = 0; i + 1 < kept.length; i += 2) text += `${kept[i]}: ${kept[i + 1]}\r\n`;
-  return Buffer.from(`${text}\r\n`, "latin1");
 }
 
 /** Resolves once both connections have ended. Never rejects. */
@@ -96,8 +80,7 @@ async function switchOver(
         reject(new Refusal(502, "the destination switched to a protocol that was not asked for"));
         return;
       }
-      const added = `Connection: Upgrade\r\nUpgrade: ${chosen.join(", ")}\r\n`;
-      socket.write(headText({ statusCode, statusMessage, rawHeaders }, added), "latin1");
+      socket.write(headText(statusCode, statusMessage, switchingHeaders(rawHeaders, keepsNothing)), "latin1");
       if (peerHead.length > 0) socket.write(peerHead);
       if (behind.length > 0) peer.write(behind);
       splice(socket, peer);
@@ -159,27 +142,24 @@ function answerRefused(request: IncomingMessage, socket: Socket, answer: Incomin
     socket.once("close", () => response.destroy());
     relayAnswer(again, answer, response, (error) => answerRefusal(again, response, refusalOf(error)));
   });
-  socket.unshift(withoutUpgrade(request, ["close"]));
+  socket.unshift(plainHead(request, true));
   // The connection ends with this answer.
   readRequests(server, socket, () => true);
   socket.resume();
 }
 
-/** Half-close both ways; an error on one side resets the other, because an end would look complete. */
 function splice(a: Duplex, b: Duplex): void {
+  endTogether(a, b, () => undefined);
   for (const [from, to] of [
     [a, b],
     [b, a],
   ] as const) {
-    from.once("end", () => {
-      if (hasFailedWrite(from)) cut(to);
-    });
     // One side may have ended before the other side was there.
     if (from.readableEnded) to.end();
     else from.pipe(to);
-    from.on("error", () => cut(to));
-    from.once("close", () => {
-      if (!from.readableEnded || !from.writableFinished) cut(to);
-    });
   }
+}
+
+function keepsNothing(): boolean {
+  return false;
 }

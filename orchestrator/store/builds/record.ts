@@ -1,6 +1,6 @@
 /** The table of builds: its columns, and what a record makes of them. */
 
-import { flag, group, list, type NewRecordOf, number, type RecordOf, type RowOf, table, text } from "../codec.ts";
+import { flag, group, list, number, type RecordOf, type RowOf, table, text } from "../codec.ts";
 import type { SnapshotSize } from "../storage/size.ts";
 import { volumeMounts } from "../volumes/record.ts";
 
@@ -65,6 +65,5 @@ export const buildTable = table(
 
 export type Build = RecordOf<typeof buildTable>;
 export type BuildRow = RowOf<typeof buildTable>;
-export type NewBuildRecord = NewRecordOf<typeof buildTable>;
 
 export const toBuild = buildTable.toRecord;

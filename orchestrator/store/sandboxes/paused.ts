@@ -5,8 +5,6 @@ import type { Database } from "../tables.ts";
 /** Variables in one statement: fewer than the smallest limit of both databases. */
 const CHUNK = 500;
 
-export type PausedSandboxStore = ReturnType<typeof pausedSandboxStore>;
-
 export function pausedSandboxStore(db: Database) {
   return {
     /** The snapshots of `ids` that a record or a build still needs. */

@@ -1,9 +1,9 @@
 /** A response on its way from a server to the client: headers checked and reframed, body as it comes, nothing kept. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { answerHead } from "../answer-head.ts";
 import { EnvelopeTracker, type StreamForm, streamFormOf } from "../connect-envelope.ts";
-import { endToEnd, forwardableTrailers, headerValue, writableText } from "../raw-headers.ts";
-import { responseFraming } from "../response-framing.ts";
+import { forwardableTrailers, headerValue, writableText } from "../raw-headers.ts";
 import { breakOff } from "./cut.ts";
 
 /** How long a client may read no byte: one that takes longer has disappeared, or only holds the connection. */
@@ -11,8 +11,6 @@ const SLOW_CLIENT_LIMIT_MS = 600_000;
 
 /** Largest first piece of a body that is sent together with the head. */
 const JOINED_BYTES = 1024;
-
-const UPGRADE_REQUIRED = 426;
 
 export interface RelayOptions {
   /** Lower-case names of headers and trailers that stop here. */
@@ -50,19 +48,13 @@ export class ResponseRelay {
    */
   head(request: IncomingMessage, answer: IncomingMessage, closes: boolean): void {
     const { keepsBack, framesErrors } = this.#options;
-    const { rawHeaders, statusCode: status = 502 } = answer;
-    const { length, codings, framed } = responseFraming(request, answer);
-    const headers = endToEnd(
-      rawHeaders,
-      (name) => name === "content-length" || (name === "trailer" && codings === undefined) || keepsBack(name),
-    );
-    if (length !== undefined) headers.push("Content-Length", length);
-    // The explicit header lets trailers follow.
-    if (codings !== undefined) headers.push("Transfer-Encoding", codings);
-    // A header about the connection would make Node forget that the client asked for its end.
-    headers.push(...connectionHeaders(rawHeaders, status, closes || !this.#response.shouldKeepAlive));
+    const { statusCode = 502, statusMessage = "", rawHeaders } = answer;
+    const { headers, codings, framed } = answerHead(request, answer, {
+      keepsBack,
+      closes: closes || !this.#response.shouldKeepAlive,
+    });
     this.#framed = framed;
-    this.#response.writeHead(status, writableText(answer.statusMessage ?? ""), headers);
+    this.#response.writeHead(statusCode, writableText(statusMessage), headers);
     const form = streamFormOf(headerValue(rawHeaders, "content-type"));
     if (framesErrors && codings !== undefined && form !== undefined) {
       this.#tracker = new EnvelopeTracker(form);
@@ -128,12 +120,4 @@ export class ResponseRelay {
     }
     this.#response.end();
   }
-}
-
-/** What this hop says about the connection: 426 names the protocols that the server wants (RFC 9110 §15.5.22). */
-function connectionHeaders(rawHeaders: readonly string[], status: number, closes: boolean): string[] {
-  const upgrade = status === UPGRADE_REQUIRED ? headerValue(rawHeaders, "upgrade") : undefined;
-  if (upgrade !== undefined)
-    return ["Upgrade", writableText(upgrade), "Connection", closes ? "close, Upgrade" : "Upgrade"];
-  return closes ? ["Connection", "close"] : [];
 }

@@ -5,9 +5,9 @@ import type { Socket } from "node:net";
 import { createProxyServer } from "http-proxy";
 import { MAX_HEAD_BYTES } from "../limits.ts";
 import type { UpgradeRequest } from "../listening/client.ts";
-import { endToEnd, headerValue, writableText } from "../raw-headers.ts";
+import { switchingHeaders } from "../raw-headers.ts";
 import { cut } from "./cut.ts";
-import { hasFailedWrite } from "./patient.ts";
+import { endTogether } from "./end-together.ts";
 
 export interface UpgradeOptions {
   readonly request: IncomingMessage;
@@ -51,7 +51,7 @@ export function sendUpgrade(options: UpgradeOptions): Upgrading {
     call.once("upgrade", (answer, peer) => {
       state.peer = peer;
       upgrade.takeOver();
-      answer.headers = switchingHeaders(answer.rawHeaders, options.keepsBack);
+      answer.headers = byName(switchingHeaders(answer.rawHeaders, options.keepsBack));
       options.onSwitched();
       endTogether(socket, peer, () => options.onDone());
     });
@@ -90,17 +90,6 @@ function asWebSocket({ request, headers }: UpgradeOptions): IncomingMessage {
   return asked;
 }
 
-function switchingHeaders(rawHeaders: readonly string[], keepsBack: (name: string) => boolean) {
-  const upgrade = headerValue(rawHeaders, "upgrade");
-  const own = ["Connection", "Upgrade", ...(upgrade === undefined ? [] : ["Upgrade", writableText(upgrade)])];
-  try {
-    return byName([...own, ...endToEnd(rawHeaders, (name) => name === "content-length" || keepsBack(name))]);
-  } catch {
-    // The server has switched already, so headers of which one cannot be written are left out.
-    return byName(own);
-  }
-}
-
 /** Values of one name together, in any spelling of it; the first spelling stays. */
 function byName(headers: readonly string[]): Record<string, string | string[]> {
   const spelling = new Map<string, string>();
@@ -114,23 +103,4 @@ function byName(headers: readonly string[]): Record<string, string | string[]> {
     grouped[spelt] = before === undefined ? value : [before, value].flat();
   }
   return grouped;
-}
-
-/** Each direction ends on its own; when one connection breaks, the other one is cut. */
-function endTogether(a: Socket, b: Socket, onDone: () => void): void {
-  let open = 2;
-  for (const [from, to] of [
-    [a, b],
-    [b, a],
-  ] as const) {
-    // Runs before the library's own listener, which would end the peer as if the stream were complete.
-    from.prependListener("error", () => cut(to));
-    from.prependListener("end", () => {
-      if (hasFailedWrite(from)) cut(to);
-    });
-    from.prependListener("close", () => {
-      if (!from.readableEnded || !from.writableFinished) cut(to);
-      if (--open === 0) onDone();
-    });
-  }
 }

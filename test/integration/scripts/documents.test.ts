@@ -1,4 +1,4 @@
-/** The documents lead where they say: links, anchors and named files exist. Folders of tests stay small. */
+/** The documents lead where they say: links, anchors and named files exist. READMEs of folders and folders of tests stay small. */
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -67,6 +67,14 @@ test("every page below docs/operating is in the contents of docs/operating.md", 
   const pages = documents.filter((file) => file.startsWith("docs/operating/"));
   expect(pages.length).toBeGreaterThan(5);
   expect(pages.filter((page) => !contents.includes(`](${page.slice("docs/".length)})`))).toEqual([]);
+});
+
+test("the README of a folder has at most 80 lines, and that of the whole at most 150", () => {
+  const long = documents
+    .filter((file) => file.endsWith("README.md"))
+    .map((file) => [file, textOf(file).trimEnd().split("\n").length] as const)
+    .filter(([file, lines]) => lines > (file === "README.md" ? 150 : 80));
+  expect(long).toEqual([]);
 });
 
 test("no folder of tests has more than 25 files", () => {

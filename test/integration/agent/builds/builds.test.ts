@@ -98,6 +98,18 @@ test("an image of a registry is pulled and provisioned once, and its own name is
   expect([...made.engine.builds.named.keys()].filter((name) => /example|from/.test(name))).toEqual([]);
 });
 
+test("a pulled image that is larger than an upload may be fails its build with both sizes and leaves nothing behind", async () => {
+  const made = await world();
+  const bytes = 20 * 1024 ** 3 + 1;
+  made.engine.builds.registry.set("example.com/a/huge:1", fakeImage("sha256:huge", { bytes }));
+  const { reason } = await built(made, body({ from: { is: "image", image: "example.com/a/huge:1" }, steps: [] }));
+  expect(reason?.message).toMatch(
+    `example.com/a/huge:1 has ${bytes} bytes, and an image of a template has ${bytes - 1} at most`,
+  );
+  expect([...made.engine.builds.named.keys()].filter((name) => /example|from/.test(name))).toEqual([]);
+  await expectNothingLeft(made);
+});
+
 test("an upload that is no image fails with that reason and leaves nothing behind", async () => {
   const made = await world();
   const from = { is: "archive" as const, filesHash: "a".repeat(64) };

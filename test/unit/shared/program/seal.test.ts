@@ -2,6 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { AppError } from "../../../../shared/http/errors.ts";
 import { createSeal } from "../../../../shared/program/seal.ts";
 
 describe("seals", () => {
@@ -26,6 +27,17 @@ describe("seals", () => {
     expect(() => seal.open(`${closed.slice(0, -4)}AAA=`, "i1")).toThrow();
     for (const damaged of ["v1:AAAA", `${seal.prefix}AAAA`, "v2:AAAA", "v3:a:AAAA", ""])
       expect(() => seal.open(damaged, "i1"), damaged).toThrow("damaged");
+  });
+
+  test("that do not open are a fault of the platform to a caller, in their own words", () => {
+    const error = (() => {
+      try {
+        return seal.open("v1:AAAA", "i1");
+      } catch (reason) {
+        return AppError.from(reason);
+      }
+    })();
+    expect(error).toMatchObject({ code: "internal", message: "a sealed value is damaged" });
   });
 
   test("under an earlier key open, also those from before values had the id of their key, and new ones are under the current key", () => {
