@@ -118,7 +118,7 @@ async function bundleAgent(): Promise<void> {
   await bundleProgram("agent");
   compile("agent/network", "svc-table-watch");
   compile("agent/network", "svc-network-probe");
-  compile("agent/disks", "svc-disk-copy");
+  compile("agent/sandbox-disks", "svc-disk-copy");
   compile("agent/volumes", "svc-volume-files");
   compile("agent/sizes/program", "svc-sizes", "serve", "files", "container", "rebind");
 }

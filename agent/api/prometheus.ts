@@ -4,12 +4,12 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { NodeLoad, SandboxDisk } from "../../shared/agent-api/routes.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
-import type { DiskAccount } from "../disk/account.ts";
-import type { DiskReserve, WatchedDisk } from "../disk/reserve.ts";
-import type { DiskWork } from "../disks/disks.ts";
 import type { HostLimits } from "../host/limits.ts";
 import type { Reach } from "../network/reach/reach.ts";
+import type { DiskAccount } from "../node-disk/account.ts";
+import type { DiskReserve, WatchedDisk } from "../node-disk/reserve.ts";
 import type { Values } from "../placeholders/values.ts";
+import type { DiskWork } from "../sandbox-disks/disks.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { VolumeUse } from "../volumes/volumes.ts";
 

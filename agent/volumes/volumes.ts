@@ -8,9 +8,9 @@ import { chmod, chown, mkdir, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
-import { formatted, overheadOf } from "../disks/formatted.ts";
 import type { RunCommand } from "../host/command.ts";
 import { sync } from "../host/sync.ts";
+import { formatted, overheadOf } from "../sandbox-disks/formatted.ts";
 
 const IMAGE = ".img";
 const UNFINISHED = ".new";

@@ -5,8 +5,8 @@ import { type BuildParts, type StartBuildsDeps, startBuilds } from "../builds/st
 import { templateFiles } from "../builds/steps/template-files.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
-import type { DiskReserve } from "../disk/reserve.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
+import type { DiskReserve } from "../node-disk/reserve.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
 

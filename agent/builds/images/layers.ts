@@ -2,7 +2,7 @@
 
 import { defined } from "../../../shared/defined.ts";
 import type { Containers } from "../../containers/containers.ts";
-import { type FlattenDeps, flattenWhenDeep } from "../../disk/flatten.ts";
+import { type FlattenDeps, flattenWhenDeep } from "../../node-disk/flatten.ts";
 import type { LayerStore } from "../../store/layers.ts";
 import type { BuildContainer } from "../steps/build-container.ts";
 import type { StepContext } from "../steps/context.ts";

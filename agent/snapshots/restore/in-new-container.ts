@@ -9,7 +9,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
-import { isOwnLayer } from "../../disks/layer.ts";
+import { isOwnLayer } from "../../sandbox-disks/layer.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
 

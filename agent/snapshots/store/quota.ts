@@ -1,7 +1,7 @@
 /** Adds up the stored snapshots of a node, and compares them with the quotas of the node and of each project. Pure. */
 
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Disks } from "../../disk/reserve.ts";
+import type { Disks } from "../../node-disk/reserve.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 
 const MIB = 1024 ** 2;

@@ -4,7 +4,7 @@
  */
 
 import type { AppError } from "../../../shared/http/errors.ts";
-import type { DiskReserve, Needed } from "../../disk/reserve.ts";
+import type { DiskReserve, Needed } from "../../node-disk/reserve.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
 import { type Amount, nodeQuotas, type QuotaSettings, quotaRefusal, storedBy, sum } from "../store/quota.ts";

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { dockerContainers } from "../../../agent/containers/docker.ts";
-import { flattenWhenDeep } from "../../../agent/disk/flatten.ts";
-import { findHole } from "../../../agent/disk/holes.ts";
+import { flattenWhenDeep } from "../../../agent/node-disk/flatten.ts";
+import { findHole } from "../../../agent/node-disk/holes.ts";
 import { BASE, NODE_ID, RESOURCES } from "../../support/agent/real-agent.ts";
 
 const ROUNDS = 40;

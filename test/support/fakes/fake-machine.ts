@@ -1,7 +1,7 @@
 /** A machine with room for everything, unless a test says how much is free. */
 
-import type { DiskReserve } from "../../../agent/disk/reserve.ts";
 import type { Machine } from "../../../agent/host/machine.ts";
+import type { DiskReserve } from "../../../agent/node-disk/reserve.ts";
 
 export function fakeMachine(freeMemory: () => number): Machine {
   return {

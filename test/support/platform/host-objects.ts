@@ -36,7 +36,7 @@ export interface ContainerInfo {
   readonly state: string;
 }
 
-/** Directories beside the disks of containers (agent/disks). */
+/** Directories beside the disks of containers (agent/sandbox-disks). */
 const OF_ALL_DISKS = new Set(["stored", "formatted", "volumes"]);
 const CGROUPS = ["/sys/fs/cgroup/memory/docker", "/sys/fs/cgroup/docker", "/sys/fs/cgroup/system.slice"];
 

@@ -1,8 +1,8 @@
 /** The node's account of its disk: what is promised, used, free and reserved. */
 
 import { expect, test } from "vitest";
-import { createDiskAccount, type PromisedDisk } from "../../../../agent/disk/account.ts";
-import type { Space } from "../../../../agent/disk/space.ts";
+import { createDiskAccount, type PromisedDisk } from "../../../../agent/node-disk/account.ts";
+import type { Space } from "../../../../agent/node-disk/space.ts";
 
 const GIB = 1024 ** 3;
 const space: Space = { device: 1, freeBytes: 40 * GIB, totalBytes: 100 * GIB, freeInodes: 500, totalInodes: 10_000 };

@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Drop, planDrop, type Remakable } from "../../../../agent/disk/drop-plan.ts";
-import type { DiskLevel } from "../../../../agent/disk/space.ts";
+import { type Drop, planDrop, type Remakable } from "../../../../agent/node-disk/drop-plan.ts";
+import type { DiskLevel } from "../../../../agent/node-disk/space.ts";
 
 const ORDER = ["held", "pool", "frozen", "layers"] as const;
 const short: DiskLevel = { is: "short", of: "bytes", urgent: false };

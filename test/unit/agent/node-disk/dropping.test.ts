@@ -1,8 +1,8 @@
 /** What a reserve drops before it holds a sandbox: when, in which order, and when it may be made again. */
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Remakable } from "../../../../agent/disk/drop-plan.ts";
-import { createReserve, type DiskReserve, type Held } from "../../../../agent/disk/reserve.ts";
+import type { Remakable } from "../../../../agent/node-disk/drop-plan.ts";
+import { createReserve, type DiskReserve, type Held } from "../../../../agent/node-disk/reserve.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 const MIB = 1024 ** 2;

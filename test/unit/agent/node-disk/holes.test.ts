@@ -2,8 +2,8 @@ import { link, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { flattenWhenDeep } from "../../../../agent/disk/flatten.ts";
-import { createHoleSum, findHole, refuseHoles } from "../../../../agent/disk/holes.ts";
+import { flattenWhenDeep } from "../../../../agent/node-disk/flatten.ts";
+import { createHoleSum, findHole, refuseHoles } from "../../../../agent/node-disk/holes.ts";
 
 const MIB = 1024 ** 2;
 let directory: string;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { cutFile, watchOwnFiles } from "../../../../agent/disk/own-files.ts";
+import { cutFile, watchOwnFiles } from "../../../../agent/node-disk/own-files.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 const MIB = 1024 ** 2;

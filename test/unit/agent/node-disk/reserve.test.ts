@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createReserve, type DiskReserve, type Held } from "../../../../agent/disk/reserve.ts";
-import type { Space } from "../../../../agent/disk/space.ts";
+import { createReserve, type DiskReserve, type Held } from "../../../../agent/node-disk/reserve.ts";
+import type { Space } from "../../../../agent/node-disk/space.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 const MIB = 1024 ** 2;

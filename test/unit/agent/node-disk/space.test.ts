@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { levelOf, mayRelease, readSpace, reserveOf, type Space } from "../../../../agent/disk/space.ts";
+import { levelOf, mayRelease, readSpace, reserveOf, type Space } from "../../../../agent/node-disk/space.ts";
 
 const MIB = 1024 ** 2;
 const disk = (totalMb: number): Space => ({

@@ -3,8 +3,8 @@
 import { describe, expect, test } from "vitest";
 import type { ContainerSpec, Containers } from "../../../../agent/containers/containers.ts";
 import type { ImageNames } from "../../../../agent/containers/docker-images.ts";
-import type { Disk, Disks } from "../../../../agent/disks/disks.ts";
-import { withDisks } from "../../../../agent/disks/with-disks.ts";
+import type { Disk, Disks } from "../../../../agent/sandbox-disks/disks.ts";
+import { withDisks } from "../../../../agent/sandbox-disks/with-disks.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { build, resources } from "../../../support/fakes/agent-parts.ts";

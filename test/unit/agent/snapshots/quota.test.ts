@@ -1,8 +1,8 @@
 /** Quotas of stored snapshots: what counts, what a refusal says, and how much several concurrent pauses may reserve. */
 
 import { expect, test } from "vitest";
-import type { Disks } from "../../../../agent/disk/reserve.ts";
-import { tooLarge } from "../../../../agent/disk/space.ts";
+import type { Disks } from "../../../../agent/node-disk/reserve.ts";
+import { tooLarge } from "../../../../agent/node-disk/space.ts";
 import type { Sandbox } from "../../../../agent/sandboxes/sandbox.ts";
 import { quotaRefusal, storedBy } from "../../../../agent/snapshots/store/quota.ts";
 import { type AdmissionDeps, createAdmission } from "../../../../agent/snapshots/take/admission.ts";
