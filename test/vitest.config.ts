@@ -45,9 +45,9 @@ export default defineConfig({
   test: {
     projects: [
       // A machine with two cores can be busy: these limits end a test that hangs, and do not judge speed.
-      project("unit", { testTimeout: 20_000, hookTimeout: 20_000, database: true, shared: true }),
-      project("integration", { testTimeout: 30_000, hookTimeout: 30_000, database: true, shared: true }),
-      project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),
+      project("unit", { testTimeout: 60_000, hookTimeout: 60_000, database: true, shared: true }),
+      project("integration", { testTimeout: 90_000, hookTimeout: 90_000, database: true, shared: true }),
+      project("fuzz", { testTimeout: 240_000, hookTimeout: 60_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("snapshots", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true, shared: true }),

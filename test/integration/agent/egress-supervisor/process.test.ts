@@ -135,7 +135,7 @@ test("an egress process that does not answer a policy change in time is killed a
   await expect(egress.set(sandbox(2, { allowDomains: ["silent"] }))).rejects.toThrow(/ended with SIGKILL/);
   egress.forget("10.99.0.2");
   await expect.poll(async () => (await heard()).filter(({ is }) => is === "begin").length).toBe(2);
-}, 30_000);
+}, 90_000);
 
 test("readiness reports an egress process that cannot be started, and the agent continues", async () => {
   const { egress } = await setup(["/there/is/no/such/program"]);

@@ -171,7 +171,7 @@ describe("random interleavings", () => {
       }),
       { numRuns: tries(Number(process.env.SVC_TEST_RUNS ?? 120)) },
     );
-  }, 60_000);
+  }, 240_000);
 
   test("without faults and crashes lose nothing", async () => {
     const round = fc.array(peaceful, { minLength: 1, maxLength: 4 });
@@ -188,5 +188,5 @@ describe("random interleavings", () => {
       }),
       { numRuns: tries(Number(process.env.SVC_TEST_RUNS ?? 60)) },
     );
-  }, 60_000);
+  }, 240_000);
 });

@@ -173,7 +173,7 @@ describe("random interleavings", () => {
       ),
       { numRuns: tries(60) },
     );
-  }, 30_000);
+  }, 180_000);
 });
 
 describe("concurrent calls", () => {

@@ -179,7 +179,7 @@ describe("the stored bytes of a project", () => {
       }),
       { numRuns: tries(60) },
     );
-  }, 60_000);
+  }, 240_000);
 
   test("fill the quota exactly, and no further, in a burst of pauses", async () => {
     const { opened, store, project, run } = await openWorld();
