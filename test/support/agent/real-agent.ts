@@ -6,7 +6,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -301,11 +301,9 @@ async function removeAll(): Promise<void> {
   const below = `svc/disk-${createHash("sha256").update(NODE_ID).digest("hex").slice(0, 8)}`;
   const { stdout: names } = await run("docker", ["images", "--format", "{{.Repository}}:{{.Tag}}", below]);
   for (const name of names.split("\n").filter(Boolean)) await run("docker", ["rmi", name]).catch(() => undefined);
-  const { stdout: namespaces } = await run("ip", ["netns", "list"]);
-  for (const line of namespaces.split("\n")) {
-    const name = line.split(" ")[0] ?? "";
+  // Not by `ip netns list`, which opens the namespaces of all agents: their sandboxes can see that.
+  for (const name of await readdir("/run/netns").catch(() => []))
     if (name.startsWith(`${NETWORK}-`)) await run("ip", ["netns", "delete", name]);
-  }
   await run("nft", ["delete", "table", "inet", NETWORK]).catch(() => undefined);
   await run("ip", ["link", "delete", `${NETWORK}0`]).catch(() => undefined);
   const { stdout: routing } = await run("ip", ["rule", "show"]);
