@@ -44,7 +44,7 @@ function world(store: object) {
 test("a creation whose record was written although its answer was lost fails, and its volume stays", async () => {
   const { work, calls } = world({
     add: () => Promise.resolve(undefined),
-    made: () => Promise.reject(new Error("the connection was lost")),
+    markReady: () => Promise.reject(new Error("the connection was lost")),
   });
   await expect(work.create({ id: "p" } as never, "name")).rejects.toThrow("the connection was lost");
   expect([calls, work.gaveUp("any")]).toEqual([["make"], false]);
