@@ -48,7 +48,7 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, events: Events, te
   return { ...recovery, ...network, stores, events };
 }
 
-/** Each part gets finished ones. What comes later hears of its events, or is asked by it through its own folder's state. */
+/** Creates each part from finished ones. A part announces to later ones by events, or reads the state of their folder. */
 async function createParts(
   config: AgentConfig,
   deps: AgentDeps,

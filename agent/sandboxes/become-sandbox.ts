@@ -1,5 +1,5 @@
 /**
- * Turns a container into a sandbox, whatever its source: records the execution, lets the processes run, gives them their
+ * Turns a container into a sandbox, from any source: records the execution, lets the processes run, gives them their
  * identity (token, clock, network) and opens the network. The only writer of rows of new executions.
  */
 

@@ -4,7 +4,7 @@ import { EventEmitter } from "node:events";
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
 
 export type Events = EventEmitter<{
-  /** The orchestrator should hear of a change soon. */
+  /** The agent reports a change to the orchestrator soon. */
   changed: [];
   /** A sandbox has started or ended, or its end time has changed. */
   sandboxes: [];

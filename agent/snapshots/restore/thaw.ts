@@ -45,7 +45,7 @@ async function thaw(
     try {
       await container.cgroup.freeze();
     } finally {
-      // Also one that has just died: what is left of it must go before its memory is restored.
+      // Also a container that has just died: the next resume removes its remains before it restores the memory.
       frozen.add(id, container, true);
     }
   });

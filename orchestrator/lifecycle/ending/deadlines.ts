@@ -1,4 +1,4 @@
-/** Tells expiry of ends that were set, so that whoever sets one needs to know no more of it. */
+/** Announces ends that were set to expiry, so that code that sets one depends on nothing else of it. */
 
 export interface Deadlines {
   /** An end was set: expiry runs a round at that time, also between two regular ones. */

@@ -107,7 +107,7 @@ test("a call that the client leaves stops its walk", async () => {
 
 describe("a removal", () => {
   test("of a directory that programs write into succeeds, or says that they do", async () => {
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 10; round += 1) {
       here("mkdir busy");
       const { events, stop } = await writer("while :; do : > busy/$((i++)); : > busy/$((i % 50)); done 2>/dev/null");
       await clients.filesystem.remove({ path: "busy" }, quick({ timeoutMs: 20_000 })).catch((error: unknown) => {
