@@ -1,6 +1,7 @@
 /** Answers the orchestrator what `--garbage` lists: stored memory and images that no record of this node references. */
 
 import type { Garbage } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import { type BuildGarbageDeps, findBuildGarbage } from "../builds/images/garbage.ts";
 import { findGarbage, type GarbageDeps } from "../snapshots/store/garbage.ts";
 
@@ -13,7 +14,7 @@ export async function listGarbage(deps: GarbageDeps & BuildGarbageDeps): Promise
   return {
     memory: [...spent, ...directories].map((snapshotId) => {
       const bytes = sizes.get(snapshotId);
-      return { snapshotId, ...(bytes === undefined ? {} : { bytes }) };
+      return { snapshotId, ...defined({ bytes }) };
     }),
     images: images.map(({ id, snapshotId }) => ({ image: id, snapshotId })),
     buildImages: [...names],

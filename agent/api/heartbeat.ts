@@ -1,6 +1,7 @@
 /** Builds the heartbeat: what the agent reports to the orchestrator about its node. Pure. */
 
 import type { ExecutionUse, Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import { type AgentConfig, readLabels } from "../config.ts";
@@ -54,7 +55,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       sandboxCount: node.running.length,
       sandboxStartingCount: node.starting,
       stored: node.stored,
-      ...(node.sandboxDisk === undefined ? {} : { sandboxDisk: node.sandboxDisk }),
+      ...defined({ sandboxDisk: node.sandboxDisk }),
       pools: node.pools,
       findings: [...node.findings],
       ...(node.networkRefused ? { networkRefused: true } : {}),
@@ -69,7 +70,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       ...used(node.use(executionId)),
     })),
     snapshots: [...node.snapshots],
-    ...(node.store === undefined ? {} : { store: node.store }),
+    ...defined({ store: node.store }),
   };
 }
 

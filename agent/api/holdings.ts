@@ -1,6 +1,7 @@
 /** Answers what this node keeps for sandboxes, for an operator who lets another store adopt them. */
 
 import type { Holdings } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Serving } from "../serving/serving.ts";
 import { toStored } from "../snapshots/store/snapshots.ts";
@@ -16,8 +17,7 @@ interface HoldingsDeps {
 export function describeHoldings({ running, stores, serving }: HoldingsDeps): Holdings {
   const { served, refusal } = serving;
   return {
-    ...(served === undefined ? {} : { served }),
-    ...(refusal === undefined ? {} : { refusal }),
+    ...defined({ served, refusal }),
     executions: running().map(
       ({ executionId, sandboxId, projectId, container, startedAt, endAt, onTimeout, record }) => ({
         executionId,
@@ -40,11 +40,11 @@ export function describeHoldings({ running, stores, serving }: HoldingsDeps): Ho
         ...optional(snapshot.projectId, snapshot.record),
         build: snapshot.disk.build,
         resources: snapshot.disk.resources,
-        ...(snapshot.held === undefined ? {} : { held: snapshot.held }),
+        ...defined({ held: snapshot.held }),
       })),
   };
 }
 
 function optional(projectId: string | undefined, record: string | undefined) {
-  return { ...(projectId === undefined ? {} : { projectId }), ...(record === undefined ? {} : { record }) };
+  return { ...defined({ projectId, record }) };
 }

@@ -4,6 +4,7 @@
  */
 
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -131,7 +132,6 @@ function toInit(executionId: string, body: StartRequest, now: number, network: N
     templateId: build.templateId,
     executionId,
     ...network,
-    ...(defaultUser === undefined ? {} : { defaultUser }),
-    ...(defaultWorkdir === undefined ? {} : { defaultWorkdir }),
+    ...defined({ defaultUser, defaultWorkdir }),
   };
 }

@@ -1,6 +1,7 @@
 /** Builds of templates on this node and their logs. The only SQL on those tables, apart from migrations. */
 
 import type { BuildLogEntry, BuildState } from "../../shared/agent-api/build-shapes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Sqlite } from "./database.ts";
 
 export type BuildResult = NonNullable<BuildState["result"]>;
@@ -109,9 +110,7 @@ export function buildStore(database: Sqlite): BuildStore {
 
 function toBuild(row: Row): Build {
   const reason =
-    row.reason === null
-      ? undefined
-      : { message: row.reason, ...(row.reason_step === null ? {} : { step: row.reason_step }) };
+    row.reason === null ? undefined : { message: row.reason, ...defined({ step: row.reason_step ?? undefined }) };
   return {
     id: row.id,
     templateId: row.template_id,

@@ -4,6 +4,7 @@
  */
 
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { cleanDetail } from "../../shared/states/end-reason.ts";
@@ -163,6 +164,6 @@ function toExecution(row: Row, sealing: Seal): Execution {
 }
 
 function toExit({ id, sandbox_id: sandboxId, reason, exit_code: exitCode, at, detail }: ExitRow): ExitReport {
-  const more = { ...(exitCode === null ? {} : { exitCode }), ...(detail === null ? {} : { detail }) };
+  const more = { ...defined({ exitCode: exitCode ?? undefined, detail: detail ?? undefined }) };
   return { executionId: id, sandboxId, reason, at, ...more };
 }

@@ -126,7 +126,7 @@ function toEntry(row: Row): NetworkLogEntry {
     protocol: row.protocol,
     address: row.address,
     port: row.port,
-    ...(row.name === null ? {} : { name: row.name }),
+    ...defined({ name: row.name ?? undefined }),
     ...defined({ recordType }),
     verdict: row.verdict,
     rule,

@@ -160,11 +160,13 @@ function toDelivery(row: LoggedDelivery): DeliveryView {
 function toAttempt(row: LoggedDelivery, at: number): NonNullable<DeliveryView["lastAttempt"]> {
   return {
     at: iso(at),
-    ...(row.duration_ms === null ? {} : { durationMs: row.duration_ms }),
-    ...(row.http_status === null ? {} : { httpStatus: row.http_status }),
-    ...(row.error_class === null ? {} : { errorClass: row.error_class }),
-    ...(row.error === null ? {} : { error: row.error }),
-    ...(row.response === null ? {} : { responseBody: row.response }),
+    ...defined({
+      durationMs: row.duration_ms ?? undefined,
+      httpStatus: row.http_status ?? undefined,
+      errorClass: row.error_class ?? undefined,
+      error: row.error ?? undefined,
+      responseBody: row.response ?? undefined,
+    }),
   };
 }
 

@@ -4,6 +4,7 @@
  */
 
 import type { TSchema } from "typebox";
+import { defined } from "../defined.ts";
 import { VERSION } from "../version.ts";
 import type { Access, Contract, Route } from "./contract.ts";
 import { bodySchema, OTHER_NAMES } from "./fields/closed.ts";
@@ -131,7 +132,7 @@ function operation(name: string, route: Route): Operation {
     tags: [route.tag],
     ...(route.deprecated === true ? { deprecated: true } : {}),
     security: security[route.access],
-    ...(scope === undefined ? {} : { "x-scope": scope }),
+    ...defined({ "x-scope": scope }),
     parameters: [...parameters("path", route.params), ...parameters("query", route.query)],
     ...requestBody(route),
     responses: Object.fromEntries([

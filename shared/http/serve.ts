@@ -2,6 +2,7 @@
 
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { defined } from "../defined.ts";
 import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
 import { bodyReader, queryReader } from "./input.ts";
 import { REQUEST_ID, showedCredentials } from "./server.ts";
@@ -74,7 +75,7 @@ function addRoute<Caller>(
   server.route({
     method: route.method,
     url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
-    ...(route.maxBodyBytes === undefined ? {} : { bodyLimit: route.maxBodyBytes }),
+    ...defined({ bodyLimit: route.maxBodyBytes }),
     async onRequest(request, reply) {
       // Before the authentication, so that its refusals have it too.
       if (route.noStore === true) void reply.header("cache-control", "no-store");

@@ -1,6 +1,7 @@
 /** The common part of a pause and a checkpoint: the memory of a frozen sandbox, durable on the disk. */
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
+import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
@@ -114,13 +115,13 @@ function describe(
     kind: request.kind,
     memory: request.memory,
     containerId: container.id,
-    ...(request.image === undefined ? {} : { image: request.image }),
+    ...defined({ image: request.image }),
     build: container.build,
     resources: container.resources,
     runtime: container.runtime,
     controlToken: container.controlToken,
     origins: { ...deps.origins(), envd: ENVD_VERSION },
-    ...(inside === undefined ? {} : { inside }),
+    ...defined({ inside }),
     memoryBytes: files.reduce((sum, { size }) => sum + size, 0),
     diskBytes: deps.diskBytes(executionId),
     createdAt: deps.now(),

@@ -2,6 +2,7 @@
 
 import type { Insertable } from "kysely";
 import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { BuildLogRow, Database, Session } from "../tables.ts";
 
 type BuildLogLevel = BuildLogEntry["level"];
@@ -105,5 +106,5 @@ function fitting(
 
 function toEntry(row: { at: number; level: BuildLogLevel; message: string; step: string | null }): BuildLogEntry {
   const { at, level, message, step } = row;
-  return { at, level, message, ...(step === null ? {} : { step }) };
+  return { at, level, message, ...defined({ step: step ?? undefined }) };
 }

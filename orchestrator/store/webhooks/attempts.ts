@@ -3,6 +3,7 @@
  * answered. Pure.
  */
 
+import { defined } from "../../../shared/defined.ts";
 import type { DeliveryRow, EarlierAttempt } from "./record.ts";
 
 /** Of one delivery: the attempts of a day are fewer. */
@@ -38,9 +39,11 @@ export function attemptsBefore(row: DeliveryRow): string | null {
   if (row.attempted_at === null) return row.earlier;
   const latest: EarlierAttempt = {
     at: row.attempted_at,
-    ...(row.duration_ms === null ? {} : { durationMs: row.duration_ms }),
-    ...(row.http_status === null ? {} : { httpStatus: row.http_status }),
-    ...(row.error_class === null ? {} : { errorClass: row.error_class }),
+    ...defined({
+      durationMs: row.duration_ms ?? undefined,
+      httpStatus: row.http_status ?? undefined,
+      errorClass: row.error_class ?? undefined,
+    }),
   };
   return JSON.stringify([...earlierAttempts(row), latest].slice(-MOST));
 }
