@@ -56,13 +56,13 @@ interface Held {
 /** `takenFrom`: it still has to take over that one's disk. */
 type MovedDisk = Pick<SnapshotDisk, "containerId" | "takenFrom" | "upperDirectory">;
 
-export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt">;
+export type StoredSizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt">;
 
 export interface SnapshotStore {
   /** Called before any other step of the snapshot, so that a crash from here on leaves a row. */
   intend(snapshot: Omit<Snapshot, "resuming" | "held">): void;
   /** Records that the snapshot is durable. The row is on the disk when this returns. `also`: in one transaction. */
-  keep(id: string, sizes: Sizes, also: () => void): void;
+  keep(id: string, sizes: StoredSizes, also: () => void): void;
   /** `also` is part of the same transaction. */
   setResuming(id: string, resuming: boolean, also?: () => void): void;
   /** Records the container that takes over the disk of a lost one. The row is on the disk when this returns. */

@@ -2,7 +2,7 @@
 
 import { shownState } from "../../shared/states/sandbox-state.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import { totalBytes } from "../store/storage/size.ts";
+import { totalBytes } from "../store/storage/stored-bytes.ts";
 
 /** Paused, or `starting` with a resume under way. */
 export function isResuming({ state, resumption }: Pick<SandboxRecord, "state" | "resumption">): boolean {

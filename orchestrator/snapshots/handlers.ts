@@ -8,7 +8,7 @@ import { checkedId } from "../lifecycle/not-found.ts";
 import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { ListedSnapshot } from "../store/snapshots.ts";
-import { totalBytes } from "../store/storage/size.ts";
+import { totalBytes } from "../store/storage/stored-bytes.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates/record.ts";
 import type { TemplateNames } from "../templates/names.ts";

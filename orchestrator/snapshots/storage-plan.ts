@@ -1,7 +1,7 @@
 /** Sorts what projects store into what expires soon and what is largest. Pure. */
 
-import { totalBytes } from "../store/storage/size.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
+import { totalBytes } from "../store/storage/stored-bytes.ts";
 
 /** 0: without end. */
 export interface Lifetimes {

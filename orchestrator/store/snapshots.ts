@@ -3,7 +3,7 @@
 import { newTemplateId } from "../../shared/ids.ts";
 import { type Build, buildTable, toBuild } from "./builds/record.ts";
 import type { SandboxRecord } from "./sandboxes/record.ts";
-import type { SnapshotSize } from "./storage/size.ts";
+import type { StoredBytes } from "./storage/stored-bytes.ts";
 import type { Database, Session } from "./tables.ts";
 import { type Template, templateTable, toTemplate } from "./templates/record.ts";
 import { addUses } from "./volumes/volumes.ts";
@@ -105,7 +105,7 @@ export function snapshotStore(db: Database, now: () => number) {
       done: {
         readonly image: string | undefined;
         readonly memory: boolean;
-        readonly size?: SnapshotSize;
+        readonly size?: StoredBytes;
         readonly tag: string | undefined;
       },
     ): Promise<Build | undefined> {

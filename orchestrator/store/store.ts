@@ -29,8 +29,8 @@ import { seedStore } from "./sealed/seeds.ts";
 import { secretStore } from "./secrets/secrets.ts";
 import { secretUseStore } from "./secrets/uses.ts";
 import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
-import type { SnapshotSize } from "./storage/size.ts";
 import { type Old, type StoredItem, storageStore } from "./storage/storage.ts";
+import type { StoredBytes } from "./storage/stored-bytes.ts";
 import type { Database } from "./tables.ts";
 import { tagStore } from "./templates/tags.ts";
 import { templateStore } from "./templates/templates.ts";
@@ -176,7 +176,7 @@ export function createStore(
         readonly id: string;
         readonly image: string | undefined;
         readonly memory: boolean;
-        readonly size?: SnapshotSize;
+        readonly size?: StoredBytes;
       },
       tag: string | undefined,
     ): Promise<{ readonly record: SandboxRecord; readonly build: Build } | undefined> {

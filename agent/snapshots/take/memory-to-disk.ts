@@ -9,7 +9,7 @@ import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { Annotations } from "../../containers/annotations.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import type { Sizes, Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
+import type { Snapshot, SnapshotDisk, StoredSizes } from "../../store/snapshots.ts";
 import type { Connections } from "../connections/connections.ts";
 import type { Criu } from "../criu/criu.ts";
 import { clearLinks } from "../store/clear-links.ts";
@@ -54,7 +54,7 @@ export async function checkpointMemory(
   sandbox: Sandbox,
   request: MemoryRequest,
   { teardown, deps, steps = {} }: { teardown: Teardown; deps: CheckpointMemoryDeps; steps?: Steps },
-): Promise<Sizes> {
+): Promise<StoredSizes> {
   try {
     const draft = await deps.files.draft(request.snapshotId, request.durable ?? true);
     teardown.add("files", () => draft.discard());
@@ -135,7 +135,7 @@ export function diskOf(container: LiveContainer): SnapshotDisk {
 }
 
 export function toTakenSnapshot(
-  snapshot: Pick<Snapshot, "id" | "executionId" | "sandboxId" | "image" | "memory" | keyof Sizes>,
+  snapshot: Pick<Snapshot, "id" | "executionId" | "sandboxId" | "image" | "memory" | keyof StoredSizes>,
 ): TakenSnapshot {
   const { id, executionId, sandboxId, image, memory, memoryBytes, diskBytes, takenAt } = snapshot;
   const common = { executionId, sandboxId, snapshotId: id, memory, memoryBytes, diskBytes, takenAt };

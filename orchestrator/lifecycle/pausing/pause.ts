@@ -14,7 +14,7 @@ import { callAgain } from "../../nodes/retry.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord, Snapshot } from "../../store/sandboxes/record.ts";
 import type { Room } from "../../store/storage/quota.ts";
-import { sizesOf } from "../../store/storage/size.ts";
+import { storedBytesOf } from "../../store/storage/stored-bytes.ts";
 import type { Core } from "../core.ts";
 import { pauseUnrecorded } from "../ending/unrecorded.ts";
 import type { History } from "../history.ts";
@@ -125,7 +125,7 @@ export function createPausing(deps: PausingDeps): Pausing {
       if (!isError(failure, "node_unreachable")) await back(record);
       throw failure;
     }
-    return settle(record, { id: pendingSnapshot.id, memory: taken.memory, size: sizesOf(taken) }, reason);
+    return settle(record, { id: pendingSnapshot.id, memory: taken.memory, size: storedBytesOf(taken) }, reason);
   }
 
   /** If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. */
@@ -213,7 +213,7 @@ export function createPausing(deps: PausingDeps): Pausing {
         if (pausing === undefined) return { is: "not", record };
         await routes.suspend(record.id, stored.executionId);
         const lost = record.onTimeoutMemory && !stored.memory;
-        return settle(pausing, { ...pendingSnapshot, size: sizesOf(stored) }, lost ? PAUSED_BY_NODE : undefined);
+        return settle(pausing, { ...pendingSnapshot, size: storedBytesOf(stored) }, lost ? PAUSED_BY_NODE : undefined);
       });
       return outcome.is === "paused";
     },

@@ -15,7 +15,7 @@ import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
-import { sizesOf } from "../../store/storage/size.ts";
+import { storedBytesOf } from "../../store/storage/stored-bytes.ts";
 import type { Core } from "../core.ts";
 import type { Deadlines } from "../ending/deadlines.ts";
 import type { History } from "../history.ts";
@@ -152,7 +152,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       const former = target === undefined ? undefined : await store.templates.tagged(target.id, target.tag);
       const finished = await store.finishSnapshot(
         onward,
-        { id: snapshotId, image: taken.image, memory: taken.memory, size: sizesOf(taken) },
+        { id: snapshotId, image: taken.image, memory: taken.memory, size: storedBytesOf(taken) },
         target?.tag,
       );
       if (finished === undefined)

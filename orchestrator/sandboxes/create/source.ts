@@ -1,4 +1,4 @@
-/** What a new sandbox starts from: the template and its build, the volumes that it mounts, its size, and the node of these. */
+/** What a new sandbox starts from: the template and its build, the volumes that it mounts, its resources, and the node of these. */
 
 import type { Origin } from "../../../shared/agent-api/routes.ts";
 import type { CreateBody } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
@@ -10,7 +10,7 @@ import type { Project } from "../../store/projects/record.ts";
 import type { Template } from "../../store/templates/record.ts";
 import type { TemplateNames } from "../../templates/names.ts";
 import { type Mounts, mountsFrom, type ResolveMounts } from "../../volumes/mounts.ts";
-import { readSize, type SandboxSize } from "../sizes.ts";
+import { readResources, type SandboxResources } from "../resources.ts";
 
 export interface SourceDeps {
   readonly limits: Limits;
@@ -19,7 +19,7 @@ export interface SourceDeps {
   readonly templates: TemplateNames;
 }
 
-export interface Source extends Mounts, SandboxSize {
+export interface Source extends Mounts, SandboxResources {
   readonly template: Template;
   readonly build: Build;
   readonly alias: string | undefined;
@@ -36,8 +36,8 @@ export async function findSource(
   const asked = await resolveMounts(project.id, body.volumeMounts ?? []);
   const found = await templates.resolve(project, body.templateID);
   const { memory, ...mounts } = mountsFrom(found.build, asked, body);
-  const size = readSize(body, found.build, { ...limits.of(project), contact: refusals.contact });
-  return { ...found, ...mounts, ...size, origin: originOf(found.build, memory) };
+  const wanted = readResources(body, found.build, { ...limits.of(project), contact: refusals.contact });
+  return { ...found, ...mounts, ...wanted, origin: originOf(found.build, memory) };
 }
 
 /** Whether a pool of the build helps sandboxes like this one. */

@@ -1,14 +1,14 @@
 /** The table of builds: its columns, and what a record makes of them. */
 
 import { flag, group, list, number, type RecordOf, type RowOf, table, text } from "../codec.ts";
-import type { SnapshotSize } from "../storage/size.ts";
+import type { StoredBytes } from "../storage/stored-bytes.ts";
 import { volumeMounts } from "../volumes/record.ts";
 
 /** Size of a snapshot or fork on its node; undefined until the node has answered. */
 export const buildSize = group({
   memoryBytes: number("stored_memory_bytes"),
   diskBytes: number("stored_disk_bytes"),
-}).as<SnapshotSize>();
+}).as<StoredBytes>();
 
 /** New rows begin as a build that no node built: a snapshot, or the platform's own image. */
 export const buildTable = table(

@@ -19,7 +19,7 @@ import {
   text,
 } from "../codec.ts";
 import { networkContext } from "../sealed/contexts.ts";
-import type { SnapshotSize } from "../storage/size.ts";
+import type { StoredBytes } from "../storage/stored-bytes.ts";
 import { volumeMounts } from "../volumes/record.ts";
 
 /** Place of the snapshot on the sandbox's node. */
@@ -27,7 +27,7 @@ export interface Snapshot {
   readonly id: string;
   readonly memory: boolean;
   /** Absent until the node has reported it. */
-  readonly size?: SnapshotSize | undefined;
+  readonly size?: StoredBytes | undefined;
 }
 
 /** The request of a resume, so that it can be finished after a crash. */
@@ -36,7 +36,7 @@ export type Resumption = NonNullable<SandboxRecord["resumption"]>;
 export const snapshotSize = group({
   memoryBytes: number("snapshot_memory_bytes"),
   diskBytes: number("snapshot_disk_bytes"),
-}).as<SnapshotSize>();
+}).as<StoredBytes>();
 
 /** @param sealing seals the network options for their sandbox alone: rules carry headers, as secret as passwords */
 export function sandboxTable(sealing: Seal) {

@@ -6,7 +6,7 @@ import type { EventSubject } from "../events/event-data.ts";
 import { snapshotSize } from "../sandboxes/record.ts";
 import type { Database, Session } from "../tables.ts";
 import { projectBytes } from "./quota.ts";
-import type { SnapshotSize } from "./size.ts";
+import type { StoredBytes } from "./stored-bytes.ts";
 
 /** A paused sandbox or a snapshot, with what an operator decides by. */
 export interface StoredItem {
@@ -20,14 +20,14 @@ export interface StoredItem {
   readonly sandbox: EventSubject;
   /** Id of the snapshot on its node. */
   readonly snapshotId: string;
-  readonly size: SnapshotSize | undefined;
+  readonly size: StoredBytes | undefined;
   /** The pause, or the last use of the snapshot: its taking, or the end of a sandbox that started from it. */
   readonly unusedSince: number;
   /** A sandbox that was started from the snapshot has not ended, or a build that is based on it is under way. */
   readonly inUse: boolean;
 }
 
-interface Reported extends SnapshotSize {
+interface Reported extends StoredBytes {
   readonly snapshotId: string;
 }
 

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { SnapshotSize } from "../../../../orchestrator/store/storage/size.ts";
+import type { StoredBytes } from "../../../../orchestrator/store/storage/stored-bytes.ts";
 import { newUuid } from "../../../../shared/ids.ts";
 import { tries } from "../../../support/store/databases.ts";
 import { begin, openWorld, QUOTA } from "./storage-world.ts";
@@ -10,7 +10,7 @@ import { begin, openWorld, QUOTA } from "./storage-world.ts";
 describe("the stored bytes of a project", () => {
   interface Model {
     state: "running" | "pausing" | "paused" | "starting" | "snapshotting" | "killing" | "gone";
-    snapshot: SnapshotSize | undefined;
+    snapshot: StoredBytes | undefined;
     reserved: number;
     pending: string;
     fork: string | undefined;

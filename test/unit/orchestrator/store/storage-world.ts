@@ -1,7 +1,7 @@
 /** A store with two projects and their sandboxes, for tests of what projects store. */
 
 import { expect } from "vitest";
-import type { SnapshotSize } from "../../../../orchestrator/store/storage/size.ts";
+import type { StoredBytes } from "../../../../orchestrator/store/storage/stored-bytes.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import { newExecutionId, newUuid } from "../../../../shared/ids.ts";
 import { openTestDatabase } from "../../../support/store/databases.ts";
@@ -29,7 +29,7 @@ export async function openWorld(now: () => number = () => 1) {
     await store.move({ id, to: "running", set: { address: "127.0.0.1" } });
   }
 
-  async function pause(id: string, size: SnapshotSize | undefined, at = 1): Promise<string> {
+  async function pause(id: string, size: StoredBytes | undefined, at = 1): Promise<string> {
     const snapshot = { id: newUuid(), memory: true, size };
     await store.move({ id, to: "pausing", set: { pendingSnapshot: snapshot } });
     await store.move({ id, to: "paused", set: { snapshot, pendingSnapshot: null, endAt: at } });
@@ -37,7 +37,7 @@ export async function openWorld(now: () => number = () => 1) {
   }
 
   /** Takes a snapshot of a running sandbox. */
-  async function snapshot(id: string, size: SnapshotSize | undefined, name?: string): Promise<string> {
+  async function snapshot(id: string, size: StoredBytes | undefined, name?: string): Promise<string> {
     const alias = name === undefined ? undefined : { namespace: project.slug, alias: name };
     const template = await store.snapshots.templateFor(project.id, alias);
     const snapshotId = newUuid();

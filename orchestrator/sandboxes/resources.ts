@@ -1,18 +1,18 @@
-/** The size of a new sandbox: what its caller asked for within the project's limits, else its template's. Pure. */
+/** The resources of a new sandbox: what its caller asked for within the project's limits, else its template's. Pure. */
 
 import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";
 
 /** The largest sandbox of a project; undefined: no limit. */
-interface SizeLimits {
+interface ResourceLimits {
   readonly sandboxCPU: number | undefined;
   readonly sandboxMemoryMB: number | undefined;
   /** Whom to ask for more. */
   readonly contact: string;
 }
 
-export interface SandboxSize {
+export interface SandboxResources {
   readonly resources: { readonly cpuCount: number; readonly memoryMB: number; readonly diskSizeMB: number };
   /**
    * What its node must have, where the caller asked for more than the template: a template's own size is a ceiling that a
@@ -22,11 +22,11 @@ export interface SandboxSize {
 }
 
 /** A template that is larger than the limits keeps its size. @throws {AppError} forbidden, with the limit and the way out */
-export function readSize(
+export function readResources(
   ask: Pick<CreateBody, "cpuCount" | "memoryMB">,
   build: Pick<Build, "cpuCount" | "memoryMB" | "diskSizeMB">,
-  limits: SizeLimits,
-): SandboxSize {
+  limits: ResourceLimits,
+): SandboxResources {
   const { cpuCount = build.cpuCount, memoryMB = build.memoryMB } = ask;
   const [moreCpu, moreMemory] = [cpuCount > build.cpuCount, memoryMB > build.memoryMB];
   const { sandboxCPU = Infinity, sandboxMemoryMB = Infinity, contact } = limits;

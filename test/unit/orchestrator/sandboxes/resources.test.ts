@@ -1,7 +1,7 @@
 /** The size of a new sandbox: the template's unless the caller names one, within the project's limits. */
 
 import { expect, test } from "vitest";
-import { readSize } from "../../../../orchestrator/sandboxes/sizes.ts";
+import { readResources } from "../../../../orchestrator/sandboxes/resources.ts";
 
 const template = { cpuCount: 2, memoryMB: 1_024, diskSizeMB: 10_240 };
 const limits = { sandboxCPU: 8, sandboxMemoryMB: 4_096, contact: "ops@example.com" };
@@ -26,7 +26,7 @@ test.each([
     { cpuCount: 8, memoryMB: 4_096 },
   ],
 ])("a caller who asks for %s: what the sandbox gets, and what its node must have", (_what, ask, resources, least) => {
-  expect(readSize(ask, template, limits)).toEqual({ resources, least });
+  expect(readResources(ask, template, limits)).toEqual({ resources, least });
 });
 
 test.each([
@@ -36,17 +36,17 @@ test.each([
   ],
   [{ memoryMB: 4_097 }, /'memoryMB': 4097 MiB is more .* ask for at most 4096 MiB, .*\(SVC_MAX_SANDBOX_MEMORY_MB\)/],
 ])("more than the project may have, %j, is forbidden with the limit and the way out", (ask, message) => {
-  expect(() => readSize(ask, template, limits)).toThrow(message);
-  expect(() => readSize(ask, template, limits)).toThrow(expect.objectContaining({ code: "forbidden" }));
+  expect(() => readResources(ask, template, limits)).toThrow(message);
+  expect(() => readResources(ask, template, limits)).toThrow(expect.objectContaining({ code: "forbidden" }));
 });
 
 test("a template that is larger than the limits keeps its size, and a caller may ask for as much as it has", () => {
   const large = { cpuCount: 16, memoryMB: 8_192, diskSizeMB: 0 };
-  expect(readSize({}, large, limits)).toEqual({ resources: large, least: undefined });
-  expect(readSize({ cpuCount: 12, memoryMB: 8_000 }, large, limits).resources).toEqual({
+  expect(readResources({}, large, limits)).toEqual({ resources: large, least: undefined });
+  expect(readResources({ cpuCount: 12, memoryMB: 8_000 }, large, limits).resources).toEqual({
     cpuCount: 12,
     memoryMB: 8_000,
     diskSizeMB: 0,
   });
-  expect(() => readSize({ cpuCount: 17 }, large, limits)).toThrow("at most 8");
+  expect(() => readResources({ cpuCount: 17 }, large, limits)).toThrow("at most 8");
 });

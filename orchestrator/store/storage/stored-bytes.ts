@@ -1,15 +1,15 @@
 /** The size of a snapshot on its node. Pure. */
 
-export interface SnapshotSize {
+export interface StoredBytes {
   readonly memoryBytes: number;
   readonly diskBytes: number;
 }
 
 /** The sizes alone, of a node's answer or report. */
-export function sizesOf({ memoryBytes, diskBytes }: SnapshotSize): SnapshotSize {
+export function storedBytesOf({ memoryBytes, diskBytes }: StoredBytes): StoredBytes {
   return { memoryBytes, diskBytes };
 }
 
-export function totalBytes({ memoryBytes, diskBytes }: SnapshotSize): number {
+export function totalBytes({ memoryBytes, diskBytes }: StoredBytes): number {
   return memoryBytes + diskBytes;
 }
