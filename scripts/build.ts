@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 import { ENVD_VERSION } from "../shared/version.ts";
-import { compileReseed } from "./lib/node-module.ts";
+import { compileReseed } from "./lib/programs/node-module.ts";
 
 const root = join(import.meta.dirname, "..");
 const { values, positionals: asked } = parseArgs({

@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { hashApiKey } from "../shared/ids.ts";
 import { startCluster } from "../test/support/cluster/cluster.ts";
-import { freePorts } from "./lib/free-ports.ts";
+import { freePorts } from "./lib/programs/free-ports.ts";
 
 /** A fixed key, which gives access only to this cluster of fakes on 127.0.0.1. */
 const KEY = `e2b_${"de0".repeat(13)}d`;

@@ -5,7 +5,7 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { circleIn, folderGraphs, withPictures } from "./lib/folder-graph.ts";
+import { circleIn, folderGraphs, withPictures } from "./check/folder-graph.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const file = `${root}docs/architecture.md`;

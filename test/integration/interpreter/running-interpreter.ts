@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { type Interpreter, startInterpreter } from "../../../interpreter/app.ts";
-import { compileReseed } from "../../../scripts/lib/node-module.ts";
+import { compileReseed } from "../../../scripts/lib/programs/node-module.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 export const TOKEN = "sandbox-secret";

@@ -112,7 +112,7 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/host/runtime/svc-runc", "names in CRIU's own log: paths of its mount namespace"],
   ["scripts/host/criu/connections.conf", "where CRIU looks for watched files, in the sandbox's root"],
   ["scripts/host/criu/install", "mktemp -d: for root alone"],
-  ["scripts/host/criu/confine-tree.c", "the same tmpfs"],
+  ["scripts/host/criu/confine/confine-tree.c", "the same tmpfs"],
   ["scripts/host/interpreter/image", "mktemp -d below /var/lib/svc/cache"],
   ["scripts/host/interpreter/template", "mktemp: for root alone"],
   ["scripts/interpreter-image/finish", "mktemp -d: for root alone; the image's own /tmp"],

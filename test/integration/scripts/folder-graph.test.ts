@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { circleIn, folderGraphs, picture, withPictures } from "../../../scripts/lib/folder-graph.ts";
+import { circleIn, folderGraphs, picture, withPictures } from "../../../scripts/check/folder-graph.ts";
 
 /** Reads the graph of a program `one` with these files, each with the paths that it imports. */
 async function graphOf(files: Readonly<Record<string, readonly string[]>>) {

@@ -1,4 +1,4 @@
-/** Every rule of scripts/dependencies.cjs fails when an import breaks it: a tree with one planted violation of each. */
+/** Every rule of scripts/check/dependencies.cjs fails when an import breaks it: a tree with one planted violation of each. */
 
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,7 +8,7 @@ import { cruise, type IConfiguration, type ICruiseResult } from "dependency-crui
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const load = createRequire(import.meta.url);
-const file = join(import.meta.dirname, "../../../scripts/dependencies.cjs");
+const file = join(import.meta.dirname, "../../../scripts/check/dependencies.cjs");
 const rules = load(file) as {
   readonly forbidden: readonly { readonly name: string }[];
   readonly options: Record<string, unknown>;

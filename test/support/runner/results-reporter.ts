@@ -1,6 +1,6 @@
 /**
  * Writes each test's outcome as soon as it is known, one JSON object a line, into the file that `SVC_TEST_RESULTS` names, so
- * that a run that is cut short has recorded its failures. scripts/lib/sum-up-tests.mjs reads the file.
+ * that a run that is cut short has recorded its failures. scripts/host/test/sum-up-tests.mjs reads the file.
  */
 
 import { appendFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { freePorts } from "../../../scripts/lib/free-ports.ts";
+import { freePorts } from "../../../scripts/lib/programs/free-ports.ts";
 
 function listen(port: number): Promise<Server> {
   const server = createServer();

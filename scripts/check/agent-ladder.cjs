@@ -73,7 +73,7 @@ const rules = [
   ...looksDownInside,
   {
     name: "agent-ladder-holds-every-folder",
-    comment: "a new folder of the agent gets its rung in scripts/agent-ladder.cjs",
+    comment: "a new folder of the agent gets its rung in scripts/check/agent-ladder.cjs",
     severity: "error",
     from: { path: "^agent/[^/]+/", pathNot: `^agent/(${folders.join("|")})/` },
     to: {},

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 
-const SOURCES = join(import.meta.dirname, "../../interpreter/kernels/workers/javascript");
+const SOURCES = join(import.meta.dirname, "../../../interpreter/kernels/workers/javascript");
 
 /** Writes `reseed.node`. It uses no library, so that it runs in every image with Node, whatever this machine has. */
 export function compileReseed(directory: string): void {

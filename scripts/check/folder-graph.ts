@@ -6,7 +6,7 @@ import { cruise, type ICruiseOptions, type ICruiseResult } from "dependency-crui
 /** Folder, or file beside the folders → the ones that it imports, types included. */
 export type FolderGraph = ReadonlyMap<string, readonly string[]>;
 
-const { options } = createRequire(import.meta.url)("../dependencies.cjs") as { readonly options: ICruiseOptions };
+const { options } = createRequire(import.meta.url)("./dependencies.cjs") as { readonly options: ICruiseOptions };
 
 /** Reads the graph of each program below `baseDir`, with names relative to the program. */
 export async function folderGraphs(

@@ -46,7 +46,7 @@ const rules = [
   ...looksDown,
   {
     name: "orchestrator-ladder-holds-every-folder",
-    comment: "a new folder of the orchestrator gets its rung in scripts/orchestrator-ladder.cjs",
+    comment: "a new folder of the orchestrator gets its rung in scripts/check/orchestrator-ladder.cjs",
     severity: "error",
     from: {},
     to: { path: "^orchestrator/", pathNot: `^orchestrator/${pathsOf(ladder)}` },
