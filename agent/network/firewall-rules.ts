@@ -1,4 +1,7 @@
-/** The nftables table of a node as text, and the commands that change it. Pure. */
+/**
+ * The nftables table of a node as text, and the commands that change it. It asks the policy at every packet, so a tightened
+ * policy cuts what it forbids of the flows that are open. Pure.
+ */
 
 import type { KernelPolicy } from "../../shared/policy/egress-policy.ts";
 import { ALWAYS_DENIED, addressText, mergeRanges, parseRange, type Range } from "../../shared/policy/ranges.ts";

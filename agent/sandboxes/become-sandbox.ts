@@ -43,6 +43,8 @@ export interface Candidate {
   readonly currentToken?: string | undefined;
   /** Whether envd has to resume watches, which were closed before the dump. */
   readonly watches: boolean;
+  /** What it runs with is as it was stored: its network opens, and it counts as running, only then. Absent: it is known. */
+  readonly verified?: () => Promise<void>;
   /** The last that has to succeed before the sandbox counts as running. */
   readonly confirm?: (container: LiveContainer) => Promise<void>;
   /** Marks the execution as running, together with what the source records. Absent: the execution alone. */
@@ -92,6 +94,11 @@ export async function becomeSandbox(
       .resumeWatches({ address, controlToken })
       .catch((error: unknown) => log.warn({ err: error, executionId }, "could not resume the watches of a sandbox"));
   const hasNewToken = currentToken !== undefined;
+  const openNetwork = async () => {
+    await candidate.verified?.();
+    signal.throwIfAborted();
+    await gate.open(slot, { executionId, sandboxId }, egress);
+  };
   await Promise.all([
     watches && !hasNewToken ? resumeWatches() : undefined,
     envd.init(
@@ -99,7 +106,7 @@ export async function becomeSandbox(
       hasNewToken ? { ...init, controlToken } : init,
       warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal,
     ),
-    gate.open(slot, { executionId, sandboxId }, egress),
+    openNetwork(),
   ]);
   signal.throwIfAborted();
   if (watches && hasNewToken) await resumeWatches();

@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { open, readdir, rm } from "node:fs/promises";
+import { open, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -200,6 +200,31 @@ describe("pause and resume", () => {
     await expect(resume(started, snapshotId)).rejects.toMatchObject({ code: "snapshot_files_missing" });
     const again = await resume(started, snapshotId, false);
     expect((await command(again.address, "cat ~/file")).output).toBe("kept");
+    await agent.stop(again.executionId);
+  });
+
+  // The time of the change is put into the manifest, so that the files count as untouched and are checked beside the restore.
+  test.each([
+    ["pages-", "memory, with which CRIU restores"],
+    ["pstree", "the list of processes, with which CRIU fails before the check is through"],
+  ])("damage that left no trace in a file's times is reported: %s (%s)", async (prefix) => {
+    const started = await agent.start();
+    const { snapshotId } = await pause(started.executionId);
+    await agent.drop();
+    const directory = join(agent.snapshots, snapshotId);
+    const [name = ""] = (await readdir(join(directory, "images"))).filter((one) => one.startsWith(prefix));
+    const path = join(directory, "images", name);
+    const { size } = await stat(path);
+    const file = await open(path, "r+");
+    await file.write(Buffer.from("damaged"), 0, 7, Math.min(5_000, size - 7));
+    await file.close();
+    const manifest = JSON.parse(await readFile(join(directory, "manifest.json"), "utf8")) as {
+      readonly files: { readonly name: string; changedAt: number }[];
+    };
+    for (const each of manifest.files) each.changedAt = (await stat(join(directory, "images", each.name))).ctimeMs;
+    await writeFile(join(directory, "manifest.json"), JSON.stringify(manifest));
+    await expect(resume(started, snapshotId)).rejects.toMatchObject({ code: "snapshot_corrupt" });
+    const again = await resume(started, snapshotId, false);
     await agent.stop(again.executionId);
   });
 

@@ -66,7 +66,7 @@ export interface RestoreSpec {
 export interface Restored {
   /** Its record has no process yet: the caller calls `stores.containers.started` once `verified` resolves. */
   readonly container: LiveContainer;
-  /** Resolves when the memory image was complete and unchanged. Before that the sandbox must not be reachable. */
+  /** Resolves when the memory image was complete and unchanged. Before that nothing reaches the sandbox, and it reaches nothing. */
   readonly verified: Promise<void>;
 }
 
@@ -137,8 +137,11 @@ export async function restoreContainer(
 
       return envdAnswers({ id, slot, controlToken }, { containers, openCgroup, envd }, limited);
     };
-    const { found, cgroup } = await up().catch((cause: unknown) => {
-      if (restoring?.aborted !== true || signal.aborted) throw cause;
+    const { found, cgroup } = await up().catch(async (cause: unknown) => {
+      if (signal.aborted) throw cause;
+      // A damaged image can fail the restore before its check is through, and then the damage is the reason.
+      await memory?.verified;
+      if (restoring?.aborted !== true) throw cause;
       throw notRestored(`the restore did not end within its limit of ${limitMs} ms`, cause);
     });
     if (inside !== undefined) await deps.connections.release(slot, inside);

@@ -89,7 +89,7 @@ async function startAgain(
           teardown.add("network", () => gate.close(container.slot));
           return container;
         },
-        confirm: () => restored.verified,
+        verified: () => restored.verified,
         record: (container, markRunning) =>
           stores.snapshots.spend(id, () => {
             stores.containers.started(container);

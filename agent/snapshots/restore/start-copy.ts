@@ -60,7 +60,7 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
           teardown.add("network", () => gate.close(container.slot));
           return container;
         },
-        confirm: () => restored.verified,
+        verified: () => restored.verified,
         record(container, markRunning) {
           stores.containers.started(container);
           markRunning();

@@ -1,6 +1,6 @@
 /**
- * Snapshots on the disk: `<id>/manifest.json` and `<id>/images/`. Written under another name, made durable, then renamed:
- * a directory with its final name is complete.
+ * Snapshots on the disk, and the check of their content: `<id>/manifest.json` and `<id>/images/`. Written under another name,
+ * made durable, then renamed: a directory with its final name is complete.
  */
 
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Memory images in use: checks an image before its restore, and knows which containers still lack pages. */
+/** Memory images in use: checks an image before or beside its restore, and knows which containers still lack pages. */
 
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -60,7 +60,7 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
       const over = new AbortController();
       const verified = files.verify(id, manifest, anySignal(signal, over.signal));
       verified.catch(() => undefined);
-      // Unchanged files are checked during the restore, which takes longer; the sandbox is not reachable before.
+      // Unchanged files are checked during the restore, which takes longer; until then the sandbox has no network and no caller.
       if (!(await files.untouched(id, manifest))) await verified;
       const directory = files.images(id);
       let server: PageServer | undefined;
