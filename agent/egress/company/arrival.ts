@@ -3,11 +3,11 @@
 import type { Socket } from "node:net";
 import type { ConnectionRequest } from "../../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
-import type { CompanyProxies } from "../messages.ts";
+import type { CompanyProxies } from "../channel/messages.ts";
+import { type FoundTarget, findTarget, type TargetDeps } from "../destinations/target.ts";
 import { answerRaw } from "../rewrite/answer.ts";
 import { Refusal } from "../rewrite/request-head.ts";
 import { manner, sniff } from "../sniff/sniff.ts";
-import { type FoundTarget, findTarget, type TargetDeps } from "../target.ts";
 import { findCompanyTarget } from "./company-target.ts";
 import { afterHead, PROXY_MANNER, readProxyRequest } from "./proxy-request.ts";
 

@@ -9,7 +9,7 @@ import {
 } from "node:http";
 import type { Duplex } from "node:stream";
 import { InformationRelay } from "../../../shared/proxy/information.ts";
-import type { TransformOptions } from "../carried.ts";
+import type { TransformOptions } from "../carry/carried.ts";
 import { answerRefusal, refusalOf } from "./answer.ts";
 import { needsValues, type Resolve, resolveHeaders } from "./placeholders.ts";
 import { relayAnswer } from "./relay-answer.ts";

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { answerHead } from "../../../shared/proxy/answer-head.ts";
 import { writableText } from "../../../shared/proxy/raw-headers.ts";
 import { breakOff } from "../../../shared/proxy/sending/cut.ts";
-import { intakeOf } from "../intake.ts";
+import { intakeOf } from "../carry/intake.ts";
 import { hopByHop, pairs, valuesOf, without } from "./request-head.ts";
 
 /** Length from which a body bypasses Node's queues. */

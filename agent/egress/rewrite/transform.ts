@@ -10,7 +10,7 @@ import { defined } from "../../../shared/defined.ts";
 import { nameOnWire } from "../../../shared/policy/names.ts";
 import { plainHead } from "../../../shared/proxy/listening/hand-back.ts";
 import { type ClientError, refusedMethod, unknownMethod } from "../../../shared/proxy/listening/unknown-method.ts";
-import type { Carried, CarriedResult, TransformOptions } from "../carried.ts";
+import type { Carried, CarriedResult, TransformOptions } from "../carry/carried.ts";
 import { answerRaw } from "./answer.ts";
 import { clientServer, IDLE_LIMIT_MS, readRequests } from "./client-server.ts";
 import { exchange, type Rewriting } from "./exchange.ts";

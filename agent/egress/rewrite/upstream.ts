@@ -8,7 +8,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { withDeadline } from "../../../shared/program/deadline.ts";
 import { answerFault } from "../../../shared/proxy/answer-fault.ts";
 import { readDespiteFailedWrites } from "../../../shared/proxy/sending/patient.ts";
-import { ConnectError } from "../connect/connect-error.ts";
+import { ConnectError } from "../destinations/connect-error.ts";
 import type { Destination } from "./request-head.ts";
 
 const CONNECT_LIMIT_MS = 30_000;
