@@ -14,7 +14,7 @@ import { httpEnvd } from "./containers/envd.ts";
 import { envdRuntimes } from "./containers/envd-runtime.ts";
 import { seccompProfile } from "./containers/seccomp/seccomp.ts";
 import type { AgentDeps } from "./deps.ts";
-import type { CertificateWithKey } from "./egress/messages.ts";
+import type { CertificateWithKey } from "./egress/channel/messages.ts";
 import { caFor, loadAuthority } from "./egress/rewrite/authority.ts";
 import { createEgressProcess } from "./egress-supervisor/process.ts";
 import { choosePort, egressCommand, extraCertificates } from "./egress-supervisor/program.ts";

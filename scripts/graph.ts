@@ -1,9 +1,11 @@
 /**
  * Draws the folders of each program into docs/architecture.md, from the imports in the code; `--check` only compares, and
- * fails if a picture is stale. Both fail when folders import each other in a circle, types included.
+ * fails if a picture is stale. Both fail when folders import each other in a circle, types included; so do the folders
+ * within a folder that has a ladder of its own.
  */
 
 import { readFile, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { circleIn, folderGraphs, withPictures } from "./check/folder-graph.ts";
 
@@ -11,7 +13,13 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const file = `${root}docs/architecture.md`;
 const graphs = await folderGraphs(["orchestrator", "agent", "envd", "interpreter", "shared"], root);
 
-const circles = [...graphs].flatMap(([program, graph]) => {
+const { rooms } = createRequire(import.meta.url)("./agent-ladder.cjs") as { readonly rooms: object };
+const inner = await folderGraphs(
+  Object.keys(rooms).map((folder) => `agent/${folder}`),
+  root,
+);
+
+const circles = [...graphs, ...inner].flatMap(([program, graph]) => {
   const circle = circleIn(graph);
   return circle === undefined ? [] : [`folders of ${program} import each other in a circle: ${circle}`];
 });

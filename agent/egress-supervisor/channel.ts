@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Begin, FromEgress, ToEgress } from "../egress/messages.ts";
+import type { Begin, FromEgress, ToEgress } from "../egress/channel/messages.ts";
 
 /** An egress process that does not answer for this long is stuck: it answers at once even under load. */
 const ANSWER_LIMIT_MS = 5_000;

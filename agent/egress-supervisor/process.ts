@@ -15,7 +15,7 @@ import type {
   CheckFlow,
   ResolvedValue,
   SandboxEgress,
-} from "../egress/messages.ts";
+} from "../egress/channel/messages.ts";
 import { type EgressChannel, openChannel } from "./channel.ts";
 
 const FIRST_PAUSE_MS = 50;

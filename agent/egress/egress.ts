@@ -7,20 +7,20 @@ import type { Socket } from "node:net";
 import { descriptorLimit } from "../../shared/program/descriptors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
-import type { Transform } from "./carried.ts";
-import { check } from "./check.ts";
+import type { Transform } from "./carry/carried.ts";
+import { largeBuffers } from "./carry/intake.ts";
+import type { Begin, FromEgress, SandboxEgress, ToEgress } from "./channel/messages.ts";
+import { pendingValues } from "./channel/pending-values.ts";
 import { proxyRequest } from "./company/arrival.ts";
-import { ownAddresses } from "./connect/own-addresses.ts";
+import { check } from "./destinations/check.ts";
+import { ownAddresses } from "./destinations/own-addresses.ts";
 import { openNames } from "./dns/names.ts";
 import { type DnsSockets, startDns } from "./dns/resolver.ts";
 import { upstreamResolvers } from "./dns/upstream-resolvers.ts";
-import { largeBuffers } from "./intake.ts";
+import { openShares, roomOfEgress } from "./limits/shares.ts";
 import { listen } from "./listener.ts";
-import type { Begin, FromEgress, SandboxEgress, ToEgress } from "./messages.ts";
-import { pendingValues } from "./rewrite/pending-values.ts";
 import { openTrust } from "./rewrite/trust.ts";
-import { openSandboxTraffic, type SandboxTraffic } from "./sandbox-traffic.ts";
-import { openShares, roomOfEgress } from "./shares.ts";
+import { openSandboxTraffic, type SandboxTraffic } from "./traffic/sandbox-traffic.ts";
 
 interface EgressSockets {
   /** TCP that is redirected to this process. */

@@ -6,9 +6,9 @@
 import { readFileSync } from "node:fs";
 import { warnOfFewDescriptors } from "../../shared/program/descriptors.ts";
 import { createLog, LOG_LEVELS, type LogLevel } from "../../shared/program/log.ts";
+import type { FromEgress, ToEgress } from "./channel/messages.ts";
 import { openEgress } from "./egress.ts";
 import { looseEnds } from "./launch/confinement.ts";
-import type { FromEgress, ToEgress } from "./messages.ts";
 import { transform } from "./rewrite/transform.ts";
 
 const STOP_LIMIT_MS = 2_000;

@@ -3,7 +3,7 @@
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { AgentConfig } from "../config.ts";
-import type { CompanyProxies, CompanyProxy } from "../egress/messages.ts";
+import type { CompanyProxies, CompanyProxy } from "../egress/channel/messages.ts";
 
 type ProxySettings = Pick<AgentConfig, "sandboxHttpProxy" | "sandboxHttpsProxy" | "sandboxNoProxy">;
 

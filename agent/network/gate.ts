@@ -6,7 +6,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egress-policy.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { SandboxEgress } from "../egress/messages.ts";
+import type { SandboxEgress } from "../egress/channel/messages.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
 import type { Values } from "../placeholders/values.ts";
 import type { Slot } from "./addresses.ts";

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import type { Client } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { PlaceholderAnswer } from "../egress/messages.ts";
+import type { PlaceholderAnswer } from "../egress/channel/messages.ts";
 
 /**
  * Limit of one attempt. A value is used until the end of the attempt that it came from or for a second from its beginning,

@@ -11,7 +11,7 @@ import type { Client } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
-import type { AskedValue } from "../egress/messages.ts";
+import type { AskedValue } from "../egress/channel/messages.ts";
 
 const EVERY_MS = 2_000;
 const CALL_LIMIT_MS = 5_000;

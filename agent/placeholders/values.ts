@@ -8,7 +8,7 @@ import { defined } from "../../shared/defined.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { placeholdersOf } from "../../shared/policy/placeholders.ts";
 import { bucket } from "../../shared/program/bucket.ts";
-import type { AskedValue, ResolvedValue } from "../egress/messages.ts";
+import type { AskedValue, ResolvedValue } from "../egress/channel/messages.ts";
 import { type Fetched, fetchValue, type Orchestrator, type Result } from "./fetch-value.ts";
 
 /** The node keeps a secret for this long after its request. The node's clock measures the time, because the orchestrator's may differ. */

@@ -19,10 +19,10 @@ import {
   SANDBOX_HEADER,
   TLS_HEADER,
 } from "../../shared/proxy/hop-contract.ts";
-import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
 import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
+import { AS_A_PROXY } from "../../shared/proxy/sending/as-a-proxy.ts";
 import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
 import type { Failure, ForwardPlan, NextHop } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
@@ -75,7 +75,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
   // The edge tells clients why a stream ended; this proxy only cuts it.
   const forwarder = new Forwarder({ lossGraceMs: 0 });
   const inbound = await listen(config.host, config.port, {
-    refusalHeaders: "",
+    refusalHeaders: [],
     handle: serve,
     admits: (socket) => deps.connections?.admit(socket) ?? true,
   });
@@ -143,6 +143,7 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
     // Only this proxy may set these headers: a sandbox could pretend with them to be the platform.
     keepsBack: (name) => name === PROXY_ERROR_HEADER || name === PROXY_REASON_HEADER,
     framesErrors: false,
+    ...AS_A_PROXY,
     refuse: (client, failure) =>
       answer(client, errorOf(failure), failure.is === "bad_response" ? [PROXY_REASON_HEADER, failure.reason] : []),
   };
@@ -205,7 +206,6 @@ const STATUS: Readonly<Record<ProxyError, number>> = {
 
 /** The edge translates these answers for clients; no other caller is expected. */
 function answer(client: ClientSide, error: ProxyError, more: readonly string[] = []): void {
-  const status = STATUS[error];
   const headers = [PROXY_ERROR_HEADER, error, ...more, "Content-Length", "0"];
-  client.answer((response) => answerAndClose(client.request, response, { status, reason: "", headers, body: "" }));
+  client.refuse({ status: STATUS[error], reason: "", headers, body: "" });
 }

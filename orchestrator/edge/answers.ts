@@ -37,10 +37,7 @@ const EXPOSED = "*";
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /** CORS headers of the edge's own answers; a sandbox's answers carry the sandbox's own. */
-const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
-
-/** The same headers as lines, for answers that are written to a socket. */
-export const CORS_LINES = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
+export const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
 
 /** `reader` is the kind of client that reads the answer; see `readerOf`. */
 export function answerFor(refusal: Refusal, reader: Reader): Answer {

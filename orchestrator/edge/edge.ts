@@ -11,11 +11,12 @@ import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
 import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
 import { announcesBody, headerValue } from "../../shared/proxy/raw-headers.ts";
+import { AS_A_PROXY } from "../../shared/proxy/sending/as-a-proxy.ts";
 import type { Failure, ForwardPlan } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
 import { shownState } from "../../shared/states/sandbox-state.ts";
 import { admission, standing } from "./admission.ts";
-import { CORS_LINES, type Refusal } from "./answers.ts";
+import { CORS, type Refusal } from "./answers.ts";
 import { isInternalRoute } from "./internal-routes.ts";
 import { isPreflight } from "./navigation.ts";
 import { refuse, send } from "./refuse.ts";
@@ -106,7 +107,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     now: Date.now,
   });
   const inbound = await listen(config.host, config.port, {
-    refusalHeaders: CORS_LINES,
+    refusalHeaders: CORS,
     handle,
     admits: (socket) => deps.connections?.admit(socket) ?? true,
   });
@@ -233,6 +234,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
               ...nextHop,
               added: [...nextHop.added, "X-Forwarded-Host", visit.visitor.hosts[0] ?? ""],
             })),
+      ...AS_A_PROXY,
       keepsBack: keepsNothing,
       framesErrors: true,
       refuse: (_client, failure) => failed(visit, route, port, failure),

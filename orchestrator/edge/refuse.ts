@@ -1,7 +1,5 @@
 /** Sends the edge's own answers: a refusal as a page, JSON or text, and the answer to a preflight. */
 
-import { STATUS_CODES } from "node:http";
-import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
 import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import { type Answer, answerFor, preflightAnswer, type Refusal } from "./answers.ts";
@@ -11,15 +9,10 @@ import { isPreflight, readerOf } from "./navigation.ts";
 export function refuse(client: ClientSide, refusal: Refusal | Answer): void {
   const { method, rawHeaders } = client.request;
   if (!isPreflight(method, rawHeaders)) send(client, refusal);
-  else answer(client, preflightAnswer(headerValue(rawHeaders, "access-control-request-headers")));
+  else client.refuse(preflightAnswer(headerValue(rawHeaders, "access-control-request-headers")));
 }
 
 /** Sends a refusal to every client, preflights included. */
 export function send(client: ClientSide, refusal: Refusal | Answer): void {
-  answer(client, "is" in refusal ? answerFor(refusal, readerOf(client.request.rawHeaders)) : refusal);
-}
-
-function answer(client: ClientSide, given: Answer): void {
-  const reason = STATUS_CODES[given.status] ?? "";
-  client.answer((response) => answerAndClose(client.request, response, { ...given, reason }));
+  client.refuse("is" in refusal ? answerFor(refusal, readerOf(client.request.rawHeaders)) : refusal);
 }

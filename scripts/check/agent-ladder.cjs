@@ -25,6 +25,20 @@ const rooms = {
   sandboxes: ["pool", ""],
   network: ["reach", "", "nft"],
   snapshots: ["", "restore", "take", "connections", "store", "frozen", "criu"],
+  egress: [
+    "",
+    "traffic",
+    "company",
+    "rewrite",
+    "connect",
+    "destinations",
+    "dns",
+    "sniff",
+    "carry",
+    "limits",
+    "channel",
+    "launch",
+  ],
 };
 
 const comment = "move what the lower folder needs down to it, types too, or move the file that needs both up";
@@ -68,9 +82,21 @@ const looksDownInside = Object.entries(rooms).flatMap(([folder, ordered]) => {
   }));
 });
 
+const holdsEveryRoom = Object.entries(rooms).map(([folder, ordered]) => ({
+  name: `agent-ladder-${folder}-holds-every-room`,
+  comment: `a new folder within agent/${folder} gets its place in scripts/agent-ladder.cjs`,
+  severity: "error",
+  from: {
+    path: `^agent/${folder}/[^/]+/`,
+    pathNot: `^agent/${folder}/(${ordered.filter((room) => room !== "").join("|")})/`,
+  },
+  to: {},
+}));
+
 const rules = [
   ...looksDown,
   ...looksDownInside,
+  ...holdsEveryRoom,
   {
     name: "agent-ladder-holds-every-folder",
     comment: "a new folder of the agent gets its rung in scripts/check/agent-ladder.cjs",
@@ -80,4 +106,4 @@ const rules = [
   },
 ];
 
-module.exports = { ladder, rules };
+module.exports = { ladder, rooms, rules };

@@ -94,7 +94,7 @@ export function outgoingHead(request: RequestHead, edits: HeaderEdits, hop: HopH
     const name = rawHeaders[at] ?? "";
     const value = rawHeaders[at + 1] ?? "";
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower)) headers.push(...crossingAnyway(lower, value, facts));
+    if (HOP_BY_HOP.has(lower)) headers.push(...crossingAnyway(lower, value, facts, edits));
     else if (nominated?.has(lower) === true) continue;
     else if (lower === "host" && edits.host !== undefined) headers.push("Host", edits.host);
     else if (!edits.drops(lower, value)) {
@@ -115,8 +115,8 @@ interface BodyFacts {
 }
 
 /** Writes the hop-by-hop headers that the next hop needs. */
-function crossingAnyway(lower: string, value: string, facts: BodyFacts): readonly string[] {
-  if (lower === "te") return /\btrailers\b/i.test(value) ? ["TE", "trailers"] : [];
+function crossingAnyway(lower: string, value: string, facts: BodyFacts, { drops }: HeaderEdits): readonly string[] {
+  if (lower === "te") return /\btrailers\b/i.test(value) && !drops(lower, value) ? ["TE", "trailers"] : [];
   if (lower !== "transfer-encoding") return [];
   if (value.trim().toLowerCase() !== "chunked" || facts.framing === "chunked") {
     throw new UnforwardableError("only the chunked transfer coding is supported");

@@ -3,11 +3,12 @@
 import type { Socket } from "node:net";
 import type { ConnectionRequest } from "../../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
-import type { CompanyProxies } from "../messages.ts";
-import { answerRaw } from "../rewrite/answer.ts";
+import { sendRaw } from "../../../shared/proxy/listening/answer.ts";
+import type { CompanyProxies } from "../channel/messages.ts";
+import { type FoundTarget, findTarget, type TargetDeps } from "../destinations/target.ts";
+import { answerOf } from "../rewrite/answer.ts";
 import { Refusal } from "../rewrite/request-head.ts";
 import { manner, sniff } from "../sniff/sniff.ts";
-import { type FoundTarget, findTarget, type TargetDeps } from "../target.ts";
 import { findCompanyTarget } from "./company-target.ts";
 import { afterHead, PROXY_MANNER, readProxyRequest } from "./proxy-request.ts";
 
@@ -56,7 +57,7 @@ export async function proxyRequest(socket: Socket, proxies: CompanyProxies): Pro
     new Promise<void>((resolve) => {
       socket.on("error", () => undefined);
       socket.once("close", () => resolve());
-      answerRaw(socket, new Refusal(status, text));
+      sendRaw(socket, answerOf(new Refusal(status, text)));
     });
   const asked = sniffed.hostname === undefined ? undefined : readProxyRequest(sniffed.hostname);
   if (asked === undefined) {

@@ -6,8 +6,15 @@
 import type { ConnectionRequest } from "../../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 import { addressNumber } from "../../../shared/policy/ranges.ts";
-import type { CompanyProxies, CompanyProxy } from "../messages.ts";
-import { decideHere, type FoundTarget, findTarget, mayBeAnywhere, noAddress, type TargetDeps } from "../target.ts";
+import type { CompanyProxies, CompanyProxy } from "../channel/messages.ts";
+import {
+  decideHere,
+  type FoundTarget,
+  findTarget,
+  mayBeAnywhere,
+  noAddress,
+  type TargetDeps,
+} from "../destinations/target.ts";
 import type { ProxyRequest } from "./proxy-request.ts";
 
 /** Stands for the address of a name that only the company's proxy resolves; a range for documentation. */

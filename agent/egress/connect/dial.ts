@@ -6,10 +6,10 @@ import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "../../../shared/policy/ranges.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import { readDespiteFailedWrites } from "../../../shared/proxy/sending/patient.ts";
+import { type LargeBuffers, openIntake } from "../carry/intake.ts";
+import { ConnectError } from "../destinations/connect-error.ts";
+import type { Target } from "../destinations/target.ts";
 import type { Names } from "../dns/names.ts";
-import { type LargeBuffers, openIntake } from "../intake.ts";
-import type { Target } from "../target.ts";
-import { ConnectError } from "./connect-error.ts";
 import { connectTunnel } from "./http-connect.ts";
 import { tunnel } from "./socks.ts";
 

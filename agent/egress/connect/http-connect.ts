@@ -1,8 +1,8 @@
 /** CONNECT through an HTTP proxy (RFC 9110 §9.3.6). Its answer is untrusted: bounded, and read no further than its head. */
 
 import type { Socket } from "node:net";
-import type { CompanyProxy } from "../messages.ts";
-import { ConnectError } from "./connect-error.ts";
+import type { CompanyProxy } from "../channel/messages.ts";
+import { ConnectError } from "../destinations/connect-error.ts";
 
 const MOST_HEAD_BYTES = 16 * 1024;
 const HEAD_END = "\r\n\r\n";

@@ -5,7 +5,7 @@ import { SocksClient } from "socks";
 import type { EgressProxy } from "../../../shared/policy/egress-policy.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber } from "../../../shared/policy/ranges.ts";
-import { ConnectError } from "./connect-error.ts";
+import { ConnectError } from "../destinations/connect-error.ts";
 
 const LIMIT_MS = 30_000;
 const MOST_CREDENTIAL_BYTES = 255;

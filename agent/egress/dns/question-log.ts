@@ -5,7 +5,7 @@
 
 import { LRUCache } from "lru-cache";
 import { bucket } from "../../../shared/program/bucket.ts";
-import { type Decisions, decisionBatches, entryKey, type SayDecisions } from "../decisions.ts";
+import { type Decisions, decisionBatches, entryKey, type SayDecisions } from "../channel/decisions.ts";
 
 const NEW_AT_ONCE = 30;
 const NEW_A_SECOND = 1;

@@ -7,7 +7,7 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dg
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import type { Log } from "../../../shared/program/log.ts";
-import { openShares, type SharedRoom } from "../shares.ts";
+import { openShares, type SharedRoom } from "../limits/shares.ts";
 import { askTcp, askUdp } from "./ask.ts";
 import { isQuestion } from "./message.ts";
 import type { Names } from "./names.ts";

@@ -7,7 +7,7 @@ import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
 import { chmod, open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
-import type { CertificateWithKey } from "../messages.ts";
+import type { CertificateWithKey } from "../channel/messages.ts";
 
 const FILE = "egress-authority.pem";
 const DAY_MS = 86_400_000;

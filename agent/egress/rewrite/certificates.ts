@@ -17,7 +17,7 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from "@peculiar/x509";
-import type { CertificateWithKey } from "../messages.ts";
+import type { CertificateWithKey } from "../channel/messages.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 /** Limit of X.520 for a common name, in characters. */

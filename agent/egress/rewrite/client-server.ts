@@ -2,7 +2,7 @@
 
 import { createServer, type Server } from "node:http";
 import type { Socket } from "node:net";
-import { MAX_HEAD_BYTES } from "./exchange.ts";
+import { MAX_HEAD_BYTES } from "../../../shared/proxy/limits.ts";
 
 /** Limit between an answer and the end of the next head. */
 export const IDLE_LIMIT_MS = 120_000;

@@ -2,7 +2,7 @@
 
 import { createSecureContext, type SecureContext } from "node:tls";
 import { LRUCache } from "lru-cache";
-import type { CertificateWithKey } from "../messages.ts";
+import type { CertificateWithKey } from "../channel/messages.ts";
 import { makeLeaf, readSigner } from "./certificates.ts";
 
 const HOUR_MS = 3_600_000;

@@ -6,7 +6,7 @@
 import { fillPlaceholders, placeholdersOf } from "../../../shared/policy/placeholders.ts";
 import { canBeSet, isHeaderText, isHeaderValue } from "../../../shared/policy/rule-headers.ts";
 import { withDeadline } from "../../../shared/program/deadline.ts";
-import type { PlaceholderAnswer } from "../messages.ts";
+import type { PlaceholderAnswer } from "../channel/messages.ts";
 
 /** @param placeholder without `${` and `}`, in the `e2b` spelling: `e2b.secrets.NAME` */
 export type Resolve = (placeholder: string) => Promise<PlaceholderAnswer>;

@@ -4,6 +4,7 @@
  */
 
 import { nameOnWire } from "../../../shared/policy/names.ts";
+import type { HeaderEdits } from "../../../shared/proxy/raw-headers.ts";
 
 export interface ReceivedHead {
   readonly method: string;
@@ -82,86 +83,46 @@ export function valuesOf(rawHeaders: readonly string[], name: string): readonly 
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
 }
 
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  "connection",
-  "http2-settings",
-  "keep-alive",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
-
-/** Headers of this hop only: the fixed ones, and those that `Connection` names. */
-export function hopByHop(rawHeaders: readonly string[]): ReadonlySet<string> {
-  const named = valuesOf(rawHeaders, "connection").flatMap((value) => tokens(value));
-  return new Set([...HOP_BY_HOP, ...named]);
-}
-
 export function tokens(value: string): string[] {
   return value.split(",").map((token) => token.trim().toLowerCase());
 }
 
 /** Gateway interfaces (CGI, WSGI, Rack) show `X_Team` and `X-Team` to programs as one: here they count as one, too. */
-export function fieldOf(name: string): string {
+function fieldOf(name: string): string {
   return name.toLowerCase().replaceAll("_", "-");
 }
 
-const NO_FIELDS: ReadonlySet<string> = new Set();
-
-/**
- * Returns the header lines in their spelling and order, without those of `names` (in lower case) and of `fields` (as
- * `fieldOf` spells them).
- */
-export function without(rawHeaders: readonly string[], names: ReadonlySet<string>, fields = NO_FIELDS): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const [name = "", value = ""] = [rawHeaders[i], rawHeaders[i + 1]];
-    if (!names.has(name.toLowerCase()) && !fields.has(fieldOf(name))) kept.push(name, value);
-  }
-  return kept;
+/** A request to the destination under a rule: rules override the client's headers of the same name. */
+export interface Ruled {
+  readonly edits: HeaderEdits & { readonly host: string };
+  /** The headers of the rule: name, value, name, value, … */
+  readonly added: readonly string[];
 }
 
-/** The headers for the destination; rules override the client's headers of the same name. */
-export function outgoingHeaders(
-  head: ReceivedHead,
+/** @param set the headers of the rule, with values */
+export function ruled(
+  { rawHeaders }: Pick<ReceivedHead, "rawHeaders">,
   { hostname, port }: Destination,
   set: ReadonlyMap<string, string>,
-): string[] {
-  const { rawHeaders, method } = head;
+): Ruled {
   const said = /:(\d+)$/.exec(valuesOf(rawHeaders, "host")[0] ?? "") !== null;
-  const dropped = new Set([...hopByHop(rawHeaders), "host"]);
-  const ruled = new Set([...set.keys()].map(fieldOf));
-  // Kept even if Connection names it: without its length the body would become the next request.
-  dropped.delete("content-length");
-  const lines = ["Host", said ? `${hostname}:${port}` : hostname, ...without(rawHeaders, dropped, ruled)];
-  for (const [name, value] of set) lines.push(name, value);
-  const chunked = valuesOf(rawHeaders, "transfer-encoding").length > 0;
-  const trailers = valuesOf(rawHeaders, "trailer");
-  if (chunked) lines.push("Transfer-Encoding", "chunked");
-  if (chunked && trailers.length > 0) lines.push("Trailer", trailers.join(", "));
-  // Node would begin a body of chunks where there is none.
-  else if (!chunked && /^(POST|PUT|PATCH)$/.test(method) && valuesOf(rawHeaders, "content-length").length === 0)
-    lines.push("Content-Length", "0");
-  return lines;
+  const fields = new Set([...set.keys()].map(fieldOf));
+  const dropped = new Set(valuesOf(rawHeaders, "transfer-encoding").length > 0 ? ["te"] : ["te", "trailer"]);
+  return {
+    edits: {
+      host: said ? `${hostname}:${port}` : hostname,
+      drops: (name) => dropped.has(name) || fields.has(fieldOf(name)),
+    },
+    added: [...set].flat(),
+  };
 }
-
-const OF_THE_PROXY: ReadonlySet<string> = new Set(["proxy-authorization"]);
 
 /**
- * The same request as an HTTP proxy wants it, with the whole address. A sandbox must not choose how this node shows
- * itself to the proxy. @param lines those of `outgoingHeaders`, whose first is Host
+ * The same request as an HTTP proxy wants it, with the whole address. A sandbox's own `Proxy-Authorization` goes nowhere: it
+ * must not choose how this node shows itself to the proxy.
  */
-export function forProxy(path: string, lines: readonly string[], authorization?: string) {
-  const [, host = ""] = lines;
+export function forProxy(path: string, host: string, added: readonly string[], authorization?: string) {
   const shown = authorization === undefined ? [] : ["Proxy-Authorization", authorization];
-  return { path: `http://${host}${path === "*" ? "" : path}`, lines: [...without(lines, OF_THE_PROXY), ...shown] };
-}
-
-/** Name and value together. */
-export function pairs(lines: readonly string[]): [string, string][] {
-  const result: [string, string][] = [];
-  for (let i = 0; i + 1 < lines.length; i += 2) result.push([lines[i] ?? "", lines[i + 1] ?? ""]);
-  return result;
+  const others = added.filter((_, i) => added[i - (i % 2)]?.toLowerCase() !== "proxy-authorization");
+  return { path: `http://${host}${path === "*" ? "" : path}`, added: [...others, ...shown] };
 }

@@ -5,27 +5,30 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { defined } from "../../../shared/defined.ts";
 import { nameOnWire } from "../../../shared/policy/names.ts";
+import { sendRaw } from "../../../shared/proxy/listening/answer.ts";
+import { type ClientSide, PlainClient } from "../../../shared/proxy/listening/client.ts";
 import { plainHead } from "../../../shared/proxy/listening/hand-back.ts";
+import { RequestQueue } from "../../../shared/proxy/listening/request-queue.ts";
 import { type ClientError, refusedMethod, unknownMethod } from "../../../shared/proxy/listening/unknown-method.ts";
-import type { Carried, CarriedResult, TransformOptions } from "../carried.ts";
-import { answerRaw } from "./answer.ts";
+import { MAX_UPGRADE_BODY_BYTES, openUpgrading } from "../../../shared/proxy/listening/upgrading.ts";
+import { Forwarder } from "../../../shared/proxy/sending/forwarder.ts";
+import type { Carried, CarriedResult, TransformOptions } from "../carry/carried.ts";
+import { answerOf } from "./answer.ts";
 import { clientServer, IDLE_LIMIT_MS, readRequests } from "./client-server.ts";
-import { exchange, type Rewriting } from "./exchange.ts";
 import { leavesOf } from "./leaves.ts";
-import { Refusal } from "./request-head.ts";
-import { isDeclined, upgrade } from "./upgrade.ts";
-import { Upstream, UpstreamError, why } from "./upstream.ts";
+import { type Rewriting, rewrite } from "./plan.ts";
+import { Refusal, tokens, valuesOf } from "./request-head.ts";
+import { dialDestination, UpstreamError, why } from "./upstream.ts";
 
 /** OpenSSL's reasons when it has no certificate for a client, which sent no name. */
 const NO_CERTIFICATE = new Set(["ERR_SSL_NO_SUITABLE_SIGNATURE_ALGORITHM", "ERR_SSL_NO_SHARED_CIPHER"]);
 const HANDSHAKE_LIMIT_MS = 10_000;
 /** Limit from the connection's beginning to the end of its first head. */
 const FIRST_HEAD_LIMIT_MS = 30_000;
-/** Requests that a client may send ahead; one that sends more is disconnected. */
-const MOST_PIPELINED = 16;
 /** A client that has ended its side may be gone: it is kept while bytes flow to it. */
 const HALF_CLOSED_LIMIT_MS = 60_000;
 
@@ -33,18 +36,15 @@ const HALF_CLOSED_LIMIT_MS = 60_000;
 export function transform(socket: Socket, options: TransformOptions): Carried {
   const { hostname, port, tls, first } = options;
   const destination = { hostname, port, tls };
-  const upstream = new Upstream({
-    ...destination,
-    connect: () => options.connect(),
-    trust: options.trust,
-  });
+  const upstream = { ...destination, connect: () => options.connect(), trust: options.trust };
+  const forwarder = new Forwarder({ lossGraceMs: 0 });
   const state: { failed?: string } = {};
   const failed = (reason: string) => {
     state.failed = reason;
   };
   const closed = new Promise<CarriedResult>((resolve) => {
     const end = () => {
-      upstream.destroy();
+      forwarder.connections.end();
       resolve({ sent: socket.bytesRead, received: socket.bytesWritten, ...state });
     };
     if (socket.closed) end();
@@ -61,24 +61,26 @@ export function transform(socket: Socket, options: TransformOptions): Carried {
     destination,
     headers,
     resolve,
-    upstream,
+    forwarder,
+    failed,
+    dial: (signal: AbortSignal) => dialDestination(upstream, signal),
     valuesAllowed: tls || allowPlainHttp === true,
     ...defined({ proxied }),
   };
   if (tls) {
     terminate(socket, options).then(
-      (secure) => serve(secure, rewriting, failed),
+      (secure) => serve(secure, rewriting),
       (error: unknown) => {
         failed(`the TLS handshake of the sandbox failed: ${why(error)}`);
         socket.destroy();
       },
     );
-  } else serve(socket, rewriting, failed, options.once);
+  } else serve(socket, rewriting, options.once);
   return {
     closed,
     destroy: () => {
       socket.destroy();
-      upstream.destroy();
+      forwarder.connections.end();
     },
   };
 }
@@ -125,10 +127,12 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
 }
 
 /** One HTTP server per connection, so that its state belongs to one client. */
-function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) => void, once = false): void {
+function serve(socket: Socket, rewriting: Rewriting, once = false): void {
+  const queue = new RequestQueue();
   /** The requests that are not answered. */
   const waiting = new Set<IncomingMessage>();
-  let turn = Promise.resolve();
+  /** Writes the answer to a request to upgrade that was declined. */
+  let declined: ((response: ServerResponse) => void) | undefined;
   let clock: NodeJS.Timeout | undefined;
   const wait = (limitMs: number) => {
     clearTimeout(clock);
@@ -138,49 +142,70 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
   const server = clientServer();
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     clearTimeout(clock);
+    response.sendDate = false;
     if (once) response.shouldKeepAlive = false;
-    waiting.add(request);
-    if (waiting.size > MOST_PIPELINED) {
-      socket.destroy();
+    request.on("error", () => undefined);
+    response.on("error", () => undefined);
+    if (declined !== undefined) {
+      declined(response);
       return;
     }
-    turn = turn.then(async () => {
-      // Requests behind one that ended the connection are dropped.
-      if (socket.writableEnded || socket.destroyed) return;
-      await exchange(request, response, rewriting, failed);
+    waiting.add(request);
+    response.once("close", () => {
       waiting.delete(request);
       if (waiting.size > 0 || socket.destroyed) return;
       wait(IDLE_LIMIT_MS);
       end.answered();
     });
+    queue.take(socket, response, () => void rewrite(new PlainClient(request, response), rewriting));
   };
   server.on("request", onRequest);
   server.on("checkContinue", onRequest);
   server.on("connect", (_request, client: Socket) => {
     clearTimeout(clock);
     end.release();
-    answerRaw(client, new Refusal(400, "CONNECT is not possible here"));
+    refuseRaw(client, 400, "CONNECT is not possible here");
   });
-  server.on("upgrade", (request, client: Socket, head: Buffer) => {
+  server.on("upgrade", (request, client: Socket, early: Buffer) => {
     clearTimeout(clock);
     end.release();
     if (waiting.size > 0) return void client.destroy();
-    if (isDeclined(request)) {
-      client.unshift(Buffer.concat([plainHead(request, false), head]));
-      serve(client, rewriting, failed, once);
+    const protocol = wantedProtocols(request.rawHeaders).join(", ");
+    if (protocol === "") {
+      client.unshift(Buffer.concat([plainHead(request, false), early]));
+      serve(client, rewriting, once);
       return;
     }
-    void upgrade(request, { socket: client, head }, rewriting, failed);
+    const [length = "0", coding] = ["content-length", "transfer-encoding"].map(
+      (name) => valuesOf(request.rawHeaders, name)[0],
+    );
+    const bodyBytes = Number(length);
+    // The HTTP server has released the socket.
+    client.on("error", () => undefined);
+    if (coding !== undefined || bodyBytes > MAX_UPGRADE_BODY_BYTES) {
+      const text = "the body of a request to switch protocols has a Content-Length, of 64 KiB at most";
+      rewriting.failed(text);
+      refuseRaw(client, 400, text);
+      return;
+    }
+    const answer = (write: (response: ServerResponse) => void) => {
+      declined = write;
+      client.unshift(plainHead(request, true));
+      // The connection ends with this answer.
+      readRequests(server, client, () => true);
+      client.resume();
+    };
+    const onWhole = (side: ClientSide) => void rewrite(side, rewriting);
+    openUpgrading({ request, socket: client, protocol, early, bodyBytes, watches: false, onWhole, answer });
   });
   server.on("clientError", (error: ClientError, client) => {
     const method = unknownMethod(error);
     // When this event arrives, every answer that was due has been sent.
     if (waiting.size > 0) setImmediate(() => (client as Socket).destroySoon());
     else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
-    else if (error.code === "HPE_HEADER_OVERFLOW")
-      answerRaw(client, new Refusal(431, "the head of the request is too long"));
-    else if (method !== undefined) answerRaw(client, new Refusal(501, refusedMethod(method)));
-    else answerRaw(client, new Refusal(400, "this is not an HTTP/1.1 request"));
+    else if (error.code === "HPE_HEADER_OVERFLOW") refuseRaw(client, 431, "the head of the request is too long");
+    else if (method !== undefined) refuseRaw(client, 501, refusedMethod(method));
+    else refuseRaw(client, 400, "this is not an HTTP/1.1 request");
   });
 
   socket.once("close", () => clearTimeout(clock));
@@ -191,4 +216,16 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
   const end = readRequests(server, socket, answering);
   // The socket may be paused. Bytes that were put back are read before new ones.
   socket.resume();
+}
+
+function refuseRaw(client: Duplex, status: number, text: string): void {
+  sendRaw(client, answerOf(new Refusal(status, text)));
+}
+
+/** Upgrades that are ignored: this process speaks HTTP/1.1, checks each request's host, and begins no TLS inside. */
+const IGNORED = /^(h2c?|(http|tls)\/[\d.]+)$/;
+
+function wantedProtocols(rawHeaders: readonly string[]): readonly string[] {
+  const protocols = valuesOf(rawHeaders, "upgrade").flatMap((value) => tokens(value));
+  return protocols.filter((protocol) => protocol !== "" && !IGNORED.test(protocol));
 }

@@ -1,14 +1,11 @@
-/** The one connection to the destination that a sandbox's connection has at a time: dialled on demand, then kept. */
+/** Connections to the destination: dialled, and verified where they speak TLS. What went wrong is said in words. */
 
-import { Agent, type ClientRequestArgs } from "node:http";
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import { AppError } from "../../../shared/http/errors.ts";
 import { withDeadline } from "../../../shared/program/deadline.ts";
-import { answerFault } from "../../../shared/proxy/answer-fault.ts";
 import { readDespiteFailedWrites } from "../../../shared/proxy/sending/patient.ts";
-import { ConnectError } from "../connect/connect-error.ts";
+import { ConnectError } from "../destinations/connect-error.ts";
 import type { Destination } from "./request-head.ts";
 
 const CONNECT_LIMIT_MS = 30_000;
@@ -19,55 +16,21 @@ export class UpstreamError extends Error {}
 
 export interface UpstreamOptions extends Destination {
   /** A connected socket; its checks and limits are the caller's. */
-  connect(): Promise<Socket>;
+  readonly connect: () => Promise<Socket>;
   readonly trust: SecureContext;
 }
 
-export class Upstream extends Agent {
-  readonly #options: UpstreamOptions;
-  readonly #sockets = new Set<Socket>();
-  readonly #usedUp = new WeakSet<Duplex>();
-  #ended = false;
-
-  constructor(options: UpstreamOptions) {
-    super({ keepAlive: true, maxSockets: 1, maxFreeSockets: 1 });
-    this.#options = options;
-  }
-
-  /** Node calls this for a request that finds no free connection. */
-  override createConnection(_: ClientRequestArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
-    // Node reads either the error or the stream, although its types require both.
-    const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
-    this.#dial().then(
-      (socket) => answer?.(null, socket),
-      (error: unknown) =>
-        answer?.(error instanceof UpstreamError ? error : new UpstreamError(`the destination failed: ${why(error)}`)),
-    );
-  }
-
-  /** Marks the connection: it carries no request after the current one. */
-  useOnce(socket: Duplex): void {
-    this.#usedUp.add(socket);
-  }
-
-  /** Node calls this when an answer has ended. */
-  override keepSocketAlive(socket: Duplex): boolean {
-    if (this.#usedUp.has(socket)) return false;
-    // Node's types do not declare the returned value.
-    const kept: unknown = super.keepSocketAlive(socket);
-    return kept === true;
-  }
-
-  /** Includes connections that left the pool for an upgrade. */
-  override destroy(): void {
-    this.#ended = true;
-    super.destroy();
-    for (const socket of this.#sockets) socket.destroy();
-  }
-
-  async #dial(): Promise<Socket> {
-    const { hostname, tls, trust } = this.#options;
-    const raw = this.#hold(await this.#open());
+/** Opens a verified connection to the destination. @throws {UpstreamError} */
+export async function dialDestination(options: UpstreamOptions, signal: AbortSignal): Promise<Socket> {
+  const { hostname, tls, trust } = options;
+  const raw = held(await open(options));
+  const abandon = () => raw.destroy();
+  signal.addEventListener("abort", abandon);
+  try {
+    if (signal.aborted) {
+      raw.destroy();
+      throw new UpstreamError("the sandbox's connection ended while the destination was being dialled");
+    }
     raw.setNoDelay(true);
     if (raw.readableEnded) {
       // A proxy may close with its answer: the next user of the socket would wait for an end that has already come.
@@ -82,38 +45,33 @@ export class Upstream extends Agent {
       ALPNProtocols: ["http/1.1"],
       rejectUnauthorized: true,
     });
-    return readDespiteFailedWrites(this.#hold(await handshake(secure, hostname)));
+    return readDespiteFailedWrites(held(await handshake(secure, hostname)));
+  } finally {
+    signal.removeEventListener("abort", abandon);
   }
+}
 
-  async #open(): Promise<Socket> {
-    const { hostname } = this.#options;
-    const dialled = this.#options.connect();
-    try {
-      return await withDeadline(dialled, CONNECT_LIMIT_MS, () => {
-        throw new UpstreamError(`${hostname} did not answer in time`);
-      });
-    } catch (error) {
-      dialled.then(
-        (late) => late.destroy(),
-        () => undefined,
-      );
-      throw error instanceof UpstreamError ? error : new UpstreamError(`${hostname} cannot be reached: ${why(error)}`);
-    }
+async function open({ hostname, connect }: UpstreamOptions): Promise<Socket> {
+  const dialled = connect();
+  try {
+    return await withDeadline(dialled, CONNECT_LIMIT_MS, () => {
+      throw new UpstreamError(`${hostname} did not answer in time`);
+    });
+  } catch (error) {
+    dialled.then(
+      (late) => late.destroy(),
+      () => undefined,
+    );
+    throw error instanceof UpstreamError ? error : new UpstreamError(`${hostname} cannot be reached: ${why(error)}`);
   }
+}
 
-  #hold<T extends Socket>(socket: T): T {
-    this.#sockets.add(socket);
-    socket.once("close", () => this.#sockets.delete(socket));
-    // An error of an idle connection is ignored.
-    socket.on("error", () => undefined);
-    // So that an upgraded connection can end in one direction.
-    socket.allowHalfOpen = true;
-    if (this.#ended) {
-      socket.destroy();
-      throw new UpstreamError("the sandbox's connection ended while the destination was being dialled");
-    }
-    return socket;
-  }
+function held<T extends Socket>(socket: T): T {
+  // An error of an idle connection is ignored.
+  socket.on("error", () => undefined);
+  // So that an upgraded connection can end in one direction.
+  socket.allowHalfOpen = true;
+  return socket;
 }
 
 function handshake(secure: TLSSocket, hostname: string): Promise<TLSSocket> {
@@ -158,11 +116,6 @@ const WORDS: Readonly<Record<string, string>> = {
   EPIPE: "the connection was closed",
   ETIMEDOUT: "it did not answer in time",
 };
-
-/** What was wrong with the answer of a destination that was reached. */
-export function whyNoAnswer(error: unknown): string {
-  return answerFault(error) ?? why(error);
-}
 
 /** The part of an error that a sandbox may see: its code, and messages meant for callers. Others may name hosts. */
 export function why(error: unknown): string {

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 import { MAX_HEAD_BYTES } from "../limits.ts";
 import { announcesBody, headerValue } from "../raw-headers.ts";
-import type { ClientSide, ExchangeHandler } from "./client.ts";
+import { type ExchangeHandler, PlainClient } from "./client.ts";
 import { plainHead } from "./hand-back.ts";
 import { refuseConnect, refuseMalformed } from "./malformed.ts";
 import { RequestQueue } from "./request-queue.ts";
@@ -21,8 +21,8 @@ const KEEP_ALIVE_PROBE_MS = 60_000;
 
 export interface ListenOptions {
   readonly handle: ExchangeHandler;
-  /** Header lines (each ending in CRLF) of the answer to bytes that are not HTTP. */
-  readonly refusalHeaders: string;
+  /** Name, value, name, value, … of the answer to bytes that are not HTTP. */
+  readonly refusalHeaders: readonly string[];
   /** Called for each new connection; false closes it at once. */
   readonly admits?: (socket: Socket) => boolean;
 }
@@ -94,7 +94,8 @@ export async function listen(host: string, port: number, options: ListenOptions)
         handBack(request, socket, true, Buffer.alloc(0));
       };
       const bodyBytes = Number(headerValue(request.rawHeaders, "content-length") ?? 0);
-      openUpgrading({ request, socket, early, bodyBytes, onWhole: options.handle, answer });
+      const protocol = headerValue(request.rawHeaders, "upgrade") ?? "";
+      openUpgrading({ request, socket, protocol, early, bodyBytes, watches: true, onWhole: options.handle, answer });
     }
   });
   server.on("connect", (_request, socket: Socket) => {
@@ -144,30 +145,3 @@ function isPlain({ rawHeaders }: IncomingMessage): boolean {
 
 /** Errors need no handling, because "close" follows and ends the exchange. */
 function ignore(): void {}
-
-class PlainClient implements ClientSide {
-  readonly request: IncomingMessage;
-  readonly upgrade = undefined;
-  readonly #response: ServerResponse;
-
-  constructor(request: IncomingMessage, response: ServerResponse) {
-    this.request = request;
-    this.#response = response;
-  }
-
-  get informable(): Socket | undefined {
-    return this.#response.headersSent ? undefined : (this.#response.socket ?? undefined);
-  }
-
-  get gone(): boolean {
-    return this.#response.closed || this.#response.destroyed;
-  }
-
-  onGone(listener: () => void): void {
-    this.#response.on("close", listener);
-  }
-
-  answer(write: (response: ServerResponse) => void): void {
-    write(this.#response);
-  }
-}

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { headerValue } from "../raw-headers.ts";
+import { sendRaw } from "./answer.ts";
 import type { ClientSide, UpgradeRequest } from "./client.ts";
 
 /** Bytes that a client may send behind its request before the answer; more stay in the socket. */
@@ -15,17 +15,25 @@ const BODY_LIMIT_MS = 60_000;
 export interface UpgradingOptions {
   readonly request: IncomingMessage;
   readonly socket: Socket;
+  /** What the server is asked to switch to. */
+  readonly protocol: string;
   /** Bytes that came with the head. */
   readonly early: Buffer;
   /** Length of the request's body, `MAX_UPGRADE_BODY_BYTES` at most. */
   readonly bodyBytes: number;
+  /**
+   * Reads on while the server decides, which detects a client that disconnects; one that ends its side has left. False: a
+   * client may end its side at once, and what it sent is still carried.
+   */
+  readonly watches: boolean;
   /** Called when the body has come; never, when the connection ends before. */
   readonly onWhole: (client: ClientSide) => void;
   /** Returns the connection to the HTTP server, which calls `write` with a response that ends it. */
   readonly answer: (write: (response: ServerResponse) => void) => void;
 }
 
-export function openUpgrading({ request, socket, early, bodyBytes, onWhole, answer }: UpgradingOptions): void {
+export function openUpgrading(options: UpgradingOptions): void {
+  const { request, socket, protocol, early, bodyBytes, watches, onWhole, answer } = options;
   let kept = early.length > 0 ? [early] : [];
   let keptBytes = early.length;
   let body: Buffer | undefined;
@@ -55,17 +63,18 @@ export function openUpgrading({ request, socket, early, bodyBytes, onWhole, answ
     body = all.subarray(0, bodyBytes);
     kept = all.length > bodyBytes ? [all.subarray(bodyBytes)] : [];
     keptBytes = all.length - bodyBytes;
+    if (!watches) letGo();
     onWhole(client);
   };
   const upgrade: UpgradeRequest = {
-    protocol: headerValue(request.rawHeaders, "upgrade") ?? "",
+    protocol,
     socket,
     get body() {
       return body ?? Buffer.alloc(0);
     },
     takeOver() {
       letGo();
-      if (kept.length > 0) socket.unshift(Buffer.concat(kept));
+      return Buffer.concat(kept);
     },
   };
   const client: ClientSide = {
@@ -81,6 +90,11 @@ export function openUpgrading({ request, socket, early, bodyBytes, onWhole, answ
       // Bytes behind the request belong to a protocol that was not agreed: they are discarded.
       letGo();
       answer(write);
+    },
+    refuse(given) {
+      if (socket.destroyed) return;
+      letGo();
+      sendRaw(socket, request.method === "HEAD" ? { ...given, body: "" } : given);
     },
   };
   begin();

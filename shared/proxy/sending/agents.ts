@@ -62,14 +62,20 @@ export class DialledAgent extends Agent {
   override createConnection(args: DialledArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
     // Node reads either the error or the stream, although its types require both.
     const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
-    this.#options.dial(args.dialSignal?.() ?? new AbortController().signal).then(
-      (socket) => {
-        this.#kept.set(socket, { idle: false, idleMs: 0, watched: false });
-        this.#options.onOpen(socket);
-        answer?.(null, socket);
-      },
-      (cause: unknown) => answer?.(new DialError("no connection could be opened", { cause })),
+    this.open(args.dialSignal?.() ?? new AbortController().signal).then(
+      (socket) => answer?.(null, socket),
+      (error: Error) => answer?.(error),
     );
+  }
+
+  /** Opens a connection that this agent does not use itself. @throws {DialError} */
+  async open(signal: AbortSignal): Promise<Socket> {
+    const socket = await this.#options.dial(signal).catch((cause: unknown) => {
+      throw new DialError("no connection could be opened", { cause });
+    });
+    this.#kept.set(socket, { idle: false, idleMs: 0, watched: false });
+    this.#options.onOpen(socket);
+    return socket;
   }
 
   /** Node calls this when a response has ended. */

@@ -70,6 +70,11 @@ export class Connections {
     for (const executionId of this.#executions.keys()) this.close(executionId);
   }
 
+  /** Closes every connection in order. */
+  end(): void {
+    for (const { open } of this.#executions.values()) for (const socket of open) socket.destroy();
+  }
+
   #of(executionId: string): ExecutionConnections {
     let execution = this.#executions.get(executionId);
     if (execution === undefined) {

@@ -4,19 +4,21 @@ import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse }
 import { AnswerFault, answerFault } from "../answer-fault.ts";
 import { CONNECTION_LOST, errorFrame, type StreamError } from "../connect-envelope.ts";
 import { InformationRelay } from "../information.ts";
-import type { ClientSide } from "../listening/client.ts";
-import { type OutgoingHead, outgoingHead, UnforwardableError } from "../raw-headers.ts";
-import { DialError, type DialledAgent } from "./agents.ts";
-import { isRepeatable, openCall } from "./call.ts";
+import type { ClientSide, UpgradeRequest } from "../listening/client.ts";
+import { UnforwardableError } from "../raw-headers.ts";
+import { DialError } from "./agents.ts";
+import { type Attempt, Attempts } from "./attempts.ts";
+import { openCall } from "./call.ts";
 import type { Connections } from "./connections.ts";
 import { cut, wasReset } from "./cut.ts";
 import { ended } from "./ended.ts";
-import type { Failure, ForwardPlan, NextHop } from "./forward-plan.ts";
+import type { Failure, ForwardPlan } from "./forward-plan.ts";
 import { keepFor } from "./keep.ts";
 import { proxyFailure } from "./proxy-failure.ts";
 import { RequestBody } from "./request-body.ts";
 import { ResponseRelay } from "./response-relay.ts";
-import { sendUpgrade } from "./upgrade.ts";
+import type { SwitchOptions } from "./switch-options.ts";
+import { isWebSocket, sendUpgrade } from "./switching.ts";
 
 /** The server broke off, and the error does not say how. */
 const NO_ANSWER = "it closed the connection or did not answer in HTTP";
@@ -28,16 +30,9 @@ export interface ExchangeHost {
   onDone(exchange: Exchange): void;
 }
 
-/** One request on one connection. */
-interface Attempt {
-  readonly nextHop: NextHop;
-  readonly agent: DialledAgent;
-  readonly outgoing: OutgoingHead;
-}
-
 /** What the server has been asked, of an ordinary request or of one to upgrade. */
 interface Sent {
-  readonly body: RequestBody | undefined;
+  readonly body?: RequestBody | undefined;
   /** Ends it in any phase. @param reset the client has reset its connection */
   destroy(reset: boolean): void;
 }
@@ -65,17 +60,15 @@ export class Exchange {
   readonly plan: ForwardPlan;
   readonly #client: ClientSide;
   readonly #host: ExchangeHost;
+  readonly #attempts: Attempts;
   readonly #information: InformationRelay;
   #state: State = { is: "beginning" };
-  /** Ends the dialling. Undefined for most requests, which find an open connection. */
-  #dialling: AbortController | undefined;
-  #hopIndex = 0;
-  #retried = false;
 
   constructor(host: ExchangeHost, plan: ForwardPlan, client: ClientSide) {
     this.#host = host;
     this.plan = plan;
     this.#client = client;
+    this.#attempts = new Attempts(host.connections, plan, client);
     this.#information = new InformationRelay({
       request: client.request,
       connection: () => client.informable,
@@ -110,55 +103,33 @@ export class Exchange {
 
   // --- towards the server
 
-  #take(fresh = false): void {
-    const nextHop = this.plan.nextHops[this.#hopIndex];
-    const outgoing = nextHop === undefined ? undefined : this.#compose(nextHop);
-    if (nextHop === undefined || outgoing === undefined) return;
-    const { keeping, single } = this.#host.connections.agents(this.plan.executionId, nextHop);
-    if (fresh) keeping.dropIdle(true);
-    const keeps = this.#client.upgrade === undefined && (nextHop.ours || isRepeatable(this.#client.request, outgoing));
-    // A server that serves one connection at a time would not accept a new one while it holds an idle one.
-    if (!keeps) keeping.dropIdle(false);
-    const attempt = { nextHop, agent: keeps ? keeping : single, outgoing };
+  #take(): void {
+    const { upgrade } = this.#client;
     try {
-      if (this.#client.upgrade === undefined) this.#send(attempt);
-      else this.#switch(attempt);
-    } catch {
-      this.#fail({ is: "unforwardable", message: "the request has characters that cannot be forwarded" });
-    }
-  }
-
-  #compose(nextHop: NextHop): OutgoingHead | undefined {
-    try {
-      const { edits, path } = this.plan;
-      const { method = "GET", rawHeaders } = this.#client.request;
-      const hop = { added: nextHop.added, upgrade: this.#client.upgrade?.protocol };
-      return outgoingHead({ method, path, rawHeaders }, edits, hop);
+      const attempt = this.#attempts.current();
+      if (attempt === undefined) return;
+      if (upgrade === undefined) this.#send(attempt);
+      else this.#switch(attempt, upgrade);
     } catch (error) {
-      if (!(error instanceof UnforwardableError)) throw error;
-      this.#fail({ is: "unforwardable", message: error.message });
-      return undefined;
+      const known = error instanceof UnforwardableError;
+      const message = known ? error.message : "the request has characters that cannot be forwarded";
+      this.#fail({ is: "unforwardable", message });
     }
   }
 
   /** @throws for a head that Node's client refuses to write */
   #send(attempt: Attempt): void {
-    const { agent, outgoing } = attempt;
+    const { agent, outgoing, nextHop } = attempt;
     const { request } = this.#client;
     const { method } = request;
-    const call = openCall({
-      agent,
-      method,
-      path: this.plan.path,
-      headers: outgoing.headers,
-      lenient: !attempt.nextHop.ours,
-      dialSignal: () => (this.#dialling ??= new AbortController()).signal,
-    });
+    const { dialSignal } = this.#attempts;
+    const { path, edits, patience } = this.plan;
+    const call = openCall({ agent, method, path, headers: outgoing.headers, lenient: !nextHop.ours, dialSignal });
     const { framing, expectsContinue } = outgoing;
     const body =
       framing === "none" || framing === "empty"
         ? undefined
-        : new RequestBody(request, call, { framing, drops: this.plan.edits.drops });
+        : new RequestBody(request, call, { framing, drops: edits.drops, stallMs: patience.stallMs });
     const sent: Sent = {
       body,
       destroy(reset) {
@@ -167,9 +138,12 @@ export class Exchange {
       },
     };
     this.#state = { is: "sent", sent };
-    call.on("information", (info) => this.#onInformation(call, info));
-    call.on("response", (answer) => this.#onAnswer(call, answer, attempt));
-    call.on("error", (error) => this.#onError(call, error, attempt));
+    call.on("information", (info) => this.#onInformation(info, (error) => call.destroy(error)));
+    call.on("response", (answer) => this.#onAnswer(answer, sent, attempt));
+    call.on("error", (error) => {
+      body?.stop();
+      this.#onError(error, attempt, call);
+    });
     // A close without an error: the server switched to a protocol that the client did not ask for.
     call.on("close", () => {
       if (this.#state.is === "sent" && this.#state.sent === sent)
@@ -186,43 +160,47 @@ export class Exchange {
     });
   }
 
-  #switch(attempt: Attempt): void {
-    const { request, upgrade } = this.#client;
-    if (upgrade === undefined) return;
-    const upgrading = sendUpgrade({
+  #switch(attempt: Attempt, upgrade: UpgradeRequest): void {
+    const { agent, outgoing, nextHop } = attempt;
+    const { request } = this.#client;
+    const { path, keepsBack, patience, maySwitch, sendWebSocket } = this.plan;
+    // A node proxy's answer may be a failure, which is not the server's: only this exchange reads it.
+    const byLibrary = isWebSocket(request, upgrade.protocol) && !nextHop.proxied ? sendWebSocket : undefined;
+    const options: SwitchOptions = {
       request,
       upgrade,
-      path: this.plan.path,
-      headers: attempt.outgoing.headers,
-      agent: attempt.agent,
-      lenient: !attempt.nextHop.ours,
-      keepsBack: this.plan.keepsBack,
-      onAnswer: (call, answer) => this.#onAnswer(call, answer, attempt),
-      onInformation: (call, info) => this.#onInformation(call, info),
+      path,
+      keepsBack,
+      stallMs: patience.stallMs,
+      headers: outgoing.headers,
+      agent,
+      dialSignal: this.#attempts.dialSignal,
+      lenient: !nextHop.ours,
+      onAnswer: (answer) => this.#onAnswer(answer, switching, attempt),
+      onInformation: (info, stop) => this.#onInformation(info, stop),
       onSwitched: () => {
-        if (this.#state.is === "sent") this.#state = { is: "switched", sent };
+        if (this.#state.is === "sent") this.#state = { is: "switched", sent: switching };
       },
       onDone: () => this.#finish(),
-      onError: (call, error) => this.#onError(call, error, attempt),
-    });
-    const sent: Sent = { body: undefined, destroy: (reset) => upgrading.destroy(reset) };
-    this.#state = { is: "sent", sent };
+      onError: (error) => this.#onError(error, attempt),
+    };
+    const switching = byLibrary?.(options) ?? sendUpgrade(options, maySwitch);
+    this.#state = { is: "sent", sent: switching };
   }
 
   // --- from the server
 
-  #onInformation(call: ClientRequest, info: InformationEvent): void {
+  #onInformation(info: InformationEvent, stop: (error: Error) => void): void {
     if (this.#state.is !== "sent" || this.#information.relay(info)) return;
-    call.destroy(new AnswerFault("it sent informational responses without end"));
+    stop(new AnswerFault("it sent informational answers without end"));
   }
 
-  #onAnswer(call: ClientRequest, answer: IncomingMessage, { nextHop, agent }: Attempt): void {
+  #onAnswer(answer: IncomingMessage, sent: Sent, { nextHop, agent }: Attempt): void {
     answer.on("error", ignore);
     if (this.#state.is !== "sent") {
-      call.destroy();
+      sent.destroy(false);
       return;
     }
-    const { sent } = this.#state;
     this.#state = { is: "answered", sent };
     // Kept here, because Node removes the socket from an answer that has ended.
     const { socket } = answer;
@@ -234,69 +212,59 @@ export class Exchange {
     sent.body?.stopUnlessStarted();
     this.#client.answer((response) => {
       if (this.#state.is !== "answered") return;
+      const { request, upgrade } = this.#client;
       const relay = new ResponseRelay(response, this.plan);
       try {
         // A client whose body is no longer wanted cannot use its connection for another request.
-        relay.head(this.#client.request, answer, sent.body?.started === false);
+        relay.head(request, answer, sent.body?.started === false);
       } catch (error) {
-        this.#fail({
-          is: "bad_response",
-          reason: answerFault(error) ?? "its answer has a head that cannot be forwarded",
-        });
+        const reason = answerFault(error) ?? "its answer has a head that cannot be forwarded";
+        this.#fail({ is: "bad_response", reason });
         return;
       }
       this.#state = { is: "answering", sent, to: { response, relay } };
       // `onGone` watches the response of a plain request; a request to upgrade has one only now.
-      if (this.#client.upgrade !== undefined) response.on("close", () => this.#finish());
-      answer.on("end", () => this.#onEnd(answer, (idleMs) => agent.mayKeep(socket, idleMs), nextHop));
+      if (upgrade !== undefined) response.on("close", () => this.#finish());
+      answer.on("end", () => {
+        if (answer.complete)
+          this.#onEnd(answer.rawTrailers, () => agent.mayKeep(socket, keepFor(answer, nextHop.idleMs)));
+      });
       answer.on("close", () => this.#onLost());
-      relay.body(answer);
+      relay.body(request, answer, () => this.#onEnd([]));
       if (answer.destroyed && !answer.complete) this.#onLost();
     });
   }
 
-  #onEnd(answer: IncomingMessage, keep: (idleMs: number) => void, nextHop: NextHop): void {
-    if (this.#state.is !== "answering" || !answer.complete) return;
+  /** The client has been given the whole answer. @param keep absent: the connection cannot be used again */
+  #onEnd(trailers: readonly string[], keep?: () => void): void {
+    if (this.#state.is !== "answering") return;
     const { sent, to } = this.#state;
-    const whole = sent.body === undefined || sent.body.surelyRead;
-    if (whole) keep(keepFor(answer, nextHop.idleMs));
-    this.#leave(sent);
+    const { restMs } = this.plan.patience;
+    const whole = keep !== undefined && (sent.body === undefined || sent.body.surelyRead);
+    if (whole) keep();
+    this.#state = { is: "done" };
+    this.#attempts.endDialling();
     this.#host.onDone(this);
-    // Node would wait for the rest of a body that no one will send. A declined upgrade keeps no connection.
-    if (!whole || this.#client.upgrade !== undefined) sent.destroy(false);
-    to.relay.end(answer.rawTrailers);
+    if (keep !== undefined && !whole && restMs > 0 && sent.body?.unfinished === true) sent.body.finishWithin(restMs);
+    else {
+      sent.body?.stop();
+      // Node would wait for the rest of a body that no one will send. A declined upgrade keeps no connection.
+      if (!whole || this.#client.upgrade !== undefined) sent.destroy(false);
+    }
+    to.relay.end(trailers);
   }
 
   // --- endings
 
-  #onError(call: ClientRequest, error: Error, { nextHop, outgoing }: Attempt): void {
+  #onError(error: Error, attempt: Attempt, call?: ClientRequest): void {
     // Once the head of a response has arrived, only the end of that response decides how the exchange ends.
     if (this.#state.is !== "sent" && this.#state.is !== "answered") return;
-    this.#state.sent.body?.stop();
     if (error instanceof DialError) {
-      this.#onUndialable(nextHop);
-    } else if (
-      call.reusedSocket &&
-      !this.#retried &&
-      isRepeatable(this.#client.request, outgoing) &&
-      this.#information.count === 0
-    ) {
-      // The server closed a kept connection just before the request was written.
-      this.#retried = true;
-      this.#take(true);
-    } else {
-      this.#fail({ is: "bad_response", reason: answerFault(error) ?? NO_ANSWER });
-    }
-  }
-
-  #onUndialable(nextHop: NextHop): void {
-    if (this.#hopIndex + 1 < this.plan.nextHops.length) {
-      this.#hopIndex++;
-      this.#take();
-      return;
-    }
-    // A proxy that cannot be dialled says nothing of the server, unless the server itself was tried before.
-    this.#fail({ is: nextHop.proxied && this.#hopIndex === 0 ? "unreachable" : "closed" });
+      if (this.#attempts.another()) this.#take();
+      else if (this.#attempts.knowsServer(attempt.nextHop)) this.#fail({ is: "closed", cause: error.cause });
+      else this.#fail({ is: "unreachable" });
+    } else if (call !== undefined && this.#information.count === 0 && this.#attempts.again(call, attempt)) this.#take();
+    else this.#fail({ is: "bad_response", reason: answerFault(error) ?? NO_ANSWER });
   }
 
   /** The connection ended before the response did. */
@@ -328,17 +296,13 @@ export class Exchange {
     const state = this.#state;
     if (state.is === "done") return;
     if (state.is === "lost") clearTimeout(state.timer);
-    const sent = state.is === "beginning" ? undefined : state.sent;
-    this.#leave(sent);
-    sent?.destroy(wasReset(this.#client.request.socket));
-    this.#host.onDone(this);
-  }
-
-  /** Leaves what the server was asked as it is. */
-  #leave(sent: Sent | undefined): void {
     this.#state = { is: "done" };
-    sent?.body?.stop();
-    this.#dialling?.abort(new Error("the exchange has ended"));
+    this.#attempts.endDialling();
+    if (state.is !== "beginning") {
+      state.sent.body?.stop();
+      state.sent.destroy(this.plan.passesResets && wasReset(this.#client.request.socket));
+    }
+    this.#host.onDone(this);
   }
 }
 

@@ -1,8 +1,10 @@
-/** What to do with one request: decided by the edge or the node proxy, carried out by an exchange. Types only. */
+/** What to do with one request: decided by an adapter, carried out by an exchange. */
 
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ClientSide } from "../listening/client.ts";
 import type { HeaderEdits } from "../raw-headers.ts";
+import type { Switching, SwitchOptions } from "./switch-options.ts";
 
 /** The server itself, or a proxy in front of it. When it cannot be dialled, the next one of the plan is tried. */
 export interface NextHop {
@@ -25,8 +27,8 @@ export interface NextHop {
 }
 
 export type Failure =
-  /** No next hop could be dialled, and the last answer is that nothing listens. */
-  | { readonly is: "closed" }
+  /** No next hop could be dialled, and the last answer is that nothing listens. `cause` is what the last dialling threw. */
+  | { readonly is: "closed"; readonly cause?: unknown }
   /** The next hop itself cannot be reached, so nothing is known of the server. */
   | { readonly is: "unreachable" }
   /**
@@ -40,16 +42,51 @@ export type Failure =
   | { readonly is: "held" }
   | { readonly is: "unforwardable"; readonly message: string };
 
+/** How long an exchange waits for its two sides, milliseconds. */
+interface Patience {
+  /** Without a byte of a body for so long, or of an answer that its client reads, the client is gone. 0: no limit. */
+  readonly stallMs: number;
+  /** How long a client may send the rest of a body after the whole answer. 0: its rest is read, and discarded. */
+  readonly restMs: number;
+}
+
+/** The body of an answer whose head the client has, or is about to get. */
+export interface AnswerBody {
+  readonly request: IncomingMessage;
+  readonly answer: IncomingMessage;
+  readonly response: ServerResponse;
+  /** 0: not known. */
+  readonly length: number;
+  /** Carries the body the usual way, through the parser. */
+  readonly carry: () => void;
+  /** Call when the response has been given all of the body, past the parser. */
+  readonly over: () => void;
+}
+
+/**
+ * What differs between those who use an exchange. The proxies are one adapter (`orchestrator/edge/edge.ts`,
+ * `agent/proxy/node-proxy.ts`), the header rewriter is the other (`agent/egress/rewrite/plan.ts`).
+ */
 export interface ForwardPlan {
+  /** Connections are kept, and ended, by execution. */
   readonly executionId: string;
-  /** Origin-form, or `*`. */
+  /** Origin-form, or `*`; absolute-form where the next hop is a proxy that wants it. */
   readonly path: string;
   readonly edits: HeaderEdits;
   readonly nextHops: readonly NextHop[];
+  readonly patience: Patience;
   /** Lower-case names of response headers and trailers that stop here. */
   readonly keepsBack: (name: string) => boolean;
   /** Connect streams that are cut off end with an error frame. False: they are only cut, and the previous hop adds it. */
   readonly framesErrors: boolean;
+  /** A server sees a reset where the client has reset its connection. False: it sees an end. */
+  readonly passesResets: boolean;
+  /** Whether a server that was asked for the one protocol may switch to the other. Absent: it may. */
+  readonly maySwitch?: (asked: string, chosen: string) => boolean;
+  /** Carries WebSockets that are asked for by GET. Absent: they are carried as every other protocol. */
+  readonly sendWebSocket?: (options: SwitchOptions) => Switching;
   /** Answers a request that got no response. */
   refuse(client: ClientSide, failure: Failure): void;
+  /** Carries bodies of answers; absent: they go through the parser. */
+  readonly carryBody?: (body: AnswerBody) => void;
 }

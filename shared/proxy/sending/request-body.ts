@@ -5,14 +5,14 @@ import { type BodyFraming, forwardableTrailers } from "../raw-headers.ts";
 
 /** A server of ours discards the unread rest of a body up to this size after its answer. */
 const SURELY_READ_BYTES = 64 * 1024;
-/** Without a byte of the body or of the answer for so long, the client is gone, or only wants to hold the connection. */
-const IDLE_LIMIT_MS = 600_000;
 
 /** A server that ignores `Expect` must not stop the upload for ever (RFC 9110 §10.1.1). */
 const CONTINUE_WAIT_MS = 1_000;
 
 export interface RequestBodyOptions {
   readonly framing: BodyFraming;
+  /** As in `Patience`. */
+  readonly stallMs: number;
   /** Lower-case names that stop here, in trailers too. */
   readonly drops: (name: string, value: string) => boolean;
 }
@@ -42,12 +42,17 @@ export class RequestBody {
     return this.sent && this.#bytes <= SURELY_READ_BYTES;
   }
 
+  /** Part of it is still to come, or has not left this program. */
+  get unfinished(): boolean {
+    return this.started && !(this.sent && this.#call.writableFinished);
+  }
+
   start(): void {
     if (this.started || this.#stopped) return;
     this.started = true;
     const { socket } = this.#request;
     // There is no listener of "timeout", so Node closes the connection.
-    socket.setTimeout(IDLE_LIMIT_MS);
+    socket.setTimeout(this.#options.stallMs);
     this.#request.once("end", () => socket.setTimeout(0));
     this.#request.on("data", this.#onData);
     this.#request.once("end", this.#onEnd);
@@ -75,6 +80,15 @@ export class RequestBody {
   /** The server has answered: a body it did not ask for stays with the client. */
   stopUnlessStarted(): void {
     if (!this.started) this.stop();
+  }
+
+  /** The answer is over: the client may send the rest of the body for so long, before both connections end. */
+  finishWithin(limitMs: number): void {
+    const timer = setTimeout(() => {
+      this.#call.destroy();
+      this.#request.socket.destroy();
+    }, limitMs);
+    this.#call.once("close", () => clearTimeout(timer));
   }
 
   stop(): void {

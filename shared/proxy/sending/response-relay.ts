@@ -5,27 +5,22 @@ import { answerHead } from "../answer-head.ts";
 import { EnvelopeTracker, type StreamForm, streamFormOf } from "../connect-envelope.ts";
 import { forwardableTrailers, headerValue, writableText } from "../raw-headers.ts";
 import { breakOff } from "./cut.ts";
-
-/** How long a client may read no byte: one that takes longer has disappeared, or only holds the connection. */
-const SLOW_CLIENT_LIMIT_MS = 600_000;
+import type { ForwardPlan } from "./forward-plan.ts";
 
 /** Largest first piece of a body that is sent together with the head. */
 const JOINED_BYTES = 1024;
 
-export interface RelayOptions {
-  /** Lower-case names of headers and trailers that stop here. */
-  readonly keepsBack: (name: string) => boolean;
-  readonly framesErrors: boolean;
-}
+type RelayOptions = Pick<ForwardPlan, "keepsBack" | "framesErrors" | "patience" | "carryBody">;
 
 export class ResponseRelay {
   readonly #response: ServerResponse;
   readonly #options: RelayOptions;
   #tracker: EnvelopeTracker | undefined;
-  #slow: NodeJS.Timeout | undefined;
+  #waits = false;
   #begun = false;
   /** The client knows where the body ends without the end of the connection. */
   #framed = true;
+  #length = 0;
 
   constructor(response: ServerResponse, options: RelayOptions) {
     this.#response = response;
@@ -49,11 +44,12 @@ export class ResponseRelay {
   head(request: IncomingMessage, answer: IncomingMessage, closes: boolean): void {
     const { keepsBack, framesErrors } = this.#options;
     const { statusCode = 502, statusMessage = "", rawHeaders } = answer;
-    const { headers, codings, framed } = answerHead(request, answer, {
+    const { headers, codings, framed, length } = answerHead(request, answer, {
       keepsBack,
       closes: closes || !this.#response.shouldKeepAlive,
     });
     this.#framed = framed;
+    this.#length = Number(length ?? 0);
     this.#response.writeHead(statusCode, writableText(statusMessage), headers);
     const form = streamFormOf(headerValue(rawHeaders, "content-type"));
     if (framesErrors && codings !== undefined && form !== undefined) {
@@ -66,15 +62,23 @@ export class ResponseRelay {
     breakOff(request, this.#response, this.#framed);
   }
 
-  /** Hands the body on, until the response has all of it; `answer` waits while the client is slow. */
-  body(answer: IncomingMessage): void {
-    answer.on("data", (chunk: Buffer) => {
-      this.#tracker?.push(chunk);
-      if (!this.#write(chunk)) this.#wait(answer);
-    });
+  /** Hands the body on, until the response has all of it. @param over called when it has, past the parser */
+  body(request: IncomingMessage, answer: IncomingMessage, over: () => void): void {
+    const { carryBody } = this.#options;
+    const carry = () => this.#carry(answer);
+    if (carryBody === undefined) carry();
+    else carryBody({ request, answer, response: this.#response, length: this.#length, carry, over });
     // Node reads the bytes that arrived with the head before this callback.
     process.nextTick(() => {
       if (!this.#begun) setImmediate(() => this.#flush());
+    });
+  }
+
+  /** `answer` waits while the client is slow. */
+  #carry(answer: IncomingMessage): void {
+    answer.on("data", (chunk: Buffer) => {
+      this.#tracker?.push(chunk);
+      if (!this.#write(chunk)) this.#wait(answer);
     });
   }
 
@@ -95,11 +99,13 @@ export class ResponseRelay {
   #wait(answer: IncomingMessage): void {
     const response = this.#response;
     answer.pause();
-    if (this.#slow !== undefined) return;
-    this.#slow = setTimeout(() => response.destroy(), SLOW_CLIENT_LIMIT_MS);
+    if (this.#waits) return;
+    this.#waits = true;
+    const { stallMs } = this.#options.patience;
+    const slow = stallMs > 0 ? setTimeout(() => response.destroy(), stallMs) : undefined;
     const settle = () => {
-      clearTimeout(this.#slow);
-      this.#slow = undefined;
+      clearTimeout(slow);
+      this.#waits = false;
       response.removeListener("drain", settle);
       response.removeListener("close", settle);
       if (!response.closed) answer.resume();

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { circleIn, folderGraphs, picture, withPictures } from "../../../scripts/check/folder-graph.ts";
 
 /** Reads the graph of a program `one` with these files, each with the paths that it imports. */
-async function graphOf(files: Readonly<Record<string, readonly string[]>>) {
+async function graphOf(files: Readonly<Record<string, readonly string[]>>, of = "one") {
   const tree = realpathSync(mkdtempSync(join(tmpdir(), "svc-graph-")));
   onTestFinished(() => rmSync(tree, { recursive: true }));
   const put = (path: string, text: string) => {
@@ -19,7 +19,7 @@ async function graphOf(files: Readonly<Record<string, readonly string[]>>) {
     const lines = imports.map((to) => `import type { Of } from "${to}";`);
     put(`one/${file}`, `${lines.join("\n")}\nexport type Of = string;\n`);
   }
-  const graph = (await folderGraphs(["one"], tree)).get("one");
+  const graph = (await folderGraphs([of], tree)).get(of);
   if (graph === undefined) throw new Error("no graph of the program");
   return graph;
 }
@@ -33,6 +33,14 @@ test("folders that import each other's types are a circle, although no file is i
     "api/e.ts": [],
   });
   expect(circleIn(graph)).toBe("api → store → forms → api");
+});
+
+test("the folders within a folder are looked at alone", async () => {
+  const graph = await graphOf(
+    { "api/in/a.ts": ["../out/b.ts", "../../store/c.ts"], "api/out/b.ts": ["../in/a.ts"], "store/c.ts": [] },
+    "one/api",
+  );
+  expect(circleIn(graph)).toBe("in → out → in");
 });
 
 test("a picture has every folder, and no arrow where a longer way down leads to the same folder", async () => {

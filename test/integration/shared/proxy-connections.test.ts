@@ -4,6 +4,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../../../shared/proxy/listening/listen.ts";
+import { AS_A_PROXY } from "../../../shared/proxy/sending/as-a-proxy.ts";
 import { dialTcp } from "../../../shared/proxy/sending/dial.ts";
 import type { NextHop } from "../../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../../shared/proxy/sending/forwarder.ts";
@@ -18,10 +19,11 @@ const ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 async function proxied(nextHop: Pick<NextHop, "dial" | "idleMs">): Promise<RawClient> {
   const forwarder = new Forwarder({ lossGraceMs: 0 });
   const inbound = await listen("127.0.0.1", 0, {
-    refusalHeaders: "",
+    refusalHeaders: [],
     handle: (client) =>
       forwarder.forward(
         {
+          ...AS_A_PROXY,
           executionId: "execution",
           path: "/",
           edits: { drops: () => false },

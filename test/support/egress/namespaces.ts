@@ -12,7 +12,7 @@ import type {
   SandboxEgress,
   SetPolicy,
   ToEgress,
-} from "../../../agent/egress/messages.ts";
+} from "../../../agent/egress/channel/messages.ts";
 import { egressCommand } from "../../../agent/egress-supervisor/program.ts";
 import { runCommand } from "../../../agent/host/command.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";

@@ -4,7 +4,7 @@
  */
 
 import { appendFileSync } from "node:fs";
-import type { FromEgress, SandboxEgress, ToEgress } from "../../../agent/egress/messages.ts";
+import type { FromEgress, SandboxEgress, ToEgress } from "../../../agent/egress/channel/messages.ts";
 
 const file = process.env["FAKE_EGRESS_FILE"] ?? "/dev/null";
 const say = (message: FromEgress) => void process.send?.(message);

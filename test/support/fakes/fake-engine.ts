@@ -8,7 +8,7 @@ import type { ContainerEvent, Containers } from "../../../agent/containers/conta
 import type { Envd, EnvdInit } from "../../../agent/containers/envd.ts";
 import { dockerLimits } from "../../../agent/containers/limits.ts";
 import type { AgentDeps } from "../../../agent/deps.ts";
-import type { SandboxEgress } from "../../../agent/egress/messages.ts";
+import type { SandboxEgress } from "../../../agent/egress/channel/messages.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
 import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
 import type { Links } from "../../../agent/network/links.ts";

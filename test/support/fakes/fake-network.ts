@@ -1,6 +1,6 @@
 /** The kernel's and the egress process's parts of the machine in memory. */
 
-import type { SandboxEgress } from "../../../agent/egress/messages.ts";
+import type { SandboxEgress } from "../../../agent/egress/channel/messages.ts";
 import type { EgressProcess } from "../../../agent/egress-supervisor/process.ts";
 import type { Firewall } from "../../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import type { AskedValue } from "../../../../agent/egress/messages.ts";
+import type { AskedValue } from "../../../../agent/egress/channel/messages.ts";
 import { createEgressProcess, type EgressProcess } from "../../../../agent/egress-supervisor/process.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/routes.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";

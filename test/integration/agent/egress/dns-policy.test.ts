@@ -10,7 +10,7 @@ import { afterEach, expect, test } from "vitest";
 import { openNames } from "../../../../agent/egress/dns/names.ts";
 import type { Asker } from "../../../../agent/egress/dns/policy.ts";
 import { startDns } from "../../../../agent/egress/dns/resolver.ts";
-import { roomOfEgress } from "../../../../agent/egress/shares.ts";
+import { roomOfEgress } from "../../../../agent/egress/limits/shares.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { nameServer, onFreePort } from "../../../support/peers/name-server.ts";

@@ -8,9 +8,9 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { array, asyncProperty, boolean, assert as check, integer, nat, oneof, record } from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
+import { type LargeBuffers, largeBuffers } from "../../../../agent/egress/carry/intake.ts";
+import { relay } from "../../../../agent/egress/carry/relay.ts";
 import { type DialDeps, dial } from "../../../../agent/egress/connect/dial.ts";
-import { type LargeBuffers, largeBuffers } from "../../../../agent/egress/intake.ts";
-import { relay } from "../../../../agent/egress/relay.ts";
 import { listening } from "../../../support/peers/listening.ts";
 import { exchangeRaw, listenTransformed, dial as reach } from "../../../support/peers/transformed.ts";
 

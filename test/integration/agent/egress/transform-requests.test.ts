@@ -163,6 +163,26 @@ describe("the Host of a request", () => {
   });
 });
 
+test("a request that must not be made twice is not sent on a connection that the destination may be closing", async () => {
+  const requests = new Map<Socket, number>();
+  const { port, seen, dials } = await plain((socket) => {
+    const count = (requests.get(socket) ?? 0) + 1;
+    requests.set(socket, count);
+    if (count === 1) socket.write(OK);
+    else socket.resetAndDestroy();
+  });
+  const socket = await dial(port);
+  let text = "";
+  socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
+  socket.write(get("/"));
+  await expect.poll(() => text).toMatch(/ok$/);
+  text = "";
+  socket.write(`POST /once HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+  await expect.poll(() => text).toMatch(/^HTTP\/1.1 200 OK\r\n[^]*ok$/);
+  expect([seen.text.split("POST /once").length - 1, dials()]).toEqual([1, 2]);
+  socket.destroy();
+});
+
 describe("headers", () => {
   test("of the rule replace all headers of that name from the client; hop-by-hop headers are not forwarded", async () => {
     const { seen, say } = await plain();
@@ -186,8 +206,15 @@ describe("headers", () => {
         `Trailer: X-Sum\r\n${CLOSE}\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\nx_team: red\r\n\r\n`,
     );
     await expect.poll(() => seen.text).toContain("X-Sum: 1\r\n\r\n");
-    expect(seen.text).toContain("\r\nX_Kept: a\r\nX-Team: blue\r\n");
+    expect(seen.text).toContain("\r\nX_Kept: a\r\n");
+    expect(seen.text).toContain("\r\nX-Team: blue\r\n");
     expect(seen.text).not.toContain("red");
+  });
+
+  test("for a proxy do not reach the destination", async () => {
+    const { seen, say } = await plain();
+    expect(await say(get("/", `Proxy-Authorization: Basic bWluZQ==\r\n${CLOSE}`))).toMatch(/^HTTP\/1.1 200 /);
+    expect(seen.text).not.toMatch(/proxy-/i);
   });
 
   test("are not changed when the rule has none", async () => {

@@ -164,7 +164,7 @@ describe.each(WAYS)("an answer $route", ({ sameHost }) => {
   test("that never comes behind endless informational responses is given up, with the reason", async () => {
     const backend = await saying(door.route.address, "HTTP/1.1 103 Early Hints\r\nX-A: b\r\n\r\n".repeat(17));
     const answer = await ask(door.port, get(backend.port));
-    expect(answer).toContain("it sent informational responses without end");
+    expect(answer).toContain("it sent informational answers without end");
     expect(answer.split("103 Early Hints")).toHaveLength(17);
   });
 

@@ -48,11 +48,13 @@ describe.each(["straight", "proxied"])("with a container reached %s, little is h
   }
 
   test.each(ANSWERS)("a server sends $name and its client does not read", (answer) => answered(answer, ""), 60_000);
-  test.each(SWITCHES)(
-    "a server sends $name and its client does not read",
-    (answer) => answered(answer, UPGRADE),
-    60_000,
-  );
+  describe.each(["raw", "websocket"])("a client asks for %s and does not read, and", (protocol) => {
+    test.each(SWITCHES)(
+      "its server sends $name",
+      (answer) => answered(answer, `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`),
+      60_000,
+    );
+  });
 
   /** A server accepts connections and reads nothing from them. */
   test.each(REQUESTS)(

@@ -12,11 +12,14 @@ import { sharedDoor } from "./shared-door.ts";
 const LONG = "hello".padEnd(64 * 1024 + 1, "x");
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
 
-describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
+/** A WebSocket takes another way through the proxies than every other protocol. */
+const CARRIED = WAYS.flatMap((way) => ["raw", "websocket"].map((protocol) => ({ ...way, protocol })));
+
+describe.each(CARRIED)("an upgrade to $protocol $route", ({ sameHost, protocol }) => {
   const door = sharedDoor({ sameHost });
 
   const asking = (port: number, more = "") =>
-    `GET /up HTTP/1.1\r\n${routing(door.route, port)}Connection: keep-alive, Upgrade\r\nUpgrade: raw\r\n${more}\r\n`;
+    `GET /up HTTP/1.1\r\n${routing(door.route, port)}Connection: keep-alive, Upgrade\r\nUpgrade: ${protocol}\r\n${more}\r\n`;
 
   /** A server that switches protocols at once, and then does what the test orders. */
   async function switching(then: (socket: Socket, head: string) => void) {
@@ -74,7 +77,7 @@ describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
       "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw/2\r\nX-A: b\r\n\r\nfirst",
     );
     expect(seen).toBe(
-      "GET /up HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Mine: 1\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n",
+      `GET /up HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Mine: 1\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`,
     );
     await client.send("\x00\xff echo").until((text) => text.endsWith("\x00\xff echo"));
     client.destroy();
@@ -135,12 +138,64 @@ describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
     const client = await RawClient.open(door.port);
     const answer = await client.send(asking(backend.port) + hidden).toEnd();
     expect(answer).toMatch(/^HTTP\/1.1 200 OK\r\n/);
-    expect(answer).toContain("Connection: close");
+    expect(answer).toMatch(/\r\nconnection: close\r\n/i);
     expect(answer).toContain("2\r\nno\r\n");
     expect(answer).toMatch(/0\r\n\r\n$/);
     client.send(hidden);
     await expect.poll(() => client.closed).toBe(true);
     expect(requests).toEqual(["/up"]);
+  });
+
+  test.each([
+    ["no body", "HTTP/1.1 204 Nothing\r\n\r\n", /^HTTP\/1\.1 204 Nothing\r\n(?![^]*transfer-encoding)[^]*\r\n\r\n$/i],
+    [
+      "a folded header",
+      "HTTP/1.1 400 No\r\nX-A: b\r\n c\r\nContent-Length: 2\r\n\r\nhi",
+      /\r\nx-a: b c\r\n[^]*\r\n\r\nhi$/i,
+    ],
+    [
+      "several cookies",
+      "HTTP/1.1 400 No\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n",
+      /: a\r\nset-cookie: b\r\n/i,
+    ],
+    [
+      "the platform's own header",
+      "HTTP/1.1 400 No\r\nSvc-Proxy-Error: removed\r\nContent-Length: 2\r\n\r\nhi",
+      /^HTTP\/1\.1 400 No\r\n[^]*hi$/,
+    ],
+    [
+      "hints before it",
+      "HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\nHTTP/1.1 400 No\r\nContent-Length: 2\r\n\r\nhi",
+      /^HTTP\/1\.1 103 Early\r\nLink: <\/a>\r\n\r\nHTTP\/1\.1 400 No\r\n/,
+    ],
+  ])("that the server declines with %s gets that answer", async (_name, bytes, expected) => {
+    const backend = await switching((socket) => socket.end(bytes));
+    const client = await RawClient.open(door.port);
+    expect(await client.send(asking(backend.port)).toEnd()).toMatch(expected);
+  });
+
+  test.each([
+    ["closes the connection", "", "it closed the connection before it sent a whole answer"],
+    ["does not speak HTTP", "SSH-2.0-x\r\n\r\n", "its answer does not begin with HTTP"],
+    ["sends hints without end", "HTTP/1.1 103 Early\r\n\r\n".repeat(20), "informational answers without end"],
+  ])("to a server that %s gets 502 with the reason", async (_name, bytes, reason) => {
+    const backend = await switching((socket) => socket.end(bytes));
+    const client = await RawClient.open(door.port);
+    const answer = await client.send(asking(backend.port)).toEnd();
+    expect(answer).toMatch(/(^|\r\n\r\n)HTTP\/1\.1 502 Bad Gateway\r\n/);
+    expect(answer).toContain(reason);
+    expect(answer).toMatch(/"port":\d+,"code":502}$/);
+    await expect.poll(() => door.edge.stats().active).toBe(0);
+  });
+
+  test("whose declining answer is cut off is cut off too, never finished", async () => {
+    const backend = await switching((socket) => {
+      socket.write("HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+      setImmediate(() => socket.destroySoon());
+    });
+    const client = await RawClient.open(door.port);
+    expect(await client.send(asking(backend.port)).toEnd()).not.toMatch(/0\r\n\r\n$/);
+    await expect.poll(() => door.edge.stats().active).toBe(0);
   });
 
   test("with bytes sent right after it passes them to the server that accepts it", async () => {

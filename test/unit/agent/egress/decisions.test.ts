@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { decisionBatches, type Noted } from "../../../../agent/egress/decisions.ts";
+import { decisionBatches, type Noted } from "../../../../agent/egress/channel/decisions.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/network-shapes.ts";
 
 beforeEach(() => void vi.useFakeTimers());

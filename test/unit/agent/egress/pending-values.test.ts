@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { AskedValue, FromEgress } from "../../../../agent/egress/messages.ts";
-import { pendingValues } from "../../../../agent/egress/rewrite/pending-values.ts";
+import type { AskedValue, FromEgress } from "../../../../agent/egress/channel/messages.ts";
+import { pendingValues } from "../../../../agent/egress/channel/pending-values.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Noted } from "../../../../agent/egress/decisions.ts";
+import type { Noted } from "../../../../agent/egress/channel/decisions.ts";
 import { openQuestionLog } from "../../../../agent/egress/dns/question-log.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/network-shapes.ts";
 

@@ -1,7 +1,7 @@
 /** The part of the shared room that one greedy sandbox gets, and the part that stays for the other sandboxes. */
 
 import { describe, expect, test } from "vitest";
-import { openShares, roomOfEgress } from "../../../../agent/egress/shares.ts";
+import { openShares, roomOfEgress } from "../../../../agent/egress/limits/shares.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { AskedValue } from "../../../../agent/egress/messages.ts";
+import type { AskedValue } from "../../../../agent/egress/channel/messages.ts";
 import { createUses } from "../../../../agent/placeholders/uses.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { createLog } from "../../../../shared/program/log.ts";

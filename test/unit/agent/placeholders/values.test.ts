@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { AskedValue } from "../../../../agent/egress/messages.ts";
+import type { AskedValue } from "../../../../agent/egress/channel/messages.ts";
 import { createValues } from "../../../../agent/placeholders/values.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";

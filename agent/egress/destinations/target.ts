@@ -1,12 +1,12 @@
 /** Finds the real destination of a flow: the decision, with the addresses to dial. `check` uses it too. */
 
-import { allowedByName, type ConnectionRequest, type Decision, decide } from "../../shared/policy/decide.ts";
-import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
-import { ConnectError } from "./connect/connect-error.ts";
-import type { NoAnswer } from "./dns/ask.ts";
-import type { Names } from "./dns/names.ts";
-import { CODE, codeName } from "./dns/question.ts";
-import type { CompanyProxy } from "./messages.ts";
+import { allowedByName, type ConnectionRequest, type Decision, decide } from "../../../shared/policy/decide.ts";
+import type { EgressPolicy, EgressProxy } from "../../../shared/policy/egress-policy.ts";
+import type { CompanyProxy } from "../channel/messages.ts";
+import type { NoAnswer } from "../dns/ask.ts";
+import type { Names } from "../dns/names.ts";
+import { CODE, codeName } from "../dns/question.ts";
+import { ConnectError } from "./connect-error.ts";
 
 export type Target =
   | { readonly is: "direct"; readonly addresses: readonly string[] }

@@ -2,7 +2,7 @@
 
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
-import type { CertificateWithKey, PlaceholderAnswer } from "./messages.ts";
+import type { CertificateWithKey, PlaceholderAnswer } from "../channel/messages.ts";
 
 export interface Bytes {
   /** Bytes from the sandbox. */

@@ -1,11 +1,11 @@
 /** Explains what would happen to a flow, with the code that decides real ones. */
 
-import { defined } from "../../shared/defined.ts";
-import { type ConnectionRequest, type Decision, decideName } from "../../shared/policy/decide.ts";
-import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
-import { hostName } from "../../shared/policy/names.ts";
-import { withDeadline } from "../../shared/program/deadline.ts";
-import type { CheckFlow } from "./messages.ts";
+import { defined } from "../../../shared/defined.ts";
+import { type ConnectionRequest, type Decision, decideName } from "../../../shared/policy/decide.ts";
+import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
+import { hostName } from "../../../shared/policy/names.ts";
+import { withDeadline } from "../../../shared/program/deadline.ts";
+import type { CheckFlow } from "../channel/messages.ts";
 import { findTarget, mayBeAnywhere, type TargetDeps } from "./target.ts";
 
 export interface Checked {

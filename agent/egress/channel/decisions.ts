@@ -1,6 +1,6 @@
 /** Collects decisions about one sandbox's flows and sends them to the agent in batches: equal ones together, bounded. */
 
-import type { NetworkLogEntry } from "../../shared/agent-api/network-shapes.ts";
+import type { NetworkLogEntry } from "../../../shared/agent-api/network-shapes.ts";
 
 const EVERY_MS = 1_000;
 /** Different entries per second; more is a scan. */

@@ -4,7 +4,7 @@
  * values are counted and reported.
  */
 
-import type { AskedValue, FromEgress, PlaceholderAnswer, Resolved } from "../messages.ts";
+import type { AskedValue, FromEgress, PlaceholderAnswer, Resolved } from "./messages.ts";
 
 const LIMIT_MS = 10_000;
 const MOST_KEPT_MS = 1_000;

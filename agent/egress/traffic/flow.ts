@@ -1,19 +1,19 @@
 /** One connection of a sandbox: its name, its decision, its path; decided again whenever the policy changes. */
 
 import type { Socket } from "node:net";
-import { defined } from "../../shared/defined.ts";
-import type { ConnectionRequest, Decision } from "../../shared/policy/decide.ts";
-import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egress-policy.ts";
-import { addressNumber } from "../../shared/policy/ranges.ts";
-import type { Log } from "../../shared/program/log.ts";
-import type { Bytes, Carried, Transform, TransformOptions } from "./carried.ts";
-import { type Arrival, redirected } from "./company/arrival.ts";
-import { type DialDeps, dial } from "./connect/dial.ts";
-import type { Noted } from "./decisions.ts";
-import type { LargeBuffers } from "./intake.ts";
-import type { CompanyProxy, PlaceholderAnswer } from "./messages.ts";
-import { relay } from "./relay.ts";
-import { decideHere, mayBeAnywhere, type Target } from "./target.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { ConnectionRequest, Decision } from "../../../shared/policy/decide.ts";
+import { type EgressPolicy, needsEgressProcess } from "../../../shared/policy/egress-policy.ts";
+import { addressNumber } from "../../../shared/policy/ranges.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Bytes, Carried, Transform, TransformOptions } from "../carry/carried.ts";
+import type { LargeBuffers } from "../carry/intake.ts";
+import { relay } from "../carry/relay.ts";
+import type { Noted } from "../channel/decisions.ts";
+import type { CompanyProxy, PlaceholderAnswer } from "../channel/messages.ts";
+import { type Arrival, redirected } from "../company/arrival.ts";
+import { type DialDeps, dial } from "../connect/dial.ts";
+import { decideHere, mayBeAnywhere, type Target } from "../destinations/target.ts";
 
 /** A connection that is open for this long is logged before its end, with its bytes so far. */
 const NOTED_AFTER_MS = 2_000;

@@ -1,15 +1,15 @@
 /** A sandbox in the egress process: its policy, its open connections, its recent questions. */
 
 import type { Socket } from "node:net";
-import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
-import { bucket } from "../../shared/program/bucket.ts";
-import { decisionBatches, type Noted, type SayDecisions } from "./decisions.ts";
-import type { AskedName, Asker } from "./dns/policy.ts";
-import { typeName } from "./dns/question.ts";
-import { openQuestionLog } from "./dns/question-log.ts";
+import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
+import { bucket } from "../../../shared/program/bucket.ts";
+import { decisionBatches, type Noted, type SayDecisions } from "../channel/decisions.ts";
+import type { PlaceholderAnswer, SandboxEgress } from "../channel/messages.ts";
+import type { AskedName, Asker } from "../dns/policy.ts";
+import { typeName } from "../dns/question.ts";
+import { openQuestionLog } from "../dns/question-log.ts";
+import type { Shares } from "../limits/shares.ts";
 import { type Arrive, type Flow, type FlowDeps, startFlow } from "./flow.ts";
-import type { PlaceholderAnswer, SandboxEgress } from "./messages.ts";
-import type { Shares } from "./shares.ts";
 
 /** Limits of DNS questions: a burst, and the rate at which the burst refills. */
 const QUESTIONS_AT_ONCE = 400;

@@ -4,9 +4,9 @@
  * flow is decided by a policy that the agent does not know.
  */
 
-import type { NetworkLogEntry } from "../../shared/agent-api/network-shapes.ts";
-import type { ConnectionRequest, Decision } from "../../shared/policy/decide.ts";
-import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import type { NetworkLogEntry } from "../../../shared/agent-api/network-shapes.ts";
+import type { ConnectionRequest, Decision } from "../../../shared/policy/decide.ts";
+import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 
 /** A running sandbox as the egress process knows it, by its source address. */
 export interface SandboxEgress {

@@ -3,7 +3,7 @@
  * while any is free; one with many gets another only from the part that is not reserved for the others.
  */
 
-import type { Log } from "../../shared/program/log.ts";
+import type { Log } from "../../../shared/program/log.ts";
 
 export interface SharedRoom {
   /** Most permits that all sandboxes together may hold. */
