@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const file = `${root}docs/architecture.md`;
 const graphs = await folderGraphs(["orchestrator", "agent", "envd", "interpreter", "shared"], root);
 
-const { rooms } = createRequire(import.meta.url)("./agent-ladder.cjs") as { readonly rooms: object };
+const { rooms } = createRequire(import.meta.url)("./check/agent-ladder.cjs") as { readonly rooms: object };
 const inner = await folderGraphs(
   Object.keys(rooms).map((folder) => `agent/${folder}`),
   root,
