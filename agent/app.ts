@@ -4,18 +4,16 @@ import { Teardown } from "../shared/program/teardown.ts";
 import type { AgentConfig } from "./config.ts";
 import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
-import { watchCapabilities } from "./host/capability-watch.ts";
-import { createLimitWatch } from "./host/limit-watch.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
 import { createApi } from "./wiring/api.ts";
+import { type Base, createBase } from "./wiring/base.ts";
 import { createBuildParts } from "./wiring/builds.ts";
-import { createEvents, type Events } from "./wiring/events.ts";
+import { startDiskPressure } from "./wiring/disk-pressure.ts";
 import { startNetwork } from "./wiring/network.ts";
-import { createDisk, startDisk } from "./wiring/node-disk.ts";
+import { createNode } from "./wiring/node.ts";
 import { startRecovery, startRepairs } from "./wiring/recovery.ts";
-import { createLiveParts, createSandboxParts } from "./wiring/sandboxes.ts";
+import { createLive, createSandboxParts } from "./wiring/sandboxes.ts";
 import { createSnapshotParts, createTakerParts } from "./wiring/snapshots.ts";
-import { openState } from "./wiring/store.ts";
 
 export interface Agent {
   /** Where the agent API and the node proxy listen. */
@@ -26,11 +24,9 @@ export interface Agent {
 
 export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<Agent> {
   const teardown = new Teardown(deps.log);
-  const events = createEvents();
   try {
-    const base = await takeOver(config, deps, events, teardown);
-    const parts = await createParts(config, deps, base, teardown);
-    const reached = startParts(config, deps, parts, teardown);
+    const base = await createBase(config, deps, teardown);
+    const reached = startParts(base, await createParts(base));
     return { ...reached, stop: () => teardown.run() };
   } catch (error) {
     await teardown.run();
@@ -38,58 +34,28 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
   }
 }
 
-/** Opens the state, sets up the firewall, and takes over what still runs. */
-async function takeOver(config: AgentConfig, deps: AgentDeps, events: Events, teardown: Teardown) {
-  const { firewall } = deps;
-  const stores = await openState(deps, teardown);
-  teardown.add("firewall shell", () => firewall.stop());
-  const recovery = await startRecovery(config, deps, stores, teardown);
-  const network = await startNetwork(config, deps, { ...recovery, stores, events }, teardown);
-  return { ...recovery, ...network, stores, events };
-}
-
-/** Creates each part from finished ones. A part announces to later ones by events, or reads the state of their folder. */
-async function createParts(
-  config: AgentConfig,
-  deps: AgentDeps,
-  recovered: Awaited<ReturnType<typeof takeOver>>,
-  teardown: Teardown,
-) {
-  const { log, now, containers } = deps;
-  const { events } = recovered;
-  const sizes = await deps.sizes.keep(() => recovered.stores.containers.all());
-  const capabilities = await watchCapabilities({
-    probe: () => deps.probe(sizes),
-    fingerprint: deps.criuFiles,
-    onChange: () => void events.emit("changed"),
-    log,
-  });
-  teardown.add("capabilities", () => capabilities.stop());
-  const limits = createLimitWatch({ read: () => deps.machine.limits(), log });
-  teardown.add("limits of the kernel", () => limits.stop());
-  const disk = createDisk(config, deps, recovered);
-  const base = {
-    ...recovered,
-    capabilities,
-    limits,
-    disk,
-    ...createLiveParts(config, deps, recovered, teardown),
-  };
-  const { live, disposal } = base;
-
-  const stored = createSnapshotParts(config, deps, base, teardown);
-  const { frozen, holding } = stored;
-  const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
-  const sandboxParts = createSandboxParts(config, deps, { ...base, stored, proxy }, teardown);
-  const { pool, sandboxes } = sandboxParts;
-  const taking = createTakerParts(config, deps, { ...base, ...sandboxParts, stored }, teardown);
-  const building = createBuildParts(config, deps, { ...base, ...sandboxParts, ...stored }, teardown);
-  const diskAccount = startDisk(deps, { ...base, ...sandboxParts, frozen, holding, building }, teardown);
+/** Takes over what still runs, then creates each part from finished ones. A part announces to later ones by events. */
+async function createParts(base: Base) {
+  const { config, machine, events, now, log, teardown } = base;
+  const { containers } = machine.docker;
+  const recovered = await startRecovery(base);
+  const { found } = recovered;
+  const network = await startNetwork(base, recovered);
+  const node = await createNode(base, recovered);
+  const live = createLive(base, { found, network, node });
+  const stored = createSnapshotParts(base, { found, network, node, live });
+  const isHeld = (id: string) => node.disk.isHeld(id);
+  const proxy = await startProxy({ config, live: live.set, isHeld, log }, teardown);
+  const own = createSandboxParts(base, { found, network, node, live, stored, proxy });
+  const taking = createTakerParts(base, { node, live, stored, own });
+  const building = createBuildParts(base, { found, network, node, live, stored, own });
+  const { pool, sandboxes } = own;
+  const diskAccount = startDiskPressure(base, { node, live, stored, own, building });
   const engine = createEngineWatch({
     containers,
-    owned: () => [...live.running().map(({ container }) => container.id), ...pool.ids(), ...frozen.ids()],
+    owned: () => [...live.set.running().map(({ container }) => container.id), ...pool.ids(), ...stored.frozen.ids()],
     onGone: (id, exit) => {
-      if (!pool.lost(id) && !frozen.lost(id)) sandboxes.died(id, exit);
+      if (!pool.lost(id) && !stored.frozen.lost(id)) sandboxes.died(id, exit);
     },
     onBack: () => {
       // A Docker daemon that was started again cannot rename the containers that it found running.
@@ -99,32 +65,37 @@ async function createParts(
     now,
     log,
   });
-  const parts = { ...base, ...sandboxParts, ...taking, stored, proxy, building, diskAccount, engine };
-  const api = await createApi(config, deps, parts, teardown);
-  startRepairs(config, deps, { ...base, disposal, instruments: api.instruments }, teardown);
-  return { ...parts, api };
+  const api = await createApi(base, {
+    network,
+    node,
+    live,
+    stored,
+    own,
+    taking,
+    building,
+    proxy,
+    engine,
+    diskAccount,
+  });
+  startRepairs(base, { reach: network.reach, disposal: live.disposal, instruments: api.instruments });
+  return { network, node, live, taking, sandboxes, building, engine, api, proxy };
 }
 
 /** The loops begin, and requests are let in. */
-function startParts(
-  config: AgentConfig,
-  { log }: AgentDeps,
-  parts: Awaited<ReturnType<typeof createParts>>,
-  teardown: Teardown,
-) {
-  const { usage, limits, capabilities, reach, expiry, engine, api, sandboxes, taker, building, proxy } = parts;
-  usage.start();
-  limits.start();
+function startParts({ config, log, teardown }: Base, parts: Awaited<ReturnType<typeof createParts>>) {
+  const { network, node, live, taking, sandboxes, building, engine, api, proxy } = parts;
+  live.usage.start();
+  node.limits.start();
   api.report.start();
-  capabilities.start();
-  reach.start();
-  expiry.start();
+  node.capabilities.start();
+  network.reach.start();
+  taking.expiry.start();
   teardown.add("Docker events", () => engine.stop());
   engine.start();
-  api.open();
+  api.start();
   // First of all at a stop: no new starts, and those under way come to their end.
   teardown.add("starts and snapshots under way", () =>
-    Promise.all([sandboxes.drain(), taker.drain(), building.builds.drain()]),
+    Promise.all([sandboxes.drain(), taking.taker.drain(), building.builds.drain()]),
   );
   log.info({ url: api.url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url: api.url, proxyUrl: proxy.url };

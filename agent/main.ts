@@ -79,7 +79,7 @@ function checkCompanyNetwork(config: AgentConfig): void {
 /** Tries what the node can do, beside an agent or before its first start. A node that lacks something is no wrong setting. */
 async function showAbilities(config: AgentConfig): Promise<void> {
   const deps = hostDeps(config, createLog({ component: "agent", level: "silent" }));
-  const probed = deps.probe("as the agent finds at its start");
+  const probed = deps.machine.abilities.probe("as the agent finds at its start");
   try {
     console.log(describeAbilities(await withDeadline(probed, ABILITIES_LIMIT_MS, noAnswer)));
   } catch (error) {
@@ -91,14 +91,15 @@ async function showAbilities(config: AgentConfig): Promise<void> {
 }
 
 /** Lists garbage without removing it, so that it may run beside an agent. */
-async function showGarbage(
-  { nodeId, buildCacheMb }: AgentConfig,
-  { databasePath, sealing, ...deps }: AgentDeps,
-): Promise<void> {
-  const stores = openStores(databasePath, sealing());
+async function showGarbage({ nodeId, buildCacheMb }: AgentConfig, { machine, state, now }: AgentDeps): Promise<void> {
+  const { containers } = machine.docker;
+  const { files } = machine.memory;
+  const stores = openStores(state.databasePath, state.sealing());
   const budgetBytes = buildCacheMb * 1024 ** 2;
-  const ofBuilds = describeBuildGarbage(await findBuildGarbage({ ...deps, stores, nodeId, budgetBytes }));
-  console.log([describeGarbage(await findGarbage({ ...deps, stores })), ofBuilds].filter(Boolean).join("\n"));
+  const ofBuilds = describeBuildGarbage(await findBuildGarbage({ containers, stores, nodeId, budgetBytes }));
+  console.log(
+    [describeGarbage(await findGarbage({ containers, files, stores, now })), ofBuilds].filter(Boolean).join("\n"),
+  );
   stores.close();
 }
 

@@ -19,7 +19,7 @@ import type { EdgeRoutingTable } from "./edge/sandbox-lookup.ts";
 import { createEvents } from "./events/wire.ts";
 import { startWorkloadIdentity } from "./identity/wire.ts";
 import { type Lifecycle, startLifecycle } from "./lifecycle/wire.ts";
-import { createPlatformMetrics } from "./metrics/wire.ts";
+import { createMetrics } from "./metrics/prometheus.ts";
 import { startNodes } from "./nodes/wire.ts";
 import { startProjects } from "./projects/wire.ts";
 import { finishAbandonedWork, startRepairs } from "./repairs/wire.ts";
@@ -75,7 +75,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { nodes, pools, routes } = await startNodes(base, { store, lineage, template });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
-  const metrics = createPlatformMetrics(base, { store, nodes });
+  const metrics = createMetrics({ store, nodes, now });
   const callers = startCallers(base, store);
   const own: { url?: string } = {};
   const workloadIdentity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });

@@ -2,11 +2,34 @@
 
 import { existsSync } from "node:fs";
 import { release } from "node:os";
+import { join } from "node:path";
 import type { NodeFacts } from "../../shared/agent-api/routes.ts";
+import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
-import type { MemoryProbe } from "../snapshots/criu/probe-memory.ts";
+import { runCommand } from "../host/command.ts";
+import { probeEnding } from "../snapshots/connections/probe-ending.ts";
+import { criuFiles, type MemoryProbe, probeMemory } from "../snapshots/criu/probe-memory.ts";
 
-export async function probe(
+export interface Abilities {
+  /** @param sizes what sandboxes see of their sizes */
+  readonly probe: (sizes: string) => Promise<NodeFacts["capabilities"]>;
+  /** Changes with the files of CRIU, on which the abilities depend. */
+  readonly fingerprint: () => Promise<string>;
+}
+
+export function hostAbilities({ stateDir }: AgentConfig, containers: Containers): Abilities {
+  return {
+    probe: (sizes) =>
+      probe(containers, {
+        memory: (runc) => probeMemory(runCommand, runc, join(stateDir, "memory-probe.json")),
+        ending: () => probeEnding(runCommand),
+        sizes,
+      }),
+    fingerprint: () => criuFiles(),
+  };
+}
+
+async function probe(
   containers: Pick<Containers, "facts">,
   probes: {
     readonly memory: (runc: string) => Promise<MemoryProbe>;

@@ -7,13 +7,13 @@ import type { NodeIdentity } from "./heartbeat.ts";
 
 export function identify(
   config: AgentConfig,
-  deps: { readonly machine: Pick<Machine, "facts" | "id"> },
+  host: Machine,
   reached: Pick<NodeIdentity, "apiUrl" | "proxyUrl">,
 ): NodeIdentity {
   return {
     serviceInstanceId: randomUUID(),
-    machine: deps.machine.facts,
-    machineId: deps.machine.id,
+    machine: host.facts,
+    machineId: host.id,
     apiUrl: config.agentUrl ?? reached.apiUrl,
     proxyUrl: config.proxyUrl ?? reached.proxyUrl,
   };

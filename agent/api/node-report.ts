@@ -30,7 +30,7 @@ export interface NodeReportDeps {
   readonly identity: NodeIdentity;
   readonly capabilities: Pick<CapabilityWatch, "now" | "findings">;
   readonly reach: Pick<Reach, "findings" | "refuses">;
-  readonly machine: Pick<Machine, "load">;
+  readonly host: Machine;
   readonly live: Pick<LiveSet, "running" | "leaving" | "starting">;
   readonly sandboxes: Sandboxes;
   readonly pool: Pool;
@@ -53,7 +53,7 @@ export function reportedSnapshots({ snapshots, stores }: Pick<NodeReportDeps, "s
 }
 
 export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Report {
-  const { config, identity, machine, live, pool, snapshots, admission, disk, diskAccount, usage, stores } = deps;
+  const { config, identity, host, live, pool, snapshots, admission, disk, diskAccount, usage, stores } = deps;
   const { serving } = deps;
   const orchestrator = connect(nodeApi, {
     url: config.orchestratorUrl,
@@ -69,7 +69,7 @@ export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Repo
     describe: () =>
       describeNode(config, identity, {
         capabilities: deps.capabilities.now(),
-        machine: machine.load(),
+        machine: host.load(),
         pools: pool.load(),
         running: [...live.running(), ...live.leaving()],
         snapshots: reportedSnapshots({ snapshots, stores }),

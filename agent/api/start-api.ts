@@ -38,7 +38,7 @@ export interface StartApiDeps extends ApiDeps {
 export interface Api {
   readonly url: string;
   /** Lets requests in. The server listens earlier, because the first report names its address. */
-  open(): void;
+  start(): void;
 }
 
 export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<Api> {
@@ -68,5 +68,5 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
     ],
   });
   const url = await server.listen({ host: config.agentHost, port: config.agentPort });
-  return { url, open: () => wired.open() };
+  return { url, start: () => wired.open() };
 }

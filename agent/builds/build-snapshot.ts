@@ -5,18 +5,17 @@ import { AppError } from "../../shared/http/errors.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import { type CheckpointDeps, checkpoint } from "../snapshots/take/checkpoint.ts";
-import type { BuildStore } from "../store/builds.ts";
 import type { SnapshotOutcome, SnapshotSource } from "./build.ts";
 import { type BuildContainer, buildContainerId } from "./steps/build-container.ts";
 
-export interface TakeBuildSnapshotDeps extends Omit<CheckpointDeps, "diskBytes"> {
-  readonly store: Pick<BuildStore, "intendSnapshot">;
+export interface TakeBuildSnapshotDeps {
+  readonly taking: Omit<CheckpointDeps, "diskBytes">;
   /** Undefined where this node can store memory. */
   readonly memoryRefusal: (what: string) => AppError | undefined;
   readonly admission: Pick<Admission, "admit" | "diskBytes">;
 }
 
-export function takeBuildSnapshot({ store, memoryRefusal, admission, ...deps }: TakeBuildSnapshotDeps) {
+export function takeBuildSnapshot({ taking, memoryRefusal, admission }: TakeBuildSnapshotDeps) {
   return async ({ container }: BuildContainer, { buildId, projectId }: SnapshotSource): Promise<SnapshotOutcome> => {
     const refusal = memoryRefusal("a template with memory");
     if (refusal !== undefined) return { why: refusal.message };
@@ -37,15 +36,15 @@ export function takeBuildSnapshot({ store, memoryRefusal, admission, ...deps }: 
       const request = { snapshotId, memory: true };
       const admitted = await admission.admit(sandbox, request, "checkpoint");
       try {
-        store.intendSnapshot(buildId, snapshotId);
+        taking.stores.builds.intendSnapshot(buildId, snapshotId);
         const { diskBytes } = admission;
-        const { memory, memoryBytes } = await checkpoint(sandbox, request, { ...deps, diskBytes });
+        const { memory, memoryBytes } = await checkpoint(sandbox, request, { ...taking, diskBytes });
         return { snapshot: { snapshotId, memory, memoryBytes } };
       } finally {
         admitted();
       }
     } catch (error) {
-      deps.log.warn({ err: error, buildId }, "could not store the memory of a template");
+      taking.log.warn({ err: error, buildId }, "could not store the memory of a template");
       return { why: AppError.from(error).message };
     }
   };

@@ -1,5 +1,6 @@
 /** Constructs the builder. */
 
+import { defined } from "../../shared/defined.ts";
 import type { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
@@ -8,24 +9,23 @@ import { loop } from "../../shared/program/loop.ts";
 import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
-import type { Containers } from "../containers/containers.ts";
-import type { CaFor, Envd, NetworkVariables } from "../containers/envd.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
+import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { Gate } from "../network/gate.ts";
-import type { ReadSpace } from "../node-disk/space.ts";
 import type { BootSpec } from "../sandboxes/boot.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
+import { originsHere } from "../snapshots/store/origins.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
+import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
 import { build, buildImage, release } from "./build.ts";
-import { type TakeBuildSnapshotDeps, takeBuildSnapshot } from "./build-snapshot.ts";
+import { takeBuildSnapshot } from "./build-snapshot.ts";
 import { type Builds, createBuilds, failInterrupted } from "./builds.ts";
 import { pulledName } from "./images/base.ts";
 import { cachedLayers, dropLayer, removeBuildGarbage } from "./images/garbage.ts";
 import { createLayers } from "./images/layers.ts";
-import type { Login } from "./images/registry-login.ts";
+import type { BuildMachine } from "./machine.ts";
 import { type BuildContainer, openBuildContainer } from "./steps/build-container.ts";
-import type { Processes } from "./steps/processes.ts";
 import type { TemplateFiles } from "./steps/template-files.ts";
 
 const MIB = 1024 * 1024;
@@ -38,21 +38,19 @@ const DISCARD_LIMIT_MS = 3_000;
 
 type Settings = "nodeId" | "baseImage" | "buildConcurrency" | "buildCacheMb" | "buildLocalImages" | "buildRegistries";
 
-export interface StartBuildsDeps extends Omit<TakeBuildSnapshotDeps, "store" | "stores" | "containers" | "envd"> {
+export interface StartBuildsDeps {
   readonly config: Pick<AgentConfig, Settings>;
+  readonly machine: BuildMachine;
+  readonly stores: Stores;
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
-  readonly containers: Containers;
   readonly disposal: Disposal;
-  readonly gate: Pick<Gate, "open">;
-  readonly envd: Envd;
-  readonly caFor: CaFor;
-  readonly networkVariables: NetworkVariables;
-  readonly stores: Pick<Stores, "builds" | "layers" | "snapshots" | "remains">;
-  readonly snapshots: Pick<Snapshots, "delete">;
-  readonly processes: Processes;
+  readonly gate: Gate;
+  readonly stored: {
+    readonly snapshots: Pick<Snapshots, "delete">;
+    readonly admission: Pick<Admission, "admit" | "diskBytes">;
+  };
+  readonly capabilities: Pick<CapabilityWatch, "now" | "memoryRefusal">;
   readonly templateFiles: TemplateFiles;
-  readonly login: Login;
-  readonly readSpace: ReadSpace;
   /** Why no build can begin on the node's disk. */
   readonly refusal: () => AppError | undefined;
   /** Resolves when the leftovers of an earlier agent process are removed. */
@@ -60,6 +58,7 @@ export interface StartBuildsDeps extends Omit<TakeBuildSnapshotDeps, "store" | "
   /** Other limits for tests. */
   readonly readyEveryMs?: number;
   readonly defaultWaitS?: number;
+  readonly now: () => number;
   readonly log: Log;
 }
 
@@ -75,10 +74,19 @@ export interface BuildParts {
 }
 
 export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildParts {
-  const { config, containers, stores, snapshots, now, log } = deps;
+  const { config, machine, stores, boot, disposal, gate, capabilities, now, log } = deps;
+  const { snapshots, admission } = deps.stored;
+  const origins = () => originsHere(capabilities.now(), machine.host);
+  const { docker, disks } = machine;
+  const { containers } = docker;
   const store = stores.builds;
-  const takeSnapshot = takeBuildSnapshot({ ...deps, store });
-  const layers = createLayers({ ...deps, store: stores.layers });
+  const takeSnapshot = takeBuildSnapshot({
+    taking: { ...machine, stores, origins, now, log },
+    memoryRefusal: capabilities.memoryRefusal,
+    admission,
+  });
+  const layers = createLayers({ containers, findHole: disks.findHole, store: stores.layers, now });
+  const containerDeps = { ...machine, processes: machine.tools.processes, boot, disposal, gate, now };
   const mutex = createKeyedMutex();
   const buildContainers = new Map<LiveContainer, string>();
   const watched = (buildContainer: BuildContainer, buildId: string): BuildContainer => {
@@ -106,7 +114,9 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
         request,
         {
           deps: {
-            ...deps,
+            ...defined({ readyEveryMs: deps.readyEveryMs, defaultWaitS: deps.defaultWaitS }),
+            containers,
+            login: machine.tools.login,
             layers,
             mutex,
             takeSnapshot,
@@ -116,11 +126,13 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
             localImages: config.buildLocalImages,
             registries: config.buildRegistries,
             files: deps.templateFiles,
+            now,
+            log,
             open: async (image, until) =>
               watched(
                 await openBuildContainer(
                   { buildId: request.buildId, templateId, image, resources },
-                  deps,
+                  containerDeps,
                   anySignal(until, AbortSignal.timeout(BOOT_LIMIT_MS)),
                 ),
                 request.buildId,

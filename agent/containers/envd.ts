@@ -3,7 +3,6 @@
 import { request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
-import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 
 const PORT = 49983;
@@ -22,19 +21,13 @@ export interface EnvdInit {
   readonly executionId: string;
   readonly defaultUser?: string;
   readonly defaultWorkdir?: string;
-  /** PEM of the authorities to trust besides the image's own: `caFor`. Empty: none any more. Absent: unchanged. */
+  /** PEM of the authorities to trust besides the image's own: `Egress.caFor`. Empty: none any more. Absent: unchanged. */
   readonly caBundle?: string;
-  /** Variables of all commands, below those of `envVars`: `NetworkVariables`. Replaces those of the last init. */
+  /** Variables of all commands, below those of `envVars`: `Egress.networkVariables`. Replaces those of the last init. */
   readonly networkVariables?: Readonly<Record<string, string>>;
   /** The token that opens the internal routes from now on. */
   readonly controlToken?: string;
 }
-
-/** PEM of the company's authorities (`SVC_SANDBOX_CA_FILE`), and of the node's for a policy with rules. Empty: neither. */
-export type CaFor = (policy: EgressPolicy) => Promise<string>;
-
-/** Variables that lead programs in sandboxes to the company's proxy; none without one. */
-export type NetworkVariables = () => Promise<Readonly<Record<string, string>>>;
 
 /** Address of an envd and the token that opens its internal routes. */
 interface EnvdAddress {

@@ -6,7 +6,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { withDeadline } from "../../shared/program/deadline.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type {
   AskedValue,
@@ -24,8 +23,8 @@ const LONGEST_PAUSE_MS = 5_000;
 const STEADY_MS = 10_000;
 
 export interface EgressProcess {
-  /** Starts it with all running sandboxes. Resolves when it accepts connections, or at the limit: then it serves later. */
-  begin(sandboxes: readonly SandboxEgress[], limitMs: number): Promise<void>;
+  /** Resolves when it accepts connections for the first time. */
+  readonly ready: Promise<void>;
   /** When it resolves, the policy is in force and forbidden flows are cut. Rejects while the process is down. */
   set(sandbox: SandboxEgress): Promise<void>;
   /** Ends the address's flows and forgets it; without an answer. */
@@ -43,27 +42,40 @@ export interface PlaceholderSource {
   used(asked: AskedValue, count: number): void;
 }
 
-export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "extraCertificates" | "sandboxes"> {
+type Sent = "is" | "authority" | "extraCertificates" | "sandboxes";
+
+/** The program and its settings. */
+export interface EgressProgram {
   /** The program with its arguments, determined for each start. */
   readonly command: () => Promise<readonly string[]>;
   readonly environment: Readonly<Record<string, string>>;
+  /** What it is told at each start, besides what is read then. */
+  readonly begin: Omit<Begin, Sent>;
   readonly authority: () => Promise<CertificateWithKey>;
   /** PEM of authorities to trust besides the machine's, read for each start; empty: none. */
   readonly extraCertificates: () => Promise<string>;
-  readonly placeholders: PlaceholderSource;
   readonly log: Log;
 }
 
-export type OnDecisions = (sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number) => void;
+/** What it works for. */
+export interface EgressTask {
+  /** All sandboxes that run already. */
+  readonly sandboxes: readonly SandboxEgress[];
+  readonly placeholders: PlaceholderSource;
+  readonly onDecisions: OnDecisions;
+}
 
-export function createEgressProcess(options: EgressProcessOptions, onDecisions: OnDecisions): EgressProcess {
-  const { command, environment, authority, extraCertificates, placeholders, log, ...begin } = options;
-  const sandboxes = new Map<string, SandboxEgress>();
+type OnDecisions = (sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number) => void;
+
+/** Later changes of sandboxes are sent after those it is started with. */
+export function startEgressProcess(program: EgressProgram, task: EgressTask): EgressProcess {
+  const { command, environment, begin, authority, extraCertificates, log } = program;
+  const { placeholders, onDecisions } = task;
+  const sandboxes = new Map(task.sandboxes.map((sandbox) => [sandbox.address, sandbox]));
   const state = {
     channel: undefined as EgressChannel | undefined,
     serves: false,
-    problem: "it has not been started yet" as string,
-    running: undefined as Promise<void> | undefined,
+    problem: "it does not accept connections yet" as string,
   };
   const stopping = new AbortController();
   const first = { ready: () => undefined as void };
@@ -129,12 +141,9 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
     }
   };
 
+  const running = supervise();
   return {
-    async begin(all, limitMs) {
-      for (const sandbox of all) sandboxes.set(sandbox.address, sandbox);
-      state.running ??= supervise();
-      await withDeadline(firstReady, limitMs, () => undefined);
-    },
+    ready: firstReady,
     async set(sandbox) {
       sandboxes.set(sandbox.address, sandbox);
       const { channel } = state;
@@ -158,7 +167,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
     async stop() {
       stopping.abort();
       await state.channel?.stop();
-      await state.running;
+      await running;
     },
   };
 }

@@ -18,10 +18,6 @@ interface Guest {
 }
 
 export interface Gate {
-  /** Called at start for each sandbox that the firewall was rebuilt with. */
-  adopt(slot: Slot, guest: Guest, policy: EgressPolicy): void;
-  /** All sandboxes that were opened and are not closed. */
-  guests(): readonly SandboxEgress[];
   /** The present or last owner of the address, because the agent reads the kernel's log a little later. */
   lastAt(address: string): SandboxEgress | undefined;
   /** The policy is in force when this resolves. While the egress process is down, its share of the policy is refused. */
@@ -46,27 +42,30 @@ export interface GateDeps {
   readonly egress: Pick<EgressProcess, "set" | "forget" | "problem">;
   /** Values of placeholders are there while a policy that names them is in force, and dropped before it ends. */
   readonly values: Pick<Values, "begin" | "end">;
+  /** The sandboxes that the firewall was rebuilt with. */
+  readonly guests: readonly SandboxEgress[];
   readonly log: Log;
 }
 
-export function createGate({ firewall, egress, values, log }: GateDeps): Gate {
+export function createGate({ firewall, egress, values, guests, log }: GateDeps): Gate {
   const inside = new Map<string, SandboxEgress>();
   const last = new Map<string, SandboxEgress>();
   const forget = (address: string) => {
     const owner = inside.get(address);
     if (owner !== undefined) values.end(owner.executionId);
   };
-  const note = ({ address }: Slot, guest: Guest, policy: EgressPolicy): SandboxEgress => {
-    const sandbox = { address, ...guest, policy };
+  const note = (sandbox: SandboxEgress): SandboxEgress => {
+    const { address, executionId, policy } = sandbox;
     forget(address);
-    values.begin(guest.executionId, policy);
+    values.begin(executionId, policy);
     inside.set(address, sandbox);
     last.set(address, sandbox);
     return sandbox;
   };
+  for (const guest of guests) note(guest);
 
   const put = async (slot: Slot, guest: Guest, policy: EgressPolicy) => {
-    await egress.set(note(slot, guest, policy)).catch((error: unknown) => {
+    await egress.set(note({ address: slot.address, ...guest, policy })).catch((error: unknown) => {
       // A dead process passes no flow, and its successor begins with this policy; one that refuses may still pass flows.
       if (egress.problem === undefined) throw error;
     });
@@ -74,11 +73,9 @@ export function createGate({ firewall, egress, values, log }: GateDeps): Gate {
   };
 
   return {
-    adopt: (slot, guest, policy) => void note(slot, guest, policy),
-    guests: () => [...inside.values()],
     lastAt: (address) => last.get(address),
     async open(slot, guest, policy) {
-      const accepted = egress.set(note(slot, guest, policy)).catch((error: unknown) => {
+      const accepted = egress.set(note({ address: slot.address, ...guest, policy })).catch((error: unknown) => {
         log.warn({ err: error, ...guest }, "the egress process is down; it gets the sandbox's policy at its restart");
       });
       // For other policies it only answers DNS questions, and the first question comes later than this message.

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import type { LiveContainer } from "../containers/live-container.ts";
 import type { RunCommand } from "../host/command.ts";
-import type { Held } from "./reserve.ts";
+import type { Held } from "./pressure.ts";
 
 const MIB = 1024 ** 2;
 const WALK_LIMIT_MS = 2_000;

@@ -1,38 +1,20 @@
 /** Carries out the recovery plan. The firewall comes first, so that no sandbox runs without its rules during recovery. */
 
 import type { Log } from "../../shared/program/log.ts";
-import type { Annotations } from "../containers/annotations.ts";
 import type { OpenCgroup } from "../containers/cgroup.ts";
-import type { Containers } from "../containers/containers.ts";
-import type { Envd } from "../containers/envd.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
-import type { Plan } from "../network/addresses.ts";
-import type { Firewall } from "../network/firewall.ts";
-import type { Links } from "../network/links.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
-import type { Connections } from "../snapshots/connections/connections.ts";
-import type { Criu } from "../snapshots/criu/criu.ts";
 import type { FoundFrozen } from "../snapshots/frozen/frozen.ts";
+import type { SnapshotMachine } from "../snapshots/machine.ts";
 import { interruptedResumes } from "../snapshots/restore/interrupted.ts";
-import type { SnapshotFiles } from "../snapshots/store/files.ts";
 import { interruptedSnapshots } from "../snapshots/take/interrupted.ts";
 import type { KnownContainer } from "../store/containers.ts";
 import type { Stores } from "../store/stores.ts";
 import { planRecovery } from "./plan.ts";
 
 export interface RecoveryDeps {
-  readonly plan: Plan;
-  readonly containers: Pick<Containers, "rename" | "list" | "remove" | "inspect" | "kill" | "removeImage" | "thawDisk">;
-  readonly openCgroup: OpenCgroup;
-  readonly links: Links;
-  readonly firewall: Pick<Firewall, "rebuild">;
-  readonly annotations: Pick<Annotations, "list" | "remove">;
-  readonly envd: Pick<Envd, "resumeWatches">;
-  readonly stores: Pick<Stores, "containers" | "executions" | "snapshots" | "builds" | "remains">;
-  readonly files: SnapshotFiles;
-  readonly criu: Pick<Criu, "settled" | "removeLinks">;
-  readonly connections: Pick<Connections, "mend">;
-  readonly runtime: () => Promise<{ readonly directory: string }>;
+  readonly machine: SnapshotMachine;
+  readonly stores: Stores;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -48,10 +30,12 @@ export interface RecoveryResult {
   readonly cleared: Promise<void>;
 }
 
-export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
-  const { plan, containers, links, firewall, annotations, stores, now, log } = deps;
-  const goOn = await interruptedSnapshots(deps);
-  await interruptedResumes(deps);
+export async function recover({ machine, stores, now, log }: RecoveryDeps): Promise<RecoveryResult> {
+  const { docker, network, memory } = machine;
+  const { containers, annotations } = docker;
+  const { plan, links, firewall } = network;
+  const goOn = await interruptedSnapshots({ docker, memory, stores, now, log });
+  await interruptedResumes({ docker, memory, stores, log });
   const known = stores.containers.all();
   const executions = stores.executions.all();
   const policies = new Map(executions.filter(({ running }) => running).map((one) => [one.containerId, one.egress]));
@@ -67,9 +51,9 @@ export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
     containers.list(),
     links.list(),
     annotations.list(),
-    deps.runtime().catch(() => ({ directory: "" })),
+    docker.runtime().catch(() => ({ directory: "" })),
   ]);
-  const cgroups = new Map(known.map((container) => [container.id, tryOpen(deps.openCgroup, container)]));
+  const cgroups = new Map(known.map((container) => [container.id, tryOpen(docker.openCgroup, container)]));
   const steps = planRecovery({
     known,
     executions,
@@ -109,13 +93,13 @@ export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
     const container = steps.sandboxes.find((one) => one.container.id === id)?.container;
     if (container === undefined) continue;
     const { cgroup, slot, controlToken } = live(container);
-    await deps.connections
+    await memory.connections
       .mend(slot)
       .catch((error: unknown) =>
         log.warn({ err: error, containerId: id }, "could not check the network of a container"),
       );
     cgroup.thaw();
-    deps.envd
+    docker.envd
       .resumeWatches({ address: slot.address, controlToken })
       .catch((error: unknown) =>
         log.warn({ err: error, containerId: id }, "could not resume the watches of a container"),

@@ -4,11 +4,10 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
-import type { Firewall } from "../network/firewall.ts";
 import type { Reach } from "../network/reach/reach.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { Sizes } from "../sizes/sizes.ts";
-import type { SnapshotFiles } from "../snapshots/store/files.ts";
+import type { SnapshotMachine } from "../snapshots/machine.ts";
 import { removeGarbage } from "../snapshots/store/garbage.ts";
 import type { Stores } from "../store/stores.ts";
 import { releaseRemains } from "./remains.ts";
@@ -25,42 +24,39 @@ const SIZES_EVERY_MS = 5_000;
 const OWNERLESS_MS = 40_000;
 
 export interface JanitorDeps {
-  readonly config: Pick<AgentConfig, "firewallCheckMs" | "usageKeepHours" | "logsKeepHours">;
-  readonly firewall: Pick<Firewall, "repair" | "watch">;
-  readonly reach: Pick<Reach, "wake">;
-  readonly disposal: Pick<Disposal, "retry">;
-  readonly stores: Pick<
-    Stores,
-    "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots" | "remains"
-  >;
-  readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage" | "removeOrphans">;
-  readonly files: SnapshotFiles;
-  readonly sizes: Sizes;
+  readonly config: AgentConfig;
+  readonly machine: SnapshotMachine & { readonly sizes: Sizes };
+  readonly reach: Reach;
+  readonly disposal: Disposal;
+  readonly stores: Stores;
   readonly instruments: { readonly firewallRepaired: () => void };
   readonly now: () => number;
   readonly log: Log;
 }
 
 export function startJanitor(deps: JanitorDeps) {
-  const { config, firewall, disposal, stores, instruments, now, log } = deps;
-  const sweep = loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, createSweep(deps));
+  const { config, machine, reach, disposal, stores, instruments, now, log } = deps;
+  const { containers } = machine.docker;
+  const { firewall } = machine.network;
+  const { files } = machine.memory;
+  const sweep = loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, createSweep({ containers, stores, now, log }));
   const timers = { again: undefined as NodeJS.Timeout | undefined };
   const repairs = loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
     const restored = await firewall.repair();
     if (restored.length === 0) return;
     log.warn({ restored }, "another program changed the firewall or the forwarding of this host; it has been restored");
     instruments.firewallRepaired();
-    deps.reach.wake();
+    reach.wake();
   });
-  firewall.watch({ table: () => repairs.wake(), host: () => deps.reach.wake() });
+  firewall.watch({ table: () => repairs.wake(), host: () => reach.wake() });
   const rounds = [
     repairs,
     sweep,
-    loop({ name: "held remains", everyMs: RELEASE_EVERY_MS, log }, () => releaseRemains(deps)),
-    loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
-    loop({ name: "disks", everyMs: RETRY_REMOVALS_MS, log }, () => deps.containers.removeOrphans(owned(stores))),
+    loop({ name: "held remains", everyMs: RELEASE_EVERY_MS, log }, () => releaseRemains({ stores, now, log })),
+    loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage({ containers, files, stores, now })),
+    loop({ name: "disks", everyMs: RETRY_REMOVALS_MS, log }, () => containers.removeOrphans(owned(stores))),
     loop({ name: "sizes", everyMs: SIZES_EVERY_MS, log }, async () => {
-      await deps.sizes.keep(() => stores.containers.all());
+      await machine.sizes.keep(() => stores.containers.all());
     }),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
@@ -84,10 +80,12 @@ export function startJanitor(deps: JanitorDeps) {
   };
 }
 
-type SweepDeps = Pick<JanitorDeps, "now" | "log"> & {
-  readonly containers: Pick<Containers, "list" | "remove">;
-  readonly stores: Pick<Stores, "containers" | "snapshots" | "remains">;
-};
+interface SweepDeps {
+  readonly containers: Containers;
+  readonly stores: Stores;
+  readonly now: () => number;
+  readonly log: Log;
+}
 
 /** Containers with a row, those that are the disks of paused sandboxes, and those that a lost database named. */
 function owned({ containers, snapshots, remains }: SweepDeps["stores"]): ReadonlySet<string> {

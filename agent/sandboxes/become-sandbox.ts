@@ -9,10 +9,12 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
-import type { CaFor, Envd, EnvdInit, NetworkVariables } from "../containers/envd.ts";
+import type { EnvdInit } from "../containers/envd.ts";
+import type { Docker } from "../containers/host-docker.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
+import type { Egress } from "../egress-supervisor/host-egress.ts";
 import type { Gate } from "../network/gate.ts";
-import type { ExecutionStore } from "../store/executions.ts";
+import type { Stores } from "../store/stores.ts";
 import { identity } from "./sandbox.ts";
 
 export interface LaunchSpec {
@@ -52,11 +54,10 @@ export interface Candidate {
 }
 
 export interface BecomeSandboxDeps {
-  readonly stores: { readonly executions: Pick<ExecutionStore, "add" | "markRunning" | "remove"> };
-  readonly envd: Pick<Envd, "init" | "resumeWatches">;
-  readonly gate: Pick<Gate, "open">;
-  readonly caFor: CaFor;
-  readonly networkVariables: NetworkVariables;
+  readonly docker: Docker;
+  readonly egress: Egress;
+  readonly stores: Stores;
+  readonly gate: Gate;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -68,10 +69,10 @@ const WARM_INIT_LIMIT_MS = 3_000;
 export async function becomeSandbox(
   { executionId, body }: LaunchSpec,
   { containerId, warm, restored, currentToken, watches, ...candidate }: Candidate,
-  { stores: { executions }, envd, gate, now, log, ...deps }: BecomeSandboxDeps,
+  { docker: { envd }, egress, stores: { executions }, gate, now, log }: BecomeSandboxDeps,
   { teardown, signal }: { readonly teardown: Teardown; readonly signal: AbortSignal },
 ): Promise<Launched> {
-  const { sandboxId, egress } = body;
+  const { sandboxId, egress: policy } = body;
   // Undone after the container: while its row is there, the next agent process takes the container for no pooled one.
   teardown.add("execution", () => executions.remove(executionId));
   if (candidate.discard !== undefined) teardown.add("container", candidate.discard);
@@ -83,7 +84,7 @@ export async function becomeSandbox(
   );
 
   // Sent even when it is empty: what was stored may be from a time when the company had other authorities, or another policy.
-  const network = await networkInit(egress, deps);
+  const network = await networkInit(policy, egress);
   const container = await candidate.run();
   const { slot, controlToken } = container;
   const { address } = slot;
@@ -97,7 +98,7 @@ export async function becomeSandbox(
   const openNetwork = async () => {
     await candidate.verified?.();
     signal.throwIfAborted();
-    await gate.open(slot, { executionId, sandboxId }, egress);
+    await gate.open(slot, { executionId, sandboxId }, policy);
   };
   await Promise.all([
     watches && !hasNewToken ? resumeWatches() : undefined,
@@ -121,12 +122,9 @@ export async function becomeSandbox(
 type NetworkInit = Required<Pick<EnvdInit, "caBundle" | "networkVariables">>;
 
 /** The company's network as a sandbox under this policy sees it, at this moment. */
-export async function networkInit(
-  policy: EgressPolicy,
-  { caFor, networkVariables }: Pick<BecomeSandboxDeps, "caFor" | "networkVariables">,
-): Promise<NetworkInit> {
-  const [caBundle, variables] = await Promise.all([caFor(policy), networkVariables()]);
-  return { caBundle, networkVariables: variables };
+export async function networkInit(policy: EgressPolicy, egress: Egress): Promise<NetworkInit> {
+  const [caBundle, networkVariables] = await Promise.all([egress.caFor(policy), egress.networkVariables()]);
+  return { caBundle, networkVariables };
 }
 
 function toInit(executionId: string, body: StartRequest, now: number, network: NetworkInit): EnvdInit {

@@ -7,14 +7,13 @@ import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
-import type { Annotations } from "../containers/annotations.ts";
-import type { Cgroup, OpenCgroup } from "../containers/cgroup.ts";
-import type { Containers, InspectedContainer } from "../containers/containers.ts";
-import type { Envd } from "../containers/envd.ts";
-import type { EnvdRuntime } from "../containers/envd-runtime.ts";
+import type { Cgroup } from "../containers/cgroup.ts";
+import type { InspectedContainer } from "../containers/containers.ts";
+import type { Docker } from "../containers/host-docker.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
+import type { Network } from "../network/host-network.ts";
 import type { Slots } from "../network/slots.ts";
-import type { ContainerStore } from "../store/containers.ts";
+import type { Stores } from "../store/stores.ts";
 import { mountVolumes } from "../volumes/mounts.ts";
 import type { Volumes } from "../volumes/volumes.ts";
 
@@ -31,16 +30,11 @@ export interface BootSpec {
 }
 
 export interface BootDeps {
-  readonly containers: Pick<Containers, "create" | "start" | "inspect" | "remove">;
-  readonly slots: Pick<Slots, "take" | "give">;
-  readonly annotations: Pick<Annotations, "joinNetwork" | "allowRenames" | "mountVolumes" | "remove">;
-  readonly volumes: Pick<Volumes, "open">;
-  readonly openCgroup: OpenCgroup;
-  readonly envd: Pick<Envd, "ready">;
-  readonly store: Pick<ContainerStore, "add" | "remove">;
-  readonly runtime: () => Promise<EnvdRuntime>;
-  /** Address of the node's own resolver. */
-  readonly resolver: string;
+  readonly docker: Docker;
+  readonly network: Network;
+  readonly volumes: Volumes;
+  readonly slots: Slots;
+  readonly stores: Stores;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -61,9 +55,10 @@ export async function boot(spec: BootSpec, deps: BootDeps, signal: AbortSignal):
 
 async function start(
   { name, build, resources, committed = false, volumes: mounts = [] }: BootSpec,
-  { containers, slots, annotations, volumes, openCgroup, envd, store, runtime, resolver, now }: BootDeps,
+  { docker, network, volumes, slots, stores, now }: BootDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<LiveContainer> {
+  const { containers, annotations, runtime } = docker;
   const createdAt = now();
   const { directory, command } = await runtime();
   const controlToken = randomBytes(24).toString("hex");
@@ -79,7 +74,7 @@ async function start(
     command,
     env: [`SVC_ENVD_CONTROL=${controlToken}`],
     runtimeDirectory: directory,
-    resolver,
+    resolver: network.plan.gateway,
   });
   teardown.add("container", () => containers.remove(id));
   signal.throwIfAborted();
@@ -93,7 +88,7 @@ async function start(
   await containers.start(id);
   signal.throwIfAborted();
 
-  const { found, cgroup } = await envdAnswers({ id, slot, controlToken }, { containers, openCgroup, envd }, signal);
+  const { found, cgroup } = await envdAnswers({ id, slot, controlToken }, docker, signal);
 
   const container: LiveContainer = {
     id,
@@ -107,21 +102,21 @@ async function start(
     upperDirectory: found.upperDirectory,
     createdAt,
   };
-  store.add(container);
-  teardown.add("row", () => store.remove(id));
+  stores.containers.add(container);
+  teardown.add("row", () => stores.containers.remove(id));
   return container;
 }
 
 /** Waits for the envd of a container that Docker has started. */
 export async function envdAnswers(
   { id, slot, controlToken }: Pick<LiveContainer, "id" | "slot" | "controlToken">,
-  deps: { readonly containers: Pick<Containers, "inspect"> } & Pick<BootDeps, "openCgroup" | "envd">,
+  { containers, openCgroup, envd }: Docker,
   signal: AbortSignal,
 ): Promise<{ readonly found: InspectedContainer; readonly cgroup: Cgroup }> {
-  const found = await deps.containers.inspect(id);
+  const found = await containers.inspect(id);
   if (found === undefined || found.pid === 0) throw ended();
-  const cgroup = deps.openCgroup(found.pid, id);
-  await readyWhileAlive(cgroup, (limit) => deps.envd.ready({ address: slot.address, controlToken }, limit), signal);
+  const cgroup = openCgroup(found.pid, id);
+  await readyWhileAlive(cgroup, (limit) => envd.ready({ address: slot.address, controlToken }, limit), signal);
   return { found, cgroup };
 }
 

@@ -3,12 +3,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../../shared/program/log.ts";
 import { createSemaphore } from "../../shared/program/semaphore.ts";
-import type { Annotations } from "../containers/annotations.ts";
-import type { Containers } from "../containers/containers.ts";
+import type { Docker } from "../containers/host-docker.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
-import type { ContainerStore } from "../store/containers.ts";
+import type { Stores } from "../store/stores.ts";
 
 /** Few at once: a removal takes a tenth of a second of Docker's time, and foreground work goes first. */
 const REMOVALS_AT_ONCE = 2;
@@ -17,11 +16,10 @@ const NOTICE_LIMIT_MS = 15_000;
 const NOTICE_POLL_MS = 30;
 
 export interface DisposalDeps {
-  readonly containers: Pick<Containers, "kill" | "remove" | "inspect">;
-  readonly slots: Pick<Slots, "give">;
-  readonly gate: Pick<Gate, "close">;
-  readonly annotations: Pick<Annotations, "remove">;
-  readonly store: Pick<ContainerStore, "remove">;
+  readonly docker: Docker;
+  readonly slots: Slots;
+  readonly gate: Gate;
+  readonly stores: Stores;
   readonly log: Log;
 }
 
@@ -39,7 +37,8 @@ export interface Disposal {
   settled(): Promise<void>;
 }
 
-export function createDisposal({ containers, slots, gate, annotations, store, log }: DisposalDeps): Disposal {
+export function createDisposal({ docker, slots, gate, stores, log }: DisposalDeps): Disposal {
+  const { containers, annotations } = docker;
   const semaphore = createSemaphore(REMOVALS_AT_ONCE);
   const running = new Map<string, Promise<void>>();
   const failed = new Map<string, Doomed>();
@@ -66,7 +65,7 @@ export function createDisposal({ containers, slots, gate, annotations, store, lo
       }
       given.add(id);
       await annotations.remove(id);
-      store.remove(id);
+      stores.containers.remove(id);
       given.delete(id);
     } catch (error) {
       log.warn({ err: error, containerId: id }, "could not remove a container yet");

@@ -6,16 +6,17 @@
 import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { CaFor, Envd } from "../containers/envd.ts";
+import type { Docker } from "../containers/host-docker.ts";
+import type { Egress } from "../egress-supervisor/host-egress.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Sandbox } from "./sandbox.ts";
 
 const TRUST_LIMIT_MS = 5_000;
 
 export interface ReplaceEgressDeps {
-  readonly gate: Pick<Gate, "replace">;
-  readonly envd: Pick<Envd, "trust">;
-  readonly caFor: CaFor;
+  readonly docker: Docker;
+  readonly egress: Egress;
+  readonly gate: Gate;
   readonly log: Log;
 }
 
@@ -26,7 +27,7 @@ export interface ReplaceEgress {
   trust(sandbox: Sandbox, to: EgressPolicy): Promise<EgressReplaced>;
 }
 
-export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDeps): ReplaceEgress {
+export function createReplaceEgress({ docker, egress, gate, log }: ReplaceEgressDeps): ReplaceEgress {
   return {
     enforce: ({ executionId, sandboxId, container, egress: from }, to) =>
       gate.replace(container.slot, { executionId, sandboxId }, { from, to }),
@@ -37,8 +38,8 @@ export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDep
       const { slot, controlToken } = container;
       try {
         // Sends the certificate also when the old policy had rules, because the last attempt may have failed.
-        const pem = await caFor(to);
-        await envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
+        const pem = await egress.caFor(to);
+        await docker.envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
         return { trust: "applied" };
       } catch (error) {
         log.warn(

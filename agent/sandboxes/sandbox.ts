@@ -4,6 +4,7 @@ import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
+import type { SandboxEgress } from "../egress/channel/messages.ts";
 import type { OnTimeout } from "../store/executions.ts";
 
 /** A running sandbox as the other parts of the agent see it. */
@@ -36,6 +37,11 @@ export function identity(
     onTimeout: { does: onTimeout, memory: onTimeoutMemory },
     record,
   };
+}
+
+/** The sandbox as the gate and the egress process know it. */
+export function guestOf({ executionId, sandboxId, container, egress: policy }: Sandbox): SandboxEgress {
+  return { address: container.slot.address, executionId, sandboxId, policy };
 }
 
 export function toStarted({ executionId, sandboxId, container, startedAt, warm, restored }: Sandbox): Started {

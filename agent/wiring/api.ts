@@ -1,103 +1,65 @@
 /** Constructs the metrics, the API and the reports to the orchestrator, over the parts of the other folders. */
 
-import { findingText } from "../../shared/program/finding.ts";
-import type { Teardown } from "../../shared/program/teardown.ts";
+import { checksOf } from "../api/checks.ts";
 import { listGarbage } from "../api/garbage.ts";
 import { describeHoldings } from "../api/holdings.ts";
 import { identify } from "../api/identity.ts";
 import { createNodeReport, reportedSnapshots } from "../api/node-report.ts";
-import { createInstruments, type Instruments } from "../api/prometheus.ts";
-import type { Contact, Report } from "../api/report.ts";
-import { type StartApiDeps, startApi } from "../api/start-api.ts";
+import { createInstruments } from "../api/prometheus.ts";
+import { startApi } from "../api/start-api.ts";
 import type { BuildParts } from "../builds/start-builds.ts";
-import type { AgentConfig } from "../config.ts";
 import type { EngineWatch } from "../containers/engine-watch.ts";
-import type { AgentDeps } from "../deps.ts";
-import type { EgressProcess } from "../egress-supervisor/process.ts";
-import type { CapabilityWatch } from "../host/capability-watch.ts";
-import type { LimitWatch } from "../host/limit-watch.ts";
-import type { Reach } from "../network/reach/reach.ts";
-import type { Slots } from "../network/slots.ts";
 import type { DiskAccount } from "../node-disk/account.ts";
-import type { DiskReserve } from "../node-disk/reserve.ts";
-import type { Values } from "../placeholders/values.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
-import type { Disposal } from "../sandboxes/disposal.ts";
-import type { LiveSet } from "../sandboxes/live-set.ts";
-import type { MemoryKills } from "../sandboxes/memory-kills.ts";
-import type { Pool } from "../sandboxes/pool/pool.ts";
-import type { Sandboxes } from "../sandboxes/sandboxes.ts";
-import type { UsageSampling } from "../sandboxes/usage.ts";
 import { createServing } from "../serving/serving.ts";
 import type { SnapshotParts } from "../snapshots/start-snapshots.ts";
-import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
-import type { Stores } from "../store/stores.ts";
-import { createVolumeFiles } from "../volumes/volume-files.ts";
-import type { Events } from "./events.ts";
+import type { Base } from "./base.ts";
+import type { NetworkParts } from "./network.ts";
+import type { NodeParts } from "./node.ts";
+import type { LiveParts, SandboxParts } from "./sandboxes.ts";
+import type { TakerParts } from "./snapshots.ts";
 
-interface ApiParts extends Pick<StartApiDeps, "logs" | "replaceEgress"> {
-  readonly stores: Stores;
-  readonly events: Events;
-  readonly contact: Contact;
-  readonly capabilities: CapabilityWatch;
-  readonly limits: LimitWatch;
-  readonly reach: Reach;
-  readonly slots: Slots;
-  readonly values: Values;
-  readonly egressProcess: EgressProcess;
-  readonly engine: EngineWatch;
-  readonly proxy: NodeProxy;
-  readonly live: LiveSet;
-  readonly pool: Pool;
-  readonly usage: UsageSampling;
-  readonly memoryKills: MemoryKills;
-  readonly disposal: Disposal;
-  readonly sandboxes: Sandboxes;
-  readonly taker: SnapshotTaker;
+interface ApiSources {
+  readonly network: NetworkParts;
+  readonly node: NodeParts;
+  readonly live: LiveParts;
   readonly stored: SnapshotParts;
+  readonly own: SandboxParts;
+  readonly taking: TakerParts;
   readonly building: BuildParts;
-  readonly disk: DiskReserve;
+  readonly proxy: NodeProxy;
+  readonly engine: EngineWatch;
   readonly diskAccount: DiskAccount;
 }
 
-export interface ApiOfAgent {
-  readonly instruments: Instruments;
-  readonly report: Report;
-  readonly url: string;
-  /** Lets requests in. */
-  open(): void;
-}
-
-/** The server listens when this resolves, and holds its requests until `open`. */
-export async function createApi(
-  config: AgentConfig,
-  deps: AgentDeps,
-  parts: ApiParts,
-  teardown: Teardown,
-): Promise<ApiOfAgent> {
+/** The server listens when this resolves, and holds its requests until it is started. */
+export async function createApi(base: Base, parts: ApiSources) {
+  const { config, machine, stores, events, now, log, teardown } = base;
   const { nodeId } = config;
-  const { volumes, log } = deps;
-  const { stores, events, contact, live, disk, engine, egressProcess, reach } = parts;
-  const { snapshots, holding, admission } = parts.stored;
-  const running = () => [...live.running(), ...live.leaving()];
-  const volumeFiles = createVolumeFiles({ volumes, program: deps.volumeProgram });
+  const { host, disks, volumes, volumeFiles } = machine;
+  const { network, node, live, stored, own, taking, building, diskAccount } = parts;
+  const { egressProcess, reach } = network;
+  const { capabilities, disk } = node;
+  const { contact, taker } = taking;
+  const { snapshots, holding, admission } = stored;
+  const running = () => [...live.set.running(), ...live.set.leaving()];
   const instruments = createInstruments({
     nodeId,
-    running: () => live.running().length,
-    starting: () => live.starting(),
-    held: () => live.running().filter(({ executionId }) => disk.isHeld(executionId)).length,
+    running: () => live.set.running().length,
+    starting: live.set.starting,
+    held: () => live.set.running().filter(({ executionId }) => disk.isHeld(executionId)).length,
     disks: () => disk.seen(),
-    sandboxDisk: () => parts.diskAccount.load(),
-    diskWork: deps.diskWork,
+    sandboxDisk: () => diskAccount.load(),
+    diskWork: disks.work,
     stored: () => admission.used(),
-    pools: () => parts.pool.load(),
-    slots: () => parts.slots.taken,
-    placeholderUses: () => parts.values.results(),
-    pendingRemovals: () => parts.disposal.pending,
-    memoryKills: () => parts.memoryKills.total,
-    hostLimits: () => parts.limits.seen(),
+    pools: () => own.pool.load(),
+    slots: () => network.slots.taken,
+    placeholderUses: () => network.values.results(),
+    pendingRemovals: () => live.disposal.pending,
+    memoryKills: () => live.memoryKills.total,
+    hostLimits: () => node.limits.seen(),
     ways: () => reach.ways(),
-    findings: () => [...parts.capabilities.findings(), ...reach.findings()],
+    findings: () => [...capabilities.findings(), ...reach.findings()],
     volumes: () => volumes.list(),
     volumeRequests: () => volumeFiles.open,
     orchestratorReached: () => contact.reached,
@@ -110,44 +72,68 @@ export async function createApi(
     ask: () => void events.emit("changed"),
     log,
   });
+  const garbage = {
+    containers: machine.docker.containers,
+    files: machine.memory.files,
+    stores,
+    nodeId,
+    budgetBytes: config.buildCacheMb * 1024 ** 2,
+    now,
+  };
+  const checked = { engine: parts.engine, egressProcess, reach, contact, serving };
   const api = await startApi(
     {
-      ...parts,
+      config,
       instruments,
       serving,
+      taker,
       snapshots,
       holding,
-      builds: parts.building.builds,
-      holdings: () => describeHoldings({ running, stores, serving }),
-      config,
+      sandboxes: own.sandboxes,
+      logs: own.logs,
+      replaceEgress: own.replaceEgress,
+      usage: live.usage,
+      reach,
       egress: egressProcess,
+      builds: building.builds,
       samples: stores.samples,
       networkLog: stores.networkLog,
       volumes,
       volumeFiles,
       refusal: () => disk.refusal(),
-      listGarbage: () => listGarbage({ ...deps, stores, nodeId, budgetBytes: config.buildCacheMb * 1024 ** 2 }),
-      checks: () => ({
-        engine: engine.connected ? undefined : "the Docker daemon does not answer",
-        "egress process": egressProcess.problem,
-        network: reach.findings().map(findingText).join(" | ") || undefined,
-        orchestrator: contact.reached ? undefined : notReached(contact.problem),
-        store: serving.refusal,
-      }),
+      holdings: () => describeHoldings({ running, stores, serving }),
+      listGarbage: () => listGarbage(garbage),
+      checks: () => checksOf(checked),
       log,
     },
     teardown,
   );
-  const identity = identify(config, deps, { apiUrl: api.url, proxyUrl: parts.proxy.url });
   const report = createNodeReport(
-    { ...deps, ...parts, config, identity, serving, snapshots, holding, admission },
+    {
+      config,
+      identity: identify(config, host, { apiUrl: api.url, proxyUrl: parts.proxy.url }),
+      host,
+      contact,
+      capabilities,
+      reach,
+      live: live.set,
+      sandboxes: own.sandboxes,
+      pool: own.pool,
+      snapshots,
+      holding,
+      taker,
+      serving,
+      admission,
+      disk,
+      diskAccount,
+      usage: live.usage,
+      stores,
+      now,
+      log,
+    },
     teardown,
   );
   events.on("changed", () => report.soon());
   events.on("exited", () => report.exited());
-  return { instruments, report, url: api.url, open: () => api.open() };
-}
-
-function notReached(problem: string | undefined): string {
-  return problem === undefined ? "the orchestrator does not answer" : `the orchestrator takes no reports: ${problem}`;
+  return { instruments, report, url: api.url, start: () => api.start() };
 }

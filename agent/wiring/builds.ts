@@ -1,39 +1,39 @@
 /** Constructs the builder. */
 
-import type { Teardown } from "../../shared/program/teardown.ts";
-import { type BuildParts, type StartBuildsDeps, startBuilds } from "../builds/start-builds.ts";
+import { type BuildParts, startBuilds } from "../builds/start-builds.ts";
 import { templateFiles } from "../builds/steps/template-files.ts";
-import type { AgentConfig } from "../config.ts";
-import type { AgentDeps } from "../deps.ts";
-import type { CapabilityWatch } from "../host/capability-watch.ts";
-import type { DiskReserve } from "../node-disk/reserve.ts";
-import type { RecoveryResult } from "../recovery/apply.ts";
-import type { Stores } from "../store/stores.ts";
+import type { SnapshotParts } from "../snapshots/start-snapshots.ts";
+import type { Base } from "./base.ts";
+import type { NetworkParts } from "./network.ts";
+import type { NodeParts } from "./node.ts";
+import type { Recovered } from "./recovery.ts";
+import type { LiveParts, SandboxParts } from "./sandboxes.ts";
 
-interface BuildSources
-  extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins"> {
-  readonly stores: Stores;
-  readonly found: RecoveryResult;
-  readonly capabilities: CapabilityWatch;
-  readonly disk: DiskReserve;
+interface BuildSources extends Pick<Recovered, "found"> {
+  readonly network: NetworkParts;
+  readonly node: NodeParts;
+  readonly live: LiveParts;
+  readonly stored: SnapshotParts;
+  readonly own: SandboxParts;
 }
 
-export function createBuildParts(
-  config: AgentConfig,
-  deps: AgentDeps,
-  base: BuildSources,
-  teardown: Teardown,
-): BuildParts {
-  const { capabilities, disk, found } = base;
+export function createBuildParts(base: Base, { found, network, node, live, stored, own }: BuildSources): BuildParts {
+  const { config, machine, stores, now, log, teardown } = base;
   return startBuilds(
     {
-      ...deps,
-      ...base,
       config,
-      memoryRefusal: (what) => capabilities.memoryRefusal(what),
-      refusal: () => disk.refusal(),
+      machine,
+      stores,
+      boot: own.boot,
+      disposal: live.disposal,
+      gate: network.gate,
+      stored,
+      capabilities: node.capabilities,
       templateFiles: templateFiles(config),
+      refusal: () => node.disk.refusal(),
       cleared: found.cleared,
+      now,
+      log,
     },
     teardown,
   );

@@ -1,32 +1,35 @@
 /** Constructs the recovery of what an earlier agent process left, and later the janitor, which repairs the rest at intervals. */
 
-import type { Teardown } from "../../shared/program/teardown.ts";
-import type { AgentConfig } from "../config.ts";
-import type { AgentDeps } from "../deps.ts";
-import { recover } from "../recovery/apply.ts";
+import { type RecoveryResult, recover } from "../recovery/apply.ts";
 import { type JanitorDeps, startJanitor } from "../recovery/janitor.ts";
 import { holdRemains } from "../recovery/remains.ts";
-import type { Stores } from "../store/stores.ts";
-import type { Events } from "./events.ts";
+import type { Base } from "./base.ts";
 
 const HOUR_MS = 3_600_000;
 
-export async function startRecovery(config: AgentConfig, deps: AgentDeps, stores: Stores, teardown: Teardown) {
-  const { log } = deps;
-  await holdRemains({ ...deps, stores, nodeId: config.nodeId, keepMs: config.holdHours * HOUR_MS });
-  const found = await recover({ ...deps, stores });
+export interface Recovered {
+  readonly found: RecoveryResult;
+  /** Resolves when the removal of the leftovers is over. */
+  readonly cleared: Promise<void>;
+}
+
+export async function startRecovery({ config, machine, state, stores, now, log, teardown }: Base): Promise<Recovered> {
+  const { containers } = machine.docker;
+  const { files } = machine.memory;
+  const { nodeId, holdHours } = config;
+  const { databasePath } = state;
+  await holdRemains({ containers, files, stores, nodeId, databasePath, keepMs: holdHours * HOUR_MS, now, log });
+  const found = await recover({ machine, stores, now, log });
   const cleared = found.cleared.catch((error: unknown) => log.warn({ err: error }, "could not remove leftovers"));
   teardown.add("leftovers", () => cleared);
   return { found, cleared };
 }
 
-interface JanitorSources extends Pick<JanitorDeps, "disposal" | "instruments" | "reach"> {
-  readonly stores: Stores;
-  readonly events: Events;
-}
+type JanitorParts = Pick<JanitorDeps, "reach" | "disposal" | "instruments">;
 
-export function startRepairs(config: AgentConfig, deps: AgentDeps, base: JanitorSources, teardown: Teardown): void {
-  const janitor = startJanitor({ ...deps, ...base, config });
+export function startRepairs(base: Base, { reach, disposal, instruments }: JanitorParts): void {
+  const { config, machine, stores, events, now, log, teardown } = base;
+  const janitor = startJanitor({ config, machine, stores, reach, disposal, instruments, now, log });
   teardown.add("janitor", () => janitor.stop());
-  base.events.on("engineBack", () => janitor.engineBack());
+  events.on("engineBack", () => janitor.engineBack());
 }

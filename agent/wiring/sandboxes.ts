@@ -1,90 +1,92 @@
 /** Constructs the live set with what measures and removes its containers, then the pool and the starts and stops that change it. */
 
-import { createSemaphore, type Semaphore, shareOf } from "../../shared/program/semaphore.ts";
-import type { Teardown } from "../../shared/program/teardown.ts";
+import { createSemaphore, shareOf } from "../../shared/program/semaphore.ts";
 import { startCommand } from "../builds/start-command.ts";
-import type { AgentConfig } from "../config.ts";
-import type { AgentDeps } from "../deps.ts";
-import type { LimitWatch } from "../host/limit-watch.ts";
-import type { Gate } from "../network/gate.ts";
-import type { Reach } from "../network/reach/reach.ts";
-import type { Slots } from "../network/slots.ts";
-import type { DiskReserve } from "../node-disk/reserve.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
-import { createDisposal, type Disposal } from "../sandboxes/disposal.ts";
-import { createLiveSet, type LiveSet } from "../sandboxes/live-set.ts";
+import { createDisposal } from "../sandboxes/disposal.ts";
+import { createLiveSet } from "../sandboxes/live-set.ts";
 import { startSandboxLogs } from "../sandboxes/logs.ts";
-import { createMemoryKills, type MemoryKills } from "../sandboxes/memory-kills.ts";
+import { createMemoryKills } from "../sandboxes/memory-kills.ts";
 import { createContainerSource } from "../sandboxes/pool/container-source.ts";
 import { createReplaceEgress } from "../sandboxes/replace-egress.ts";
 import { createSandboxes } from "../sandboxes/sandboxes.ts";
 import { createStart } from "../sandboxes/start.ts";
-import { createUsageSampling, type UsageSampling } from "../sandboxes/usage.ts";
+import { createUsageSampling } from "../sandboxes/usage.ts";
 import type { SnapshotParts } from "../snapshots/start-snapshots.ts";
-import type { Stores } from "../store/stores.ts";
-import type { Events } from "./events.ts";
+import type { Base } from "./base.ts";
+import type { NetworkParts } from "./network.ts";
+import type { NodeParts } from "./node.ts";
 
-interface Base {
-  readonly stores: Stores;
+interface Before {
   readonly found: RecoveryResult;
-  readonly slots: Slots;
-  readonly gate: Gate;
+  readonly network: NetworkParts;
+  readonly node: NodeParts;
 }
+
+export type LiveParts = ReturnType<typeof createLive>;
 
 /** The live set holds the sandboxes that an earlier agent process left running. */
-export function createLiveParts(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
-  const { now, log } = deps;
-  const { stores, found } = base;
-  const disposal = createDisposal({ ...deps, ...base, store: stores.containers });
+export function createLive(base: Base, { found, network }: Before) {
+  const { config, machine, stores, now, log, teardown } = base;
+  const disposal = createDisposal({ docker: machine.docker, slots: network.slots, gate: network.gate, stores, log });
   teardown.add("removals", () => disposal.settled());
-  const live = createLiveSet();
-  for (const sandbox of found.sandboxes) live.add(sandbox);
-  const { running } = live;
+  const set = createLiveSet();
+  for (const sandbox of found.sandboxes) set.add(sandbox);
   const memoryKills = createMemoryKills({ since: now(), log });
-  const { usageEveryMs: everyMs, bootConcurrency } = config;
-  const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs, running, memoryKills });
+  const usage = createUsageSampling({
+    running: set.running,
+    store: stores.samples,
+    diskUsage: machine.disks.usage,
+    memoryKills,
+    traffic: machine.network.traffic,
+    everyMs: config.usageEveryMs,
+    now,
+    log,
+  });
   teardown.add("usage samples", () => usage.stop());
-  return { disposal, live, memoryKills, usage, semaphore: createSemaphore(bootConcurrency, shareOf(bootConcurrency)) };
+  const semaphore = createSemaphore(config.bootConcurrency, shareOf(config.bootConcurrency));
+  return { set, disposal, memoryKills, usage, semaphore };
 }
 
-interface SandboxSources extends Base {
-  readonly events: Events;
-  readonly disposal: Disposal;
-  readonly live: LiveSet;
-  readonly memoryKills: MemoryKills;
-  readonly usage: UsageSampling;
-  readonly semaphore: Semaphore;
-  readonly stored: Pick<SnapshotParts, "sources" | "mutex" | "copy" | "rescue">;
+interface SandboxSources extends Before {
+  readonly live: LiveParts;
+  readonly stored: SnapshotParts;
   readonly proxy: NodeProxy;
-  readonly disk: DiskReserve;
-  readonly limits: LimitWatch;
-  readonly reach: Reach;
 }
 
-export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: SandboxSources, teardown: Teardown) {
-  const { stores, events, disposal, live, memoryKills, usage, stored, proxy, disk, limits, reach } = base;
-  const source = createContainerSource(config, deps, { ...base, copy: stored.copy }, teardown);
-  const logs = startSandboxLogs({ ...deps, store: stores.logs, running: live.running });
+export type SandboxParts = ReturnType<typeof createSandboxParts>;
+
+export function createSandboxParts(base: Base, { found, network, node, live, stored, proxy }: SandboxSources) {
+  const { config, machine, stores, events, now, log, teardown } = base;
+  const { docker, egress } = machine;
+  const { slots, gate, reach } = network;
+  const { set, disposal, semaphore } = live;
+  const { pooled } = found;
+  const source = createContainerSource(
+    { config, machine, stores, slots, gate, disposal, semaphore, copy: stored.copy, pooled, now, log },
+    teardown,
+  );
+  const logs = startSandboxLogs({ envd: docker.envd, store: stores.logs, running: set.running, now, log });
   teardown.add("logs", () => logs.stop());
   const sandboxes = createSandboxes({
-    ...deps,
-    live,
+    live: set,
     start: createStart({
       sources: { ...source.sources, ...stored.sources },
       mutex: stored.mutex,
       stores,
-      startCommand: startCommand({ ...deps, store: stores.builds }),
+      startCommand: startCommand({ store: stores.builds, processes: machine.tools.processes, log }),
     }),
+    disposal,
     store: stores.executions,
     recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
     closeStreams: (executionId) => proxy.close(executionId),
     beforeEnd: (sandbox) => {
-      memoryKills.look(sandbox);
+      live.memoryKills.look(sandbox);
       return logs.last(sandbox);
     },
     rescue: stored.rescue,
-    onStart: (sandbox) => usage.started(sandbox),
+    onStart: (sandbox) => live.usage.started(sandbox),
     onChange: () => {
       events.emit("sandboxes");
       events.emit("changed");
@@ -94,10 +96,11 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
       events.emit("exited", reason);
     },
     maxSandboxes: config.maxSandboxes,
-    refusal: ({ egress }) => disk.refusal() ?? limits.refusal() ?? reach.refusal(egress),
+    refusal: (body) => node.disk.refusal() ?? node.limits.refusal() ?? reach.refusal(body.egress),
     startLimitMs: config.startLimitMs,
-    disposal,
+    now,
+    log,
   });
   const { pool, boot } = source;
-  return { pool, boot, logs, sandboxes, replaceEgress: createReplaceEgress({ ...deps, ...base }) };
+  return { pool, boot, logs, sandboxes, replaceEgress: createReplaceEgress({ docker, egress, gate, log }) };
 }

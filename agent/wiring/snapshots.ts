@@ -1,75 +1,65 @@
 /** Constructs the parts that keep and restore snapshots on this machine, and then what takes them of the live set. */
 
-import type { Teardown } from "../../shared/program/teardown.ts";
 import { createContact } from "../api/report.ts";
-import type { AgentConfig } from "../config.ts";
-import type { AgentDeps } from "../deps.ts";
-import type { CapabilityWatch } from "../host/capability-watch.ts";
+import type { RecoveryResult } from "../recovery/apply.ts";
 import { createExpiry } from "../sandboxes/expiry.ts";
-import type { LiveSet } from "../sandboxes/live-set.ts";
-import type { SandboxLogs } from "../sandboxes/logs.ts";
-import type { Sandboxes } from "../sandboxes/sandboxes.ts";
-import type { UsageSampling } from "../sandboxes/usage.ts";
-import { type SnapshotParts, type StartSnapshotsDeps, startSnapshots } from "../snapshots/start-snapshots.ts";
-import { originsHere } from "../snapshots/store/origins.ts";
+import { type SnapshotParts, startSnapshots } from "../snapshots/start-snapshots.ts";
 import { endExpired } from "../snapshots/take/end-expired.ts";
-import type { Events } from "./events.ts";
+import { createSnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
+import type { Base } from "./base.ts";
+import type { NetworkParts } from "./network.ts";
+import type { NodeParts } from "./node.ts";
+import type { LiveParts, SandboxParts } from "./sandboxes.ts";
 
-interface SnapshotSources
-  extends Pick<StartSnapshotsDeps, "stores" | "found" | "slots" | "gate" | "disposal" | "semaphore" | "disk"> {
-  readonly capabilities: CapabilityWatch;
-  readonly usage: UsageSampling;
+interface SnapshotSources {
+  readonly found: RecoveryResult;
+  readonly network: NetworkParts;
+  readonly node: NodeParts;
+  readonly live: LiveParts;
 }
 
-export function createSnapshotParts(config: AgentConfig, deps: AgentDeps, base: SnapshotSources, teardown: Teardown) {
-  const { capabilities, usage } = base;
-  const origins = () => originsHere(capabilities.now(), deps.machine);
-  const parts = startSnapshots(
-    {
-      ...deps,
-      ...base,
-      config,
-      origins,
-      memoryRefusal: (what) => capabilities.memoryRefusal(what),
-      lazyPages: () => capabilities.now().lazyPages === true,
-      resolver: deps.plan.gateway,
-      diskBytes: (executionId) => usage.latest(executionId)?.diskUsed ?? 0,
-    },
-    teardown,
-  );
-  return { ...parts, origins };
+export function createSnapshotParts(base: Base, { found, network, node, live }: SnapshotSources): SnapshotParts {
+  const { config, machine, stores, now, log, teardown } = base;
+  const { slots, gate } = network;
+  const { disposal, semaphore } = live;
+  const { capabilities, disk } = node;
+  const diskBytes = (executionId: string) => live.usage.latest(executionId)?.diskUsed ?? 0;
+  const places = { stores, slots, gate, disposal, disk };
+  return startSnapshots({ config, machine, ...places, semaphore, capabilities, found, diskBytes, now, log }, teardown);
 }
 
 interface TakerSources {
+  readonly node: NodeParts;
+  readonly live: LiveParts;
   readonly stored: SnapshotParts;
-  readonly sandboxes: Sandboxes;
-  readonly live: LiveSet;
-  readonly logs: SandboxLogs;
-  readonly events: Events;
+  readonly own: SandboxParts;
 }
 
+export type TakerParts = ReturnType<typeof createTakerParts>;
+
 /** `expiry` ends or pauses expired sandboxes when the orchestrator does not. */
-export function createTakerParts(
-  { endGraceMs: graceMs }: AgentConfig,
-  { now, log }: AgentDeps,
-  { stored, sandboxes, live, logs, events }: TakerSources,
-  teardown: Teardown,
-) {
+export function createTakerParts(base: Base, { node, live, stored, own }: TakerSources) {
+  const { config, stores, events, now, log, teardown } = base;
+  const { sandboxes, logs } = own;
   const contact = createContact(now);
-  const taker = stored.taker({
+  const taker = createSnapshotTaker({
     sandboxes,
+    snapshots: stores.snapshots,
+    taking: stored.taking,
     beforeEnd: (sandbox) => logs.last(sandbox),
+    memoryRefusal: (what) => node.capabilities.memoryRefusal(what),
+    admit: stored.admission.admit,
     onChange: () => void events.emit("changed"),
   });
   const expiry = createExpiry({
-    running: live.running,
+    running: live.set.running,
     lastContact: () => contact.last,
-    graceMs,
+    graceMs: config.endGraceMs,
     end: (executionId) => endExpired(executionId, { sandboxes, taker, log }),
     now,
     log,
   });
   teardown.add("expiry", () => expiry.stop());
   events.on("sandboxes", () => expiry.changed());
-  return { taker, expiry, contact };
+  return { contact, taker, expiry };
 }

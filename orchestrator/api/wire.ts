@@ -3,19 +3,18 @@
 import type { AddressInfo } from "node:net";
 import { addressList } from "../../shared/http/client-address.ts";
 import { connectionLimits } from "../../shared/http/connection-limits.ts";
-import type { Route } from "../../shared/http/contract.ts";
 import type { Around } from "../../shared/http/serve.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
 import { createAdminTokens } from "../access/admin-tokens.ts";
 import { createAuth } from "../access/auth.ts";
 import { createKeyHandlers } from "../access/keys.ts";
-import { createRateLimiter, type Rate } from "../access/rate-limit.ts";
+import { createRateLimiter } from "../access/rate-limit.ts";
+import { ratesOf } from "../access/rates.ts";
 import type { Callers } from "../access/wire.ts";
 import type { Base } from "../base/base.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
-import type { OrchestratorConfig } from "../config.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
@@ -79,9 +78,7 @@ export async function startApi(base: Base, parts: ApiParts): Promise<string> {
       adminTokens: createAdminTokens({ token: config.adminToken, file: config.adminTokenFile, now, log }),
       nodeKeys,
       metricsTokens,
-      rate: (route) => rateOf(route, config),
-      refusedRate: perMinute(config.rateLimitFailedAuthPerMinute),
-      refusedInAll: perMinute(10 * config.rateLimitFailedAuthPerMinute),
+      ...ratesOf(config),
       observeLimited: (group) => metrics.limited(group),
     }),
     handlers: {
@@ -108,18 +105,4 @@ export async function startApi(base: Base, parts: ApiParts): Promise<string> {
   const { port } = server.server.address() as AddressInfo;
   const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
   return `http://${host}:${port}`;
-}
-
-function perMinute(count: number): Rate {
-  return { perSecond: count / 60, burst: count };
-}
-
-/** A start of a sandbox costs more than a read. */
-function rateOf(route: Route, config: OrchestratorConfig): { readonly group: string; readonly rate: Rate } {
-  const rate = (perSecond: number): Rate => ({ perSecond, burst: perSecond * 2 });
-  if (route.access === "volume") return { group: "volume_content", rate: rate(config.rateLimitContentPerSecond) };
-  if (route.method === "GET") return { group: "read", rate: rate(config.rateLimitReadPerSecond) };
-  const starts = /^(\/v2)?\/sandboxes$|\/(fork|resume|connect)$/.test(route.path);
-  if (route.method === "POST" && starts) return { group: "create", rate: rate(config.rateLimitCreatePerSecond) };
-  return { group: "write", rate: rate(config.rateLimitWritePerSecond) };
 }

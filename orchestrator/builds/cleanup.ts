@@ -1,8 +1,8 @@
 /** Deletes unused builds and archives, and asks nodes to delete the builds that were removed. */
 
 import { isError } from "../../shared/http/errors.ts";
-import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
+import type { Base } from "../base/base.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Build } from "../store/builds/record.ts";
@@ -23,28 +23,23 @@ export interface BuildCleaning {
 }
 
 export interface BuildCleaningDeps {
+  readonly base: Base;
   readonly store: Store;
   readonly nodes: Nodes;
   readonly archives: Archives;
   readonly pools: Pools;
-  readonly now: () => number;
-  readonly log: Log;
-  readonly everyMs: number;
-  /** Age at which unused builds and archives are deleted. */
-  readonly keepHours: number;
-  readonly stopTimeoutMs: number;
-  /** Time after which a removal is dropped because its node did not come back. */
-  readonly historyMs: number;
 }
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const COLLECT_EVERY_MS = HOUR_MS;
 /** Age at which a temporary file is left over from an interrupted upload: no upload takes longer. */
 const UPLOAD_LEFT_MS = 6 * HOUR_MS;
 const BATCH = 32;
 
 export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
-  const { store, archives, now } = deps;
+  const { store, archives } = deps;
+  const { config, now, log } = deps.base;
   let collectedAt = now();
 
   async function unneeded(before: number): Promise<StoredArchive[]> {
@@ -57,7 +52,7 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     return found;
   }
 
-  async function collect({ dryRun, keepHours = deps.keepHours }: { dryRun: boolean; keepHours?: number }) {
+  async function collect({ dryRun, keepHours = config.buildKeepHours }: { dryRun: boolean; keepHours?: number }) {
     const before = now() - keepHours * HOUR_MS;
     const until = { ended: before, requested: before };
     if (dryRun) return { builds: await store.buildLeftovers.unused(until), archives: await unneeded(before) };
@@ -71,7 +66,7 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     for (const { templateId, hash } of removed) await archives.remove(templateId, hash);
     await archives.sweepUnfinished(now() - UPLOAD_LEFT_MS);
     if (builds.length + removed.length > 0) {
-      deps.log.info({ builds: builds.length, archives: removed.length }, "deleted unused builds and archives");
+      log.info({ builds: builds.length, archives: removed.length }, "deleted unused builds and archives");
       removing.wake();
     }
     return { builds, archives: removed };
@@ -79,17 +74,17 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
 
   async function removeOnNode(nodeId: string, buildId: string): Promise<void> {
     try {
-      await deps.nodes.agent(nodeId).deleteBuild({ params: { buildId } }, { timeoutMs: deps.stopTimeoutMs });
+      await deps.nodes.agent(nodeId).deleteBuild({ params: { buildId } }, { timeoutMs: config.stopTimeoutMs });
       await store.buildLeftovers.removed(buildId);
     } catch (error) {
       // The next round tries again; an unreachable node is not logged each time.
       if (!isError(error, "node_unreachable")) {
-        deps.log.warn({ err: error, nodeId, buildId }, "could not delete a build on its node");
+        log.warn({ err: error, nodeId, buildId }, "could not delete a build on its node");
       }
     }
   }
 
-  const removing = loop({ name: "build cleaning", everyMs: deps.everyMs, log: deps.log }, async () => {
+  const removing = loop({ name: "build cleaning", everyMs: config.reconcileEveryMs, log }, async () => {
     const there = deps.nodes
       .list()
       .filter(({ status }) => status !== "unhealthy" && status !== "connecting")
@@ -98,7 +93,8 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     await Promise.all(removals.map(({ nodeId, buildId }) => removeOnNode(nodeId, buildId)));
     if (now() - collectedAt < COLLECT_EVERY_MS) return;
     collectedAt = now();
-    await store.buildLeftovers.forgetRemovals(now() - deps.historyMs);
+    // The nodes of older removals did not come back.
+    await store.buildLeftovers.forgetRemovals(now() - config.historyDays * DAY_MS);
     await collect({ dryRun: false });
   });
 

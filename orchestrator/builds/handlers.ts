@@ -5,7 +5,7 @@ import type { buildApi } from "../../shared/api/builds.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Base } from "../base/base.ts";
 import { iso } from "../forms/time.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects/record.ts";
@@ -19,12 +19,11 @@ import { filesOf, readSteps, type WireStep } from "./steps.ts";
 import type { Archives } from "./uploads/archives.ts";
 
 export interface BuildsDeps {
+  readonly base: Base;
   readonly store: Store;
   readonly names: TemplateNames;
   readonly archives: Archives;
   readonly queue: BuildQueue;
-  readonly sealing: Seal;
-  readonly limitMs: number;
 }
 
 type BuildHandlers = Pick<Handlers<typeof buildApi, Project>, "startBuild" | "buildStatus" | "buildLogs">;
@@ -46,6 +45,7 @@ const PAGE = 100;
 
 export function createBuildHandlers(deps: BuildsDeps): BuildHandlers {
   const { store } = deps;
+  const { config, sealing } = deps.base;
   const templates = { names: deps.names, templates: store.templates };
 
   /** The base of a build, without credentials: credentials never reach the database. */
@@ -72,7 +72,7 @@ export function createBuildHandlers(deps: BuildsDeps): BuildHandlers {
     }
     const { build: parent } = await deps.names.resolve(caller, fromTemplate);
     const build = { templateId: parent.templateId, buildId: parent.id, image: parent.image };
-    return { from: { is: "build", build, settings: settingsOf(deps.sealing, parent) }, parent };
+    return { from: { is: "build", build, settings: settingsOf(sealing, parent) }, parent };
   }
 
   async function uploaded(templateId: string, from: BuildBody["from"], steps: BuildBody["steps"]): Promise<void> {
@@ -104,13 +104,13 @@ export function createBuildHandlers(deps: BuildsDeps): BuildHandlers {
         force: ask.force ?? false,
         ...command("startCmd", ask.startCmd),
         ...command("readyCmd", ask.readyCmd),
-        limitMs: deps.limitMs,
+        limitMs: config.buildLimitMs,
         projectId: caller.id,
       };
       const started = await deps.queue.start(
         {
           id: build.id,
-          sealedBody: deps.sealing.close(JSON.stringify(body), build.id),
+          sealedBody: sealing.close(JSON.stringify(body), build.id),
           parentBuildId: parent?.id,
           diskSizeMB,
           files: filesOf(from, steps),

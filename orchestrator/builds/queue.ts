@@ -5,9 +5,15 @@
 
 import type { RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
 import { loop } from "../../shared/program/loop.ts";
-import { choose, type PlacementPolicy } from "../nodes/placement.ts";
+import type { Base } from "../base/base.ts";
+import type { Metrics } from "../metrics/prometheus.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import { choose, placementPolicy } from "../nodes/placement.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
 import type { StartedBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
+import type { Store } from "../store/store.ts";
+import type { BuildCleaning } from "./cleanup.ts";
 import { type BuildRunDeps, followBuild } from "./run.ts";
 
 export interface BuildQueue {
@@ -21,18 +27,15 @@ export interface BuildQueue {
   stop(): Promise<void>;
 }
 
-export interface BuildQueueDeps extends BuildRunDeps {
-  readonly placement: PlacementPolicy;
-  readonly everyMs: number;
-  /** Most builds at the same time: of one project, and on one node. */
-  readonly perProject: (projectId: string) => Promise<number>;
-  readonly perNode: number;
-  readonly queueMs: number;
-  readonly limitMs: number;
-  /** Longest time in the queue while no node could take the build at all, or none has the disk for it. */
-  readonly placementTimeoutMs: number;
-  /** Starts the round that sends removals to nodes at once. */
-  cleanSoon(): void;
+const EVERY_MS = 500;
+
+export interface BuildQueueDeps {
+  readonly base: Base;
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly pools: Pools;
+  readonly metrics: Metrics;
+  readonly cleaning: BuildCleaning;
 }
 
 type Waiting = Build & { readonly projectId: string; readonly region: string | undefined };
@@ -43,8 +46,24 @@ const SLACK_MS = 60_000;
 const REFUSED_MS = 1_000;
 const MIB = 1024 * 1024;
 
-export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
-  const { store, now } = deps;
+export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }: BuildQueueDeps): BuildQueue {
+  const { config, sealing, now, random, log } = base;
+  const placement = placementPolicy(config);
+  const runDeps: BuildRunDeps = {
+    store,
+    nodes,
+    sealing,
+    now,
+    random,
+    log,
+    pollEveryMs: config.buildPollMs,
+    silentMs: config.nodeLostMs,
+    ready: (build, former) => pools.replaced(former, build),
+    observe: (result, seconds) => metrics.built(result, seconds),
+  };
+  /** Most builds of a project at the same time. */
+  const mostOf = async (projectId: string) =>
+    (await store.projects.find(projectId))?.limits.builds ?? config.maxProjectBuilds;
   /** Registry credentials of queued builds: kept in this memory only. */
   const access = new Map<string, RegistryAccess>();
   const followed = new Map<string, { readonly stopping: AbortController; readonly done: Promise<void> }>();
@@ -53,20 +72,20 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
   async function run(build: Build & { readonly nodeId: string }, signal: AbortSignal): Promise<void> {
     const { id, nodeId } = build;
     // The node itself reports the disks of the containers that it builds in.
-    const free = deps.nodes.placing(nodeId, { ...build, diskSizeMB: 0 });
+    const free = nodes.placing(nodeId, { ...build, diskSizeMB: 0 });
     try {
       const credentials = { get: () => access.get(id), drop: () => void access.delete(id) };
-      const end = await followBuild({ build, credentials, signal }, deps);
+      const end = await followBuild({ build, credentials, signal }, runDeps);
       if (end === "stopped") return;
       if (end === "refused") {
         refusedUntil.set(nodeId, now() + REFUSED_MS);
-        await store.builds.requeue(id, nodeId, (build.startedAt ?? now()) + deps.queueMs);
+        await store.builds.requeue(id, nodeId, (build.startedAt ?? now()) + config.buildQueueMs);
         return;
       }
       access.delete(id);
-      deps.cleanSoon();
+      cleaning.soon();
     } catch (error) {
-      deps.log.warn({ err: error, buildId: id, nodeId }, "could not follow a build on its node");
+      log.warn({ err: error, buildId: id, nodeId }, "could not follow a build on its node");
     } finally {
       free("refused");
     }
@@ -84,19 +103,19 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
 
   /** Chooses a node for the build, or says why there is none and whether that may change soon. */
   function nodeFor(build: Waiting, home: string | undefined, placed: ReadonlyMap<string, number>) {
-    const all = deps.nodes.candidates();
+    const all = nodes.candidates();
     const candidates = home === undefined ? all : all.filter(({ id }) => id === home);
     if (home !== undefined && candidates.length === 0) {
       return { is: "none", reason: `node ${home}, which has the build's base, is not registered` } as const;
     }
     const busy = candidates.filter(
-      ({ id }) => (placed.get(id) ?? 0) >= deps.perNode || (refusedUntil.get(id) ?? 0) > now(),
+      ({ id }) => (placed.get(id) ?? 0) >= config.maxNodeBuilds || (refusedUntil.get(id) ?? 0) > now(),
     );
     const exclude = new Set(busy.map(({ id }) => id));
     const { cpuCount, memoryMB, diskSizeMB } = build;
     const room = { cpuCount, memoryBytes: memoryMB * MIB, diskBytes: diskSizeMB * MIB };
     const demand = { ...room, labels: {}, exclude, region: build.region };
-    const choice = choose(candidates, demand, deps.placement, deps.random);
+    const choice = choose(candidates, demand, placement, random);
     if (choice.is === "none" && exclude.size > 0)
       return { is: "full", of: "other", reason: "every node is building" } as const;
     // A node that is building may have the disk.
@@ -119,14 +138,14 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     const choice = nodeFor(build, parent?.nodeId, placed);
     const waited = now() - (build.startedAt ?? now());
     if (choice.is === "node") {
-      const deadlineAt = now() + deps.limitMs + SLACK_MS;
+      const deadlineAt = now() + config.buildLimitMs + SLACK_MS;
       if (!(await store.builds.place(build.id, choice.id, deadlineAt))) return undefined;
       follow({ ...build, nodeId: choice.id, deadlineAt });
       return choice.id;
     }
     const reason = choice.is === "connecting" ? "the node is not connected again yet" : choice.reason;
     const hopeless = choice.is === "none" || (choice.is === "full" && choice.of === "disk");
-    if (waited > deps.queueMs || (hopeless && waited > deps.placementTimeoutMs)) {
+    if (waited > config.buildQueueMs || (hopeless && waited > config.placementTimeoutMs)) {
       access.delete(build.id);
       await store.builds.fail(
         build.id,
@@ -137,7 +156,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     return undefined;
   }
 
-  const rounds = loop({ name: "builds", everyMs: deps.everyMs, log: deps.log }, async () => {
+  const rounds = loop({ name: "builds", everyMs: EVERY_MS, log }, async () => {
     const all = await store.builds.underWay();
     const ofProject = new Map<string, number>();
     const onNode = new Map<string, number>();
@@ -150,7 +169,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     }
     for (const build of all) {
       if (build.nodeId !== undefined) continue;
-      if ((ofProject.get(build.projectId) ?? 0) >= (await deps.perProject(build.projectId))) continue;
+      if ((ofProject.get(build.projectId) ?? 0) >= (await mostOf(build.projectId))) continue;
       const nodeId = await give(build, onNode);
       if (nodeId === undefined) continue;
       count(ofProject, build.projectId);
@@ -164,7 +183,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
       followed.get(id)?.stopping.abort();
     }
     if (buildIds.length === 0) return;
-    deps.cleanSoon();
+    cleaning.soon();
     rounds.wake();
   }
 
@@ -177,7 +196,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
       const begun = await store.builds.start({
         ...started,
         withAccess: credentials !== undefined,
-        deadlineAt: now() + deps.queueMs,
+        deadlineAt: now() + config.buildQueueMs,
       });
       if (begun === undefined) return false;
       forget(begun.superseded.map(({ id }) => id));
@@ -193,7 +212,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
           if ((await store.builds.fail(id, reason, "not logged")) !== undefined) outcome.cancelled++;
           forget([id]);
         } catch (error) {
-          deps.log.warn({ err: error, buildId: id }, "could not cancel a build");
+          log.warn({ err: error, buildId: id }, "could not cancel a build");
           outcome.failed++;
         }
       }

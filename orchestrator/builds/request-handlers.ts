@@ -4,6 +4,8 @@ import type { buildApi } from "../../shared/api/builds.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
+import type { Base } from "../base/base.ts";
+import type { OrchestratorConfig } from "../config.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import { ownTeam, qualified } from "../templates/handlers.ts";
@@ -19,28 +21,24 @@ import type { Archives } from "./uploads/archives.ts";
 import { uploadUrl } from "./uploads/url.ts";
 
 export interface BuildRequestsDeps {
+  readonly base: Base;
   readonly store: Store;
   readonly names: TemplateNames;
   readonly archives: Archives;
-  readonly limits: (project: Project) => TemplateLimits;
-  readonly defaults: TemplateSizes;
-  readonly seed: string;
-  readonly now: () => number;
-  /** The public URL of this API; undefined: the URL that the request came to. */
-  readonly publicUrl: string | undefined;
 }
 
 type BuildRequestHandlers = Pick<Handlers<typeof buildApi, Project>, "requestBuild" | "requestBuildV2" | "buildFiles">;
 
 export function createBuildRequestHandlers(deps: BuildRequestsDeps): BuildRequestHandlers {
   const { store } = deps;
+  const { config, seeds, now } = deps.base;
 
   async function request(caller: Project, body: TemplateAsk & { readonly teamID?: string }) {
     ownTeam(caller, body.teamID, "body");
     const asked = readTemplateRequest(body, {
       slug: caller.slug,
-      limits: deps.limits(caller),
-      defaults: deps.defaults,
+      limits: limitsOf(caller, config),
+      defaults: defaultSizes(config),
     });
     const { name, tags, resources } = asked;
     const made = await store.builds.request({
@@ -79,7 +77,26 @@ export function createBuildRequestHandlers(deps: BuildRequestsDeps): BuildReques
       const present = await deps.archives.touch(template.id, hash);
       // Also when the files are there: clients may ask to upload them again.
       const place = { templateId: template.id, hash };
-      return { present, url: uploadUrl(deps.publicUrl ?? origin, place, { seed: deps.seed, now: deps.now() }) };
+      // Without a public URL: the URL that the request came to.
+      return { present, url: uploadUrl(config.publicUrl ?? origin, place, { seed: seeds.current, now: now() }) };
     },
+  };
+}
+
+function limitsOf({ limits }: Project, config: OrchestratorConfig): TemplateLimits {
+  return {
+    cpuCount: limits.sandboxCPU ?? config.maxTemplateCpu,
+    memoryMb: limits.sandboxMemoryMB ?? config.maxTemplateMemoryMb,
+    diskMb: limits.sandboxDiskMB ?? config.maxTemplateDiskMb,
+    contact: config.supportContact,
+  };
+}
+
+function defaultSizes(config: OrchestratorConfig): TemplateSizes {
+  return {
+    cpuCount: config.baseCpuCount,
+    memoryMB: config.baseMemoryMb,
+    diskMb: config.baseDiskMb,
+    freeDiskMb: config.templateDiskMb,
   };
 }

@@ -5,7 +5,6 @@ import type { Base } from "../base/base.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { placementPolicy } from "../nodes/placement.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
@@ -15,7 +14,6 @@ import { startBuildQueue } from "./queue.ts";
 import { createBuildRequestHandlers } from "./request-handlers.ts";
 import { createArchives } from "./uploads/archives.ts";
 
-const DAY_MS = 86_400_000;
 const MIB = 1024 * 1024;
 
 interface StartBuildsDeps {
@@ -27,74 +25,23 @@ interface StartBuildsDeps {
 }
 
 export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: StartBuildsDeps) {
-  const { config, sealing, seeds, now, random, log, teardown } = base;
+  const { config, seeds, now, teardown } = base;
   const archives = createArchives(filesDirectory(config));
   // One process owns the uploads: those that were under way when it ended do not continue.
   await archives.sweepUnfinished(now());
 
-  const cleaning = startBuildCleaning({
-    store,
-    nodes,
-    archives,
-    pools,
-    now,
-    log,
-    everyMs: config.reconcileEveryMs,
-    keepHours: config.buildKeepHours,
-    stopTimeoutMs: config.stopTimeoutMs,
-    historyMs: config.historyDays * DAY_MS,
-  });
+  const cleaning = startBuildCleaning({ base, store, nodes, archives, pools });
   teardown.add("build cleaning", () => cleaning.stop());
-  const queue = startBuildQueue({
-    store,
-    nodes,
-    sealing,
-    now,
-    random,
-    log,
-    placement: placementPolicy(config),
-    everyMs: 500,
-    pollEveryMs: config.buildPollMs,
-    silentMs: config.nodeLostMs,
-    queueMs: config.buildQueueMs,
-    limitMs: config.buildLimitMs,
-    placementTimeoutMs: config.placementTimeoutMs,
-    perNode: config.maxNodeBuilds,
-    perProject: async (id) => (await store.projects.find(id))?.limits.builds ?? config.maxProjectBuilds,
-    ready: (build, former) => pools.replaced(former, build),
-    observe: (result, seconds) => metrics.built(result, seconds),
-    cleanSoon: () => cleaning.soon(),
-  });
+  const queue = startBuildQueue({ base, store, nodes, pools, metrics, cleaning });
   teardown.add("builds", () => queue.stop());
-
-  const handlers = {
-    ...createBuildRequestHandlers({
-      store,
-      names,
-      archives,
-      now,
-      seed: seeds.current,
-      publicUrl: config.publicUrl,
-      limits: (project) => ({
-        cpuCount: project.limits.sandboxCPU ?? config.maxTemplateCpu,
-        memoryMb: project.limits.sandboxMemoryMB ?? config.maxTemplateMemoryMb,
-        contact: config.supportContact,
-        diskMb: project.limits.sandboxDiskMB ?? config.maxTemplateDiskMb,
-      }),
-      defaults: {
-        cpuCount: config.baseCpuCount,
-        memoryMB: config.baseMemoryMb,
-        diskMb: config.baseDiskMb,
-        freeDiskMb: config.templateDiskMb,
-      },
-    }),
-    ...createBuildHandlers({ store, names, archives, queue, sealing, limitMs: config.buildLimitMs }),
-  };
   return {
     queue,
     cleaning,
     archives,
-    handlers,
+    handlers: {
+      ...createBuildRequestHandlers({ base, store, names, archives }),
+      ...createBuildHandlers({ base, store, names, archives, queue }),
+    },
     files: {
       archives,
       now,

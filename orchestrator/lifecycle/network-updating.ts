@@ -14,7 +14,6 @@ import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import { defined } from "../../shared/defined.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
-import type { Seal } from "../../shared/program/seal.ts";
 import { type Change, openChange, sealChange } from "../network-policy/change.ts";
 import { readDestination } from "../network-policy/destinations.ts";
 import { type DesiredNetwork, toPolicy } from "../network-policy/policy.ts";
@@ -24,7 +23,6 @@ import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Core } from "./core.ts";
-import type { History } from "./history.ts";
 import { shown } from "./record-state.ts";
 
 /** The egress options that replace all earlier ones. */
@@ -47,15 +45,9 @@ export interface NetworkUpdating {
 
 export interface NetworkUpdatingDeps {
   readonly core: Core;
-  readonly history: History;
-  readonly sealing: Seal;
   readonly placeholders: PlaceholderCheck;
   /** Names of the identity tokens that the rules of a sandbox may ask for. */
   readonly tokenNames: (record: SandboxRecord) => ReadonlySet<string>;
-  /** Time limit of one request to the node. */
-  readonly networkTimeoutMs: number;
-  /** How long a node that does not answer is asked again. */
-  readonly patienceMs: number;
 }
 
 const BATCH = 100;
@@ -65,10 +57,7 @@ const NOT_APPLIED =
   "hosts with rules until the same update is made again";
 
 export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdating {
-  const {
-    core: { store },
-    sealing,
-  } = deps;
+  const { store, sealing, timeouts } = deps.core;
 
   async function replaceNow(project: Project, id: string, egress: NewEgress): Promise<void> {
     const seen = await running(deps, project, id);
@@ -76,7 +65,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     const { executionId } = seen;
     const record = await store.networks.begin(seen, seal(id, { executionId, desired }));
     if (record === undefined) throw await refusal(project, id);
-    const { trust } = await settle(record, desired, deps);
+    const { trust } = await settle(record, desired, timeouts);
     // Only after the change is recorded: a sandbox that stops its envd must not keep its wider policy.
     if (trust === "not applied") throw new AppError("unavailable", NOT_APPLIED);
   }
@@ -129,7 +118,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
   function sendPolicy({ nodeId, executionId }: SandboxRecord, desired: DesiredNetwork): Promise<EgressReplaced> {
     return deps.core.nodes
       .agent(nodeId)
-      .replaceEgress({ params: { executionId }, body: toPolicy(desired) }, { timeoutMs: deps.networkTimeoutMs });
+      .replaceEgress({ params: { executionId }, body: toPolicy(desired) }, { timeoutMs: timeouts.networkTimeoutMs });
   }
 
   async function recoverNow(id: string): Promise<void> {
@@ -164,7 +153,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
         sandboxId: id,
         aim: "network",
         same: "wait",
-        waitMs: deps.patienceMs + deps.networkTimeoutMs,
+        waitMs: timeouts.patienceMs + timeouts.networkTimeoutMs,
         work: () => replaceNow(project, id, egress),
       });
     },
@@ -179,7 +168,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
           if (away || deps.core.transitions.current(id) !== undefined) return;
           const work = () => recoverNow(id);
           await deps.core.transitions
-            .perform({ sandboxId: id, aim: "network", same: "wait", waitMs: deps.networkTimeoutMs, work })
+            .perform({ sandboxId: id, aim: "network", same: "wait", waitMs: timeouts.networkTimeoutMs, work })
             .catch((error: unknown) => {
               deps.core.log.warn({ err: error, sandboxId: id }, "could not finish a change of network options yet");
             });
@@ -191,7 +180,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
 
 /** AppError 404 or 409 when the sandbox cannot be changed now. */
 async function running(
-  { core: { store }, history }: NetworkUpdatingDeps,
+  { core: { store, history } }: NetworkUpdatingDeps,
   project: Project,
   id: string,
 ): Promise<SandboxRecord> {

@@ -1,6 +1,5 @@
 /** Constructs the parts that create, pause, resume, snapshot, fork, expire and kill sandboxes, and change their network. */
 
-import type { EndReason } from "../../shared/states/end-reason.ts";
 import type { Callers } from "../access/wire.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
@@ -46,116 +45,71 @@ const MIB = 1024 ** 2;
 export type Lifecycle = ReturnType<typeof startLifecycle>;
 
 export function startLifecycle(base: Base, deps: LifecycleDeps) {
-  const { config, background, now, random, log, sealing, seeds } = base;
+  const { config, background, now, random, log, sealing, seeds, teardown } = base;
   const { store, nodes, routes, metrics, placeholders, tokenNames } = deps;
   const { limits, refusals, identity } = deps.callers;
-  const { snapshotTimeoutMs, stopTimeoutMs, patienceMs } = config;
 
-  const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: stopTimeoutMs });
-  const transitions = createTransitions();
-  const core: Core = { store, nodes, routes, transitions, snapshots, background, now, random, log };
-  const quotaBytes = config.projectStoredQuotaMb * MIB;
-  const quota = quotaBytes === 0 ? undefined : createProjectQuota({ storage: store.storage, nodes, log, quotaBytes });
+  const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
   const history = createHistory({ store, keepMs: config.endedSandboxKeepHours * HOUR_MS, now });
-  const nodeData = createNodeData({ nodes, nodeLostMs: config.nodeLostMs, now, log });
-  const deadlines = createDeadlines(now);
-  const observe = (reason: EndReason) => metrics.ended(reason);
-  const ending = createEnding({ core, stopTimeoutMs, snapshotTimeoutMs, observe });
-  const resuming = createResuming({
-    core,
+  const core: Core = {
+    store,
+    nodes,
+    routes,
+    transitions: createTransitions(),
+    snapshots,
     history,
-    ending,
-    deadlines,
+    deadlines: createDeadlines(now),
+    limits,
     refusals,
     sealing,
     seeds,
-    startTimeoutMs: config.resumeTimeoutMs,
-    patienceMs,
-  });
+    timeouts: config,
+    background,
+    now,
+    random,
+    log,
+  };
+  const quotaBytes = config.projectStoredQuotaMb * MIB;
+  const quota = quotaBytes === 0 ? undefined : createProjectQuota({ storage: store.storage, nodes, log, quotaBytes });
+  const ending = createEnding({ core, observe: (reason) => metrics.ended(reason) });
+  const resuming = createResuming({ core, ending });
   const autoResuming = createAutoResuming({
     core,
     resuming,
-    limits,
-    seeds,
     limit: config.autoResumeLimit,
-    timeoutMs: config.autoResumeTimeoutMs,
     projectOf: async (key) => {
       const owner = await identity.owner(key);
       return typeof owner === "string" ? undefined : owner.project.id;
     },
   });
-  const onPaused = () => autoResuming.changed();
-  const pausing = createPausing({ core, history, quota, snapshotTimeoutMs, patienceMs, onPaused });
-  const checkpointing = createCheckpointing({
-    core,
-    history,
-    deadlines,
-    quota,
-    limits,
-    refusals,
-    snapshotTimeoutMs,
-    patienceMs,
-  });
-  const launch = createLaunch({
-    core,
-    ending,
-    refusals,
-    placement: placementPolicy(config),
-    startTimeoutMs: config.startTimeoutMs,
-    placementTimeoutMs: config.placementTimeoutMs,
-    observe: (outcome) => metrics.created(outcome),
-  });
-  const lifetime = createLifetime({ core, history, deadlines, limits });
-  const connecting = createConnecting({ core, history, lifetime, resuming, limits, waitMs: patienceMs });
-  const forking = createForking({
-    core,
-    checkpointing,
-    launch,
-    sealing,
-    seeds,
-    limits,
-    placeholders,
-    tokenNames,
-    concurrency: config.forkConcurrency,
-  });
-  const holding = createHolding({ store, routes, log });
-  const { networkTimeoutMs } = config;
-  const networks = createNetworkUpdating({
-    core,
-    history,
-    sealing,
-    placeholders,
-    tokenNames,
-    networkTimeoutMs,
-    patienceMs,
-  });
+  const pausing = createPausing({ core, quota, onPaused: () => autoResuming.changed() });
+  const checkpointing = createCheckpointing({ core, quota });
+  const placement = placementPolicy(config);
+  const launch = createLaunch({ core, ending, placement, observe: (outcome) => metrics.created(outcome) });
+  const lifetime = createLifetime(core);
+  const concurrency = config.forkConcurrency;
   const expiry = startExpiry({
-    store,
-    deadlines,
-    now,
-    random,
-    log,
+    core,
     expire: (record) => (record.onTimeout === "pause" ? pausing.expire(record) : ending.expire(record)),
-    mayChange: (nodeId) => nodes.mayChange(nodeId),
     everyMs: config.expiryEveryMs,
     concurrency: config.expiryConcurrency,
     observe: (seconds) => metrics.expiryLag(seconds),
   });
-  base.teardown.add("expiry", () => expiry.stop());
+  teardown.add("expiry", () => expiry.stop());
   return {
     snapshots,
     history,
-    nodeData,
+    nodeData: createNodeData({ nodes, nodeLostMs: config.nodeLostMs, now, log }),
     launch,
     lifetime,
-    connecting,
-    forking,
+    connecting: createConnecting({ core, lifetime, resuming }),
+    forking: createForking({ core, checkpointing, launch, placeholders, tokenNames, concurrency }),
     ending,
     resuming,
     autoResuming,
     pausing,
     checkpointing,
-    holding,
-    networks,
+    holding: createHolding({ store, routes, log }),
+    networks: createNetworkUpdating({ core, placeholders, tokenNames }),
   };
 }

@@ -3,7 +3,8 @@
 import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { COMMIT, VERSION } from "../../shared/version.ts";
-import type { NodeView } from "../nodes/nodes.ts";
+import type { Nodes, NodeView } from "../nodes/nodes.ts";
+import type { Store } from "../store/store.ts";
 import type { ProjectSample } from "../store/usage/usage.ts";
 
 export interface Metrics {
@@ -25,20 +26,17 @@ export interface Metrics {
   watch(server: FastifyInstance): void;
 }
 
+/** What is counted when the metrics are asked for. */
 export interface MetricsSources {
-  sandboxesByState(): Promise<ReadonlyMap<string, number>>;
-  buildsByStatus(): Promise<ReadonlyMap<string, number>>;
-  volumesByState(): Promise<ReadonlyMap<string, { readonly count: number; readonly sizeMb: number }>>;
-  pendingDeliveries(): Promise<number>;
-  nodes(): readonly NodeView[];
-  /** Number of the audit log's last entry. */
-  auditSeq(): Promise<number>;
+  readonly store: Store;
+  readonly nodes: Nodes;
   readonly now: () => number;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export function createMetrics(sources: MetricsSources): Metrics {
+  const { store } = sources;
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -108,7 +106,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       registers: [],
       async collect() {
         this.reset();
-        for (const [status, count] of await sources.buildsByStatus()) this.set({ status }, count);
+        for (const [status, count] of await store.builds.countByStatus()) this.set({ status }, count);
       },
     }),
   );
@@ -120,7 +118,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       registers: [],
       async collect() {
         this.reset();
-        for (const [state, count] of await sources.sandboxesByState()) this.set({ state }, count);
+        for (const [state, count] of await store.sandboxes.countByState()) this.set({ state }, count);
       },
     }),
   );
@@ -130,7 +128,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       help: "Number of the last entry of the audit log, which never decreases",
       registers: [],
       async collect() {
-        this.set(await sources.auditSeq());
+        this.set((await store.audit.head()).seq);
       },
     }),
   );
@@ -169,7 +167,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   };
 }
 
-function webhookMetrics(registers: Registry[], sources: MetricsSources): Pick<Metrics, "sent"> {
+function webhookMetrics(registers: Registry[], { store }: MetricsSources): Pick<Metrics, "sent"> {
   const sent = new Counter({
     name: "svc_webhook_deliveries_total",
     help: "Attempts to deliver events to webhooks, by result; retry: failed, and tried again later",
@@ -181,14 +179,14 @@ function webhookMetrics(registers: Registry[], sources: MetricsSources): Pick<Me
     help: "Deliveries to webhooks that have not ended",
     registers,
     async collect() {
-      this.set(await sources.pendingDeliveries());
+      this.set(await store.deliveries.countPending());
     },
   });
   queue.set(0);
   return { sent: (result) => sent.inc({ result }) };
 }
 
-function volumeMetrics(registers: Registry[], sources: MetricsSources) {
+function volumeMetrics(registers: Registry[], { store }: MetricsSources) {
   const byState = (name: string, help: string, read: (of: { count: number; sizeMb: number }) => number) =>
     new Gauge({
       name,
@@ -197,7 +195,7 @@ function volumeMetrics(registers: Registry[], sources: MetricsSources) {
       registers,
       async collect() {
         this.reset();
-        for (const [state, of] of await sources.volumesByState()) this.set({ state }, read(of));
+        for (const [state, of] of await store.volumes.countByState()) this.set({ state }, read(of));
       },
     });
   byState("svc_volumes", "Volumes by state", ({ count }) => count);
@@ -222,7 +220,7 @@ function volumeMetrics(registers: Registry[], sources: MetricsSources) {
   };
 }
 
-function nodeGauges(registers: Registry[], sources: MetricsSources): void {
+function nodeGauges(registers: Registry[], { nodes, now }: MetricsSources): void {
   const gauge = (
     name: string,
     help: string,
@@ -236,7 +234,7 @@ function nodeGauges(registers: Registry[], sources: MetricsSources): void {
       registers,
       collect() {
         this.reset();
-        for (const node of sources.nodes()) {
+        for (const node of nodes.list()) {
           for (const [labels, value] of values(node)) this.set({ node: node.id, ...labels }, value);
         }
       },
@@ -245,7 +243,7 @@ function nodeGauges(registers: Registry[], sources: MetricsSources): void {
   gauge("svc_node_up", "1 when the node is ready, else 0", ({ status }) => [[{}, Number(status === "ready")]]);
   gauge("svc_node_status", "1 for the node's current status", ({ status }) => [[{ status }, 1]]);
   gauge("svc_node_heartbeat_age_seconds", "Time since the node's last report", ({ lastHeardAt }) => [
-    [{}, (sources.now() - lastHeardAt) / 1000],
+    [{}, (now() - lastHeardAt) / 1000],
   ]);
   gauge("svc_node_capacity", "Cores and bytes of the machine", ({ load }) => [
     [{ resource: "cpu" }, load.cpuCount],

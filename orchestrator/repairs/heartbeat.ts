@@ -7,9 +7,8 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
-import type { Ending } from "../lifecycle/ending/kill.ts";
-import type { Holding } from "../lifecycle/holding.ts";
-import type { Pausing } from "../lifecycle/pausing/pause.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
+import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
@@ -20,33 +19,37 @@ import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
 
-export interface ReportsDeps {
+/** What a report changes. */
+export interface ReportParts {
   readonly store: Store;
-  readonly pausing: Pausing;
   readonly nodes: Nodes;
+  readonly lifecycle: Lifecycle;
   readonly lineage: Lineage;
+  readonly routes: RoutingTable;
+  readonly pools: Pools;
+  readonly metrics: Metrics;
+  readonly meter: Meter;
+}
+
+export interface ReportsDeps {
+  readonly parts: ReportParts;
   /** Records what the node is asked to hold. */
   readonly givenUp: GivenUp;
-  readonly routes: RoutingTable;
-  readonly ending: Ending;
-  readonly pools: Pools;
-  readonly holding: Holding;
-  readonly meter: Meter;
   readonly grace: Grace;
   readonly now: () => number;
   readonly log: Log;
-  /** Counts repairs for the metrics. */
-  observe(repair: "stop" | "hold" | "lost" | "end_at" | "paused_by_node" | "delete_snapshot", count: number): void;
 }
 
 /** How often the snapshots of all paused sandboxes are compared: they change rarely, and are many rows. */
 const SNAPSHOT_CHECK_MS = 60_000;
 
 export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
+  const { store, nodes, lineage, routes, pools, metrics, meter } = deps.parts;
+  const { ending, pausing, holding } = deps.parts.lifecycle;
   const suspicions = new Map<string, Suspicions>();
 
   async function handleExits(exits: readonly ExitReport[], nodeId: string): Promise<void> {
-    await Promise.all(exits.map((exit) => deps.ending.ended({ ...exit, nodeId }, endOf(exit))));
+    await Promise.all(exits.map((exit) => ending.ended({ ...exit, nodeId }, endOf(exit))));
   }
 
   const checkedAt = new Map<string, number>();
@@ -56,18 +59,18 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
    * report and repairs nothing.
    */
   async function recordsFor({ node, executions, snapshots }: Heartbeat, wanted: ReadonlySet<string>) {
-    const mine = await deps.store.sandboxes.onNode(node.nodeId);
+    const mine = await store.sandboxes.onNode(node.nodeId);
     const known = new Set(mine.map(({ id }) => id));
     const strays = snapshots.filter(({ snapshotId }) => !wanted.has(snapshotId));
     const reported = new Set([...executions, ...strays].map(({ sandboxId }) => sandboxId));
-    const others = await deps.store.sandboxes.getMany([...reported].filter((id) => !known.has(id)));
+    const others = await store.sandboxes.getMany([...reported].filter((id) => !known.has(id)));
     return [...mine, ...others];
   }
 
   /** The checkpoint of a build under way has no record yet: its execution id is the build's id. */
   async function wantedOf(snapshots: Heartbeat["snapshots"]): Promise<ReadonlySet<string>> {
     const ids = snapshots.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
-    const known = await deps.store.pausedSandboxes.wanted(ids);
+    const known = await store.pausedSandboxes.wanted(ids);
     return new Set(
       snapshots
         .filter(({ snapshotId, executionId }) => known.has(snapshotId) || known.has(executionId))
@@ -79,9 +82,9 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   async function checkSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
     if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
     checkedAt.set(nodeId, deps.now());
-    await deps.store.storage.fillSizes(nodeId, snapshots);
+    await store.storage.fillSizes(nodeId, snapshots);
     const there = new Set(snapshots.map(({ snapshotId }) => snapshotId));
-    for (const { id, snapshotId } of await deps.store.pausedSandboxes.pausedOn(nodeId)) {
+    for (const { id, snapshotId } of await store.pausedSandboxes.pausedOn(nodeId)) {
       if (!there.has(snapshotId)) deps.log.error({ nodeId, sandboxId: id, snapshotId }, "snapshot missing on its node");
     }
   }
@@ -92,11 +95,11 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
         { nodeId, sandboxId: record.id, snapshotId: stored.snapshotId },
         "the node paused a sandbox without a request",
       );
-      await deps.pausing.adopt(record, stored);
+      await pausing.adopt(record, stored);
     }
     for (const record of lost) {
       deps.log.warn({ nodeId, sandboxId: record.id, executionId: record.executionId }, "sandbox lost on its node");
-      await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId }, { reason: "lost" });
+      await ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId }, { reason: "lost" });
     }
   }
 
@@ -105,12 +108,12 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     { store, executions, snapshots }: Heartbeat,
     records: readonly SandboxRecord[],
   ): Promise<OfferedStore> {
-    const own = deps.lineage.now();
+    const own = lineage.now();
     const known = new Set(records.map(({ id }) => id));
     const reported = new Set([...executions, ...snapshots].map(({ sandboxId }) => sandboxId));
     const knows = [...reported].filter((id) => known.has(id)).length;
     if (store === undefined || store.storeId !== own.storeId || store.opening === own.opening) return { ...own, knows };
-    const reached = await deps.lineage.reached(store.opening);
+    const reached = await lineage.reached(store.opening);
     return { ...own, knows, ...defined({ reached }) };
   }
 
@@ -120,7 +123,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     const refusal = judgeStore(store, offered, kept);
     if (refusal === undefined) return undefined;
     const text = refusalText(refusal, { nodeId, kept });
-    if (deps.nodes.refused(nodeId) === undefined) deps.log.error({ nodeId, refusal, kept }, text);
+    if (nodes.refused(nodeId) === undefined) deps.log.error({ nodeId, refusal, kept }, text);
     return text;
   }
 
@@ -133,7 +136,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       const records = await recordsFor(body, wanted);
       const store = await offer(body, records);
       const refusal = refusalOf(body, store);
-      if (await deps.nodes.heard(body, refusal)) deps.routes.refreshNode(nodeId);
+      if (await nodes.heard(body, refusal)) routes.refreshNode(nodeId);
       if (refusal !== undefined) {
         suspicions.delete(nodeId);
         return { pools: [], stop: [], endAt: {}, deleteSnapshots: [], store };
@@ -142,21 +145,21 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       const before = suspicions.get(nodeId) ?? noSuspicions;
       const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
       suspicions.set(nodeId, plan.suspicions);
-      deps.meter.heard(reported, records);
+      meter.heard(reported, records);
       await repair(plan, nodeId);
-      await deps.holding.heard(body, records);
+      await holding.heard(body, records);
       await checkSnapshots(body);
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
       await deps.givenUp.note(nodeId, plan, records);
-      deps.observe("stop", plan.stop.length);
-      deps.observe("hold", plan.hold.length);
-      deps.observe("lost", plan.lost.length);
-      deps.observe("paused_by_node", plan.pausedByNode.length);
-      deps.observe("delete_snapshot", plan.deleteSnapshots.length);
-      deps.observe("end_at", Object.keys(plan.endAt).length);
-      const ready = deps.nodes.list().filter(({ status }) => status === "ready").length;
+      metrics.repaired("stop", plan.stop.length);
+      metrics.repaired("hold", plan.hold.length);
+      metrics.repaired("lost", plan.lost.length);
+      metrics.repaired("paused_by_node", plan.pausedByNode.length);
+      metrics.repaired("delete_snapshot", plan.deleteSnapshots.length);
+      metrics.repaired("end_at", Object.keys(plan.endAt).length);
+      const ready = nodes.list().filter(({ status }) => status === "ready").length;
       return {
-        pools: deps.pools.targets(nodeId, ready),
+        pools: pools.targets(nodeId, ready),
         stop: [...plan.stop],
         hold: plan.hold.map(({ executionId }) => executionId),
         endAt: { ...plan.endAt },

@@ -2,12 +2,9 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
-import type { Ending } from "../lifecycle/ending/kill.ts";
-import type { NetworkUpdating } from "../lifecycle/network-updating.ts";
-import type { Pausing } from "../lifecycle/pausing/pause.ts";
-import type { Resuming } from "../lifecycle/pausing/resume.ts";
+import type { OrchestratorConfig } from "../config.ts";
 import { isResuming } from "../lifecycle/record-state.ts";
-import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
@@ -18,11 +15,7 @@ import { createForgetting } from "./forgetting.ts";
 export interface AbandonedDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly ending: Ending;
-  readonly pausing: Pausing;
-  readonly resuming: Resuming;
-  readonly checkpointing: Checkpointing;
-  readonly networks: NetworkUpdating;
+  readonly lifecycle: Pick<Lifecycle, "ending" | "pausing" | "resuming" | "checkpointing" | "networks">;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -30,12 +23,11 @@ export interface AbandonedDeps {
 export interface HousekeepingDeps {
   readonly abandoned: AbandonedDeps;
   readonly spawns: Spawns;
-  readonly everyMs: number;
-  readonly nodeLostMs: number;
-  readonly endedMs: number;
-  readonly historyMs: number;
+  readonly config: OrchestratorConfig;
 }
 
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const BATCH = 100;
 
 /** Pause before a failed repair is tried again. */
@@ -64,28 +56,31 @@ export async function finishAbandoned(deps: AbandonedDeps): Promise<void> {
       }
     }),
   );
-  await deps.networks.recover();
+  await deps.lifecycle.networks.recover();
 }
 
 /** False: the node is unreachable; the record stays as it is. */
 async function finish(record: SandboxRecord, deps: AbandonedDeps): Promise<boolean> {
   if (!deps.nodes.mayChange(record.nodeId)) return false;
   if (record.state === "snapshotting") {
-    await deps.checkpointing.recover(record);
+    await deps.lifecycle.checkpointing.recover(record);
     return true;
   }
   const resuming = isResuming(record);
-  if (record.state !== "pausing" && !resuming) return deps.ending.kill(record.id, "abandoned");
+  if (record.state !== "pausing" && !resuming) return deps.lifecycle.ending.kill(record.id, "abandoned");
   const status = deps.nodes.get(record.nodeId)?.status;
   if (status === undefined || status === "unhealthy" || status === "connecting") return false;
-  if (resuming) await deps.resuming.recover(record);
-  else await deps.pausing.recover(record);
+  if (resuming) await deps.lifecycle.resuming.recover(record);
+  else await deps.lifecycle.pausing.recover(record);
   return true;
 }
 
 export function startHousekeeping(deps: HousekeepingDeps): Loop {
-  const { abandoned, endedMs, historyMs } = deps;
-  const { store, nodes, ending, checkpointing, now, log } = abandoned;
+  const { abandoned, config } = deps;
+  const { store, nodes, now, log } = abandoned;
+  const { ending, checkpointing } = abandoned.lifecycle;
+  const endedMs = config.endedSandboxKeepHours * HOUR_MS;
+  const historyMs = config.historyDays * DAY_MS;
   const startedAt = now();
   const forget = createForgetting({ store, endedMs, historyMs, now, log });
 
@@ -93,7 +88,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
     for (const { id, lastHeardAt } of nodes.list()) {
       // Silence counts from this orchestrator's start: no report could arrive while it was down.
       const silentSince = Math.max(lastHeardAt, startedAt);
-      if (now() - silentSince < deps.nodeLostMs) continue;
+      if (now() - silentSince < config.nodeLostMs) continue;
       for (const record of await store.sandboxes.onNode(id)) {
         if (record.state !== "running") continue;
         await ending.ended(
@@ -104,7 +99,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
     }
   }
 
-  return loop({ name: "housekeeping", everyMs: deps.everyMs, log }, async () => {
+  return loop({ name: "housekeeping", everyMs: config.reconcileEveryMs, log }, async () => {
     await ending.recordLate();
     await finishAbandoned(abandoned);
     await checkpointing.sweep(now() - SNAPSHOT_LEFT_MS);

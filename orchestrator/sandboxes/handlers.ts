@@ -5,13 +5,11 @@ import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Limits } from "../access/limits.ts";
 import { hasScope, type ProjectCaller } from "../access/project-caller.ts";
-import type { Ending } from "../lifecycle/ending/kill.ts";
-import type { Lifetime } from "../lifecycle/ending/timeout.ts";
-import type { History } from "../lifecycle/history.ts";
+import type { Callers } from "../access/wire.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
-import type { ConnectAsk, Connecting } from "../lifecycle/pausing/connect.ts";
+import type { ConnectAsk } from "../lifecycle/pausing/connect.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { SandboxFilter } from "../store/sandboxes/filter.ts";
 import type { Store } from "../store/store.ts";
@@ -25,12 +23,9 @@ import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
 export interface SandboxesDeps {
   readonly store: Store;
   readonly create: Create;
-  readonly ending: Ending;
-  readonly lifetime: Lifetime;
-  readonly connecting: Connecting;
-  readonly history: History;
+  readonly lifecycle: Lifecycle;
+  readonly callers: Callers;
   readonly templates: TemplateNames;
-  readonly limits: Limits;
   readonly view: ViewDeps;
 }
 
@@ -45,6 +40,8 @@ const DEFAULT_TIMEOUT_V1_S = 15;
 
 export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   const { store } = deps;
+  const { ending, lifetime, connecting, history } = deps.lifecycle;
+  const { limits } = deps.callers;
 
   async function create(body: CreateBody, defaultTimeoutSeconds: number, { caller, signal }: Context<Project>) {
     return toSandbox(await deps.create(caller, body, { defaultTimeoutSeconds, signal }), deps.view);
@@ -71,8 +68,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   }
 
   async function connect(reference: string, ask: ConnectAsk, { caller, status }: Context<Project>) {
-    checkTimeout(ask.seconds, deps.limits.hours(caller));
-    const { record, resumed } = await deps.connecting.connect(caller, checkedId(reference), ask);
+    checkTimeout(ask.seconds, limits.hours(caller));
+    const { record, resumed } = await connecting.connect(caller, checkedId(reference), ask);
     if (resumed) status(201);
     return toSandbox(record, deps.view);
   }
@@ -83,7 +80,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
 
     async get({ params, query }, { caller }) {
       return toDetail(
-        await deps.history.find(caller, params.sandboxID, query.ended),
+        await history.find(caller, params.sandboxID, query.ended),
         deps.view,
         hasScope(caller, "sandboxes"),
       );
@@ -92,8 +89,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     async kill({ params }, { caller }) {
       const id = checkedId(params.sandboxID);
       const record = await store.sandboxes.get(id);
-      if (record === undefined || record.projectId !== caller.id || !(await deps.ending.kill(id, "request"))) {
-        throw deps.history.missing(caller, id, await store.sandboxes.get(id));
+      if (record === undefined || record.projectId !== caller.id || !(await ending.kill(id, "request"))) {
+        throw history.missing(caller, id, await store.sandboxes.get(id));
       }
     },
 
@@ -113,7 +110,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       const resuming = wanted.includes("paused");
       const states = wanted.flatMap((state) => STATES[state]);
       const after = fromToken(query.nextToken, order);
-      const endedSince = deps.history.readableSince();
+      const endedSince = history.readableSince();
       const filter = { ...(await filterOf(caller, query)), states, resuming, endedSince };
       const counts = await store.sandboxes.count(filter);
       const total = (of: readonly string[]) =>
@@ -139,10 +136,10 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       connect(params.sandboxID, { seconds: body.timeout, memory: memoryOf(body), onTimeout: body.onTimeout }, context),
 
     async setTimeout({ params, body }, { caller }) {
-      await deps.lifetime.set(caller, checkedId(params.sandboxID), Math.max(0, body.timeout));
+      await lifetime.set(caller, checkedId(params.sandboxID), Math.max(0, body.timeout));
     },
     async refresh({ params, body }, { caller }) {
-      await deps.lifetime.refresh(caller, checkedId(params.sandboxID), body.duration);
+      await lifetime.refresh(caller, checkedId(params.sandboxID), body.duration);
     },
   };
 }

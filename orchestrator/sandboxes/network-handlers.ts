@@ -7,14 +7,11 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
-import type { Limits } from "../access/limits.ts";
-import type { Refusals } from "../access/refusals.ts";
+import type { Callers } from "../access/wire.ts";
 import { iso } from "../forms/time.ts";
-import type { History } from "../lifecycle/history.ts";
-import type { NetworkUpdating } from "../lifecycle/network-updating.ts";
-import type { NodeData } from "../lifecycle/node-data.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import { shown } from "../lifecycle/record-state.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
 import { explanation } from "../network-policy/explanation.ts";
 import { countDestinations, type NetworkLimits, readEgress } from "../network-policy/options.ts";
 import { splitPassword } from "../network-policy/secret.ts";
@@ -22,25 +19,24 @@ import type { Nodes } from "../nodes/nodes.ts";
 import type { Project } from "../store/projects/record.ts";
 
 export interface NetworkHandlersDeps extends NetworkLimits {
-  readonly history: History;
-  readonly nodeData: NodeData;
   readonly nodes: Nodes;
-  readonly networks: NetworkUpdating;
-  readonly limits: Limits;
-  readonly refusals: Refusals;
+  readonly lifecycle: Lifecycle;
+  readonly callers: Callers;
 }
 
 const NODE_LIMIT = { timeoutMs: 15_000 } as const;
 
 export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeof sandboxNetworkApi, Project> {
-  const { history, nodes } = deps;
+  const { nodes } = deps;
+  const { history, nodeData, networks } = deps.lifecycle;
+  const { limits, refusals } = deps.callers;
   return {
     async updateNetwork({ params, body }, { caller }) {
       const id = checkedId(params.sandboxID);
       const internet = body.allow_internet_access;
       const { network = {}, proxyPassword } = splitPassword(readEgress({ ...body, internet }, "", deps));
-      deps.refusals.checkEgressRules(countDestinations(network), deps.limits.of(caller).egressRules);
-      await deps.networks.replace(caller, id, { network, proxyPassword, internet });
+      refusals.checkEgressRules(countDestinations(network), limits.of(caller).egressRules);
+      await networks.replace(caller, id, { network, proxyPassword, internet });
     },
 
     async checkNetwork({ params, query }, { caller }) {
@@ -67,7 +63,7 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
       const { id: sandboxId, nodeId } = record;
       const asked = { limit, ...defined({ cursor }) };
       const from = () => nodes.agent(nodeId).networkLog({ params: { sandboxId }, query: asked }, NODE_LIMIT);
-      const { entries, suppressed } = await deps.nodeData.read(record, "decisions about connections", {
+      const { entries, suppressed } = await nodeData.read(record, "decisions about connections", {
         from,
         none: { entries: [], suppressed: 0 },
       });

@@ -9,9 +9,8 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { iso } from "../forms/time.ts";
-import type { History } from "../lifecycle/history.ts";
-import type { NodeData } from "../lifecycle/node-data.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
@@ -20,8 +19,7 @@ import type { Store } from "../store/store.ts";
 export interface ObservationDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly history: History;
-  readonly nodeData: NodeData;
+  readonly lifecycle: Lifecycle;
   readonly log: Log;
 }
 
@@ -31,7 +29,8 @@ const NODE_LIMIT = { timeoutMs: 10_000 } as const;
 const MAX_IDS = 100;
 
 export function createObservationHandlers(deps: ObservationDeps): ObservationHandlers {
-  const { store, nodes, history, nodeData, log } = deps;
+  const { store, nodes, log } = deps;
+  const { history, nodeData } = deps.lifecycle;
   return {
     async metricsOfMany({ query }, { caller }) {
       const ids = query.sandbox_ids.split(",").map((id) => checkedId(id.trim()));

@@ -3,24 +3,18 @@
 import type { sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { toBody } from "../../shared/http/errors.ts";
-import type { Limits } from "../access/limits.ts";
+import type { Callers } from "../access/wire.ts";
 import type { Background } from "../base/background.ts";
-import type { Ending } from "../lifecycle/ending/kill.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
-import type { Connecting } from "../lifecycle/pausing/connect.ts";
-import type { Pausing } from "../lifecycle/pausing/pause.ts";
-import type { Forking } from "../lifecycle/snapshots/fork.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Project } from "../store/projects/record.ts";
 import { checkTimeout } from "./options.ts";
 import { toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxStatesDeps {
-  readonly pausing: Pausing;
-  readonly connecting: Connecting;
-  readonly forking: Forking;
-  readonly ending: Ending;
+  readonly lifecycle: Lifecycle;
+  readonly callers: Callers;
   readonly background: Background;
-  readonly limits: Limits;
   readonly view: ViewDeps;
 }
 
@@ -28,27 +22,29 @@ export interface SandboxStatesDeps {
 const DEFAULT_TIMEOUT_S = 300;
 
 export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<typeof sandboxStateApi, Project> {
+  const { pausing, connecting, forking, ending } = deps.lifecycle;
+  const { limits } = deps.callers;
   return {
     pause: ({ params, body }, { caller }) =>
-      deps.pausing.pause(caller, checkedId(params.sandboxID), body.memory ?? true, body.frozen ?? true),
+      pausing.pause(caller, checkedId(params.sandboxID), body.memory ?? true, body.frozen ?? true),
 
     async resume({ params, body }, { caller }) {
       const { timeout: seconds = DEFAULT_TIMEOUT_S, memory, autoPause } = body;
-      checkTimeout(seconds, deps.limits.hours(caller));
+      checkTimeout(seconds, limits.hours(caller));
       const onTimeout = autoPause === undefined ? undefined : autoPause ? "pause" : "kill";
       const ask = { seconds, memory, onTimeout } as const;
-      return toSandbox(await deps.connecting.resume(caller, checkedId(params.sandboxID), ask), deps.view);
+      return toSandbox(await connecting.resume(caller, checkedId(params.sandboxID), ask), deps.view);
     },
 
     async fork({ params, body }, { caller, signal }) {
       const { timeout: seconds = DEFAULT_TIMEOUT_S, count = 1, memory = true } = body;
-      checkTimeout(seconds, deps.limits.hours(caller));
-      const forks = await deps.forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory });
+      checkTimeout(seconds, limits.hours(caller));
+      const forks = await forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory });
       return forks.map((fork) => {
         if ("error" in fork) return { error: toBody(fork.error) };
         if (signal.aborted) {
           // The client has disconnected and cannot learn the sandbox's id.
-          deps.background.run("kill unwanted fork", () => deps.ending.kill(fork.record.id, "abandoned"));
+          deps.background.run("kill unwanted fork", () => ending.kill(fork.record.id, "abandoned"));
         }
         return { sandbox: toSandbox(fork.record, deps.view) };
       });

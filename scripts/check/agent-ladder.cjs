@@ -6,7 +6,7 @@ const ladder = [
   ["main.ts", "app.ts", "host-deps.ts"],
   ["wiring"],
   ["api"],
-  ["recovery"],
+  ["recovery", "disk-pressure"],
   ["builds"],
   ["snapshots", "proxy"],
   ["sandboxes"],

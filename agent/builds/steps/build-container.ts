@@ -5,13 +5,13 @@ import type { Readable } from "node:stream";
 import type { Resources } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
-import type { Containers } from "../../containers/containers.ts";
-import type { CaFor, Envd, NetworkVariables } from "../../containers/envd.ts";
+import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import { RUNTIME_MOUNT } from "../../containers/options.ts";
+import type { Egress } from "../../egress-supervisor/host-egress.ts";
 import type { Gate } from "../../network/gate.ts";
-import { type FindHole, refuseHoles } from "../../node-disk/holes.ts";
-import type { ReadSpace } from "../../node-disk/space.ts";
+import { refuseHoles } from "../../node-disk/holes.ts";
+import type { NodeDisks } from "../../node-disk/host-disks.ts";
 import { networkInit } from "../../sandboxes/become-sandbox.ts";
 import type { BootSpec } from "../../sandboxes/boot.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
@@ -30,16 +30,13 @@ import {
 const FULL_BYTES = 1024 * 1024;
 
 export interface BuildContainerDeps {
-  readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
-  readonly disposal: Pick<Disposal, "kill" | "remove">;
-  readonly gate: Pick<Gate, "open">;
-  readonly envd: Pick<Envd, "init">;
-  readonly caFor: CaFor;
-  readonly networkVariables: NetworkVariables;
-  readonly containers: Pick<Containers, "inspect" | "commitLayer" | "hasOwnDisk">;
-  readonly readSpace: ReadSpace;
+  readonly docker: Docker;
+  readonly egress: Egress;
+  readonly disks: NodeDisks;
   readonly processes: Processes;
-  readonly findHole: FindHole;
+  readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
+  readonly disposal: Disposal;
+  readonly gate: Gate;
   readonly now: () => number;
 }
 
@@ -111,7 +108,8 @@ export async function openBuildContainer(
   signal: AbortSignal,
 ): Promise<BuildContainer> {
   const { buildId, templateId, image, resources } = spec;
-  const { disposal, envd, gate, processes, containers, now } = deps;
+  const { egress, disks, disposal, gate, processes, now } = deps;
+  const { containers, envd } = deps.docker;
   // The container's row names the build, so that recovery after a crash knows what the container is.
   const build = { templateId, buildId, image };
   const name = `svc-build-${randomUUID().slice(0, 8)}`;
@@ -134,7 +132,7 @@ export async function openBuildContainer(
         sandboxId: buildContainerId(buildId),
         templateId,
         executionId: buildId,
-        ...(await networkInit(OPEN, deps)),
+        ...(await networkInit(OPEN, egress)),
       },
       signal,
     );
@@ -171,13 +169,13 @@ export async function openBuildContainer(
       async isFull() {
         const { id, upperDirectory } = container;
         if (upperDirectory === undefined || !containers.hasOwnDisk(id)) return false;
-        const { freeBytes, freeInodes } = await deps.readSpace(upperDirectory);
+        const { freeBytes, freeInodes } = await disks.readSpace(upperDirectory);
         return freeBytes < FULL_BYTES || freeInodes === 0;
       },
       async commit(name) {
         await container.cgroup.freeze();
         try {
-          await refuseHoles(container.upperDirectory, deps.findHole);
+          await refuseHoles(container.upperDirectory, disks.findHole);
           await containers.commitLayer(container.id, name);
         } finally {
           container.cgroup.thaw();
@@ -200,7 +198,11 @@ function isLost(error: unknown): error is RpcError {
   return error instanceof RpcError && error.code === "unavailable";
 }
 
-async function explained(id: string, { containers }: BuildContainerDeps, cause: RpcError): Promise<unknown> {
+async function explained(
+  id: string,
+  { docker: { containers } }: BuildContainerDeps,
+  cause: RpcError,
+): Promise<unknown> {
   const found = await containers.inspect(id).catch(() => undefined);
   if (found === undefined || found.running) return cause;
   const why = found.oomKilled ? "it ran out of memory" : "its first process ended";

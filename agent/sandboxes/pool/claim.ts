@@ -2,9 +2,7 @@
 
 import type { Started } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import type { Containers } from "../../containers/containers.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
-import type { Stores } from "../../store/stores.ts";
 import { type BecomeSandboxDeps, becomeSandbox, type Launched, type LaunchSpec } from "../become-sandbox.ts";
 import type { Disposal } from "../disposal.ts";
 import { resized } from "../resize.ts";
@@ -17,9 +15,7 @@ export interface Unclaimed {
 }
 
 export interface ClaimDeps extends BecomeSandboxDeps {
-  readonly stores: BecomeSandboxDeps["stores"] & Pick<Stores, "containers">;
-  readonly disposal: Pick<Disposal, "kill" | "remove">;
-  readonly containers: Pick<Containers, "rename" | "resize" | "chooseCpus">;
+  readonly disposal: Disposal;
 }
 
 /** Name and size for people who ask Docker; nothing depends on them, so the first command comes first. */
@@ -31,7 +27,7 @@ export async function claim(
   deps: ClaimDeps,
   signal: AbortSignal,
 ): Promise<Launched> {
-  const { disposal, containers, stores } = deps;
+  const { disposal, docker, stores } = deps;
   const { sandboxId, resources } = spec.body;
   const teardown = new Teardown(deps.log);
   try {
@@ -47,7 +43,7 @@ export async function claim(
           disposal.remove(given);
         },
         run() {
-          const container = resized(given, resources, { records: stores.containers, containers });
+          const container = resized(given, resources, { records: stores.containers, containers: docker.containers });
           if (warm) container.cgroup.thaw();
           return container;
         },
@@ -76,7 +72,7 @@ export async function claim(
 async function tellDocker(
   { id, resources, cgroup }: LiveContainer,
   { name, changed }: { readonly name: string; readonly changed: boolean },
-  { containers, log }: Pick<ClaimDeps, "containers" | "log">,
+  { docker: { containers }, log }: ClaimDeps,
 ): Promise<void> {
   try {
     await containers.rename(id, name);

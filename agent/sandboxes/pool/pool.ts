@@ -7,7 +7,7 @@ import type { NodeLoad, PoolTarget } from "../../../shared/agent-api/routes.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
-import type { Envd } from "../../containers/envd.ts";
+import type { Docker } from "../../containers/host-docker.ts";
 import { sameSize } from "../../containers/limits.ts";
 import { type Flavour, flavourKey, type LiveContainer } from "../../containers/live-container.ts";
 import { canBecome } from "../resize.ts";
@@ -26,9 +26,8 @@ const FORGET_MS = 600_000;
 
 export interface PoolDeps {
   readonly boot: (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer>;
-  readonly envd: Pick<Envd, "warm">;
+  readonly docker: Docker;
   readonly dispose: (container: LiveContainer) => Promise<void>;
-  readonly runtime: () => Promise<{ readonly directory: string }>;
   readonly freeMemory: () => number;
   readonly reservedMemory: number;
   /** Time of the last foreground start, unix milliseconds; Infinity while one is under way. */
@@ -66,7 +65,7 @@ interface Waiting {
 }
 
 export function createPool(deps: PoolDeps): Pool {
-  const { boot, envd, dispose, runtime, freeMemory, reservedMemory, lastForeground, now, log } = deps;
+  const { boot, docker, dispose, freeMemory, reservedMemory, lastForeground, now, log } = deps;
   const ready = new Map<string, LiveContainer[]>();
   const waiting = new Map<string, Waiting[]>();
   /** Flavours that could not be started, by key; the others are filled all the same. */
@@ -122,7 +121,7 @@ export function createPool(deps: PoolDeps): Pool {
   const fill = async (flavour: Flavour, signal: AbortSignal) => {
     const container = await boot(flavour, anySignal(signal, AbortSignal.timeout(BOOT_LIMIT_MS)));
     try {
-      await envd.warm(
+      await docker.envd.warm(
         { address: container.slot.address, controlToken: container.controlToken },
         anySignal(signal, AbortSignal.timeout(WARM_LIMIT_MS)),
       );
@@ -155,7 +154,7 @@ export function createPool(deps: PoolDeps): Pool {
 
   const round = async (signal: AbortSignal) => {
     while (!signal.aborted) {
-      const { directory } = await runtime();
+      const { directory } = await docker.runtime();
       const counts = new Map([...ready].map(([key, entries]) => [key, entries.length]));
       const plan = { ...state, runtime: directory, ready: counts, resting: resting(), reservedMemory };
       const step = planPool({ ...plan, freeMemory: freeMemory() });

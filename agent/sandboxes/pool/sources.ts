@@ -12,9 +12,8 @@ import { type ClaimDeps, claim, type Unclaimed } from "./claim.ts";
 import type { Pool } from "./pool.ts";
 
 export interface PoolSourcesDeps extends ClaimDeps {
-  readonly pool: Pick<Pool, "take" | "next" | "adopt">;
+  readonly pool: Pool;
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
-  readonly runtime: () => Promise<{ readonly directory: string }>;
   /** Cold starts at the same time: more would only slow each of them. */
   readonly semaphore: Semaphore;
   /** A start that waited this long for its permit is refused. */
@@ -24,12 +23,12 @@ export interface PoolSourcesDeps extends ClaimDeps {
 }
 
 export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" | "boot" | "pooledMemory"> {
-  const { pool, boot, runtime, semaphore, queueMs, onStart, log } = deps;
+  const { pool, boot, docker, semaphore, queueMs, onStart, log } = deps;
 
   const flavourOf = async ({ build, resources }: StartRequest) => ({
     build,
     resources,
-    runtime: (await runtime()).directory,
+    runtime: (await docker.runtime()).directory,
   });
 
   /** Undefined when it was from the pool and is not usable. */

@@ -20,8 +20,8 @@ export interface OutsideConnections {
 }
 
 interface OutsideConnectionsDeps {
-  readonly connections: Pick<Connections, "endOutside">;
-  readonly gate: Pick<Gate, "open">;
+  readonly connections: Connections;
+  readonly gate: Gate;
   readonly log: Log;
 }
 

@@ -2,34 +2,33 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Annotations } from "../../containers/annotations.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
+import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Slots } from "../../network/slots.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
-import type { ContainerStore } from "../../store/containers.ts";
+import type { Stores } from "../../store/stores.ts";
 
 const STOPPED_LIMIT_MS = 15_000;
 const POLL_MS = 10;
 
 export interface EvictionDeps {
-  readonly containers: Pick<Containers, "inspect" | "kill">;
-  readonly disposal: Pick<Disposal, "kill">;
-  readonly slots: Pick<Slots, "give">;
-  readonly annotations: Pick<Annotations, "remove">;
-  readonly store: Pick<ContainerStore, "remove">;
+  readonly docker: Docker;
+  readonly disposal: Disposal;
+  readonly slots: Slots;
+  readonly stores: Stores;
 }
 
 export type Evict = (container: LiveContainer) => Promise<void>;
 
-export function createEviction({ containers, disposal, slots, annotations, store }: EvictionDeps): Evict {
+export function createEviction({ docker, disposal, slots, stores }: EvictionDeps): Evict {
   return async (container) => {
     // Kills all processes while they are frozen, so that none works on the disk while the first one dies.
     for (const pid of processes(container)) tryKill(pid);
     await disposal.kill(container);
-    await stopped(container.id, containers).catch(unlessGone);
-    await annotations.remove(container.id);
-    store.remove(container.id);
+    await stopped(container.id, docker.containers).catch(unlessGone);
+    await docker.annotations.remove(container.id);
+    stores.containers.remove(container.id);
     // Last, because the namespace is free only when the last process in it has ended.
     await slots.give(container.slot);
   };

@@ -7,30 +7,28 @@
 import { randomUUID } from "node:crypto";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
-import type { Containers } from "../../containers/containers.ts";
-import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
+import type { Docker } from "../../containers/host-docker.ts";
+import type { Network } from "../../network/host-network.ts";
 import { isOwnLayer } from "../../sandbox-disks/layer.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
 
 export interface InNewContainerDeps {
-  readonly containers: Pick<Containers, "create" | "inspect" | "hasOwnDisk" | "rename">;
-  /** Without a directory: the current runtime. */
-  readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
-  /** Address of the node's own resolver. */
-  readonly resolver: string;
-  readonly stores: Pick<Stores, "snapshots">;
+  readonly docker: Docker;
+  readonly network: Network;
+  readonly stores: Stores;
   readonly log: Log;
 }
 
 /** Resolves to the snapshot with its new container. @throws {AppError} disk_lost, no_compatible_node */
 export async function inNewContainer(snapshot: Snapshot, deps: InNewContainerDeps): Promise<Snapshot> {
-  const { containers, stores, log } = deps;
+  const { docker, network, stores, log } = deps;
+  const { containers } = docker;
   const { id, sandboxId, disk } = snapshot;
   const from = [disk.containerId, disk.takenFrom].find((one) => one !== undefined && containers.hasOwnDisk(one));
   if (from === undefined) throw withoutDisk(disk);
   // The memory image has files of its version of envd mapped, and its envd has the container's token.
-  const runtime = await deps.runtime(disk.runtime);
+  const runtime = await docker.runtime(disk.runtime);
   const containerId = await containers.create({
     name: `svc-${sandboxId}-${randomUUID().slice(0, 8)}`,
     build: disk.build,
@@ -38,7 +36,7 @@ export async function inNewContainer(snapshot: Snapshot, deps: InNewContainerDep
     command: runtime.command,
     env: [`SVC_ENVD_CONTROL=${disk.controlToken}`],
     runtimeDirectory: runtime.directory,
-    resolver: deps.resolver,
+    resolver: network.plan.gateway,
     takeOver: {
       from,
       own: (successor) =>

@@ -5,21 +5,20 @@
  */
 
 import type { Log } from "../../../shared/program/log.ts";
-import type { Cgroup, OpenCgroup } from "../../containers/cgroup.ts";
-import type { Containers } from "../../containers/containers.ts";
+import type { Cgroup } from "../../containers/cgroup.ts";
+import type { Docker } from "../../containers/host-docker.ts";
 import type { KnownContainer } from "../../store/containers.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
-import type { SnapshotFiles } from "../store/files.ts";
+import type { Memory } from "../take/host-memory.ts";
 
 /** Enough for the largest memory, which is checked as fast as the disk reads. */
 const VERIFY_LIMIT_MS = 60_000;
 
 export interface InterruptedResumesDeps {
-  readonly stores: Pick<Stores, "snapshots" | "containers">;
-  readonly containers: Pick<Containers, "inspect">;
-  readonly files: Pick<SnapshotFiles, "manifest" | "verify">;
-  readonly openCgroup: OpenCgroup;
+  readonly docker: Docker;
+  readonly memory: Memory;
+  readonly stores: Stores;
   readonly log: Log;
 }
 
@@ -40,12 +39,13 @@ export async function interruptedResumes(deps: InterruptedResumesDeps): Promise<
 
 /** False when no process of the container runs, so that its stored memory still counts. */
 async function keep({ id }: Snapshot, container: KnownContainer, deps: InterruptedResumesDeps): Promise<boolean> {
-  const { stores, containers, files, log } = deps;
+  const { docker, stores, log } = deps;
+  const { files } = deps.memory;
   const containerId = container.id;
   // Docker answers when a start of this container under way has ended, and the OCI runtime ends one that hangs.
-  const started = container.pid === 0 ? await containers.inspect(containerId) : container;
+  const started = container.pid === 0 ? await docker.containers.inspect(containerId) : container;
   if (started === undefined || started.pid === 0) return false;
-  const cgroup = tryOpen(deps, started.pid, containerId);
+  const cgroup = tryOpen(docker, started.pid, containerId);
   if (cgroup === undefined) return false;
   await cgroup
     .freeze()
@@ -62,7 +62,7 @@ async function keep({ id }: Snapshot, container: KnownContainer, deps: Interrupt
   return true;
 }
 
-function tryOpen({ openCgroup }: Pick<InterruptedResumesDeps, "openCgroup">, pid: number, id: string) {
+function tryOpen({ openCgroup }: Docker, pid: number, id: string) {
   try {
     const cgroup: Cgroup = openCgroup(pid, id);
     return cgroup.alive() ? cgroup : undefined;

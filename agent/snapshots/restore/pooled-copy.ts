@@ -15,12 +15,13 @@ export async function pooledCopy(
   deps: StartCopyDeps,
   signal: AbortSignal,
 ): Promise<LiveContainer> {
-  const { containers, envd, images, now, log } = deps;
+  const { network, images, now, log } = deps;
+  const { containers, envd } = deps.docker;
   refuseMemory("a pool entry with a template's memory", deps);
   const teardown = new Teardown(log);
   try {
     // The memory image maps files of the envd version that it was taken with.
-    const runtime = await deps.runtime(snapshot.disk.runtime);
+    const runtime = await deps.docker.runtime(snapshot.disk.runtime);
     if (runtime.directory !== flavour.runtime || snapshot.image === undefined)
       throw new AppError("snapshot_incompatible", "the template's memory is of another version of envd");
     const controlToken = randomBytes(24).toString("hex");
@@ -33,7 +34,7 @@ export async function pooledCopy(
       command: runtime.command,
       env: [`SVC_ENVD_CONTROL=${controlToken}`],
       runtimeDirectory: runtime.directory,
-      resolver: deps.resolver,
+      resolver: network.plan.gateway,
     });
     teardown.add("container", () => containers.remove(containerId));
     signal.throwIfAborted();

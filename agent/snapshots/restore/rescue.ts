@@ -6,15 +6,19 @@
 
 import { randomUUID } from "node:crypto";
 import { Teardown } from "../../../shared/program/teardown.ts";
+import type { Gate } from "../../network/gate.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import { checkpointMemory, diskOf } from "../take/memory-to-disk.ts";
-import type { PauseDeps } from "../take/pause.ts";
+import type { Stores } from "../../store/stores.ts";
+import type { FrozenContainers } from "../frozen/frozen.ts";
+import { type CheckpointMemoryDeps, checkpointMemory, diskOf } from "../take/memory-to-disk.ts";
 
 /** A damaged process ends as soon as it runs again; a later end has another cause. */
 const BLAME_MS = 60_000;
 
-export interface RescueDeps extends Omit<PauseDeps, "envd" | "beforeEnd" | "gate" | "outside"> {
-  readonly gate: Pick<PauseDeps["gate"], "close">;
+export interface RescueDeps extends CheckpointMemoryDeps {
+  readonly stores: Stores;
+  readonly gate: Gate;
+  readonly frozen: FrozenContainers;
 }
 
 export interface Rescue {

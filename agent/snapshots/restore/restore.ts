@@ -6,10 +6,8 @@ import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
-import type { Annotations } from "../../containers/annotations.ts";
-import type { OpenCgroup } from "../../containers/cgroup.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
-import type { Envd } from "../../containers/envd.ts";
+import type { Docker } from "../../containers/host-docker.ts";
 import { isSize } from "../../containers/limits.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Slots } from "../../network/slots.ts";
@@ -18,11 +16,9 @@ import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
 import { mountVolumes } from "../../volumes/mounts.ts";
 import type { Volumes } from "../../volumes/volumes.ts";
-import type { Connections } from "../connections/connections.ts";
-import type { Criu } from "../criu/criu.ts";
 import { stopped } from "../frozen/evict.ts";
-import type { SnapshotFiles } from "../store/files.ts";
 import type { MemoryImages } from "../store/images.ts";
+import type { Memory } from "../take/host-memory.ts";
 import { explainRestore } from "./reason.ts";
 
 /**
@@ -32,23 +28,16 @@ import { explainRestore } from "./reason.ts";
 const RESTORE_LIMIT_MS = 20_000;
 
 export interface RestoreContainerDeps {
-  readonly containers: Pick<Containers, "start" | "inspect" | "kill" | "resize">;
-  readonly slots: Pick<Slots, "take" | "give">;
-  readonly annotations: Pick<Annotations, "joinNetwork" | "allowRenames" | "mountVolumes" | "restore" | "remove">;
-  readonly volumes: Pick<Volumes, "open">;
-  readonly openCgroup: OpenCgroup;
-  readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
-  readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
-  readonly files: SnapshotFiles;
+  readonly docker: Docker;
+  readonly memory: Memory;
+  readonly volumes: Volumes;
+  readonly slots: Slots;
+  readonly stores: Stores;
   readonly images: MemoryImages;
-  readonly criu: Pick<Criu, "endRestore" | "removeLinks">;
-  readonly connections: Connections;
   /** Undefined where this node can restore memory. */
   readonly memoryRefusal: (what: string) => AppError | undefined;
   /** Restores and cold starts at the same time; fewer for restores of one project. */
   readonly semaphore: Semaphore;
-  /** For tests: another time limit. */
-  readonly restoreLimitMs?: number | undefined;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -81,7 +70,9 @@ export async function restoreContainer(
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
-  const { containers, slots, annotations, openCgroup, envd, stores, images } = deps;
+  const { docker, volumes, slots, stores, images } = deps;
+  const { containers, annotations } = docker;
+  const { criu, connections, restoreLimitMs: limitMs = RESTORE_LIMIT_MS } = deps.memory;
   const { containerId: id, controlToken } = disk;
   const release = await deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
   try {
@@ -104,8 +95,8 @@ export async function restoreContainer(
     await Promise.all([
       annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
       annotations.allowRenames(id),
-      mountVolumes(id, mounts, deps),
-      inside === undefined ? undefined : deps.connections.prepare(slot, inside),
+      mountVolumes(id, mounts, { annotations, volumes }),
+      inside === undefined ? undefined : connections.prepare(slot, inside),
     ]);
     if (memory !== undefined) {
       await annotations.restore(id, memory.directory, memory.lazy);
@@ -118,12 +109,11 @@ export async function restoreContainer(
     teardown.add("processes", async () => {
       if (!started.known) {
         await annotations.remove(id);
-        await deps.criu.endRestore(id);
+        await criu.endRestore(id);
       }
       await containers.kill(id);
       await stopped(id, containers);
     });
-    const limitMs = deps.restoreLimitMs ?? RESTORE_LIMIT_MS;
     const restoring = memory === undefined ? undefined : AbortSignal.timeout(limitMs);
     const limited = restoring === undefined ? signal : anySignal(signal, restoring);
     const up = async () => {
@@ -135,7 +125,7 @@ export async function restoreContainer(
       started.known = true;
       signal.throwIfAborted();
 
-      return envdAnswers({ id, slot, controlToken }, { containers, openCgroup, envd }, limited);
+      return envdAnswers({ id, slot, controlToken }, docker, limited);
     };
     const { found, cgroup } = await up().catch(async (cause: unknown) => {
       if (signal.aborted) throw cause;
@@ -144,7 +134,7 @@ export async function restoreContainer(
       if (restoring?.aborted !== true) throw cause;
       throw notRestored(`the restore did not end within its limit of ${limitMs} ms`, cause);
     });
-    if (inside !== undefined) await deps.connections.release(slot, inside);
+    if (inside !== undefined) await connections.release(slot, inside);
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 
     const container = { ...starting, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };

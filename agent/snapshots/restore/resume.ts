@@ -6,7 +6,6 @@
 import type { Origin, StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import type { Gate } from "../../network/gate.ts";
 import { type BecomeSandboxDeps, becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
@@ -17,11 +16,7 @@ import { type InNewContainerDeps, inNewContainer } from "./in-new-container.ts";
 import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface ResumeDeps extends RestoreContainerDeps, InNewContainerDeps, BecomeSandboxDeps {
-  readonly containers: RestoreContainerDeps["containers"] & InNewContainerDeps["containers"];
-  readonly stores: RestoreContainerDeps["stores"];
-  readonly envd: RestoreContainerDeps["envd"];
-  readonly gate: BecomeSandboxDeps["gate"] & Pick<Gate, "close">;
-  readonly frozen: Pick<FrozenContainers, "dropped">;
+  readonly frozen: FrozenContainers;
 }
 
 export async function resume(spec: FromSnapshot, deps: ResumeDeps, signal: AbortSignal): Promise<Launched> {
@@ -41,11 +36,7 @@ export async function resume(spec: FromSnapshot, deps: ResumeDeps, signal: Abort
 }
 
 /** The snapshot of the paused sandbox. @throws {AppError} snapshot_files_missing, conflict */
-export function pausedSnapshot(
-  { snapshotId }: Origin,
-  { sandboxId }: StartRequest,
-  { stores }: { readonly stores: Pick<ResumeDeps["stores"], "snapshots"> },
-): Snapshot {
+export function pausedSnapshot({ snapshotId }: Origin, { sandboxId }: StartRequest, { stores }: ResumeDeps): Snapshot {
   const snapshot = stores.snapshots.get(snapshotId);
   if (snapshot === undefined || snapshot.kind !== "pause" || snapshot.state === "taking")
     throw new AppError("snapshot_files_missing", `this node does not have snapshot ${snapshotId}`);
@@ -85,7 +76,7 @@ async function startAgain(
           const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes };
           const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
-          if (!memory) await clearLinks(container, id, deps);
+          if (!memory) await clearLinks(container, id, { ...deps.memory, log: deps.log });
           teardown.add("network", () => gate.close(container.slot));
           return container;
         },

@@ -3,10 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import type { Containers } from "../../containers/containers.ts";
-import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
 import { leastMemoryMb } from "../../containers/limits.ts";
-import type { Gate } from "../../network/gate.ts";
+import type { Network } from "../../network/host-network.ts";
 import {
   type BecomeSandboxDeps,
   becomeSandbox,
@@ -19,14 +17,7 @@ import { clearLinks } from "../store/clear-links.ts";
 import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, BecomeSandboxDeps {
-  readonly containers: RestoreContainerDeps["containers"] & Pick<Containers, "create" | "remove">;
-  readonly stores: RestoreContainerDeps["stores"];
-  readonly envd: RestoreContainerDeps["envd"];
-  readonly gate: BecomeSandboxDeps["gate"] & Pick<Gate, "close">;
-  /** Without a directory: the current runtime. */
-  readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
-  /** Address of the node's own resolver. */
-  readonly resolver: string;
+  readonly network: Network;
 }
 
 export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal: AbortSignal): Promise<Launched> {
@@ -56,7 +47,7 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
           const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes };
           const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
-          if (!memory) await clearLinks(container, snapshot.id, deps);
+          if (!memory) await clearLinks(container, snapshot.id, { ...deps.memory, log: deps.log });
           teardown.add("network", () => gate.close(container.slot));
           return container;
         },
@@ -95,24 +86,24 @@ interface From {
 async function create(
   { body }: LaunchSpec,
   { snapshot, image, memory }: From,
-  deps: StartCopyDeps,
+  { docker, network, now }: StartCopyDeps,
   teardown: Teardown,
 ) {
   // The memory image has files of its version of envd mapped.
-  const runtime = await deps.runtime(memory ? snapshot.disk.runtime : undefined);
+  const runtime = await docker.runtime(memory ? snapshot.disk.runtime : undefined);
   const controlToken = randomBytes(24).toString("hex");
   const build = { ...body.build, image };
-  const createdAt = deps.now();
-  const containerId = await deps.containers.create({
+  const createdAt = now();
+  const containerId = await docker.containers.create({
     name: `svc-${body.sandboxId}`,
     build,
     resources: body.resources,
     command: runtime.command,
     env: [`SVC_ENVD_CONTROL=${controlToken}`],
     runtimeDirectory: runtime.directory,
-    resolver: deps.resolver,
+    resolver: network.plan.gateway,
   });
-  teardown.add("container", () => deps.containers.remove(containerId));
+  teardown.add("container", () => docker.containers.remove(containerId));
   const { resources } = body;
   return {
     containerId,

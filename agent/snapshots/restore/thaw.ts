@@ -6,13 +6,11 @@ import { becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts"
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import type { OutsideConnections } from "../connections/outside.ts";
-import type { FrozenContainers } from "../frozen/frozen.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import { pausedSnapshot, type ResumeDeps } from "./resume.ts";
 
-export interface ThawDeps extends Omit<ResumeDeps, "frozen"> {
-  readonly frozen: Pick<FrozenContainers, "add" | "take" | "drop">;
-  readonly outside: Pick<OutsideConnections, "ended">;
+export interface ThawDeps extends ResumeDeps {
+  readonly outside: OutsideConnections;
 }
 
 /** Undefined when there is no frozen container any more, or the request is not for its memory. */
@@ -65,7 +63,7 @@ async function thaw(
           return container;
         },
         // Not earlier, because a restore of the memory, which could become necessary until here, needs these names.
-        confirm: () => clearLinks(container, id, deps),
+        confirm: () => clearLinks(container, id, { ...deps.memory, log }),
         record: (_container, markRunning) => stores.snapshots.spend(id, markRunning),
       },
       deps,

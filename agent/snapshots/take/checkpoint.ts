@@ -2,10 +2,9 @@
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import type { Containers } from "../../containers/containers.ts";
-import type { Envd } from "../../containers/envd.ts";
-import { type FlattenDeps, flattenWhenDeep } from "../../node-disk/flatten.ts";
-import { type FindHole, refuseHoles } from "../../node-disk/holes.ts";
+import { flattenWhenDeep } from "../../node-disk/flatten.ts";
+import { refuseHoles } from "../../node-disk/holes.ts";
+import type { NodeDisks } from "../../node-disk/host-disks.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../store/clear-links.ts";
@@ -20,11 +19,8 @@ import {
 import { refuseTraced } from "./traced.ts";
 
 export interface CheckpointDeps extends CheckpointMemoryDeps {
-  readonly stores: Pick<Stores, "snapshots">;
-  readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
-  readonly containers: Pick<Containers, "commit" | "removeImage" | "hasOwnDisk" | "copyAhead" | "keep"> &
-    FlattenDeps["containers"];
-  readonly findHole: FindHole;
+  readonly disks: NodeDisks;
+  readonly stores: Stores;
 }
 
 export async function checkpoint(
@@ -32,7 +28,9 @@ export async function checkpoint(
   request: SnapshotRequest,
   deps: CheckpointDeps,
 ): Promise<TakenSnapshot> {
-  const { stores, envd, containers, now, log } = deps;
+  const { stores, now, log } = deps;
+  const { containers, envd } = deps.docker;
+  const { findHole } = deps.disks;
   const { executionId, sandboxId, projectId, container } = sandbox;
   const { snapshotId, memory } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
@@ -78,20 +76,20 @@ export async function checkpoint(
     await container.cgroup.freeze();
     const steps = {
       meanwhile: async () => {
-        if (!ownDisk) await refuseHoles(container.upperDirectory, deps.findHole);
+        if (!ownDisk) await refuseHoles(container.upperDirectory, findHole);
         await containers.commit(container.id, image, snapshotId);
       },
       afterwards: async () => {
-        if ((await deps.files.links(snapshotId)) !== undefined) {
+        if ((await deps.memory.files.links(snapshotId)) !== undefined) {
           // The disk was copied during the dump, which gives names to open files: the copy needs these names.
           if (!ownDisk) await containers.removeImage(image);
           await containers.commit(container.id, image, snapshotId);
-          await clearLinks(container, snapshotId, deps);
+          await clearLinks(container, snapshotId, { ...deps.memory, log });
         }
         await goOn();
         await containers.keep(container.id, image, request.durable ?? true);
         // Each checkpoint of a fork of a checkpoint adds a layer.
-        await flattenWhenDeep(image, deps);
+        await flattenWhenDeep(image, { containers, findHole });
       },
     };
     const stored = await checkpointMemory(

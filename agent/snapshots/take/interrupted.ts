@@ -1,28 +1,26 @@
 /** Finishes snapshots that an earlier agent process left unfinished: keeps durable ones and removes the others. */
 
 import type { Log } from "../../../shared/program/log.ts";
-import type { Containers } from "../../containers/containers.ts";
+import type { Docker } from "../../containers/host-docker.ts";
 import type { Stores } from "../../store/stores.ts";
-import type { Criu } from "../criu/criu.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import type { SnapshotFiles } from "../store/files.ts";
 import type { Manifest } from "../store/manifest.ts";
+import type { Memory } from "./host-memory.ts";
 
 export interface InterruptedDeps {
-  readonly stores: Pick<Stores, "snapshots" | "executions">;
-  readonly files: SnapshotFiles;
-  readonly criu: Pick<Criu, "settled" | "removeLinks">;
-  readonly containers: Pick<Containers, "removeImage" | "inspect" | "thawDisk">;
+  readonly docker: Docker;
+  readonly memory: Memory;
+  readonly stores: Stores;
   readonly now: () => number;
   readonly log: Log;
 }
 
 /** Runs before any other decision. Resolves to containers that may be frozen and must continue. */
 export async function interruptedSnapshots({
+  docker: { containers },
+  memory: { files, criu },
   stores,
-  files,
-  criu,
-  containers,
   now,
   log,
 }: InterruptedDeps): Promise<string[]> {

@@ -6,15 +6,14 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
-import type { Annotations } from "../../containers/annotations.ts";
+import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Snapshot, SnapshotDisk, StoredSizes } from "../../store/snapshots.ts";
-import type { Connections } from "../connections/connections.ts";
-import type { Criu } from "../criu/criu.ts";
 import { clearLinks } from "../store/clear-links.ts";
-import { noSpace, type SnapshotFiles } from "../store/files.ts";
+import { noSpace } from "../store/files.ts";
 import { type Inside, MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
+import type { Memory } from "./host-memory.ts";
 import { letFilesChange } from "./shared-files.ts";
 
 export interface SnapshotRequest {
@@ -27,10 +26,8 @@ export interface SnapshotRequest {
 }
 
 export interface CheckpointMemoryDeps {
-  readonly files: SnapshotFiles;
-  readonly criu: Criu;
-  readonly connections: Pick<Connections, "closeInImages" | "mend">;
-  readonly annotations: Pick<Annotations, "volumePaths">;
+  readonly docker: Docker;
+  readonly memory: Memory;
   readonly origins: () => Omit<Origins, "envd">;
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
@@ -55,20 +52,23 @@ export async function checkpointMemory(
   request: MemoryRequest,
   { teardown, deps, steps = {} }: { teardown: Teardown; deps: CheckpointMemoryDeps; steps?: Steps },
 ): Promise<StoredSizes> {
+  const { docker, memory } = deps;
   try {
-    const draft = await deps.files.draft(request.snapshotId, request.durable ?? true);
+    const draft = await memory.files.draft(request.snapshotId, request.durable ?? true);
     teardown.add("files", () => draft.discard());
     if (request.memory)
-      teardown.add("names of open files", () => clearLinks(sandbox.container, request.snapshotId, deps));
+      teardown.add("names of open files", () =>
+        clearLinks(sandbox.container, request.snapshotId, { ...memory, log: deps.log }),
+      );
     const dumped = request.memory ? dump(sandbox, draft, deps) : Promise.resolve();
     // Waits for the end of both before it undoes either.
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     await steps.afterwards?.();
     const { slot } = sandbox.container;
-    if (request.memory) await letFilesChange(draft.images, await deps.annotations.volumePaths(sandbox.container.id));
-    if (request.memory) await deps.criu.wipeOnRestore(draft.images);
-    const inside = request.memory ? await deps.connections.closeInImages(draft.images, slot) : undefined;
+    if (request.memory) await letFilesChange(draft.images, await docker.annotations.volumePaths(sandbox.container.id));
+    if (request.memory) await memory.criu.wipeOnRestore(draft.images);
+    const inside = request.memory ? await memory.connections.closeInImages(draft.images, slot) : undefined;
     const { memoryBytes, diskBytes, createdAt } = await draft.finish((files) =>
       describe(sandbox, request, { files, inside, deps }),
     );
@@ -87,7 +87,7 @@ export async function checkpointMemory(
 async function dump(
   { container, sandboxId }: Sandbox,
   draft: { readonly images: string; readonly work: string },
-  { criu, connections, log }: Pick<CheckpointMemoryDeps, "criu" | "connections" | "log">,
+  { memory: { criu, connections }, log }: CheckpointMemoryDeps,
 ): Promise<void> {
   try {
     await criu.dump(container.id, draft);

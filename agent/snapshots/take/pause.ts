@@ -2,8 +2,6 @@
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import type { Containers } from "../../containers/containers.ts";
-import type { Envd } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
@@ -14,18 +12,17 @@ import { checkpointMemory, diskOf, toTakenSnapshot } from "./memory-to-disk.ts";
 import { refuseTraced } from "./traced.ts";
 
 export interface PauseDeps extends CheckpointMemoryDeps {
-  readonly stores: Pick<Stores, "snapshots" | "executions">;
-  readonly containers: Pick<Containers, "flushDisk">;
-  readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
-  readonly gate: Pick<Gate, "open" | "hold" | "close">;
-  readonly frozen: Pick<FrozenContainers, "add" | "drop">;
-  readonly outside: Pick<OutsideConnections, "end">;
+  readonly stores: Stores;
+  readonly gate: Gate;
+  readonly frozen: FrozenContainers;
+  readonly outside: OutsideConnections;
   /** Reads the last log lines. Never throws, and its time is limited. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
 }
 
 export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: PauseDeps): Promise<TakenSnapshot> {
-  const { stores, envd, gate, frozen, now, log } = deps;
+  const { stores, gate, frozen, now, log } = deps;
+  const { containers, envd } = deps.docker;
   const { executionId, sandboxId, projectId, container, egress, record } = sandbox;
   const { snapshotId, memory } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
@@ -67,7 +64,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     const stored = await checkpointMemory(
       sandbox,
       { ...request, kind: "pause", image: undefined },
-      { teardown, deps, steps: { meanwhile: () => deps.containers.flushDisk(container.id) } },
+      { teardown, deps, steps: { meanwhile: () => containers.flushDisk(container.id) } },
     );
     // From here on the sandbox is paused.
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));

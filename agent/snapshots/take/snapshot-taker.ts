@@ -8,15 +8,24 @@ import type { SnapshotStore } from "../../store/snapshots.ts";
 import type { SnapshotRequest } from "./memory-to-disk.ts";
 import { toTakenSnapshot } from "./memory-to-disk.ts";
 
-export interface SnapshotTakerDeps {
-  readonly sandboxes: Pick<Sandboxes, "get" | "leave">;
-  readonly snapshots: Pick<SnapshotStore, "get">;
-  readonly pause: (sandbox: Sandbox, request: SnapshotRequest) => Promise<TakenSnapshot>;
+type BeforeEnd = (sandbox: Sandbox) => Promise<void>;
+
+/** What is done to one sandbox for a snapshot. */
+export interface Taking {
+  readonly pause: (sandbox: Sandbox, request: SnapshotRequest, beforeEnd: BeforeEnd) => Promise<TakenSnapshot>;
   readonly checkpoint: (sandbox: Sandbox, request: SnapshotRequest) => Promise<TakenSnapshot>;
   /** Called around each dump. */
   readonly storing: <T>(sandbox: Sandbox, work: () => Promise<T>) => Promise<T>;
   /** The last page of a lazy restore is in: before that its memory cannot be dumped. */
   readonly complete: (sandbox: Sandbox) => Promise<void>;
+}
+
+export interface SnapshotTakerDeps {
+  readonly sandboxes: Sandboxes;
+  readonly snapshots: SnapshotStore;
+  readonly taking: Taking;
+  /** Reads the last log lines. Never throws, and its time is limited. */
+  readonly beforeEnd: BeforeEnd;
   /** Undefined where this node can store memory. */
   readonly memoryRefusal: (what: string) => AppError | undefined;
   /** @throws {AppError} no_space */
@@ -34,7 +43,7 @@ export interface SnapshotTaker {
 type SnapshotKind = "pause" | "checkpoint";
 
 export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
-  const { sandboxes, snapshots, pause, checkpoint, memoryRefusal, admit, onChange } = deps;
+  const { sandboxes, snapshots, taking, beforeEnd, memoryRefusal, admit, onChange } = deps;
   const under = new Map<string, { kind: SnapshotKind; snapshotId: string; done: Promise<TakenSnapshot> }>();
 
   const earlier = (executionId: string, snapshotId: string, kind: SnapshotKind): TakenSnapshot | undefined => {
@@ -74,11 +83,11 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
     };
     const taken = async () => {
       // Must come while the sandbox can still be reached.
-      await deps.complete(sandbox);
-      const storing = <T>(one: () => Promise<T>) => (request.memory ? deps.storing(sandbox, one) : one());
+      await taking.complete(sandbox);
+      const storing = <T>(one: () => Promise<T>) => (request.memory ? taking.storing(sandbox, one) : one());
       return kind === "pause"
-        ? sandboxes.leave(executionId, (leaving) => storing(() => pause(leaving, request)))
-        : storing(() => checkpoint(sandbox, request));
+        ? sandboxes.leave(executionId, (leaving) => storing(() => taking.pause(leaving, request, beforeEnd)))
+        : storing(() => taking.checkpoint(sandbox, request));
     };
     const shared = work().finally(() => {
       under.delete(executionId);

@@ -1,11 +1,9 @@
 /** Ends sandboxes whose timeout has passed: found by an index, checked again in the move, a bounded number at once. */
 
-import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import { backoffMs } from "../../nodes/retry.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { Store } from "../../store/store.ts";
-import type { Deadlines } from "./deadlines.ts";
+import type { Core } from "../core.ts";
 
 /** Kills or pauses the sandbox, by its `onTimeout`, only if its end has really passed. */
 type Expire = (record: SandboxRecord) => Promise<unknown>;
@@ -15,14 +13,8 @@ interface Expiry {
 }
 
 export interface ExpiryDeps {
+  readonly core: Core;
   readonly expire: Expire;
-  readonly deadlines: Deadlines;
-  readonly store: Store;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly log: Log;
-  /** Whether records may end sandboxes of the node now. */
-  readonly mayChange: (nodeId: string) => boolean;
   readonly everyMs: number;
   readonly concurrency: number;
   /** Delay in seconds between an end and its execution, for the metrics. */
@@ -39,14 +31,14 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
 
   async function end(record: SandboxRecord): Promise<void> {
     try {
-      deps.observe((deps.now() - record.endAt) / 1000);
+      deps.observe((deps.core.now() - record.endAt) / 1000);
       await deps.expire(record);
       failed.delete(record.id);
     } catch (error) {
       const failures = failed.get(record.id)?.failures ?? 0;
-      const until = deps.now() + backoffMs(failures, BACKOFF, deps.random);
+      const until = deps.core.now() + backoffMs(failures, BACKOFF, deps.core.random);
       failed.set(record.id, { failures: failures + 1, until });
-      deps.log.warn({ err: error, sandboxId: record.id }, "could not end an expired sandbox");
+      deps.core.log.warn({ err: error, sandboxId: record.id }, "could not end an expired sandbox");
     } finally {
       busy.delete(record.id);
     }
@@ -55,21 +47,21 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
   async function round(): Promise<void> {
     const free = deps.concurrency - busy.size;
     if (free <= 0) return;
-    for (const [id, { until }] of failed) if (until + BACKOFF.longestMs < deps.now()) failed.delete(id);
+    for (const [id, { until }] of failed) if (until + BACKOFF.longestMs < deps.core.now()) failed.delete(id);
     // The result includes sandboxes under way or waiting for a retry: read that many more, so that others are found.
-    for (const record of await deps.store.sandboxes.expired(deps.now(), deps.concurrency + failed.size)) {
+    for (const record of await deps.core.store.sandboxes.expired(deps.core.now(), deps.concurrency + failed.size)) {
       if (busy.size >= deps.concurrency) break;
-      if ((failed.get(record.id)?.until ?? 0) > deps.now()) continue;
-      if (!deps.mayChange(record.nodeId)) {
-        failed.set(record.id, { failures: 0, until: deps.now() + BACKOFF.firstMs });
+      if ((failed.get(record.id)?.until ?? 0) > deps.core.now()) continue;
+      if (!deps.core.nodes.mayChange(record.nodeId)) {
+        failed.set(record.id, { failures: 0, until: deps.core.now() + BACKOFF.firstMs });
         continue;
       }
       if (!busy.has(record.id)) busy.set(record.id, end(record));
     }
   }
 
-  const rounds = loop({ name: "expiry", everyMs: deps.everyMs, log: deps.log }, round);
-  deps.deadlines.onPassed(() => rounds.wake());
+  const rounds = loop({ name: "expiry", everyMs: deps.everyMs, log: deps.core.log }, round);
+  deps.core.deadlines.onPassed(() => rounds.wake());
   return {
     async stop() {
       await rounds.stop();

@@ -35,20 +35,19 @@ export interface Ending {
 
 export interface EndingDeps {
   readonly core: Core;
-  readonly stopTimeoutMs: number;
-  /** How long a kill waits for a pause or snapshot under way. */
-  readonly snapshotTimeoutMs: number;
   /** Counts the end for the metrics. */
   observe(reason: EndReason): void;
 }
 
 export function createEnding(deps: EndingDeps): Ending {
-  const { store, routes, now } = deps.core;
-  const unrecorded = createUnrecordedKills(deps);
+  const { store, routes, timeouts, now } = deps.core;
+  const unrecorded = createUnrecordedKills(deps.core);
 
   async function end(nodeId: string, executionId: string): Promise<void> {
     try {
-      await deps.core.nodes.agent(nodeId).stopExecution({ params: { executionId } }, { timeoutMs: deps.stopTimeoutMs });
+      await deps.core.nodes
+        .agent(nodeId)
+        .stopExecution({ params: { executionId } }, { timeoutMs: timeouts.stopTimeoutMs });
     } catch (error) {
       deps.core.log.warn({ err: error, nodeId, executionId }, "could not ask a node to stop an execution");
     }
@@ -88,7 +87,7 @@ export function createEnding(deps: EndingDeps): Ending {
 
   async function killNow(id: string, reason: EndReason, when?: MoveIf): Promise<boolean> {
     await refuseRefused(id);
-    const set = { endAt: now(), end: { reason }, deadlineAt: now() + deps.stopTimeoutMs * 2 };
+    const set = { endAt: now(), end: { reason }, deadlineAt: now() + timeouts.stopTimeoutMs * 2 };
     const killing = await store
       .move({ id, to: "killing", set, ...defined({ when }) })
       .catch((error: unknown) => unrecorded.end(id, reason, { error, endAtMost: when?.endAtMost }));
@@ -109,7 +108,7 @@ export function createEnding(deps: EndingDeps): Ending {
     deps.core.transitions.perform({
       sandboxId: id,
       aim: "gone",
-      waitMs: deps.stopTimeoutMs * 3 + deps.snapshotTimeoutMs,
+      waitMs: timeouts.stopTimeoutMs * 3 + timeouts.snapshotTimeoutMs,
       work,
     });
 

@@ -1,13 +1,10 @@
 /** Lifetime of a running sandbox: connect and refresh extend it, the timeout route sets it. */
 
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Limits } from "../../access/limits.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
-import type { History } from "../history.ts";
 import { shown } from "../record-state.ts";
-import type { Deadlines } from "./deadlines.ts";
 
 export interface Lifetime {
   /** Extends a running sandbox to at least `seconds` from now. */
@@ -17,38 +14,31 @@ export interface Lifetime {
   refresh(project: Project, id: string, seconds: number | undefined): Promise<void>;
 }
 
-export interface LifetimeDeps {
-  readonly core: Core;
-  readonly history: History;
-  readonly deadlines: Deadlines;
-  readonly limits: Limits;
-}
-
 /** Shorter refreshes are raised to this, as in the hosted service. */
 const LEAST_REFRESH_S = 15;
 
-export function createLifetime(deps: LifetimeDeps): Lifetime {
-  const { store, now } = deps.core;
+export function createLifetime(core: Core): Lifetime {
+  const { store, now } = core;
 
   async function owned(project: Project, id: string): Promise<SandboxRecord> {
     const record = await store.sandboxes.get(id);
     if (record === undefined || record.projectId !== project.id || record.state === "gone") {
-      throw deps.history.missing(project, id, record);
+      throw core.history.missing(project, id, record);
     }
     return record;
   }
 
   /** The latest end that a sandbox may have. */
   function longest(project: Project, record: SandboxRecord): number {
-    return record.startedAt + deps.limits.hours(project) * 3_600_000;
+    return record.startedAt + core.limits.hours(project) * 3_600_000;
   }
 
   function changed(record: SandboxRecord): void {
-    deps.deadlines.soon(record.endAt);
+    core.deadlines.soon(record.endAt);
     // The node acts on its own copy only while the orchestrator is away; its next report repairs a missed change.
-    deps.core.background.run("send end to node", async () => {
+    core.background.run("send end to node", async () => {
       const { executionId, nodeId, endAt } = record;
-      await deps.core.nodes
+      await core.nodes
         .agent(nodeId)
         .updateExecution({ params: { executionId }, body: { endAt } }, { timeoutMs: 5_000 });
     });
@@ -57,11 +47,11 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
   /** Why a sandbox is not running although its caller expects it. */
   async function refusal(project: Project, id: string): Promise<AppError> {
     const record = await store.sandboxes.get(id);
-    if (record === undefined || record.projectId !== project.id) return deps.history.missing(project, id, record);
+    if (record === undefined || record.projectId !== project.id) return core.history.missing(project, id, record);
     if (record.state === "killing") return new AppError("conflict", `Sandbox "${id}" is being killed`);
     if (record.state === "starting") return new AppError("conflict", `Sandbox "${id}" is still starting`);
     if (shown(record) === "running") return new AppError("conflict", `Sandbox "${id}" is changing state`);
-    return deps.history.missing(project, id, record);
+    return core.history.missing(project, id, record);
   }
 
   async function change(

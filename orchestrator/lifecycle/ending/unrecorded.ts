@@ -35,24 +35,24 @@ export interface UnrecordedKills {
   recorded(id: string): void;
 }
 
-export function createUnrecordedKills(deps: { readonly core: Core; readonly stopTimeoutMs: number }): UnrecordedKills {
+export function createUnrecordedKills(core: Core): UnrecordedKills {
   const kills = new Map<string, UnrecordedKill>();
   return {
     async end(id, reason, why) {
-      const found = await runningBy(id, why, deps.core);
+      const found = await runningBy(id, why, core);
       if (found === undefined) throw why.error;
       const { executionId, nodeId } = found.record;
       try {
-        await deps.core.nodes
+        await core.nodes
           .agent(nodeId)
-          .stopExecution({ params: { executionId } }, { timeoutMs: deps.stopTimeoutMs });
+          .stopExecution({ params: { executionId } }, { timeoutMs: core.timeouts.stopTimeoutMs });
       } catch (error) {
-        deps.core.log.warn({ err: error, nodeId, executionId }, "could not ask a node to stop an execution");
+        core.log.warn({ err: error, nodeId, executionId }, "could not ask a node to stop an execution");
         throw why.error;
       }
-      await deps.core.routes.remove(id, executionId, "killed");
+      await core.routes.remove(id, executionId, "killed");
       if (!kills.has(id))
-        deps.core.log.warn({ sandboxId: id, executionId, reason }, "ended a sandbox without a record of it");
+        core.log.warn({ sandboxId: id, executionId, reason }, "ended a sandbox without a record of it");
       kills.set(id, { id, executionId, reason });
       throw new AppError(found.code, `${found.message}. The sandbox has ended on its node; ${FOLLOWS}`, {
         cause: why.error,
@@ -64,29 +64,23 @@ export function createUnrecordedKills(deps: { readonly core: Core; readonly stop
 }
 
 /** Has the node pause a sandbox that runs by its record; the node's next report has the snapshot. Rejects in any case. */
-export async function pauseUnrecorded(
-  { id, body, ...why }: Unwritten & PauseAsked,
-  deps: { readonly core: Core; readonly snapshotTimeoutMs: number },
-): Promise<never> {
-  const found = await runningBy(id, why, deps.core);
+export async function pauseUnrecorded({ id, body, ...why }: Unwritten & PauseAsked, core: Core): Promise<never> {
+  const found = await runningBy(id, why, core);
   if (found === undefined) throw why.error;
   const { executionId, nodeId } = found.record;
-  await deps.core.routes.suspend(id, executionId);
+  await core.routes.suspend(id, executionId);
   try {
-    await deps.core.nodes
+    await core.nodes
       .agent(nodeId)
-      .pauseExecution({ params: { executionId }, body }, { timeoutMs: deps.snapshotTimeoutMs });
+      .pauseExecution({ params: { executionId }, body }, { timeoutMs: core.timeouts.snapshotTimeoutMs });
   } catch (error) {
-    deps.core.log.warn({ err: error, nodeId, executionId }, "a node did not pause a sandbox that cannot be recorded");
+    core.log.warn({ err: error, nodeId, executionId }, "a node did not pause a sandbox that cannot be recorded");
     // It may have paused it already, at an earlier request: only a report tells, and a route to nothing is harmless.
-    deps.core.routes.add(found.record);
+    core.routes.add(found.record);
     throw why.error;
   }
-  await deps.core.routes.remove(id, executionId, "paused");
-  deps.core.log.warn(
-    { sandboxId: id, executionId, snapshotId: body.snapshotId },
-    "paused a sandbox without a record of it",
-  );
+  await core.routes.remove(id, executionId, "paused");
+  core.log.warn({ sandboxId: id, executionId, snapshotId: body.snapshotId }, "paused a sandbox without a record of it");
   throw new AppError(found.code, `${found.message}. The sandbox is paused on its node; ${FOLLOWS}`, {
     cause: why.error,
   });

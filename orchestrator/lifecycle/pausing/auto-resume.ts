@@ -9,7 +9,6 @@ import { sameSecret } from "../../../shared/ids.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import { withDeadline } from "../../../shared/program/deadline.ts";
 import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
-import type { Limits } from "../../access/limits.ts";
 import type { Seeds } from "../../base/keys/seeds.ts";
 import type { AutoResume, AutoResumeResult, PausedSandbox, VisitorTokens } from "../../edge/sandbox-lookup.ts";
 import { findSigner } from "../../edge/signed-url.ts";
@@ -30,11 +29,8 @@ export interface AutoResuming {
 export interface AutoResumingDeps {
   readonly core: Core;
   readonly resuming: Resuming;
-  readonly seeds: Seeds;
-  readonly limits: Limits;
   /** Most requests that wait at once. */
   readonly limit: number;
-  readonly timeoutMs: number;
   readonly projectOf: ProofDeps["projectOf"];
 }
 
@@ -51,30 +47,30 @@ const NOT_FOUND: AutoResumeResult = { is: "not_found" };
 const PAUSED: AutoResumeResult = { is: "paused" };
 
 export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
-  const { store } = deps.core;
+  const { store, timeouts } = deps.core;
   let waiting = 0;
   let known: { readonly at: number; readonly list: Promise<readonly PausedSandbox[]> } | undefined;
 
   async function resumeNow(sandboxId: string, port: number, tokens: VisitorTokens): Promise<AutoResumeResult> {
-    const proof = await proofOf(sandboxId, tokens, deps);
+    const proof = await proofOf(sandboxId, tokens, { seeds: deps.core.seeds, projectOf: deps.projectOf });
     for (let round = 0; round < ROUNDS; round++) {
       const record = await store.sandboxes.get(sandboxId);
       if (record === undefined) return NOT_FOUND;
       if (record.state === "running" || record.state === "snapshotting") return routed(sandboxId);
       const unresumed = shown(record) === "paused" && isHolder(proof, record) ? PAUSED : NOT_FOUND;
       if (!mayAutoResume(record)) return unresumed;
-      const message = denial(record, { port, tokens, seeds: deps.seeds });
+      const message = denial(record, { port, tokens, seeds: deps.core.seeds });
       if (message !== undefined) return { is: "denied", message };
       if (record.state === "pausing") {
-        await deps.core.transitions.settled(sandboxId, deps.timeoutMs);
+        await deps.core.transitions.settled(sandboxId, timeouts.autoResumeTimeoutMs);
         continue;
       }
       const project = await store.projects.find(record.projectId);
       if (project === undefined) return NOT_FOUND;
       const ask = {
         memory: true,
-        seconds: secondsFor(record.timeoutSeconds, deps.limits.hours(project)),
-        limit: deps.limits.starts(project),
+        seconds: secondsFor(record.timeoutSeconds, deps.core.limits.hours(project)),
+        limit: deps.core.limits.starts(project),
       };
       try {
         await deps.resuming.resume(sandboxId, ask);
@@ -103,7 +99,7 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
 
   async function readPausedSandboxes(): Promise<readonly PausedSandbox[]> {
     const signers = await store.pausedSandboxes.signers(MOST_OTHERS);
-    return signers.map((one) => ({ sandboxId: one.id, envdAccessToken: deps.seeds.envdToken(one) }));
+    return signers.map((one) => ({ sandboxId: one.id, envdAccessToken: deps.core.seeds.envdToken(one) }));
   }
 
   return {
@@ -114,7 +110,7 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       try {
         const work = resumeNow(sandboxId, port, tokens).catch((reason: unknown) => failure(sandboxId, reason));
         // The resume continues when its visitor disconnects or waited too long: other requests may have joined it.
-        return await withDeadline(work, anySignal(signal, AbortSignal.timeout(deps.timeoutMs)), () => ({
+        return await withDeadline(work, anySignal(signal, AbortSignal.timeout(timeouts.autoResumeTimeoutMs)), () => ({
           is: "transitioning" as const,
         }));
       } finally {

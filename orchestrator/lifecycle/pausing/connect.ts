@@ -3,12 +3,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Limits } from "../../access/limits.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
 import type { Lifetime } from "../ending/timeout.ts";
-import type { History } from "../history.ts";
 import { isResuming } from "../record-state.ts";
 import type { Resuming } from "./resume.ts";
 
@@ -33,12 +31,8 @@ export interface Connecting {
 
 export interface ConnectingDeps {
   readonly core: Core;
-  readonly history: History;
   readonly resuming: Resuming;
   readonly lifetime: Lifetime;
-  readonly limits: Limits;
-  /** Longest wait for a pause or snapshot under way, per round. */
-  readonly waitMs: number;
 }
 
 const ROUNDS = 4;
@@ -46,12 +40,12 @@ const ROUNDS = 4;
 const ELSEWHERE_MS = 100;
 
 export function createConnecting(deps: ConnectingDeps): Connecting {
-  const { store } = deps.core;
+  const { store, timeouts } = deps.core;
 
   async function owned(project: Project, id: string): Promise<SandboxRecord> {
     const record = await store.sandboxes.get(id);
     if (record === undefined || record.projectId !== project.id || record.state === "gone") {
-      throw deps.history.missing(project, id, record);
+      throw deps.core.history.missing(project, id, record);
     }
     if (record.state === "killing") throw new AppError("conflict", `Sandbox "${id}" is being killed`);
     if (record.state === "starting" && !isResuming(record)) {
@@ -66,7 +60,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
     const resumed = await deps.resuming.resume(id, {
       memory,
       seconds: ask.seconds,
-      limit: deps.limits.starts(project),
+      limit: deps.core.limits.starts(project),
       ...defined({ onTimeout: ask.onTimeout }),
     });
     // A caller that joined another one's resume still needs its own timeout.
@@ -76,7 +70,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
   /** Waits for the transition under way, in this process or another. */
   async function rest(id: string): Promise<void> {
     if (deps.core.transitions.current(id) === undefined) await sleep(ELSEWHERE_MS);
-    else await deps.core.transitions.settled(id, deps.waitMs);
+    else await deps.core.transitions.settled(id, timeouts.patienceMs);
   }
 
   async function connect(project: Project, id: string, ask: ConnectAsk): Promise<Connected> {

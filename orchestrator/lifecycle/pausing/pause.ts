@@ -37,12 +37,8 @@ export interface Pausing {
 
 export interface PausingDeps {
   readonly core: Core;
-  readonly history: History;
   /** Absent: projects have no quota over all nodes. */
   readonly quota?: ProjectQuota | undefined;
-  readonly snapshotTimeoutMs: number;
-  /** How long a node that does not answer is asked again. */
-  readonly patienceMs: number;
   /** Called with each paused sandbox, for caches of paused sandboxes. */
   onPaused(): void;
 }
@@ -67,16 +63,16 @@ const DEADLINE_SLACK_MS = 30_000;
 const ROUNDS = 3;
 
 export function createPausing(deps: PausingDeps): Pausing {
-  const { store, routes, now } = deps.core;
+  const { store, routes, timeouts, now } = deps.core;
 
   function begin(id: string, work: () => Promise<Outcome>): Promise<Outcome> {
-    return deps.core.transitions.perform({ sandboxId: id, aim: "paused", waitMs: deps.snapshotTimeoutMs, work });
+    return deps.core.transitions.perform({ sandboxId: id, aim: "paused", waitMs: timeouts.snapshotTimeoutMs, work });
   }
 
   async function pauseNow(id: string, { memory, frozen, endAtMost, reason }: PauseAsk): Promise<Outcome> {
     const room = memory ? await roomFor(id) : undefined;
     const pendingSnapshot = { id: newUuid(), memory, reservedBytes: room?.bytes };
-    const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
+    const deadlineAt = now() + timeouts.snapshotTimeoutMs + timeouts.patienceMs + DEADLINE_SLACK_MS;
     const when = {
       from: ["running" as const],
       ...defined({ endAtMost, room }),
@@ -84,7 +80,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     const pausing = await store
       .move({ id, to: "pausing", when, set: { pendingSnapshot, deadlineAt } })
       .catch((error: unknown) =>
-        pauseUnrecorded({ id, error, endAtMost, body: requestOf(pendingSnapshot, frozen) }, deps),
+        pauseUnrecorded({ id, error, endAtMost, body: requestOf(pendingSnapshot, frozen) }, deps.core),
       );
     if (pausing !== undefined) return complete(pausing, { repeated: false, frozen, reason });
     const record = await store.sandboxes.get(id);
@@ -118,8 +114,8 @@ export function createPausing(deps: PausingDeps): Pausing {
         () =>
           deps.core.nodes
             .agent(nodeId)
-            .pauseExecution({ params: { executionId }, body }, { timeoutMs: deps.snapshotTimeoutMs }),
-        { now, random: deps.core.random, patienceMs: deps.patienceMs, repeated },
+            .pauseExecution({ params: { executionId }, body }, { timeoutMs: timeouts.snapshotTimeoutMs }),
+        { now, random: deps.core.random, patienceMs: timeouts.patienceMs, repeated },
       );
     } catch (failure) {
       if (!isError(failure, "node_unreachable")) await back(record);
@@ -190,11 +186,11 @@ export function createPausing(deps: PausingDeps): Pausing {
 
     async pause(project, id, memory, frozen = true) {
       const before = await store.sandboxes.get(id);
-      refuse(before, project, id, deps.history);
+      refuse(before, project, id, deps.core.history);
       for (let round = 0; round < ROUNDS; round++) {
         const outcome = await begin(id, () => pauseNow(id, { memory, frozen }));
         if (outcome.is === "paused") return;
-        refuse(outcome.record, project, id, deps.history);
+        refuse(outcome.record, project, id, deps.core.history);
         // Running: this caller joined a timeout whose end had moved, or another caller's failure.
       }
       throw new AppError("conflict", `Sandbox "${id}" is changing state`);

@@ -9,17 +9,12 @@ import type { Started } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
-import type { Seal } from "../../../shared/program/seal.ts";
-import type { Refusals } from "../../access/refusals.ts";
-import type { Seeds } from "../../base/keys/seeds.ts";
 import { openPassword } from "../../network-policy/secret.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
-import type { Deadlines } from "../ending/deadlines.ts";
 import type { Ending } from "../ending/kill.ts";
-import type { History } from "../history.ts";
 import { notFound } from "../not-found.ts";
 import { isResuming } from "../record-state.ts";
 import { startRequest } from "../start/start-request.ts";
@@ -45,15 +40,7 @@ export interface Resuming {
 
 export interface ResumingDeps {
   readonly core: Core;
-  readonly history: History;
-  readonly sealing: Seal;
-  readonly seeds: Seeds;
-  readonly startTimeoutMs: number;
-  /** How long a busy or silent node is asked again. */
-  readonly patienceMs: number;
-  readonly refusals: Refusals;
   readonly ending: Ending;
-  readonly deadlines: Deadlines;
 }
 
 interface Done {
@@ -67,19 +54,19 @@ interface Done {
 const DEADLINE_SLACK_MS = 30_000;
 
 export function createResuming(deps: ResumingDeps): Resuming {
-  const { store, now } = deps.core;
+  const { store, timeouts, now } = deps.core;
   /** Resumes under way in this process, by sandbox: whether they restore memory. */
   const underWay = new Map<string, boolean>();
 
   function begin(id: string, work: () => Promise<Done>): Promise<Done> {
-    return deps.core.transitions.perform({ sandboxId: id, aim: "running", waitMs: deps.patienceMs, work });
+    return deps.core.transitions.perform({ sandboxId: id, aim: "running", waitMs: timeouts.patienceMs, work });
   }
 
   async function resumeNow(id: string, ask: ResumeAsk | undefined): Promise<Done> {
     const record = await store.sandboxes.get(id);
     // Its callers have checked the owner.
     if (record === undefined) throw notFound(id);
-    if (record.state === "gone") throw deps.history.missing({ id: record.projectId }, id, record);
+    if (record.state === "gone") throw deps.core.history.missing({ id: record.projectId }, id, record);
     if (record.state === "running" || record.state === "snapshotting") return { record, by: undefined, memory: false };
     if (isResuming(record)) {
       if (ask !== undefined && isOther(ask, record.resumption?.memory ?? true)) throw inFlight(id);
@@ -109,13 +96,13 @@ export function createResuming(deps: ResumingDeps): Resuming {
       set: {
         executionId: newExecutionId(),
         resumption: { memory: ask.memory, seconds: ask.seconds },
-        deadlineAt: now() + deps.startTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS,
+        deadlineAt: now() + timeouts.resumeTimeoutMs + timeouts.patienceMs + DEADLINE_SLACK_MS,
         ...defined({ onTimeout: ask.onTimeout }),
       },
     });
     if (claimed !== undefined) return claimed;
     const current = await store.sandboxes.get(id);
-    if (current?.state === "paused") throw await deps.refusals.start(current.projectId, current, ask.limit);
+    if (current?.state === "paused") throw await deps.core.refusals.start(current.projectId, current, ask.limit);
     throw new AppError("conflict", `Sandbox "${id}" is changing state`);
   }
 
@@ -131,7 +118,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     } catch (reason) {
       if (isError(reason, "disk_lost")) {
         const gone = await deps.ending.lost(record, reason.message);
-        if (gone !== undefined) throw deps.history.missing({ id: record.projectId }, id, gone);
+        if (gone !== undefined) throw deps.core.history.missing({ id: record.projectId }, id, gone);
       }
       // No answer: the next caller or housekeeping repeats the request for the same execution.
       if (!isError(reason, "node_unreachable")) {
@@ -156,9 +143,9 @@ export function createResuming(deps: ResumingDeps): Resuming {
     const { id, executionId, nodeId } = record;
     const sealed = await store.sandboxes.envs(id);
     const body = startRequest(record, {
-      seeds: deps.seeds,
-      envs: sealed === undefined ? {} : (JSON.parse(deps.sealing.open(sealed, id)) as Record<string, string>),
-      proxyPassword: openPassword(deps.sealing, record.sealedProxyPassword, id),
+      seeds: deps.core.seeds,
+      envs: sealed === undefined ? {} : (JSON.parse(deps.core.sealing.open(sealed, id)) as Record<string, string>),
+      proxyPassword: openPassword(deps.core.sealing, record.sealedProxyPassword, id),
       build: await store.templates.build(record.buildId),
       origin: { is: "paused", snapshotId, memory: resumption.memory },
     });
@@ -171,10 +158,10 @@ export function createResuming(deps: ResumingDeps): Resuming {
             .agent(nodeId)
             .startExecution(
               { params: { executionId }, body: { ...body, endAt: now() + resumption.seconds * 1000 } },
-              { timeoutMs: deps.startTimeoutMs },
+              { timeoutMs: timeouts.resumeTimeoutMs },
             ),
         // Only this node has the snapshot.
-        { now, random: deps.core.random, patienceMs: deps.patienceMs, repeated, whenBusy: "wait" },
+        { now, random: deps.core.random, patienceMs: timeouts.patienceMs, repeated, whenBusy: "wait" },
       );
       placed("started");
       return started;
@@ -208,7 +195,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     );
     if (running === undefined) return settled(record);
     deps.core.routes.add(running);
-    deps.deadlines.soon(endAt);
+    deps.core.deadlines.soon(endAt);
     if (!kept && snapshot !== undefined) deps.core.snapshots.removeSoon(nodeId, snapshot.id);
     deps.core.log.info({ sandboxId: id, executionId, restored: started.restored }, "sandbox resumed");
     return running;

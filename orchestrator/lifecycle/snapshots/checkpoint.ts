@@ -8,8 +8,6 @@ import type { TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
-import type { Limits } from "../../access/limits.ts";
-import type { Refusals } from "../../access/refusals.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects/record.ts";
@@ -17,8 +15,6 @@ import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
 import { storedBytesOf } from "../../store/storage/stored-bytes.ts";
 import type { Core } from "../core.ts";
-import type { Deadlines } from "../ending/deadlines.ts";
-import type { History } from "../history.ts";
 import type { ProjectQuota } from "./stored-quota.ts";
 
 interface CheckpointRequest {
@@ -51,30 +47,23 @@ export interface Checkpointing {
 
 export interface CheckpointingDeps {
   readonly core: Core;
-  readonly history: History;
   /** Absent: projects have no quota over all nodes. */
   readonly quota?: ProjectQuota | undefined;
-  readonly limits: Limits;
-  readonly refusals: Refusals;
-  readonly snapshotTimeoutMs: number;
-  readonly patienceMs: number;
-  /** Called after a checkpoint, because the sandbox's end may have passed during it. */
-  readonly deadlines: Deadlines;
 }
 
 const DEADLINE_SLACK_MS = 30_000;
 
 export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
-  const { store, now } = deps.core;
+  const { store, timeouts, now } = deps.core;
 
   async function checkpointNow(project: Project, id: string, ask: CheckpointRequest): Promise<Checkpoint> {
     const before = await store.sandboxes.get(id);
-    refuse(before, id, ask.done, (record) => deps.history.missing({ id: record?.projectId ?? "" }, id, record));
+    refuse(before, id, ask.done, (record) => deps.core.history.missing({ id: record?.projectId ?? "" }, id, record));
     const source = await store.templates.build(before.buildId);
     const conditions = await conditionsOf(project, before, ask);
     const target = await ask.template?.();
     const pendingSnapshot = { id: newUuid(), memory: ask.memory, reservedBytes: conditions.room?.bytes };
-    const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
+    const deadlineAt = now() + timeouts.snapshotTimeoutMs + timeouts.patienceMs + DEADLINE_SLACK_MS;
     const record = await store.beginSnapshot(
       {
         id,
@@ -113,7 +102,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
     return {
       ...defined({ room }),
       // A fork's checkpoint is deleted with the fork's start.
-      ...(kind === "snapshot" ? { snapshots: { most: deps.limits.of(project).snapshots } } : {}),
+      ...(kind === "snapshot" ? { snapshots: { most: deps.core.limits.of(project).snapshots } } : {}),
     };
   }
 
@@ -124,7 +113,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
   ): Promise<AppError> {
     if (room !== undefined) await deps.quota?.check(source, room);
     const refused =
-      snapshots === undefined ? undefined : await deps.refusals.snapshot(source.projectId, snapshots.most);
+      snapshots === undefined ? undefined : await deps.core.refusals.snapshot(source.projectId, snapshots.most);
     return refused ?? new AppError("conflict", `Sandbox "${source.id}" is changing state`);
   }
 
@@ -146,8 +135,8 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         () =>
           deps.core.nodes
             .agent(nodeId)
-            .checkpointExecution({ params: { executionId }, body }, { timeoutMs: deps.snapshotTimeoutMs }),
-        { now, random: deps.core.random, patienceMs: deps.patienceMs },
+            .checkpointExecution({ params: { executionId }, body }, { timeoutMs: timeouts.snapshotTimeoutMs }),
+        { now, random: deps.core.random, patienceMs: timeouts.patienceMs },
       );
       const former = target === undefined ? undefined : await store.templates.tagged(target.id, target.tag);
       const finished = await store.finishSnapshot(
@@ -158,13 +147,13 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       if (finished === undefined)
         throw new AppError("conflict", `Sandbox "${id}" ended while its snapshot was being taken`);
       if (former !== undefined) await supersede(former);
-      deps.deadlines.soon(finished.record.endAt);
+      deps.core.deadlines.soon(finished.record.endAt);
       return { source: finished.record, build: finished.build };
     } catch (reason) {
       // The sandbox continues on its node in every case, and no record names the snapshot.
       await store.giveUpSnapshot(snapshotId, onward);
       deps.core.snapshots.removeSoon(nodeId, snapshotId);
-      deps.deadlines.soon(record.endAt);
+      deps.core.deadlines.soon(record.endAt);
       throw reason;
     }
   }
@@ -186,12 +175,12 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
 
     async checkpoint(project, id, ask) {
       const record = await store.sandboxes.get(id);
-      if (record === undefined || record.projectId !== project.id) throw deps.history.missing(project, id, record);
+      if (record === undefined || record.projectId !== project.id) throw deps.core.history.missing(project, id, record);
       return deps.core.transitions.perform({
         sandboxId: id,
         aim: "snapshotting",
         same: ask.same,
-        waitMs: deps.snapshotTimeoutMs,
+        waitMs: timeouts.snapshotTimeoutMs,
         work: () => checkpointNow(project, id, ask),
       });
     },
@@ -200,7 +189,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       await deps.core.transitions.perform<undefined>({
         sandboxId: id,
         aim: "snapshotting",
-        waitMs: deps.snapshotTimeoutMs,
+        waitMs: timeouts.snapshotTimeoutMs,
         work: async () => {
           const record = await store.sandboxes.get(id);
           if (record?.state !== "snapshotting") return undefined;

@@ -2,9 +2,6 @@
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
-import type { Seal } from "../../../shared/program/seal.ts";
-import type { Limits } from "../../access/limits.ts";
-import type { Seeds } from "../../base/keys/seeds.ts";
 import { openPassword, sealPassword } from "../../network-policy/secret.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";
@@ -32,9 +29,6 @@ export interface ForkingDeps {
   readonly core: Core;
   readonly checkpointing: Checkpointing;
   readonly launch: Launch;
-  readonly sealing: Seal;
-  readonly seeds: Seeds;
-  readonly limits: Limits;
   readonly concurrency: number;
   readonly placeholders: PlaceholderCheck;
   /** Names of the identity tokens that the rules of a sandbox may ask for. */
@@ -48,8 +42,8 @@ export function createForking(deps: ForkingDeps): Forking {
     const id = newSandboxId();
     try {
       const sealed = await store.sandboxes.envs(source.id);
-      const envs = sealed === undefined ? "{}" : deps.sealing.open(sealed, source.id);
-      const proxyPassword = openPassword(deps.sealing, source.sealedProxyPassword, source.id);
+      const envs = sealed === undefined ? "{}" : deps.core.sealing.open(sealed, source.id);
+      const proxyPassword = openPassword(deps.core.sealing, source.sealedProxyPassword, source.id);
       const sandbox = {
         id,
         projectId: project.id,
@@ -63,7 +57,7 @@ export function createForking(deps: ForkingDeps): Forking {
         metadata: source.metadata,
         volumeMounts: source.volumeMounts,
         network: source.network,
-        sealedProxyPassword: sealPassword(deps.sealing, proxyPassword, id),
+        sealedProxyPassword: sealPassword(deps.core.sealing, proxyPassword, id),
         internet: source.internet,
         iam: source.iam,
         onTimeout: source.onTimeout,
@@ -72,11 +66,11 @@ export function createForking(deps: ForkingDeps): Forking {
         autoResume: source.autoResume,
         timeoutSeconds: seconds,
         createdAt: deps.core.now(),
-        sealedEnvs: deps.sealing.close(envs, id),
-        seedId: deps.seeds.currentId,
+        sealedEnvs: deps.core.sealing.close(envs, id),
+        seedId: deps.core.seeds.currentId,
       };
       const start = startRequest(sandbox, {
-        seeds: deps.seeds,
+        seeds: deps.core.seeds,
         proxyPassword,
         envs: JSON.parse(envs) as Record<string, string>,
         build,
@@ -85,7 +79,7 @@ export function createForking(deps: ForkingDeps): Forking {
       const record = await deps.launch({
         sandbox,
         start,
-        limit: deps.limits.starts(project),
+        limit: deps.core.limits.starts(project),
         region: project.region,
         nodeId: source.nodeId,
       });
@@ -104,7 +98,7 @@ export function createForking(deps: ForkingDeps): Forking {
 
   return {
     async fork(project, id, { count, seconds, memory }) {
-      const { sandboxes } = deps.limits.starts(project);
+      const { sandboxes } = deps.core.limits.starts(project);
       if (count >= sandboxes) {
         const most = `the project's limit of ${sandboxes} concurrent sandboxes`;
         throw new AppError("bad_request", `body field 'count' must be less than ${most}`);

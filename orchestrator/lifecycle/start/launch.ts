@@ -7,7 +7,6 @@ import { AppError, type ErrorCode, isError } from "../../../shared/http/errors.t
 import { newExecutionId } from "../../../shared/ids.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { cleanDetail, type End } from "../../../shared/states/end-reason.ts";
-import type { Refusals } from "../../access/refusals.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { type Choice, choose, type Demand, type PlacementPolicy } from "../../nodes/placement.ts";
 import { busyWaitMs, verdictOf } from "../../nodes/retry.ts";
@@ -34,9 +33,6 @@ export interface LaunchRequest {
 export interface LaunchDeps {
   readonly core: Core;
   readonly placement: PlacementPolicy;
-  readonly startTimeoutMs: number;
-  readonly placementTimeoutMs: number;
-  readonly refusals: Refusals;
   readonly ending: Ending;
   /** Counts the outcome for the metrics. */
   observe(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: ErrorCode }): void;
@@ -117,10 +113,10 @@ async function claim(
       ...execution,
       startedAt: now,
       endAt: now + sandbox.timeoutSeconds * 1000,
-      deadlineAt: now + deps.placementTimeoutMs + DEADLINE_SLACK_MS,
+      deadlineAt: now + deps.core.timeouts.placementTimeoutMs + DEADLINE_SLACK_MS,
     };
     if (await deps.core.store.sandboxes.add(record, limit)) return execution;
-    throw await deps.refusals.start(sandbox.projectId, sandbox, limit);
+    throw await deps.core.refusals.start(sandbox.projectId, sandbox, limit);
   }
   if (await deps.core.store.sandboxes.restart(sandbox.id, former.executionId, execution)) return execution;
   throw killedMeanwhile(sandbox.id);
@@ -179,7 +175,7 @@ class Search {
   constructor(request: LaunchRequest, deps: LaunchDeps) {
     this.#request = request;
     this.#deps = deps;
-    this.#deadline = deps.core.now() + deps.placementTimeoutMs;
+    this.#deadline = deps.core.now() + deps.core.timeouts.placementTimeoutMs;
   }
 
   /**
@@ -207,7 +203,7 @@ class Search {
     const left = this.#deadline - this.#deps.core.now();
     const now = this.#deps.core.now();
     const record = this.#describe({ ...sandbox, ...execution, startedAt: now, endAt: now, deadlineAt: 0 });
-    const timeoutMs = Math.max(1, Math.min(this.#deps.startTimeoutMs, left));
+    const timeoutMs = Math.max(1, Math.min(this.#deps.core.timeouts.startTimeoutMs, left));
     try {
       const started = await this.#deps.core.nodes.agent(nodeId).startExecution(
         {
@@ -236,7 +232,7 @@ class Search {
       // The request itself is wrong (for one, less memory than the snapshot's takes): it is so on every node.
       if (isError(error, "conflict") || isError(error, "failed_precondition")) throw error;
       this.#failure = error;
-      this.#cut = left < this.#deps.startTimeoutMs;
+      this.#cut = left < this.#deps.core.timeouts.startTimeoutMs;
       this.#excluded.add(nodeId);
       if (this.#excluded.size >= MAX_ATTEMPTS) throw this.#failed(error);
       this.#deps.core.background.run("end failed start", () => this.#deps.ending.end(nodeId, executionId));

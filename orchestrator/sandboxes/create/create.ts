@@ -3,25 +3,29 @@
 import type { CreateBody } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
-import type { Limits } from "../../access/limits.ts";
-import type { Background } from "../../base/background.ts";
-import type { Ending } from "../../lifecycle/ending/kill.ts";
-import type { Launch } from "../../lifecycle/start/launch.ts";
+import type { Callers } from "../../access/wire.ts";
+import type { Base } from "../../base/base.ts";
+import type { Lifecycle } from "../../lifecycle/wire.ts";
+import { readAllowed } from "../../network-policy/proxy.ts";
 import type { Pools } from "../../nodes/warm-pools.ts";
+import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { TemplateNames } from "../../templates/names.ts";
 import type { Spawns } from "../../templates/usage.ts";
-import { type DescriptionDeps, describeSandbox } from "./description.ts";
-import { type RequestDeps, readRequest } from "./request.ts";
-import { findSource, helpsPool, type SourceDeps } from "./source.ts";
+import type { ResolveMounts } from "../../volumes/mounts.ts";
+import { describeSandbox } from "./description.ts";
+import { readRequest } from "./request.ts";
+import { findSource, helpsPool } from "./source.ts";
 
-export interface CreatingDeps extends RequestDeps, SourceDeps, DescriptionDeps {
-  readonly limits: Limits;
-  readonly launch: Launch;
+export interface CreatingParts {
+  readonly lifecycle: Lifecycle;
+  readonly callers: Callers;
+  readonly placeholders: PlaceholderCheck;
+  readonly templates: TemplateNames;
   readonly pools: Pools;
   readonly spawns: Spawns;
-  readonly ending: Ending;
-  readonly background: Background;
+  readonly resolveMounts: ResolveMounts;
 }
 
 /** Aborted: the client has disconnected. */
@@ -31,22 +35,31 @@ export type Create = (
   how: { readonly defaultTimeoutSeconds: number; readonly signal: AbortSignal },
 ) => Promise<SandboxRecord>;
 
-export function createCreating(deps: CreatingDeps): Create {
+export function createCreating(base: Base, parts: CreatingParts): Create {
+  const { lifecycle, callers, placeholders, templates, pools, spawns, resolveMounts } = parts;
+  const proxyRanges = readAllowed(base.config.egressProxyAllow);
+  const { limits, refusals } = callers;
   return async (project, body, { defaultTimeoutSeconds, signal }) => {
-    const options = await readRequest(project, body, defaultTimeoutSeconds, deps);
-    const source = await findSource(project, body, deps);
-    const { sandbox, start } = describeSandbox(newSandboxId(), { project, options, source }, deps);
-    const record = await deps.launch({
+    const options = await readRequest(project, body, defaultTimeoutSeconds, {
+      limits,
+      refusals,
+      placeholders,
+      proxyRanges,
+    });
+    const source = await findSource(project, body, { limits, refusals, resolveMounts, templates });
+    const { sandbox, start } = describeSandbox(newSandboxId(), { project, options, source }, base);
+    const record = await lifecycle.launch({
       sandbox,
       start,
-      limit: deps.limits.starts(project),
+      limit: limits.starts(project),
       region: project.region,
       ...defined({ least: source.least, nodeId: source.nodeId }),
     });
-    if (helpsPool(source)) deps.pools.used(source.build);
-    deps.spawns.count(source.template.id);
+    if (helpsPool(source)) pools.used(source.build);
+    spawns.count(source.template.id);
     // The client cannot learn the sandbox's id.
-    if (signal.aborted) deps.background.run("kill unwanted sandbox", () => deps.ending.kill(record.id, "abandoned"));
+    if (signal.aborted)
+      base.background.run("kill unwanted sandbox", () => lifecycle.ending.kill(record.id, "abandoned"));
     return record;
   };
 }

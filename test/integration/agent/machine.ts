@@ -96,7 +96,7 @@ export function machineForEach(): Machine {
       engine.fail(fault);
       const { databasePath } = machine;
       const stores = openStores(databasePath, testSeal);
-      const found = await recover({ ...engine.deps(), stores, now: Date.now, log });
+      const found = await recover({ machine: engine.machine(), stores, now: Date.now, log });
       await found.cleared;
       stores.close();
       engine.fail(() => undefined);

@@ -78,6 +78,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "agent-ladder-snapshots": ["agent/snapshots/store/climbs.ts", "agent/builds/o.ts"],
   "agent-ladder-builds": ["agent/builds/steps/climbs.ts", "agent/recovery/p.ts"],
   "agent-ladder-recovery": ["agent/recovery/climbs.ts", "agent/api/q.ts"],
+  "agent-ladder-disk-pressure": ["agent/disk-pressure/climbs.ts", "agent/recovery/y.ts"],
   "agent-ladder-api": ["agent/api/climbs.ts", "agent/deps.ts"],
   "agent-ladder-wiring": ["agent/wiring/climbs.ts", "agent/host-deps.ts"],
   "agent-ladder-network-nft": ["agent/network/nft/climbs.ts", "agent/network/r.ts"],

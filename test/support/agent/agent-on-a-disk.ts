@@ -25,6 +25,6 @@ const readSpace = async () => ({
   freeInodes: PLENTY,
   totalInodes: PLENTY,
 });
-await run({ log, graceMs: config.shutdownGraceMs }, () =>
-  startAgent(config, { ...hostDeps(config, log, environment), readSpace }),
-);
+const deps = hostDeps(config, log, environment);
+const machine = { ...deps.machine, disks: { ...deps.machine.disks, readSpace } };
+await run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, { ...deps, machine }));

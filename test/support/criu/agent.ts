@@ -30,6 +30,6 @@ const criu = hostCriu((program, args, { path, ...options } = {}) =>
   }),
 );
 const restoreLimitMs = limit === undefined ? undefined : Number(limit);
-await run({ log, graceMs: config.shutdownGraceMs }, () =>
-  startAgent(config, { ...hostDeps(config, log, environment), criu, restoreLimitMs }),
-);
+const deps = hostDeps(config, log, environment);
+const machine = { ...deps.machine, memory: { ...deps.machine.memory, criu, restoreLimitMs } };
+await run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, { ...deps, machine }));

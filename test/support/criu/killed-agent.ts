@@ -18,6 +18,7 @@ const config = readConfig(AgentConfig, environment);
 process.umask(0o077);
 const log = createLog({ component: "agent", level: config.logLevel });
 const deps = hostDeps(config, log, environment);
+const { docker } = deps.machine;
 
 const wanted = (step: string) => existsSync(file) && readFileSync(file, "utf8") === step;
 
@@ -28,12 +29,12 @@ function killAt(step: string): void {
   process.kill(process.pid, "SIGKILL");
 }
 
-const containers: typeof deps.containers = {
-  ...deps.containers,
+const containers: typeof docker.containers = {
+  ...docker.containers,
   async start(id) {
-    const started = deps.containers.start(id);
+    const started = docker.containers.start(id);
     if (wanted("restore begun")) {
-      while (!existsSync(join(deps.annotations.criuDirectory(id), "restore.log"))) await delay(1);
+      while (!existsSync(join(docker.annotations.criuDirectory(id), "restore.log"))) await delay(1);
       killAt("restore begun");
     }
     await started;
@@ -41,20 +42,21 @@ const containers: typeof deps.containers = {
   },
   inspect(id) {
     writeFileSync(`${file}.inspected`, id);
-    return deps.containers.inspect(id);
+    return docker.containers.inspect(id);
   },
 };
 
-const envd: typeof deps.envd = {
-  ...deps.envd,
+const envd: typeof docker.envd = {
+  ...docker.envd,
   async ready(...request) {
-    await deps.envd.ready(...request);
+    await docker.envd.ready(...request);
     killAt("envd answered");
   },
   async init(...request) {
-    await deps.envd.init(...request);
+    await docker.envd.init(...request);
     killAt("identity set");
   },
 };
 
-await run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, { ...deps, containers, envd }));
+const machine = { ...deps.machine, docker: { ...docker, containers, envd } };
+await run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, { ...deps, machine }));

@@ -17,6 +17,6 @@ const config = readConfig(AgentConfig, environment);
 process.umask(0o077);
 const log = createLog({ component: "agent", level: config.logLevel });
 const criu = hostCriu((program, args, options) => runCommand(program, args, { ...options, path }));
-await run({ log, graceMs: config.shutdownGraceMs }, () =>
-  startAgent(config, { ...hostDeps(config, log, environment), criu }),
-);
+const deps = hostDeps(config, log, environment);
+const machine = { ...deps.machine, memory: { ...deps.machine.memory, criu } };
+await run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, { ...deps, machine }));

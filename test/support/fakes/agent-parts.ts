@@ -9,11 +9,12 @@ import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
 import { createLiveSet } from "../../../agent/sandboxes/live-set.ts";
 import { createPool } from "../../../agent/sandboxes/pool/pool.ts";
 import { createPoolSources } from "../../../agent/sandboxes/pool/sources.ts";
+import { guestOf } from "../../../agent/sandboxes/sandbox.ts";
 import { createSandboxes } from "../../../agent/sandboxes/sandboxes.ts";
 import { createStart } from "../../../agent/sandboxes/start.ts";
 import { type SnapshotParts, startSnapshots } from "../../../agent/snapshots/start-snapshots.ts";
 import type { Snapshots } from "../../../agent/snapshots/store/snapshots.ts";
-import type { SnapshotTaker } from "../../../agent/snapshots/take/snapshot-taker.ts";
+import { createSnapshotTaker, type SnapshotTaker } from "../../../agent/snapshots/take/snapshot-taker.ts";
 import { openStores, type Stores } from "../../../agent/store/stores.ts";
 import type { PoolTarget, StartRequest } from "../../../shared/agent-api/routes.ts";
 import type { AppError } from "../../../shared/http/errors.ts";
@@ -24,7 +25,7 @@ import { createSemaphore, shareOf } from "../../../shared/program/semaphore.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import { testSeal } from "../store/test-seal.ts";
 import { type FakeEngine, fakeEngine } from "./fake-engine.ts";
-import { roomyDisk } from "./fake-machine.ts";
+import { able, roomyDisk } from "./fake-machine.ts";
 import { noPlaceholders, noValues } from "./no-values.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -90,19 +91,21 @@ function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0, lazyPag
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
   const stores = openStores(options.databasePath ?? ":memory:", testSeal);
-  const machine = engine.deps();
+  const own = engine.machine();
+  const machine = { ...own, memory: { ...own.memory, restoreLimitMs: options.restoreLimitMs } };
   const told: string[] = [];
   const now = Date.now;
-  const egress = machine.egress(() => undefined, noPlaceholders);
-  const gate = createGate({ firewall: machine.firewall, egress, values: noValues, log });
-  for (const { container, executionId, sandboxId, egress: policy } of options.before?.sandboxes ?? []) {
-    gate.adopt(container.slot, { executionId, sandboxId }, policy);
-  }
-  void egress.begin(gate.guests(), 0);
-  const common = { ...machine, gate, now, log };
-  const slots = createSlots({ ...common, ahead: 0, restMs: 1 });
-  const disposal = createDisposal({ ...common, slots, store: stores.containers });
-  const bootDeps = { ...common, slots, store: stores.containers, resolver: machine.plan.gateway };
+  const guests = (options.before?.sandboxes ?? []).map(guestOf);
+  const egress = machine.egress.start({
+    sandboxes: guests,
+    placeholders: noPlaceholders,
+    onDecisions: () => undefined,
+  });
+  const gate = createGate({ firewall: machine.network.firewall, egress, values: noValues, guests, log });
+  const common = { ...machine, stores, gate, now, log };
+  const slots = createSlots({ ...machine.network, log, ahead: 0, restMs: 1 });
+  const disposal = createDisposal({ ...common, slots });
+  const bootDeps = { ...common, slots };
   const pool = createPool({
     ...common,
     boot: (flavour, signal) => boot({ ...flavour, name: "svc-pool" }, bootDeps, signal),
@@ -116,7 +119,6 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   });
   const poolSources = createPoolSources({
     ...common,
-    stores,
     disposal,
     pool,
     boot: (spec, signal) => boot(spec, bootDeps, signal),
@@ -133,20 +135,22 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   const nothing = { sandboxes: [], pooled: [], leftoverSlots: [], cleared: Promise.resolve(), frozen: [] };
   const storing = startSnapshots(
     {
-      ...common,
+      machine,
       stores,
+      gate,
       slots,
       disposal,
       found: before ?? nothing,
       semaphore: createSemaphore(4, shareOf(4)),
-      restoreLimitMs: options.restoreLimitMs,
-      resolver: machine.plan.gateway,
       diskBytes: () => 0,
-      memoryRefusal: () => options.memoryRefusal?.(),
-      lazyPages: () => options.lazyPages ?? true,
-      origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
+      capabilities: {
+        now: () => ({ ...able, lazyPages: options.lazyPages ?? true }),
+        memoryRefusal: () => options.memoryRefusal?.(),
+      },
       config: settingsOf(options),
       disk: { ...roomyDisk, ...options.disk },
+      now,
+      log,
     },
     teardown,
   );
@@ -175,9 +179,13 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     ...options.limits,
     refusal: () => undefined,
   });
-  const taker = storing.taker({
+  const taker = createSnapshotTaker({
     sandboxes,
+    snapshots: stores.snapshots,
+    taking: storing.taking,
     beforeEnd: () => Promise.resolve(),
+    memoryRefusal: () => options.memoryRefusal?.(),
+    admit: storing.admission.admit,
     onChange: () => undefined,
   });
   pool.setTargets(options.targets ?? []);

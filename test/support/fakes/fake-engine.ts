@@ -3,12 +3,14 @@
  * that made it, so a test can let one agent vanish and see how the next one treats the rest.
  */
 
+import type { BuildMachine } from "../../../agent/builds/machine.ts";
+import type { Annotations } from "../../../agent/containers/annotations.ts";
 import type { Cgroup } from "../../../agent/containers/cgroup.ts";
 import type { ContainerEvent, Containers } from "../../../agent/containers/containers.ts";
 import type { Envd, EnvdInit } from "../../../agent/containers/envd.ts";
 import { dockerLimits } from "../../../agent/containers/limits.ts";
-import type { AgentDeps } from "../../../agent/deps.ts";
 import type { SandboxEgress } from "../../../agent/egress/channel/messages.ts";
+import type { EgressProcess } from "../../../agent/egress-supervisor/process.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
 import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
 import type { Links } from "../../../agent/network/links.ts";
@@ -16,9 +18,9 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
 import { type FakeCompany, fakeCompany } from "./fake-company.ts";
 import { type FakeContainer, newContainer, sizeOf } from "./fake-container.ts";
-import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
+import { fakeDisks, fakeFacts, fakeMachine, noVolumes } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
-import { type FakeMemory, fakeSnapshots } from "./fake-snapshots.ts";
+import { fakeSnapshots } from "./fake-snapshots.ts";
 
 /** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
@@ -42,24 +44,9 @@ export interface FakeEngine {
   fail(fault: Fault): void;
   /** Ends the container's first process, as if by itself. */
   die(id: string, exit?: { code?: number; oom?: boolean }): void;
-  deps(): Pick<
-    AgentDeps,
-    | "plan"
-    | "containers"
-    | "links"
-    | "firewall"
-    | "egress"
-    | keyof FakeCompany["deps"]
-    | "annotations"
-    | "openCgroup"
-    | "envd"
-    | "runtime"
-    | "machine"
-    | keyof typeof fakeDisk
-    | keyof FakeMemory
-    | "processes"
-    | "login"
-  >;
+  /** The egress process that each agent starts. */
+  readonly egressProcess: EgressProcess;
+  machine(): BuildMachine;
 }
 
 export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
@@ -176,7 +163,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     list: () => Promise.resolve([...slots]),
   };
 
-  const { rules, told, firewall, egress } = fakeNetwork(step);
+  const { rules, told, firewall, egressProcess, startEgress } = fakeNetwork(step);
 
   const at = (address: string): FakeContainer | undefined =>
     [...containers.values()].find(
@@ -250,6 +237,26 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     memoryKills: () => 0,
   });
 
+  const fakeAnnotations: Annotations = {
+    async joinNetwork(id, path) {
+      await step("annotations");
+      annotations.set(id, path);
+    },
+    allowRenames: () => Promise.resolve(),
+    async mountVolumes(id, given) {
+      await step("volume annotations");
+      mounts.set(id, given);
+    },
+    volumePaths: (id) => Promise.resolve((mounts.get(id) ?? []).map(({ path }) => path)),
+    async restore(id, directory) {
+      await step("memory annotations");
+      restores.set(id, directory);
+    },
+    criuDirectory: (id) => `/annotations/${id}`,
+    remove: (id) => step("remove annotations").then(() => void annotations.delete(id)),
+    list: () => Promise.resolve([...annotations.keys()]),
+  };
+
   return {
     plan,
     containers,
@@ -277,44 +284,29 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       state.fault = fault;
     },
     die: (id, { code = 1, oom = false } = {}) => end(known(id), code, oom),
-    deps: () => ({
-      plan,
-      containers: engine,
-      links,
-      firewall,
-      egress: () => egress,
-      ...company.deps,
-      annotations: {
-        async joinNetwork(id, path) {
-          await step("annotations");
-          annotations.set(id, path);
+    egressProcess,
+    machine: () => ({
+      host: fakeMachine(() => state.free),
+      docker: {
+        containers: engine,
+        annotations: fakeAnnotations,
+        openCgroup(pid, id) {
+          const container = containers.get(id);
+          if (container === undefined || container.pid !== pid) throw new Error("the first process is gone");
+          return cgroup(container, pid);
         },
-        allowRenames: () => Promise.resolve(),
-        async mountVolumes(id, given) {
-          await step("volume annotations");
-          mounts.set(id, given);
-        },
-        volumePaths: (id) => Promise.resolve((mounts.get(id) ?? []).map(({ path }) => path)),
-        async restore(id, directory) {
-          await step("memory annotations");
-          restores.set(id, directory);
-        },
-        criuDirectory: (id) => `/annotations/${id}`,
-        remove: (id) => step("remove annotations").then(() => void annotations.delete(id)),
-        list: () => Promise.resolve([...annotations.keys()]),
+        envd,
+        runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
       },
-      openCgroup(pid, id) {
-        const container = containers.get(id);
-        if (container === undefined || container.pid !== pid) throw new Error("the first process is gone");
-        return cgroup(container, pid);
+      network: { plan, links, firewall, traffic: () => ({ sentBytes: 0, receivedBytes: 0 }) },
+      egress: { start: startEgress, ...company.egress },
+      disks: fakeDisks,
+      volumes: noVolumes,
+      memory: stored.memory,
+      tools: {
+        processes: built.processes,
+        login: (_access, registry) => Promise.resolve({ username: "u", password: "p", registry }),
       },
-      envd,
-      runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
-      machine: fakeMachine(() => state.free),
-      ...fakeDisk,
-      ...stored.memory,
-      processes: built.processes,
-      login: (_access, registry) => Promise.resolve({ username: "u", password: "p", registry }),
     }),
   };
 }

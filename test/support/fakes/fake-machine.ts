@@ -1,7 +1,10 @@
 /** A machine with room for everything, unless a test says how much is free. */
 
 import type { Machine } from "../../../agent/host/machine.ts";
+import type { NodeDisks } from "../../../agent/node-disk/host-disks.ts";
 import type { DiskReserve } from "../../../agent/node-disk/reserve.ts";
+import type { Volumes } from "../../../agent/volumes/volumes.ts";
+import type { NodeFacts } from "../../../shared/agent-api/routes.ts";
 
 export function fakeMachine(freeMemory: () => number): Machine {
   return {
@@ -29,23 +32,31 @@ const plenty = { device: 1, freeBytes: 2 ** 40, totalBytes: 2 ** 41, freeInodes:
 
 const NONE = { count: 0, seconds: 0 };
 
-/** A disk with room for everything, and sandboxes that write nothing. */
-export const fakeDisk = {
-  diskWork: () => ({ make: NONE, ahead: NONE, frozen: NONE }),
-  diskUsage: () => Promise.resolve(4_096),
-  traffic: () => ({ sentBytes: 0, receivedBytes: 0 }),
+/** Disks with room for everything, and sandboxes that write nothing. */
+export const fakeDisks: NodeDisks = {
+  work: () => ({ make: NONE, ahead: NONE, frozen: NONE }),
+  usage: () => Promise.resolve(4_096),
   findHole: () => Promise.resolve(undefined),
-  volumes: {
-    make: () => Promise.resolve(),
-    open: (id: string) => Promise.resolve(`/volumes/${id}`),
-    remove: () => Promise.resolve(),
-    capacityMb: () => Promise.resolve(undefined),
-    list: () => [],
-  },
-  volumeProgram: () => Promise.resolve("/svc-volume-files"),
   readSpace: () => Promise.resolve(plenty),
   keepBallast: () => Promise.resolve(),
   growth: { written: () => 0, countFiles: () => Promise.resolve(0) },
+};
+
+export const noVolumes: Volumes = {
+  make: () => Promise.resolve(),
+  open: (id: string) => Promise.resolve(`/volumes/${id}`),
+  remove: () => Promise.resolve(),
+  capacityMb: () => Promise.resolve(undefined),
+  list: () => [],
+};
+
+/** A node that can do everything. */
+export const able: NodeFacts["capabilities"] = {
+  memorySnapshots: true,
+  lazyPages: true,
+  diskLimit: false,
+  volumes: false,
+  detail: { criu: "4", runc: "1" },
 };
 
 /** A reserve that no write comes near to. */

@@ -1,7 +1,7 @@
 /** The kernel's and the egress process's parts of the machine in memory. */
 
 import type { SandboxEgress } from "../../../agent/egress/channel/messages.ts";
-import type { EgressProcess } from "../../../agent/egress-supervisor/process.ts";
+import type { EgressProcess, EgressTask } from "../../../agent/egress-supervisor/process.ts";
 import type { Firewall } from "../../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -45,12 +45,8 @@ export function fakeNetwork(step: (name: string) => Promise<void>) {
     watch: () => undefined,
     stop: () => undefined,
   };
-  const egress: EgressProcess = {
-    async begin(all) {
-      await step("begin");
-      told.clear();
-      for (const sandbox of all) told.set(sandbox.address, sandbox);
-    },
+  const egressProcess: EgressProcess = {
+    ready: Promise.resolve(),
     async set(sandbox) {
       told.set(sandbox.address, sandbox);
       await step("set");
@@ -61,5 +57,10 @@ export function fakeNetwork(step: (name: string) => Promise<void>) {
     stop: () => Promise.resolve(),
   };
 
-  return { rules, told, firewall, egress };
+  const startEgress = ({ sandboxes }: EgressTask): EgressProcess => {
+    told.clear();
+    for (const sandbox of sandboxes) told.set(sandbox.address, sandbox);
+    return egressProcess;
+  };
+  return { rules, told, firewall, egressProcess, startEgress };
 }

@@ -6,23 +6,18 @@ import type { Connections } from "../../../agent/snapshots/connections/connectio
 import type { Criu } from "../../../agent/snapshots/criu/criu.ts";
 import type { SnapshotFiles } from "../../../agent/snapshots/store/files.ts";
 import { type Manifest, missing } from "../../../agent/snapshots/store/manifest.ts";
+import type { Memory } from "../../../agent/snapshots/take/host-memory.ts";
 
 type EngineImages = Pick<
   Containers,
   "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages" | keyof typeof NO_OWN_DISKS
 >;
 
-export interface FakeMemory {
-  readonly files: SnapshotFiles;
-  readonly criu: Criu;
-  readonly connections: Connections;
-}
-
 /** `images` are the directories that hold a memory image; their content outlives the agent. */
 export function fakeSnapshots(
   step: (name: string) => Promise<void>,
   images: Set<string>,
-): { memory: FakeMemory; images: EngineImages } {
+): { memory: Memory; images: EngineImages } {
   const stored = new Map<string, Manifest>();
   const drafts = new Set<string>();
   const directory = (id: string) => `/snapshots/${id}/images`;

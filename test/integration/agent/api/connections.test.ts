@@ -13,7 +13,7 @@ import { type Connection, connect as connectApi } from "../../../../shared/http/
 import { readConfig } from "../../../../shared/program/config.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";
-import { fakeDisk } from "../../../support/fakes/fake-machine.ts";
+import { fakeDisks } from "../../../support/fakes/fake-machine.ts";
 
 /** Shorter than the server's limit for the head of a request, at which it closes all of these connections. */
 const WAIT = { timeout: 12_000 };
@@ -40,7 +40,7 @@ beforeAll(async () => {
     held: () => 0,
     disks: () => undefined,
     sandboxDisk: () => undefined,
-    diskWork: fakeDisk.diskWork,
+    diskWork: fakeDisks.work,
     stored: () => ({ storedBytes: 0, quotaBytes: 0 }),
     pools: () => [],
     slots: () => 0,
@@ -84,7 +84,7 @@ beforeAll(async () => {
     },
     teardown,
   );
-  api.open();
+  api.start();
   port = Number(new URL(api.url).port);
   orchestrator = connectApi(agentApi, {
     url: api.url,

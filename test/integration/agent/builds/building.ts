@@ -21,6 +21,7 @@ import { createLog } from "../../../../shared/program/log.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";
 import { resources } from "../../../support/fakes/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../../support/fakes/fake-engine.ts";
+import { able } from "../../../support/fakes/fake-machine.ts";
 import { noPlaceholders, noValues } from "../../../support/fakes/no-values.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
@@ -60,15 +61,15 @@ export function buildersForEach(): Builders {
   async function world(engine = fakeEngine(), buildLocalImages = "local/*"): Promise<World> {
     engine.fail(() => undefined);
     const stores = openStores(join(directory, "agent.db"), testSeal);
-    const machine = engine.deps();
-    const egress = machine.egress(() => undefined, noPlaceholders);
-    const gate = createGate({ firewall: machine.firewall, egress, values: noValues, log });
-    const common = { ...machine, gate, now: Date.now, log };
-    const found = await recover({ ...common, stores });
-    const slots = createSlots({ ...common, ahead: 0, restMs: 1 });
+    const machine = engine.machine();
+    const egress = machine.egress.start({ sandboxes: [], placeholders: noPlaceholders, onDecisions: () => undefined });
+    const gate = createGate({ firewall: machine.network.firewall, egress, values: noValues, guests: [], log });
+    const now = Date.now;
+    const found = await recover({ machine, stores, now, log });
+    const slots = createSlots({ ...machine.network, log, ahead: 0, restMs: 1 });
     slots.adopt([], found.leftoverSlots, found.cleared);
-    const disposal = createDisposal({ ...common, slots, store: stores.containers });
-    const bootDeps = { ...common, slots, store: stores.containers, resolver: machine.plan.gateway };
+    const disposal = createDisposal({ docker: machine.docker, gate, stores, slots, log });
+    const bootDeps = { ...machine, stores, slots, now, log };
     const teardown = new Teardown(log);
     const deletedSnapshots: string[] = [];
     const archive = pack();
@@ -78,27 +79,29 @@ export function buildersForEach(): Builders {
     const state = { refuse: undefined as AppError | undefined };
     const { builds, cache } = startBuilds(
       {
-        ...common,
+        machine,
         stores,
+        gate,
         disposal,
         boot: (spec, signal) => boot(spec, bootDeps, signal),
-        snapshots: {
-          async delete(id) {
-            deletedSnapshots.push(id);
-            stores.snapshots.remove(id);
-            await machine.files.remove(id);
-            await machine.containers.removeImage(`svc/snapshot:${id}`);
+        stored: {
+          snapshots: {
+            async delete(id) {
+              deletedSnapshots.push(id);
+              stores.snapshots.remove(id);
+              await machine.memory.files.remove(id);
+              await machine.docker.containers.removeImage(`svc/snapshot:${id}`);
+            },
+          },
+          admission: {
+            admit: async () => {
+              if (state.refuse !== undefined) throw state.refuse;
+              return () => undefined;
+            },
+            diskBytes: () => 0,
           },
         },
-        origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
-        memoryRefusal: () => undefined,
-        admission: {
-          admit: async () => {
-            if (state.refuse !== undefined) throw state.refuse;
-            return () => undefined;
-          },
-          diskBytes: () => 0,
-        },
+        capabilities: { now: () => able, memoryRefusal: () => undefined },
         refusal: () => undefined,
         templateFiles: () => Promise.resolve(Readable.from([bytes])),
         cleared: found.cleared,
@@ -112,6 +115,8 @@ export function buildersForEach(): Builders {
           buildLocalImages,
           buildRegistries: "*",
         },
+        now,
+        log,
       },
       teardown,
     );

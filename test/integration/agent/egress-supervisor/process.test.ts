@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import type { AskedValue } from "../../../../agent/egress/channel/messages.ts";
-import { createEgressProcess, type EgressProcess } from "../../../../agent/egress-supervisor/process.ts";
+import type { AskedValue, SandboxEgress } from "../../../../agent/egress/channel/messages.ts";
+import { startEgressProcess } from "../../../../agent/egress-supervisor/process.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/routes.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../../shared/program/log.ts";
@@ -24,23 +24,26 @@ const sandbox = (n: number, more: Partial<EgressPolicy> = {}) => ({
   policy: { ...OPEN, ...more },
 });
 
-async function setup(command = [process.execPath, "--import", "tsx", program]) {
+async function setup(
+  sandboxes: readonly SandboxEgress[] = [],
+  command = [process.execPath, "--import", "tsx", program],
+) {
   const directory = await mkdtemp(join(tmpdir(), "svc-egress-"));
   undo.push(() => rm(directory, { recursive: true }));
   const file = join(directory, "heard");
   const used: (AskedValue & { count: number })[] = [];
   const decisions: { sandboxId: string; entries: readonly NetworkLogEntry[]; suppressed: number }[] = [];
-  const egress: EgressProcess = createEgressProcess(
+  const egress = startEgressProcess(
     {
       command: () => Promise.resolve(command),
       environment: { FAKE_EGRESS_FILE: file, PATH: process.env["PATH"] ?? "" },
-      gateway: "10.99.0.1",
-      dnsUpstream: "",
-      connectionsPerSandbox: 9,
-      proxyAllowedRanges: [],
+      begin: { gateway: "10.99.0.1", dnsUpstream: "", connectionsPerSandbox: 9, proxyAllowedRanges: [] },
       log,
       authority: () => Promise.resolve({ certificate: "c", key: "k" }),
       extraCertificates: () => Promise.resolve("more"),
+    },
+    {
+      sandboxes,
       placeholders: {
         resolve: ({ executionId, placeholder, host }) =>
           placeholder === "broken"
@@ -48,8 +51,8 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
             : Promise.resolve({ answer: { value: `${placeholder} of ${executionId} at ${host}` }, keepMs: 7 }),
         used: (asked, count) => void used.push({ ...asked, count }),
       },
+      onDecisions: (sandboxId, entries, suppressed) => void decisions.push({ sandboxId, entries, suppressed }),
     },
-    (sandboxId, entries, suppressed) => void decisions.push({ sandboxId, entries, suppressed }),
   );
   undo.push(() => egress.stop());
   const heard = async () => {
@@ -63,9 +66,9 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
 }
 
 test("the egress process gets all running sandboxes at its start, then each new one", async () => {
-  const { egress, heard, decisions } = await setup();
+  const { egress, heard, decisions } = await setup([sandbox(2)]);
   expect(egress.problem).toBeDefined();
-  await egress.begin([sandbox(2)], 10_000);
+  await egress.ready;
   expect(egress.problem).toBeUndefined();
   await egress.set(sandbox(3));
   egress.forget("10.99.0.2");
@@ -94,7 +97,7 @@ test("the egress process gets all running sandboxes at its start, then each new 
 
 test("the egress process gets an answer for each placeholder, also for one that has no value", async () => {
   const { egress, heard, used } = await setup();
-  await egress.begin([], 10_000);
+  await egress.ready;
   await egress.set(sandbox(2, { rules: [{ host: "token", headers: {} }] }));
   await egress.set(sandbox(2, { rules: [{ host: "broken", headers: {} }] }));
   const answers = async () =>
@@ -107,8 +110,8 @@ test("the egress process gets an answer for each placeholder, also for one that 
 });
 
 test("an egress process that dies is started again with all sandboxes; meanwhile readiness reports that it is down", async () => {
-  const { egress, heard } = await setup();
-  await egress.begin([sandbox(2)], 10_000);
+  const { egress, heard } = await setup([sandbox(2)]);
+  await egress.ready;
   const [first] = await heard();
   process.kill(first?.process ?? 0, "SIGKILL");
   await expect.poll(() => egress.problem).toBeDefined();
@@ -124,28 +127,27 @@ test("an egress process that dies is started again with all sandboxes; meanwhile
 
 test("a policy change fails with an error when the egress process refuses it or dies of it", async () => {
   const { egress } = await setup();
-  await egress.begin([], 10_000);
+  await egress.ready;
   await expect(egress.set(sandbox(2, { allowDomains: ["refuse"] }))).rejects.toThrow(/refused: no/);
   await expect(egress.set(sandbox(2, { allowDomains: ["die"] }))).rejects.toThrow(/ended with 3/);
 });
 
 test("an egress process that does not answer a policy change in time is killed and started again", async () => {
   const { egress, heard } = await setup();
-  await egress.begin([], 10_000);
+  await egress.ready;
   await expect(egress.set(sandbox(2, { allowDomains: ["silent"] }))).rejects.toThrow(/ended with SIGKILL/);
   egress.forget("10.99.0.2");
   await expect.poll(async () => (await heard()).filter(({ is }) => is === "begin").length).toBe(2);
 }, 90_000);
 
 test("readiness reports an egress process that cannot be started, and the agent continues", async () => {
-  const { egress } = await setup(["/there/is/no/such/program"]);
-  await egress.begin([sandbox(2)], 200);
+  const { egress } = await setup([sandbox(2)], ["/there/is/no/such/program"]);
   await expect.poll(() => egress.problem).toMatch(/cannot be started/);
 });
 
 test("the egress process ends when its supervisor ends", async () => {
   const { egress, heard } = await setup();
-  await egress.begin([], 10_000);
+  await egress.ready;
   const [begun] = await heard();
   await egress.stop();
   expect(() => process.kill(begun?.process ?? 0, 0)).toThrow();

@@ -2,7 +2,7 @@
 
 import { request as httpsRequest } from "node:https";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
-import { createPlaceholders } from "../../../../agent/wiring/placeholders.ts";
+import { startValues } from "../../../../agent/placeholders/start-values.ts";
 import { valueApi } from "../../../../shared/agent-api/value-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { serve } from "../../../../shared/http/serve.ts";
@@ -58,7 +58,7 @@ async function setup(values: Record<string, string>) {
   const orchestratorUrl = await server.listen({ host: "127.0.0.1", port: 0 });
   undo.push(() => server.close());
   const teardown = new Teardown(log);
-  const node = createPlaceholders({ orchestratorUrl, nodeToken: TOKEN }, { now: () => clock.now, log }, teardown);
+  const node = startValues({ orchestratorUrl, nodeToken: TOKEN, now: () => clock.now, log }, teardown);
   undo.push(() => teardown.run());
   const begin = (executionId = RUN) => node.begin(executionId, { ...OPEN, rules: [{ host: HOST, headers: HEADERS }] });
   begin();

@@ -28,9 +28,9 @@ const databasePath = () => join(directory, "agent.db");
 async function takeOver(engine: FakeEngine) {
   engine.fail(() => undefined);
   const stores = openStores(databasePath(), testSeal);
-  const deps = { ...engine.deps(), stores };
-  const found = await recover({ ...deps, now: Date.now, log });
-  const slots = createSlots({ ...deps, log, ahead: 0, restMs: 1 });
+  const machine = engine.machine();
+  const found = await recover({ machine, stores, now: Date.now, log });
+  const slots = createSlots({ ...machine.network, log, ahead: 0, restMs: 1 });
   const kept = [...[...found.sandboxes, ...found.frozen].map(({ container }) => container), ...found.pooled];
   slots.adopt(
     kept.map(({ slot }) => slot.number),

@@ -10,8 +10,8 @@ const sources: InstrumentSources = {
   starting: () => 0,
   held: () => 2,
   disks: () => ({
-    snapshots: { space, reserve: { bytes: 50, inodes: 0 } },
-    sandboxes: { space: { ...space, freeBytes: 700 }, reserve: { bytes: 70, inodes: 0 } },
+    snapshots: { space, reserve: { bytes: 50, inodes: 0 }, level: { is: "enough" } },
+    sandboxes: { space: { ...space, freeBytes: 700 }, reserve: { bytes: 70, inodes: 0 }, level: { is: "enough" } },
   }),
   sandboxDisk: () => ({ promisedBytes: 900, usedBytes: 200, freeBytes: 700, reserveBytes: 70, short: false }),
   diskWork: () => ({

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { createDiskAccount, type PromisedDisk } from "../../../../agent/node-disk/account.ts";
-import type { Space } from "../../../../agent/node-disk/space.ts";
+import { levelOf, type Space } from "../../../../agent/node-disk/space.ts";
 
 const GIB = 1024 ** 3;
 const space: Space = { device: 1, freeBytes: 40 * GIB, totalBytes: 100 * GIB, freeInodes: 500, totalInodes: 10_000 };
@@ -14,7 +14,7 @@ const disk = (containerId: string, diskSizeMB: number, usedBytes: number): Promi
 });
 
 const account = (of: Space, disks: readonly PromisedDisk[] = []) => {
-  const watched = { space: of, reserve };
+  const watched = { space: of, reserve, level: levelOf(of, reserve) };
   return createDiskAccount(
     () => ({ snapshots: watched, sandboxes: watched }),
     () => disks,

@@ -2,13 +2,15 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Remakable } from "../../../../agent/node-disk/drop-plan.ts";
-import { createReserve, type DiskReserve, type Held } from "../../../../agent/node-disk/reserve.ts";
+import { type DiskPressure, type Held, startPressure } from "../../../../agent/node-disk/pressure.ts";
+import { createReserve, type DiskReserve } from "../../../../agent/node-disk/reserve.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 const MIB = 1024 ** 2;
 
 let freeMb: number;
 let reserve: DiskReserve;
+let pressure: DiskPressure;
 let there: Remakable;
 /** What was dropped, and how the pressure changed. */
 let events: string[];
@@ -53,13 +55,15 @@ beforeEach(() => {
         freeInodes: 10_000_000,
         totalInodes: 10_000_000,
       }),
+    held: [],
     now: () => Date.now(),
-    log: createLog({ component: "test", level: "silent" }),
   });
-  reserve.begin({
+  pressure = startPressure({
+    reserve,
+    dataRoot: () => Promise.resolve("/data"),
     growers: () => growers,
     onChange: () => undefined,
-    onPressure: (pressure) => void events.push(pressure),
+    onPressure: (how) => void events.push(how),
     remakable: {
       there: () => there,
       async drop(of, id) {
@@ -69,10 +73,12 @@ beforeEach(() => {
       },
       settled: () => Promise.resolve(),
     },
+    now: () => Date.now(),
+    log: createLog({ component: "test", level: "silent" }),
   });
 });
 afterEach(async () => {
-  await reserve.stop();
+  await pressure.stop();
   vi.useRealTimers();
 });
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createReserve, type DiskReserve, type Held } from "../../../../agent/node-disk/reserve.ts";
+import { type DiskPressure, type Held, startPressure } from "../../../../agent/node-disk/pressure.ts";
+import { createReserve, type DiskReserve } from "../../../../agent/node-disk/reserve.ts";
 import type { Space } from "../../../../agent/node-disk/space.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
@@ -26,6 +27,7 @@ const nothing = {
 let growers: Fake[];
 let changes: number;
 let reserve: DiskReserve;
+let pressure: DiskPressure;
 
 function grower(id: string): Fake {
   const fake: Fake = {
@@ -64,6 +66,28 @@ const room = (freeMb: number, more: Partial<Space> = {}): Space => ({
 const free = (mb: number) => void (space.sandboxes = room(mb));
 const rounds = (count: number) => vi.advanceTimersByTimeAsync(count * 600);
 
+/** Starts the watch of the disk, after a former agent that held these. */
+function watch(held: readonly string[] = []): void {
+  reserve = createReserve({
+    configuredMb: 1_000,
+    dataRoot: () => Promise.resolve("/data"),
+    snapshots: "/state",
+    readSpace: (directory) => Promise.resolve(directory === "/data" ? space.sandboxes : space.snapshots),
+    held,
+    now: () => Date.now(),
+  });
+  pressure = startPressure({
+    reserve,
+    dataRoot: () => Promise.resolve("/data"),
+    growers: () => growers,
+    onChange: () => void changes++,
+    onPressure: () => undefined,
+    remakable: nothing,
+    now: () => Date.now(),
+    log,
+  });
+}
+
 let a: Fake;
 let b: Fake;
 beforeEach(() => {
@@ -74,23 +98,10 @@ beforeEach(() => {
   changes = 0;
   free(50_000);
   space.snapshots = room(50_000);
-  reserve = createReserve({
-    configuredMb: 1_000,
-    dataRoot: () => Promise.resolve("/data"),
-    snapshots: "/state",
-    readSpace: (directory) => Promise.resolve(directory === "/data" ? space.sandboxes : space.snapshots),
-    now: () => Date.now(),
-    log,
-  });
-  reserve.begin({
-    growers: () => growers,
-    onChange: () => void changes++,
-    onPressure: () => undefined,
-    remakable: nothing,
-  });
+  watch();
 });
 afterEach(async () => {
-  await reserve.stop();
+  await pressure.stop();
   vi.useRealTimers();
 });
 
@@ -230,7 +241,8 @@ test("sandboxes that are held for five minutes are ended, one at a time", async 
 });
 
 test("a sandbox that a former agent held stays held while the disk is short, and is released afterwards", async () => {
-  reserve.adopt("b");
+  await pressure.stop();
+  watch(["b"]);
   free(900);
   await rounds(4);
   expect(reserve.isHeld("b")).toBe(true);

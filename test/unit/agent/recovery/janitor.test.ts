@@ -12,7 +12,7 @@ test("a container without an owner is removed when it is older than any start ta
   const engine = fakeEngine();
   const parts = agentParts(engine);
   await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000001", startRequest());
-  const { containers } = engine.deps();
+  const { containers } = engine.machine().docker;
   const [mine] = engine.containers.values();
   if (mine === undefined) throw new Error("nothing was started");
   const stranger = await containers.create({ ...mine.spec, name: "lost" });
@@ -41,7 +41,7 @@ test("a container that got its owner between two rounds stays", async () => {
     },
   };
   const clock = { now: 0 };
-  const sweep = createSweep({ containers: engine.deps().containers, stores, now: () => clock.now, log });
+  const sweep = createSweep({ containers: engine.machine().docker.containers, stores, now: () => clock.now, log });
   await sweep();
   clock.now = 60_000;
   owners.current = parts.stores;

@@ -12,6 +12,7 @@ import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { build, resources } from "../../../support/fakes/agent-parts.ts";
+import { fakeEngine } from "../../../support/fakes/fake-engine.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -22,15 +23,21 @@ test.each([
   ["/disks/c1/layer/diff", "no_compatible_node", "a disk image that is not there may come back with its file system"],
 ] as const)("a lost container with the upper directory %s is %s: %s", async (upperDirectory, code, _why) => {
   const never = () => Promise.reject(new Error("nothing may be made"));
+  const { docker, network } = fakeEngine().machine();
+  const stores = openStores(":memory:", testSeal);
   const disk = { containerId: "c1", controlToken: "t", build, resources, runtime: "r", upperDirectory, createdAt: 0 };
   const done = inNewContainer({ id: "s1", sandboxId: "x", disk } as Snapshot, {
-    containers: { create: never, inspect: never, rename: never, hasOwnDisk: () => false },
-    runtime: never,
-    resolver: "127.0.0.1",
-    stores: { snapshots: { moveDisk: () => undefined } as never },
+    docker: {
+      ...docker,
+      containers: { ...docker.containers, create: never, inspect: never, rename: never },
+      runtime: never,
+    },
+    network,
+    stores,
     log,
   });
   await expect(done).rejects.toMatchObject({ code });
+  stores.close();
 });
 
 test("the row of a paused sandbox names both containers while its disk moves, and the new one with its directory then", () => {

@@ -29,20 +29,20 @@ test("the network of restored memory opens only when the image has passed its ch
       },
       {
         stores: { executions: { add: step("row"), markRunning: step("running"), remove: step("row gone") } },
-        envd: {
-          // The check of a large image ends long after envd has its identity.
-          async init() {
-            steps.push("init");
-            setImmediate(end);
+        docker: {
+          envd: {
+            // The check of a large image ends long after envd has its identity.
+            async init() {
+              steps.push("init");
+              setImmediate(end);
+            },
           },
-          async resumeWatches() {},
         },
+        egress: { caFor: async () => "", networkVariables: async () => ({}) },
         gate: { open: async () => step("network")() },
-        caFor: async () => "",
-        networkVariables: async () => ({}),
         now: Date.now,
         log,
-      },
+      } as never,
       { teardown: new Teardown(log), signal: new AbortController().signal },
     );
     if (damage === undefined) await became;

@@ -7,7 +7,6 @@ import { describe, expect, test } from "vitest";
 import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { liveParts, type Parts, startRequest } from "../../../support/fakes/agent-parts.ts";
 import type { FakeEngine } from "../../../support/fakes/fake-engine.ts";
-import { noPlaceholders } from "../../../support/fakes/no-values.ts";
 import { gateway } from "../../../support/runner/promises.ts";
 
 function nothingLeft(engine: FakeEngine, { stores }: Parts): void {
@@ -123,10 +122,7 @@ describe("another policy", () => {
 
   test("is in force also while the egress process is down, which lets nothing through", async () => {
     const { engine, replace, policies } = await started();
-    Object.assign(
-      engine.deps().egress(() => undefined, noPlaceholders),
-      { problem: "it ended" },
-    );
+    Object.assign(engine.egressProcess, { problem: "it ended" });
     engine.fail((name) => {
       if (name === "set") throw new Error("it does not run");
     });

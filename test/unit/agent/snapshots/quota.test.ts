@@ -149,7 +149,7 @@ test("a pause without memory is admitted with any amount stored, a copy of the d
 });
 
 test("the node's metrics show the stored bytes and the quota", () => {
-  const space = { space: disk(1_000), reserve: { bytes: 0, inodes: 0 } };
+  const space = { space: disk(1_000), reserve: { bytes: 0, inodes: 0 }, level: { is: "enough" as const } };
   const seen = () => ({ snapshots: space, sandboxes: space });
   const snapshots = [stored("p1", 100), stored("p2", 50)];
   const used = (settings: AdmissionDeps["settings"]) =>

@@ -3,14 +3,9 @@
  * before or after the work. Its orchestrator process may die between any two lines.
  */
 
-import { createLimits } from "../../../../orchestrator/access/limits.ts";
-import { createRefusals } from "../../../../orchestrator/access/refusals.ts";
 import { createBackground } from "../../../../orchestrator/base/background.ts";
 import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
-import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
-import { createDeadlines } from "../../../../orchestrator/lifecycle/ending/deadlines.ts";
 import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
-import { createHistory } from "../../../../orchestrator/lifecycle/history.ts";
 import { createNetworkUpdating, type NewEgress } from "../../../../orchestrator/lifecycle/network-updating.ts";
 import { createPausing } from "../../../../orchestrator/lifecycle/pausing/pause.ts";
 import { createResuming } from "../../../../orchestrator/lifecycle/pausing/resume.ts";
@@ -30,6 +25,7 @@ import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy
 import { createLog } from "../../../../shared/program/log.ts";
 
 import { createSeal } from "../../../../shared/program/seal.ts";
+import { lifecycleCore } from "../../../support/fakes/lifecycle-core.ts";
 import { openTestDatabase } from "../../../support/store/databases.ts";
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { type Fault, ID, lifecycleNode } from "./lifecycle-node.ts";
@@ -42,15 +38,6 @@ const TUNNELLED: NewEgress = {
 };
 const FAULTS: Record<Fault, true> = { refuse: true, break: true, "silent before": true, "silent after": true };
 export const sealing = createSeal("key", "the test");
-const LIMITS = {
-  maxProjectVolumes: 20,
-  maxProjectSandboxes: 10,
-  maxProjectBuilds: 10,
-  maxSandboxHours: 24,
-  maxSandboxCpu: 8,
-  maxSandboxMemoryMb: 8_192,
-  maxTemplateDiskMb: 8_192,
-};
 const NODE = "n1";
 /** As much as the sandbox reserves for a snapshot: a reservation that is never given back refuses the next one. */
 const ROOM_FOR_ONE = 128 * 1024 ** 2;
@@ -142,17 +129,18 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     });
     const transitions = createTransitions();
     const removal = createSnapshotRemover({ nodes, background, log, timeoutMs: 1_000 });
-    const limits = { snapshotTimeoutMs: 1_000, stopTimeoutMs: 1_000, patienceMs: 0, startTimeoutMs: 1_000 };
-    const now = () => NOW;
-    const random = () => 0;
-    const core: Core = { store: mine, nodes, routes, transitions, snapshots: removal, background, now, random, log };
-    const history = createHistory({ store: mine, keepMs: 60_000, now });
+    const core = lifecycleCore({
+      store: mine,
+      nodes,
+      routes,
+      transitions,
+      snapshots: removal,
+      sealing,
+      background,
+      log,
+    });
     const quota = createProjectQuota({ storage: mine.storage, nodes, log, quotaBytes: ROOM_FOR_ONE });
-    const projectLimits = createLimits(LIMITS);
-    const refusals = createRefusals({ store: mine, now, contact: "the operator" });
-    const { snapshotTimeoutMs, stopTimeoutMs, patienceMs, startTimeoutMs } = limits;
-    const ending = createEnding({ core, stopTimeoutMs, snapshotTimeoutMs, observe: () => undefined });
-    const deadlines = createDeadlines(now);
+    const ending = createEnding({ core, observe: () => undefined });
     return {
       alive,
       died,
@@ -162,40 +150,20 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       background,
       store: mine,
       nodes,
-      pausing: createPausing({ core, history, quota, snapshotTimeoutMs, patienceMs, onPaused: () => undefined }),
+      pausing: createPausing({ core, quota, onPaused: () => undefined }),
       resuming: createResuming({
         // The wait must be above zero: it is the time for concurrent transitions, and not for the node.
         core: {
           ...core,
           transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
         },
-        history,
         ending,
-        deadlines,
-        refusals,
-        sealing,
-        seeds: createSeeds("seed", []),
-        startTimeoutMs,
-        patienceMs,
       }),
-      checkpointing: createCheckpointing({
-        core,
-        history,
-        deadlines,
-        quota,
-        limits: projectLimits,
-        refusals,
-        snapshotTimeoutMs,
-        patienceMs,
-      }),
+      checkpointing: createCheckpointing({ core, quota }),
       networks: createNetworkUpdating({
         core,
-        history,
-        sealing,
         placeholders: { check: () => Promise.resolve() },
         tokenNames: () => new Set(),
-        networkTimeoutMs: 5_000,
-        patienceMs,
       }),
     };
   }
@@ -299,7 +267,8 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       node.faults.length = 0;
       await reborn();
       for (let round = 0; round < 5; round++) {
-        await finishAbandoned({ ...current, now: () => Number.MAX_SAFE_INTEGER, log });
+        const { store: mine, nodes } = current;
+        await finishAbandoned({ store: mine, nodes, lifecycle: current, now: () => Number.MAX_SAFE_INTEGER, log });
         await current.background.settled();
         const { pausedByNode, lost, stop, hold } = await plan();
         for (const each of pausedByNode) await current.pausing.adopt(each.record, each.stored);

@@ -4,25 +4,21 @@
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createBackground } from "../../../../orchestrator/base/background.ts";
-import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
-import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
 import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
-import { type Aim, createTransitions, type Transitions } from "../../../../orchestrator/lifecycle/transitions.ts";
+import type { Aim, Transitions } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
-import { createRoutingTable, type RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
+import type { RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
 import type { OpenedDatabase } from "../../../../orchestrator/store/database.ts";
 import type { NewSandbox } from "../../../../orchestrator/store/sandboxes/record.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import { isError } from "../../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
-import { createLog } from "../../../../shared/program/log.ts";
 import type { SandboxState } from "../../../../shared/states/sandbox-state.ts";
+import { lifecycleCore } from "../../../support/fakes/lifecycle-core.ts";
 import { openTestDatabase, tries } from "../../../support/store/databases.ts";
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
-const log = createLog({ component: "test", level: "silent" });
 const ID = "isandbox";
 
 function sandbox(executionId: string, over: Partial<NewSandbox> = {}): NewSandbox {
@@ -45,11 +41,6 @@ async function world(step: () => Promise<void>): Promise<World> {
   const store = createStore(opened.database, () => 5, testSeal);
   const live = new Set<string>();
   const ended = new Set<string>();
-  const routes = createRoutingTable({
-    seeds: createSeeds("seed", []),
-    place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }),
-  });
-  const transitions = createTransitions();
   const agent = {
     async stopExecution({ params }: { params: { executionId: string } }) {
       ended.add(params.executionId);
@@ -58,23 +49,9 @@ async function world(step: () => Promise<void>): Promise<World> {
     },
   };
   const nodes = { agent: () => agent, list: () => [], freed: () => undefined } as unknown as Nodes;
-  const core: Core = {
-    store,
-    nodes,
-    routes,
-    transitions,
-    snapshots: { remove: () => Promise.resolve(), removeSoon: () => undefined },
-    background: createBackground(log),
-    now: () => 5,
-    random: () => 0,
-    log,
-  };
-  const ending = createEnding({
-    core,
-    stopTimeoutMs: 1_000,
-    snapshotTimeoutMs: 1_000,
-    observe: () => undefined,
-  });
+  const core = lifecycleCore({ store, nodes });
+  const { routes, transitions } = core;
+  const ending = createEnding({ core, observe: () => undefined });
   return { opened, store, routes, transitions, ending, live, ended };
 }
 

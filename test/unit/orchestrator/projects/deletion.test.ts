@@ -1,11 +1,8 @@
 /** The deletion of a project, whose process dies after each of its steps in turn: the next process finishes it. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { createBackground } from "../../../../orchestrator/base/background.ts";
 import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
-import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
 import { createEnding } from "../../../../orchestrator/lifecycle/ending/kill.ts";
-import { createTransitions } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
 import { deleteRound, type ProjectPart } from "../../../../orchestrator/projects/deletion.ts";
@@ -14,6 +11,7 @@ import { createStore, type Store } from "../../../../orchestrator/store/store.ts
 import { createTemplateRemoval } from "../../../../orchestrator/templates/removal.ts";
 import { newExecutionId, newSandboxId, newUuid } from "../../../../shared/ids.ts";
 import { createLog } from "../../../../shared/program/log.ts";
+import { lifecycleCore } from "../../../support/fakes/lifecycle-core.ts";
 import { openTestDatabase } from "../../../support/store/databases.ts";
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
@@ -108,23 +106,9 @@ async function world(given?: OpenedDatabase) {
       freed: () => undefined,
     };
     const snapshots = { remove: () => Promise.resolve(), removeSoon: () => undefined };
-    const core: Core = {
-      store: mine,
-      nodes: nodes as unknown as Nodes,
-      routes: createRoutingTable({ seeds: createSeeds("seed", []), place: () => undefined }),
-      transitions: createTransitions(),
-      snapshots,
-      background: createBackground(log),
-      now: () => NOW,
-      random: () => 0,
-      log,
-    };
-    const ending = createEnding({
-      core,
-      stopTimeoutMs: 1_000,
-      snapshotTimeoutMs: 1_000,
-      observe: () => undefined,
-    });
+    const routes = createRoutingTable({ seeds: createSeeds("seed", []), place: () => undefined });
+    const core = lifecycleCore({ store: mine, nodes: nodes as unknown as Nodes, routes, snapshots, now: () => NOW });
+    const ending = createEnding({ core, observe: () => undefined });
     const deps = {
       store: mine,
       ending,

@@ -1,23 +1,20 @@
-/** Constructs the values of placeholders and the reports of their uses, over one connection to the orchestrator. */
+/** Starts the values of placeholders and the reports of their uses, over one connection to the orchestrator. */
 
 import { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import { connect } from "../../shared/http/client.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
-import type { AgentConfig } from "../config.ts";
-import { createUses } from "../placeholders/uses.ts";
-import { createValues, type Values } from "../placeholders/values.ts";
+import { createUses } from "./uses.ts";
+import { createValues, type Values } from "./values.ts";
 
-interface PlaceholdersDeps {
+export interface StartValuesDeps {
+  readonly orchestratorUrl: string;
+  readonly nodeToken: string;
   readonly now: () => number;
   readonly log: Log;
 }
 
-export function createPlaceholders(
-  { orchestratorUrl, nodeToken }: Pick<AgentConfig, "orchestratorUrl" | "nodeToken">,
-  { now, log }: PlaceholdersDeps,
-  teardown: Teardown,
-): Values {
+export function startValues({ orchestratorUrl, nodeToken, now, log }: StartValuesDeps, teardown: Teardown): Values {
   const orchestrator = connect(valueApi, {
     url: orchestratorUrl,
     name: "orchestrator",

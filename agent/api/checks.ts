@@ -1,0 +1,32 @@
+/** What readiness asks of the agent: each check is undefined, or says what is wrong. */
+
+import { findingText } from "../../shared/program/finding.ts";
+import type { EngineWatch } from "../containers/engine-watch.ts";
+import type { EgressProcess } from "../egress-supervisor/process.ts";
+import type { Reach } from "../network/reach/reach.ts";
+import type { Serving } from "../serving/serving.ts";
+import type { Contact } from "./report.ts";
+import type { OperatorDeps } from "./server.ts";
+
+export interface ChecksDeps {
+  readonly engine: EngineWatch;
+  readonly egressProcess: EgressProcess;
+  readonly reach: Reach;
+  readonly contact: Contact;
+  readonly serving: Serving;
+}
+
+export function checksOf(deps: ChecksDeps): ReturnType<OperatorDeps["checks"]> {
+  const { engine, egressProcess, reach, contact, serving } = deps;
+  return {
+    engine: engine.connected ? undefined : "the Docker daemon does not answer",
+    "egress process": egressProcess.problem,
+    network: reach.findings().map(findingText).join(" | ") || undefined,
+    orchestrator: contact.reached ? undefined : notReached(contact.problem),
+    store: serving.refusal,
+  };
+}
+
+function notReached(problem: string | undefined): string {
+  return problem === undefined ? "the orchestrator does not answer" : `the orchestrator takes no reports: ${problem}`;
+}

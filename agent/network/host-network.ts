@@ -1,0 +1,29 @@
+/** The network of this machine: addresses, links, firewall and counters. */
+
+import type { AgentConfig } from "../config.ts";
+import { runCommand } from "../host/command.ts";
+import { readCompanyProxies } from "../host/company-proxies.ts";
+import { nativeProgram } from "../host/native-program.ts";
+import type { Plan } from "./addresses.ts";
+import { type Firewall, hostFirewall } from "./firewall.ts";
+import { hostLinks, type Links } from "./links.ts";
+import { type Traffic, trafficOf } from "./traffic.ts";
+
+export interface Network {
+  readonly plan: Plan;
+  readonly links: Links;
+  readonly firewall: Firewall;
+  /** Counters of a sandbox's link on the host. */
+  readonly traffic: (link: string) => Traffic;
+}
+
+/** @param egressPort where redirected connections go */
+export function hostNetwork(config: AgentConfig, plan: Plan, egressPort: () => Promise<number>): Network {
+  const firewall = hostFirewall(plan, runCommand, {
+    egressPort,
+    connections: config.egressConnections,
+    proxy: readCompanyProxies(config) !== undefined,
+    watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
+  });
+  return { plan, links: hostLinks(plan, runCommand), firewall, traffic: trafficOf };
+}
