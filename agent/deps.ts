@@ -4,7 +4,7 @@ import type { Log } from "../shared/program/log.ts";
 import type { Abilities } from "./api/capabilities.ts";
 import type { BuildMachine } from "./builds/machine.ts";
 import type { ReachProbe } from "./network/reach/host-probe.ts";
-import type { Sizes } from "./sizes/sizes.ts";
+import type { Procfs } from "./procfs/procfs.ts";
 import type { State } from "./store/state.ts";
 import type { VolumeFiles } from "./volumes/volume-files.ts";
 
@@ -13,7 +13,7 @@ export interface AgentMachine extends BuildMachine {
   /** Undefined: the operator wants no probes. */
   readonly reachProbe: ReachProbe | undefined;
   readonly volumeFiles: VolumeFiles;
-  readonly sizes: Sizes;
+  readonly procfs: Procfs;
   readonly abilities: Abilities;
 }
 

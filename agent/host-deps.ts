@@ -10,6 +10,8 @@ import type { Containers } from "./containers/containers.ts";
 import { dockerContainers } from "./containers/docker.ts";
 import { hostDocker } from "./containers/host-docker.ts";
 import { seccompProfile } from "./containers/seccomp/seccomp.ts";
+import { createCpuSets } from "./cpu-sets/cpu-sets.ts";
+import { withCpuSets } from "./cpu-sets/with-cpu-sets.ts";
 import type { AgentDeps, AgentMachine } from "./deps.ts";
 import { hostEgress } from "./egress-supervisor/host-egress.ts";
 import { runCommand } from "./host/command.ts";
@@ -21,17 +23,15 @@ import { planNetwork } from "./network/addresses.ts";
 import { hostNetwork } from "./network/host-network.ts";
 import { nodeProbe } from "./network/reach/node-probe.ts";
 import { hostNodeDisks, hostSandboxDisks } from "./node-disk/host-disks.ts";
+import { hostProcfs } from "./procfs/procfs.ts";
 import type { Disks } from "./sandbox-disks/disks.ts";
 import { withDisks } from "./sandbox-disks/with-disks.ts";
-import { createCpuSets } from "./sizes/cpu-sets.ts";
-import { hostSizes } from "./sizes/sizes.ts";
-import { withCpuSets } from "./sizes/with-cpu-sets.ts";
 import { hostMemory } from "./snapshots/take/host-memory.ts";
 import { hostState } from "./store/state.ts";
 import { createVolumeFiles } from "./volumes/volume-files.ts";
 import { hostVolumes } from "./volumes/volumes.ts";
 
-const SIZES_PARTS = ["serve", "files", "container", "rebind"];
+const PROCFS_PARTS = ["serve", "files", "container", "rebind"];
 
 export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv = {}): AgentDeps {
   return { machine: machineOf(config, log, environment), state: hostState(config), now: Date.now, log };
@@ -59,10 +59,10 @@ function machineOf(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv
     }),
     memory: hostMemory(config, plan),
     tools: hostBuildTools(),
-    sizes: hostSizes({
+    procfs: hostProcfs({
       run: runCommand,
       place: join(runDir, "sizes"),
-      program: () => nativeProgram(runCommand, "sizes/program/svc-sizes", runDir, SIZES_PARTS),
+      program: () => nativeProgram(runCommand, "procfs/program/svc-sizes", runDir, PROCFS_PARTS),
       log,
     }),
     abilities: hostAbilities(config, containers),

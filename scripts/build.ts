@@ -120,7 +120,7 @@ async function bundleAgent(): Promise<void> {
   compile("agent/network", "svc-network-probe");
   compile("agent/sandbox-disks", "svc-disk-copy");
   compile("agent/volumes", "svc-volume-files");
-  compile("agent/sizes/program", "svc-sizes", "serve", "files", "container", "rebind");
+  compile("agent/procfs/program", "svc-sizes", "serve", "files", "container", "rebind");
 }
 
 /** Builds the egress process, and `svc-egress`, which makes its sockets and takes its rights away before Node starts. */

@@ -11,19 +11,19 @@ import { probeEnding } from "../snapshots/connections/probe-ending.ts";
 import { criuFiles, type MemoryProbe, probeMemory } from "../snapshots/criu/probe-memory.ts";
 
 export interface Abilities {
-  /** @param sizes what sandboxes see of their sizes */
-  readonly probe: (sizes: string) => Promise<NodeFacts["capabilities"]>;
+  /** @param seen what sandboxes see of their own memory and processors */
+  readonly probe: (seen: string) => Promise<NodeFacts["capabilities"]>;
   /** Changes with the files of CRIU, on which the abilities depend. */
   readonly fingerprint: () => Promise<string>;
 }
 
 export function hostAbilities({ stateDir }: AgentConfig, containers: Containers): Abilities {
   return {
-    probe: (sizes) =>
+    probe: (seen) =>
       probe(containers, {
         memory: (runc) => probeMemory(runCommand, runc, join(stateDir, "memory-probe.json")),
         ending: () => probeEnding(runCommand),
-        sizes,
+        seen,
       }),
     fingerprint: () => criuFiles(),
   };
@@ -34,7 +34,7 @@ async function probe(
   probes: {
     readonly memory: (runc: string) => Promise<MemoryProbe>;
     readonly ending: () => Promise<string>;
-    readonly sizes: string;
+    readonly seen: string;
   },
 ): Promise<NodeFacts["capabilities"]> {
   const engine = await containers.facts();
@@ -52,7 +52,7 @@ async function probe(
       diskLimit: engine.diskDetail,
       volumes: engine.diskLimit ? "for sandboxes of this node; not over NFS" : engine.diskDetail,
       connections,
-      sizes: probes.sizes,
+      sizes: probes.seen,
       cgroup: existsSync("/sys/fs/cgroup/cgroup.controllers") ? "v2" : "v1",
       engine: engine.version,
       storageDriver: engine.storageDriver,

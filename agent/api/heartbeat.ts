@@ -5,7 +5,7 @@ import { defined } from "../../shared/defined.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import { type AgentConfig, readLabels } from "../config.ts";
-import { promised } from "../sandboxes/pool/plan.ts";
+import { promised } from "../sandboxes/pool/refill-plan.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 
 /** Facts that do not change while one agent process runs. */

@@ -7,7 +7,7 @@ import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { BuildResult, BuildStore } from "../store/builds.ts";
-import { whenRoom } from "../store/when-room.ts";
+import { whenRoom } from "../store/database/when-room.ts";
 import type { BuildRequest, Progress } from "./build.ts";
 import { type BuildLog, createBuildLog } from "./steps/build-log.ts";
 

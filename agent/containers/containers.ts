@@ -2,7 +2,7 @@
 
 import type { Readable } from "node:stream";
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
-import type { DockerLimits, Size } from "./limits.ts";
+import type { DockerLimits, Size } from "./cgroup/limits.ts";
 
 export interface ContainerSpec {
   readonly name: string;

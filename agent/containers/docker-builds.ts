@@ -6,9 +6,9 @@ import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
-import { loadFailure } from "./load-failure.ts";
-import { cleanedForLog, pullFailure } from "./pull-failure.ts";
-import { createPullLog } from "./pull-log.ts";
+import { loadFailure } from "./images/load-failure.ts";
+import { cleanedForLog, pullFailure } from "./images/pull-failure.ts";
+import { createPullLog } from "./images/pull-log.ts";
 
 type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
 

@@ -7,11 +7,11 @@ import { type Static, Type } from "typebox";
 import { AppError } from "../../shared/http/errors.ts";
 import { check } from "../../shared/http/validate.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
+import { dockerLimits } from "./cgroup/limits.ts";
 import type { ContainerEvent, Containers } from "./containers.ts";
 import { dockerBuilds } from "./docker-builds.ts";
 import { orUndefined, statusOf } from "./docker-errors.ts";
 import { dockerImages, type ImageNames } from "./docker-images.ts";
-import { dockerLimits } from "./limits.ts";
 import { NO_OWN_DISKS } from "./no-own-disks.ts";
 import { containerOptions, type NodeOptions } from "./options.ts";
 

@@ -2,7 +2,7 @@
 
 import type { AgentConfig } from "../config.ts";
 import { type Annotations, hostAnnotations } from "./annotations.ts";
-import { type OpenCgroup, openCgroup } from "./cgroup.ts";
+import { type OpenCgroup, openCgroup } from "./cgroup/cgroup.ts";
 import type { Containers } from "./containers.ts";
 import { type Envd, httpEnvd } from "./envd.ts";
 import { type EnvdRuntime, envdRuntimes } from "./envd-runtime.ts";

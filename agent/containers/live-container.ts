@@ -2,7 +2,7 @@
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Slot } from "../network/addresses.ts";
-import type { Cgroup } from "./cgroup.ts";
+import type { Cgroup } from "./cgroup/cgroup.ts";
 
 /** Everything that decides whether a container can serve a start request. */
 export interface Flavour {

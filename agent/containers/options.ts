@@ -1,8 +1,8 @@
 /** A container's whole configuration from its spec: limits and hardening. Pure. */
 
 import { defined } from "../../shared/defined.ts";
+import { dockerLimits } from "./cgroup/limits.ts";
 import type { ContainerSpec } from "./containers.ts";
-import { dockerLimits } from "./limits.ts";
 
 /** Capabilities that sudo, apt, chown and servers need (sshd and haproxy call chroot); never NET_RAW, NET_ADMIN, SYS_ADMIN, SYS_PTRACE, MKNOD. */
 const CAPABILITIES = [

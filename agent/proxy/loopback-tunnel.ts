@@ -4,7 +4,7 @@ import { request } from "node:http";
 import type { Socket } from "node:net";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import { ENVD_PORT, field, NODE_TOKEN_HEADER } from "../../shared/proxy/hop-contract.ts";
-import { dialTcp } from "../../shared/proxy/sending/dial.ts";
+import { dialTcp } from "../../shared/proxy/sockets/dial.ts";
 
 const HEADERS = ["Host", "envd", "Connection", "Upgrade", "Upgrade", "svc-tcp", "Content-Length", "0"] as const;
 

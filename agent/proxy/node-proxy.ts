@@ -23,9 +23,9 @@ import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import { AS_A_PROXY } from "../../shared/proxy/sending/as-a-proxy.ts";
-import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
 import type { Failure, ForwardPlan, NextHop } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
+import { dialTcp, secure } from "../../shared/proxy/sockets/dial.ts";
 import { dialLoopback } from "./loopback-tunnel.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;

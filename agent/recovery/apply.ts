@@ -1,7 +1,7 @@
 /** Carries out the recovery plan. The firewall comes first, so that no sandbox runs without its rules during recovery. */
 
 import type { Log } from "../../shared/program/log.ts";
-import type { OpenCgroup } from "../containers/cgroup.ts";
+import type { OpenCgroup } from "../containers/cgroup/cgroup.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { FoundFrozen } from "../snapshots/frozen/frozen.ts";

@@ -5,8 +5,8 @@ import { loop } from "../../shared/program/loop.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Reach } from "../network/reach/reach.ts";
+import type { Procfs } from "../procfs/procfs.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
-import type { Sizes } from "../sizes/sizes.ts";
 import type { SnapshotMachine } from "../snapshots/machine.ts";
 import { removeGarbage } from "../snapshots/store/garbage.ts";
 import type { Stores } from "../store/stores.ts";
@@ -19,13 +19,13 @@ const RETRY_REMOVALS_MS = 10_000;
 const PRUNE_EVERY_MS = 600_000;
 const RELEASE_EVERY_MS = 60_000;
 const SWEEP_EVERY_MS = 120_000;
-const SIZES_EVERY_MS = 5_000;
+const PROCFS_EVERY_MS = 5_000;
 /** Longer than any start: a container without a row for so long has no owner. */
 const OWNERLESS_MS = 40_000;
 
 export interface JanitorDeps {
   readonly config: AgentConfig;
-  readonly machine: SnapshotMachine & { readonly sizes: Sizes };
+  readonly machine: SnapshotMachine & { readonly procfs: Procfs };
   readonly reach: Reach;
   readonly disposal: Disposal;
   readonly stores: Stores;
@@ -55,8 +55,8 @@ export function startJanitor(deps: JanitorDeps) {
     loop({ name: "held remains", everyMs: RELEASE_EVERY_MS, log }, () => releaseRemains({ stores, now, log })),
     loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage({ containers, files, stores, now })),
     loop({ name: "disks", everyMs: RETRY_REMOVALS_MS, log }, () => containers.removeOrphans(owned(stores))),
-    loop({ name: "sizes", everyMs: SIZES_EVERY_MS, log }, async () => {
-      await machine.sizes.keep(() => stores.containers.all());
+    loop({ name: "procfs", everyMs: PROCFS_EVERY_MS, log }, async () => {
+      await machine.procfs.keep(() => stores.containers.all());
     }),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {

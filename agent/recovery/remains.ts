@@ -8,7 +8,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { ownBuildImages } from "../builds/images/garbage.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
-import { isNewDatabase, settleNewDatabase } from "../store/new-database.ts";
+import { isNewDatabase, settleNewDatabase } from "../store/database/new-database.ts";
 import type { Stores } from "../store/stores.ts";
 
 export interface RemainsDeps {

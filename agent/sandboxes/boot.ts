@@ -7,7 +7,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
-import type { Cgroup } from "../containers/cgroup.ts";
+import type { Cgroup } from "../containers/cgroup/cgroup.ts";
 import type { InspectedContainer } from "../containers/containers.ts";
 import type { Docker } from "../containers/host-docker.ts";
 import type { LiveContainer } from "../containers/live-container.ts";

@@ -1,7 +1,7 @@
 /** Gives a pooled container the size of the sandbox that it becomes. Nothing happens where it has that size already. */
 
+import { fits, type Size, sameSize } from "../containers/cgroup/limits.ts";
 import type { Containers } from "../containers/containers.ts";
-import { fits, type Size, sameSize } from "../containers/limits.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
 import type { ContainerStore } from "../store/containers.ts";
 

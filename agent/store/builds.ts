@@ -2,7 +2,7 @@
 
 import type { BuildLogEntry, BuildState } from "../../shared/agent-api/build-shapes.ts";
 import { defined } from "../../shared/defined.ts";
-import type { Sqlite } from "./database.ts";
+import type { Sqlite } from "./database/database.ts";
 
 export type BuildResult = NonNullable<BuildState["result"]>;
 type BuildReason = NonNullable<BuildState["reason"]>;

@@ -2,7 +2,7 @@
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Seal } from "../../shared/program/seal.ts";
-import { controlContext, type Sqlite } from "./database.ts";
+import { controlContext, type Sqlite } from "./database/database.ts";
 
 /** Facts for taking a container over after a restart. */
 export interface KnownContainer {

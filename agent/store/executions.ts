@@ -8,7 +8,7 @@ import { defined } from "../../shared/defined.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { cleanDetail } from "../../shared/states/end-reason.ts";
-import { egressContext, type Sqlite } from "./database.ts";
+import { egressContext, type Sqlite } from "./database/database.ts";
 
 export interface Execution {
   readonly id: string;

@@ -1,6 +1,6 @@
 /** Cached layers of builds: the image of each key. The only SQL on that table, apart from migrations. */
 
-import type { Sqlite } from "./database.ts";
+import type { Sqlite } from "./database/database.ts";
 
 export interface Layer {
   readonly key: string;

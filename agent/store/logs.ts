@@ -1,7 +1,7 @@
 /** Log entries, bounded per sandbox and in all, kept for some hours. The only SQL on that table, apart from migrations. */
 
 import { LOG_LEVELS, type LogEntry } from "../../shared/agent-api/sandbox-log.ts";
-import type { Sqlite } from "./database.ts";
+import type { Sqlite } from "./database/database.ts";
 
 /** Number of entries above which the oldest are deleted. */
 const MAX_ENTRIES_PER_SANDBOX = 5_000;

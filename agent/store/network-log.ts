@@ -5,7 +5,7 @@
 
 import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
-import type { Sqlite } from "./database.ts";
+import type { Sqlite } from "./database/database.ts";
 
 /** Number of entries above which the oldest are deleted. */
 const MAX_ENTRIES_PER_SANDBOX = 5_000;

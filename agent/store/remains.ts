@@ -3,7 +3,7 @@
  * because the lost database named them. The only SQL on that table, apart from migrations.
  */
 
-import type { Sqlite } from "./database.ts";
+import type { Sqlite } from "./database/database.ts";
 
 interface Remains {
   /** Ids of containers, with or without their disk image. */

@@ -1,8 +1,8 @@
 /** Renews what is sealed under an earlier key, when the database is opened, in one transaction. */
 
-import type { Sqlite } from "./database.ts";
-import { controlContext, egressContext, forgetRemoved } from "./database.ts";
-import type { NodeSeal } from "./seal-key.ts";
+import type { Sqlite } from "./database/database.ts";
+import { controlContext, egressContext, forgetRemoved } from "./database/database.ts";
+import type { NodeSeal } from "./database/seal-key.ts";
 
 /** Every sealed value: how it is read and written, and its context. */
 const SEALED = [

@@ -1,7 +1,7 @@
 /** Metric samples of sandboxes, kept for some hours. The only SQL on that table, apart from migrations. */
 
 import type { MetricSample } from "../../shared/agent-api/routes.ts";
-import type { Sqlite } from "./database.ts";
+import type { Sqlite } from "./database/database.ts";
 
 export interface SampleStore {
   add(samples: ReadonlyMap<string, MetricSample>): void;

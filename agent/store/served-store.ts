@@ -1,7 +1,7 @@
 /** The store that this node serves, and how far it had come. The only SQL on that table, apart from migrations. */
 
 import type { StoreMark } from "../../shared/agent-api/routes.ts";
-import type { Sqlite } from "./database.ts";
+import type { Sqlite } from "./database/database.ts";
 
 export interface ServedStoreStore {
   /** Undefined: the node has served none since it remembers. */

@@ -2,7 +2,7 @@
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Seal } from "../../shared/program/seal.ts";
-import { controlContext, type Sqlite } from "./database.ts";
+import { controlContext, type Sqlite } from "./database/database.ts";
 
 /** The facts that a container needs to run again, besides an address. */
 export interface SnapshotDisk {

@@ -3,9 +3,9 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Teardown } from "../../shared/program/teardown.ts";
-import { lockState } from "./lock.ts";
-import { noteNewDatabase } from "./new-database.ts";
-import { type NodeSeal, openNodeSeal } from "./seal-key.ts";
+import { lockState } from "./database/lock.ts";
+import { noteNewDatabase } from "./database/new-database.ts";
+import { type NodeSeal, openNodeSeal } from "./database/seal-key.ts";
 import { openStores, type Stores } from "./stores.ts";
 
 export interface State {

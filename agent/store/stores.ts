@@ -2,7 +2,8 @@
 
 import { type BuildStore, buildStore } from "./builds.ts";
 import { type ContainerStore, containerStore } from "./containers.ts";
-import { openDatabase } from "./database.ts";
+import { openDatabase } from "./database/database.ts";
+import type { NodeSeal } from "./database/seal-key.ts";
 import { type ExecutionStore, executionStore } from "./executions.ts";
 import { type LayerStore, layerStore } from "./layers.ts";
 import { type LogStore, logStore } from "./logs.ts";
@@ -10,7 +11,6 @@ import { type NetworkLogStore, networkLogStore } from "./network-log.ts";
 import { type RemainsStore, remainsStore } from "./remains.ts";
 import { renewSealed } from "./renewal.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
-import type { NodeSeal } from "./seal-key.ts";
 import { type ServedStoreStore, servedStoreStore } from "./served-store.ts";
 import { type SnapshotStore, snapshotStore } from "./snapshots.ts";
 

@@ -11,9 +11,9 @@ export type NodeParts = Awaited<ReturnType<typeof createNode>>;
 export async function createNode(base: Base, { found }: Recovered) {
   const { config, machine, stores, events, now, log, teardown } = base;
   const { host, docker, disks, abilities } = machine;
-  const sizes = await machine.sizes.keep(() => stores.containers.all());
+  const seen = await machine.procfs.keep(() => stores.containers.all());
   const capabilities = await watchCapabilities({
-    probe: () => abilities.probe(sizes),
+    probe: () => abilities.probe(seen),
     fingerprint: abilities.fingerprint,
     onChange: () => void events.emit("changed"),
     log,

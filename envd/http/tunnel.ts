@@ -5,8 +5,8 @@ import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
 import { AppError } from "../../shared/http/errors.ts";
-import { cut } from "../../shared/proxy/sending/cut.ts";
-import { hasFailedWrite, readDespiteFailedWrites } from "../../shared/proxy/sending/patient.ts";
+import { cut } from "../../shared/proxy/sockets/cut.ts";
+import { hasFailedWrite, readDespiteFailedWrites } from "../../shared/proxy/sockets/patient.ts";
 import { errnoOf } from "../system/errno.ts";
 
 const TUNNEL_PROTOCOL = "svc-tcp";

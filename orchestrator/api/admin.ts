@@ -10,7 +10,7 @@ import type { BuildQueue } from "../builds/queue.ts";
 import { iso } from "../forms/time.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Nodes, NodeView } from "../nodes/nodes.ts";
-import type { Pools } from "../nodes/warm-pools.ts";
+import type { Pools } from "../nodes/pool-targets.ts";
 import type { Store } from "../store/store.ts";
 import { DEFAULT_TAG } from "../templates/reference.ts";
 

@@ -18,7 +18,7 @@ import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Pools } from "../nodes/warm-pools.ts";
+import type { Pools } from "../nodes/pool-targets.ts";
 import type { Store } from "../store/store.ts";
 import type { Content } from "../volumes/content.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";

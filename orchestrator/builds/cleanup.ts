@@ -4,7 +4,7 @@ import { isError } from "../../shared/http/errors.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Base } from "../base/base.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Pools } from "../nodes/warm-pools.ts";
+import type { Pools } from "../nodes/pool-targets.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Archives, StoredArchive } from "./uploads/archives.ts";

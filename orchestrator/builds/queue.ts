@@ -9,7 +9,7 @@ import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { choose, placementPolicy } from "../nodes/placement.ts";
-import type { Pools } from "../nodes/warm-pools.ts";
+import type { Pools } from "../nodes/pool-targets.ts";
 import type { StartedBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";

@@ -12,8 +12,8 @@ import {
   SANDBOX_HEADER,
   TLS_HEADER,
 } from "../../shared/proxy/hop-contract.ts";
-import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
 import type { NextHop } from "../../shared/proxy/sending/forward-plan.ts";
+import { dialTcp, secure } from "../../shared/proxy/sockets/dial.ts";
 import type { EdgeRoute } from "./sandbox-lookup.ts";
 import { hostName } from "./target.ts";
 import { TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";

@@ -5,8 +5,8 @@ import type { Build } from "../store/builds/record.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { Store } from "../store/store.ts";
 import { createNodes } from "./nodes.ts";
+import { createPools } from "./pool-targets.ts";
 import { createRoutingTable } from "./routing-table.ts";
-import { createPools } from "./warm-pools.ts";
 
 interface StartNodesDeps {
   readonly store: Store;

@@ -11,7 +11,7 @@ const ladder = [
   ["snapshots", "proxy"],
   ["sandboxes"],
   ["node-disk", "volumes"],
-  ["sandbox-disks", "sizes"],
+  ["sandbox-disks", "procfs", "cpu-sets"],
   ["containers"],
   ["network"],
   ["egress-supervisor", "placeholders", "serving"],

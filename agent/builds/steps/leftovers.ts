@@ -6,7 +6,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Cgroup } from "../../containers/cgroup.ts";
+import type { Cgroup } from "../../containers/cgroup/cgroup.ts";
 import { RUNTIME_MOUNT } from "../../containers/options.ts";
 import type { ExitStatus } from "./processes.ts";
 

@@ -1,7 +1,7 @@
 /** Copies bytes both ways between two sockets, with at most one buffer in memory. Each direction ends separately. */
 
 import type { Socket } from "node:net";
-import { hasFailedWrite } from "../../../shared/proxy/sending/patient.ts";
+import { hasFailedWrite } from "../../../shared/proxy/sockets/patient.ts";
 import type { Bytes, Carried } from "./carried.ts";
 import { intakeOf } from "./intake.ts";
 

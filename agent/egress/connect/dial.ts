@@ -5,7 +5,7 @@ import type { EgressProxy } from "../../../shared/policy/egress-policy.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "../../../shared/policy/ranges.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
-import { readDespiteFailedWrites } from "../../../shared/proxy/sending/patient.ts";
+import { readDespiteFailedWrites } from "../../../shared/proxy/sockets/patient.ts";
 import { type LargeBuffers, openIntake } from "../carry/intake.ts";
 import { ConnectError } from "../destinations/connect-error.ts";
 import type { Target } from "../destinations/target.ts";

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import { AppError } from "../../../shared/http/errors.ts";
 import { withDeadline } from "../../../shared/program/deadline.ts";
-import { readDespiteFailedWrites } from "../../../shared/proxy/sending/patient.ts";
+import { readDespiteFailedWrites } from "../../../shared/proxy/sockets/patient.ts";
 import { ConnectError } from "../destinations/connect-error.ts";
 import type { Destination } from "./request-head.ts";
 

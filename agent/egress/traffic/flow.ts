@@ -1,4 +1,4 @@
-/** One connection of a sandbox: its name, its decision, its path; decided again whenever the policy changes. */
+/** One connection of a sandbox: its name, its decision, its path; decided again whenever the policy changes, and cut when the new one forbids it. */
 
 import type { Socket } from "node:net";
 import { defined } from "../../../shared/defined.ts";

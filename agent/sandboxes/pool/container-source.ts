@@ -15,7 +15,7 @@ import type { Disposal } from "../disposal.ts";
 import type { SandboxMachine } from "../machine.ts";
 import { templateMemory } from "../start.ts";
 import { createPool } from "./pool.ts";
-import { createPoolSources } from "./sources.ts";
+import { createPoolSources } from "./pool-or-boot.ts";
 
 export interface ContainerSourceDeps {
   readonly config: AgentConfig;

@@ -7,11 +7,11 @@ import type { NodeLoad, PoolTarget } from "../../../shared/agent-api/routes.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
+import { sameSize } from "../../containers/cgroup/limits.ts";
 import type { Docker } from "../../containers/host-docker.ts";
-import { sameSize } from "../../containers/limits.ts";
 import { type Flavour, flavourKey, type LiveContainer } from "../../containers/live-container.ts";
 import { canBecome } from "../resize.ts";
-import { planPool } from "./plan.ts";
+import { planPool } from "./refill-plan.ts";
 
 const ROUND_MS = 1_000;
 const BOOT_LIMIT_MS = 30_000;

@@ -5,7 +5,7 @@
  */
 
 import type { Log } from "../../../shared/program/log.ts";
-import type { Cgroup } from "../../containers/cgroup.ts";
+import type { Cgroup } from "../../containers/cgroup/cgroup.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { KnownContainer } from "../../store/containers.ts";
 import type { Snapshot } from "../../store/snapshots.ts";

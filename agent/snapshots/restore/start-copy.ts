@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import { leastMemoryMb } from "../../containers/limits.ts";
+import { leastMemoryMb } from "../../containers/cgroup/limits.ts";
 import type { Network } from "../../network/host-network.ts";
 import {
   type BecomeSandboxDeps,

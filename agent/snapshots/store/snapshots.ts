@@ -8,8 +8,8 @@ import type { Containers } from "../../containers/containers.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
 import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
+import { snapshotImage } from "./docker-images-below.ts";
 import type { SnapshotFiles } from "./files.ts";
-import { snapshotImage } from "./images-below.ts";
 
 export interface SnapshotsDeps {
   readonly store: SnapshotStore;

@@ -8,7 +8,7 @@ import type { NodeDisks } from "../../node-disk/host-disks.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../store/clear-links.ts";
-import { snapshotImage } from "../store/images-below.ts";
+import { snapshotImage } from "../store/docker-images-below.ts";
 import {
   type CheckpointMemoryDeps,
   checkpointMemory,

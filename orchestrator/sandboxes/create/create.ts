@@ -7,7 +7,7 @@ import type { Callers } from "../../access/wire.ts";
 import type { Base } from "../../base/base.ts";
 import type { Lifecycle } from "../../lifecycle/wire.ts";
 import { readAllowed } from "../../network-policy/proxy.ts";
-import type { Pools } from "../../nodes/warm-pools.ts";
+import type { Pools } from "../../nodes/pool-targets.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";

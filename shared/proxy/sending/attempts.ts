@@ -3,7 +3,7 @@
 import type { ClientRequest } from "node:http";
 import type { ClientSide } from "../listening/client.ts";
 import { type OutgoingHead, outgoingHead } from "../raw-headers.ts";
-import type { DialledAgent } from "./agents.ts";
+import type { DialledAgent } from "../sockets/agents.ts";
 import { isRepeatable } from "./call.ts";
 import type { Connections } from "./connections.ts";
 import type { ForwardPlan, NextHop } from "./forward-plan.ts";

@@ -3,7 +3,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { MAX_HEAD_BYTES } from "../limits.ts";
 import type { OutgoingHead } from "../raw-headers.ts";
-import type { DialledAgent, DialledArgs } from "./agents.ts";
+import type { DialledAgent, DialledArgs } from "../sockets/agents.ts";
 
 /** Repeating one of these, without a body, changes nothing (RFC 9110 §9.2.2). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);

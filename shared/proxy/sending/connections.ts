@@ -4,8 +4,8 @@
  */
 
 import type { Socket } from "node:net";
-import { DialledAgent } from "./agents.ts";
-import { cut } from "./cut.ts";
+import { DialledAgent } from "../sockets/agents.ts";
+import { cut } from "../sockets/cut.ts";
 import type { NextHop } from "./forward-plan.ts";
 
 /** For one next hop of one execution. */

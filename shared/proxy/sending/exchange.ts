@@ -6,12 +6,12 @@ import { CONNECTION_LOST, errorFrame, type StreamError } from "../connect-envelo
 import { InformationRelay } from "../information.ts";
 import type { ClientSide, UpgradeRequest } from "../listening/client.ts";
 import { UnforwardableError } from "../raw-headers.ts";
-import { DialError } from "./agents.ts";
+import { DialError } from "../sockets/agents.ts";
+import { cut, wasReset } from "../sockets/cut.ts";
+import { ended } from "../sockets/ended.ts";
 import { type Attempt, Attempts } from "./attempts.ts";
 import { openCall } from "./call.ts";
 import type { Connections } from "./connections.ts";
-import { cut, wasReset } from "./cut.ts";
-import { ended } from "./ended.ts";
 import type { Failure, ForwardPlan } from "./forward-plan.ts";
 import { keepFor } from "./keep.ts";
 import { proxyFailure } from "./proxy-failure.ts";

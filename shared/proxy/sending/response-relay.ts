@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { answerHead } from "../answer-head.ts";
 import { EnvelopeTracker, type StreamForm, streamFormOf } from "../connect-envelope.ts";
 import { forwardableTrailers, headerValue, writableText } from "../raw-headers.ts";
-import { breakOff } from "./cut.ts";
+import { breakOff } from "../sockets/cut.ts";
 import type { ForwardPlan } from "./forward-plan.ts";
 
 /** Largest first piece of a body that is sent together with the head. */

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, InformationEvent } from "node:http";
 import type { UpgradeRequest } from "../listening/client.ts";
-import type { DialledAgent } from "./agents.ts";
+import type { DialledAgent } from "../sockets/agents.ts";
 
 export interface SwitchOptions {
   readonly request: IncomingMessage;

@@ -4,9 +4,9 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { AnswerFault } from "../answer-fault.ts";
 import { headerValue, headText, switchingHeaders } from "../raw-headers.ts";
+import { cut } from "../sockets/cut.ts";
+import { endTogether } from "../sockets/end-together.ts";
 import { openCall } from "./call.ts";
-import { cut } from "./cut.ts";
-import { endTogether } from "./end-together.ts";
 import type { ForwardPlan } from "./forward-plan.ts";
 import type { Switching, SwitchOptions } from "./switch-options.ts";
 

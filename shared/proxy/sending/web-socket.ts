@@ -9,9 +9,9 @@ import { createProxyServer } from "http-proxy";
 import { answerHead } from "../answer-head.ts";
 import { MAX_HEAD_BYTES } from "../limits.ts";
 import { switchingHeaders, writableText } from "../raw-headers.ts";
-import { DialledAgent } from "./agents.ts";
-import { cut } from "./cut.ts";
-import { endTogether } from "./end-together.ts";
+import { DialledAgent } from "../sockets/agents.ts";
+import { cut } from "../sockets/cut.ts";
+import { endTogether } from "../sockets/end-together.ts";
 import type { Switching, SwitchOptions } from "./switch-options.ts";
 import { cutBoth } from "./switching.ts";
 

@@ -5,9 +5,9 @@ import type { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../../../shared/proxy/listening/listen.ts";
 import { AS_A_PROXY } from "../../../shared/proxy/sending/as-a-proxy.ts";
-import { dialTcp } from "../../../shared/proxy/sending/dial.ts";
 import type { NextHop } from "../../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../../shared/proxy/sending/forwarder.ts";
+import { dialTcp } from "../../../shared/proxy/sockets/dial.ts";
 import { RawClient } from "../../support/peers/raw-client.ts";
 import { rawBackend } from "../orchestrator/edge/front-door.ts";
 

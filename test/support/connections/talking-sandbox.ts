@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { hostAnnotations } from "../../../agent/containers/annotations.ts";
-import { openCgroup } from "../../../agent/containers/cgroup.ts";
+import { openCgroup } from "../../../agent/containers/cgroup/cgroup.ts";
 import { runCommand } from "../../../agent/host/command.ts";
 import { planNetwork, type Slot } from "../../../agent/network/addresses.ts";
 import { hostLinks } from "../../../agent/network/links.ts";

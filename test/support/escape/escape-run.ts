@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { cp, mkdir, readFile, rm, rmdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { openCgroup } from "../../../agent/containers/cgroup.ts";
+import { openCgroup } from "../../../agent/containers/cgroup/cgroup.ts";
 import { until } from "../runner/until.ts";
 import { containerConfig } from "./escape-config.ts";
 import { type EscapeHost, type Layers, mountOverlay } from "./escape-host.ts";

@@ -8,7 +8,7 @@ import { boot } from "../../../agent/sandboxes/boot.ts";
 import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
 import { createLiveSet } from "../../../agent/sandboxes/live-set.ts";
 import { createPool } from "../../../agent/sandboxes/pool/pool.ts";
-import { createPoolSources } from "../../../agent/sandboxes/pool/sources.ts";
+import { createPoolSources } from "../../../agent/sandboxes/pool/pool-or-boot.ts";
 import { guestOf } from "../../../agent/sandboxes/sandbox.ts";
 import { createSandboxes } from "../../../agent/sandboxes/sandboxes.ts";
 import { createStart } from "../../../agent/sandboxes/start.ts";

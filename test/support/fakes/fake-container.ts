@@ -1,8 +1,8 @@
 /** A container of the machine in memory. */
 
+import { type DockerLimits, dockerLimits, type Size } from "../../../agent/containers/cgroup/limits.ts";
 import type { ContainerSpec } from "../../../agent/containers/containers.ts";
 import type { EnvdInit } from "../../../agent/containers/envd.ts";
-import { type DockerLimits, dockerLimits, type Size } from "../../../agent/containers/limits.ts";
 
 export interface FakeContainer {
   readonly id: string;

@@ -5,10 +5,10 @@
 
 import type { BuildMachine } from "../../../agent/builds/machine.ts";
 import type { Annotations } from "../../../agent/containers/annotations.ts";
-import type { Cgroup } from "../../../agent/containers/cgroup.ts";
+import type { Cgroup } from "../../../agent/containers/cgroup/cgroup.ts";
+import { dockerLimits } from "../../../agent/containers/cgroup/limits.ts";
 import type { ContainerEvent, Containers } from "../../../agent/containers/containers.ts";
 import type { Envd, EnvdInit } from "../../../agent/containers/envd.ts";
-import { dockerLimits } from "../../../agent/containers/limits.ts";
 import type { SandboxEgress } from "../../../agent/egress/channel/messages.ts";
 import type { EgressProcess } from "../../../agent/egress-supervisor/process.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";

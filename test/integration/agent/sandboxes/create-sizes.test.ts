@@ -2,8 +2,8 @@
 
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { dockerLimits } from "../../../../agent/containers/limits.ts";
-import { promised } from "../../../../agent/sandboxes/pool/plan.ts";
+import { dockerLimits } from "../../../../agent/containers/cgroup/limits.ts";
+import { promised } from "../../../../agent/sandboxes/pool/refill-plan.ts";
 import { agentParts, build, resources, startRequest } from "../../../support/fakes/agent-parts.ts";
 import { again, machineForEach, snapshotRequest } from "../machine.ts";
 

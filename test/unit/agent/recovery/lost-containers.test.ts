@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { holdRemains, releaseRemains } from "../../../../agent/recovery/remains.ts";
 import { inNewContainer } from "../../../../agent/snapshots/restore/in-new-container.ts";
-import { noteNewDatabase } from "../../../../agent/store/new-database.ts";
+import { noteNewDatabase } from "../../../../agent/store/database/new-database.ts";
 import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { createLog } from "../../../../shared/program/log.ts";

@@ -5,7 +5,7 @@ import {
   memoryKills as parseKills,
   socketBufferLimit,
   usageUsV2,
-} from "../../../../agent/containers/cgroup-files.ts";
+} from "../../../../agent/containers/cgroup/cgroup-files.ts";
 import { planNetwork } from "../../../../agent/network/addresses.ts";
 import { createMemoryKills } from "../../../../agent/sandboxes/memory-kills.ts";
 import type { Sandbox } from "../../../../agent/sandboxes/sandbox.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openDatabase } from "../../../../agent/store/database.ts";
+import { openDatabase } from "../../../../agent/store/database/database.ts";
 import { logStore } from "../../../../agent/store/logs.ts";
 
 test("pruning deletes lines older than a time, and the oldest of all sandboxes beyond their number", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openDatabase } from "../../../../agent/store/database.ts";
+import { openDatabase } from "../../../../agent/store/database/database.ts";
 import { networkLogStore } from "../../../../agent/store/network-log.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/routes.ts";
 

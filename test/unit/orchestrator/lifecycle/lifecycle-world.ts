@@ -6,9 +6,9 @@
 import { createBackground } from "../../../../orchestrator/base/background.ts";
 import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
 import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
-import { createNetworkUpdating, type NewEgress } from "../../../../orchestrator/lifecycle/network-updating.ts";
 import { createPausing } from "../../../../orchestrator/lifecycle/pausing/pause.ts";
 import { createResuming } from "../../../../orchestrator/lifecycle/pausing/resume.ts";
+import { createNetworkUpdating, type NewEgress } from "../../../../orchestrator/lifecycle/replace-policy.ts";
 import { createCheckpointing } from "../../../../orchestrator/lifecycle/snapshots/checkpoint.ts";
 import { createSnapshotRemover } from "../../../../orchestrator/lifecycle/snapshots/snapshot-removal.ts";
 import { createProjectQuota } from "../../../../orchestrator/lifecycle/snapshots/stored-quota.ts";

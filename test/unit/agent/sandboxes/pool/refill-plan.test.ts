@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { flavourKey } from "../../../../agent/containers/live-container.ts";
-import { planPool } from "../../../../agent/sandboxes/pool/plan.ts";
-import { build, resources } from "../../../support/fakes/agent-parts.ts";
+import { flavourKey } from "../../../../../agent/containers/live-container.ts";
+import { planPool } from "../../../../../agent/sandboxes/pool/refill-plan.ts";
+import { build, resources } from "../../../../support/fakes/agent-parts.ts";
 
 const other = { ...build, buildId: "b2" };
 const key = (one = build, runtime = "r") => flavourKey({ build: one, resources, runtime });

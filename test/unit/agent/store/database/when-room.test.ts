@@ -1,7 +1,7 @@
 /** Writes to the agent's database while its disk is full. */
 
 import { expect, test, vi } from "vitest";
-import { whenRoom } from "../../../../agent/store/when-room.ts";
+import { whenRoom } from "../../../../../agent/store/database/when-room.ts";
 
 const full = () => Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
 

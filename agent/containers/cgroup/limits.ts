@@ -4,7 +4,7 @@
  */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import type { Resources } from "../../shared/agent-api/routes.ts";
+import type { Resources } from "../../../shared/agent-api/routes.ts";
 import type { Usage } from "./cgroup-files.ts";
 
 /** The part of a sandbox's resources that can change while it runs. */

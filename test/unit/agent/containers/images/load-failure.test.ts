@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { loadFailure } from "../../../../agent/containers/load-failure.ts";
+import { loadFailure } from "../../../../../agent/containers/images/load-failure.ts";
 
 const LONG = "n".repeat(300);
 const unpacking = (what: string) => `Error processing tar file(exit status 1): ${what}`;

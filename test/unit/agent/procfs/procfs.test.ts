@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { RunCommand } from "../../../../agent/host/command.ts";
-import { hostSizes, SERVED } from "../../../../agent/sizes/sizes.ts";
+import { hostProcfs, SERVED } from "../../../../agent/procfs/procfs.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 async function machine() {
@@ -37,7 +37,7 @@ async function machine() {
   vi.spyOn(log, "warn").mockImplementation(
     (_facts: unknown, message?: string) => void state.warned.push(message ?? ""),
   );
-  const sizes = hostSizes({ run, place: directory, program: () => Promise.resolve(program), log });
+  const sizes = hostProcfs({ run, place: directory, program: () => Promise.resolve(program), log });
   return { state, keep: () => sizes.keep(() => [{ id: "c1", pid: 7 }]) };
 }
 

@@ -1,7 +1,7 @@
 /** Writes to the agent's database that must succeed in the end, also when the disk is full now. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { AppError, isError } from "../../shared/http/errors.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
 
 const AGAIN_MS = 250;
 

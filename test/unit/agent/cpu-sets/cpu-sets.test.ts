@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createCpuSets } from "../../../../agent/sizes/cpu-sets.ts";
+import { createCpuSets } from "../../../../agent/cpu-sets/cpu-sets.ts";
 
 const FOUR = [0, 1, 2, 3];
 

@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import type { ContainerSpec, Containers } from "../../../../agent/containers/containers.ts";
-import { createCpuSets } from "../../../../agent/sizes/cpu-sets.ts";
-import { withCpuSets } from "../../../../agent/sizes/with-cpu-sets.ts";
+import { createCpuSets } from "../../../../agent/cpu-sets/cpu-sets.ts";
+import { withCpuSets } from "../../../../agent/cpu-sets/with-cpu-sets.ts";
 import { build } from "../../../support/fakes/agent-parts.ts";
 
 const spec = (cpuCount: number): ContainerSpec => ({

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cleanedForLog, pullFailure } from "../../../../agent/containers/pull-failure.ts";
+import { cleanedForLog, pullFailure } from "../../../../../agent/containers/images/pull-failure.ts";
 
 const IMAGE = "registry.example.com/team/app:1";
 

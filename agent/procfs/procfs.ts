@@ -23,7 +23,7 @@ interface Running {
   readonly pid: number;
 }
 
-export interface Sizes {
+export interface Procfs {
   /**
    * Checks that the files are served, and otherwise serves them, also to the containers that run. Never rejects.
    * @returns what sandboxes see, for the node's capabilities
@@ -31,7 +31,7 @@ export interface Sizes {
   keep(running: () => readonly Running[]): Promise<string>;
 }
 
-export interface SizesDeps {
+export interface ProcfsDeps {
   readonly run: RunCommand;
   /** Where the files are mounted; `svc-runc` finds them there. */
   readonly place: string;
@@ -42,7 +42,7 @@ export interface SizesDeps {
 
 export const SERVED = "sandboxes see their own";
 
-export function hostSizes({ run, place, program, log }: SizesDeps): Sizes {
+export function hostProcfs({ run, place, program, log }: ProcfsDeps): Procfs {
   const state = { starts: 0, problem: "" };
   const loaded = { program: undefined as Promise<{ path: string; version: string }> | undefined };
   const compiled = () => {

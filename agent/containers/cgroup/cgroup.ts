@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { AppError } from "../../shared/http/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { memoryKills, memoryV1, memoryV2, socketBufferLimit, type Usage, usageUsV2 } from "./cgroup-files.ts";
 import { type Size, setLimits } from "./limits.ts";
 

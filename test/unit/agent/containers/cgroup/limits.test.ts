@@ -13,7 +13,7 @@ import {
   limitWrites,
   sameSize,
   setLimits,
-} from "../../../../agent/containers/limits.ts";
+} from "../../../../../agent/containers/cgroup/limits.ts";
 
 const MIB = 2 ** 20;
 const one = { version: 1, memory: "/memory", cpu: "/cpu", cpuset: "/cpuset" } as const;

@@ -17,8 +17,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { AppError } from "../../shared/http/errors.ts";
-import { createSeal, type KeyedSeal } from "../../shared/program/seal.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { createSeal, type KeyedSeal } from "../../../shared/program/seal.ts";
 
 const KEY_BYTES = 32;
 

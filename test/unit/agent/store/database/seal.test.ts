@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { LiveContainer } from "../../../../agent/containers/live-container.ts";
-import { openNodeSeal, sealKeys } from "../../../../agent/store/seal-key.ts";
-import type { Snapshot } from "../../../../agent/store/snapshots.ts";
-import { openStores } from "../../../../agent/store/stores.ts";
-import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
-import { createSeal } from "../../../../shared/program/seal.ts";
-import { filesWith } from "../../../support/store/files-with.ts";
-import { testSeal } from "../../../support/store/test-seal.ts";
+import type { LiveContainer } from "../../../../../agent/containers/live-container.ts";
+import { openNodeSeal, sealKeys } from "../../../../../agent/store/database/seal-key.ts";
+import type { Snapshot } from "../../../../../agent/store/snapshots.ts";
+import { openStores } from "../../../../../agent/store/stores.ts";
+import { type EgressPolicy, OPEN } from "../../../../../shared/policy/egress-policy.ts";
+import { createSeal } from "../../../../../shared/program/seal.ts";
+import { filesWith } from "../../../../support/store/files-with.ts";
+import { testSeal } from "../../../../support/store/test-seal.ts";
 
 let directory: string;
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import { openDatabase } from "../../../../agent/store/database.ts";
+import { openDatabase } from "../../../../../agent/store/database/database.ts";
 
 async function fileOf(version: number): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "svc-agent-schema-"));

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createPullLog } from "../../../../agent/containers/pull-log.ts";
+import { createPullLog } from "../../../../../agent/containers/images/pull-log.ts";
 
 test("the log of a pull has few lines and includes the error", () => {
   const lines: string[] = [];
