@@ -65,9 +65,11 @@ export class ResponseRelay {
   /** Hands the body on, until the response has all of it. @param over called when it has, past the parser */
   body(request: IncomingMessage, answer: IncomingMessage, over: () => void): void {
     const { carryBody } = this.#options;
-    const carry = () => this.#carry(answer);
-    if (carryBody === undefined) carry();
-    else carryBody({ request, answer, response: this.#response, length: this.#length, carry, over });
+    if (carryBody === undefined) this.#carry(answer);
+    else {
+      const carry = () => this.#carry(answer);
+      carryBody({ request, answer, response: this.#response, length: this.#length, carry, over });
+    }
     // Node reads the bytes that arrived with the head before this callback.
     process.nextTick(() => {
       if (!this.#begun) setImmediate(() => this.#flush());
