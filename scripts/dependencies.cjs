@@ -69,7 +69,7 @@ module.exports = {
     only("zeromq-has-one-owner", "zeromq", "^interpreter/kernels/jupyter/sockets\\.ts$"),
     only("dockerode-has-one-owner", "dockerode", "^agent/containers/docker(-builds|-images)?\\.ts$"),
     only("sqlite-has-its-owners", "better-sqlite3", "^(orchestrator/store|agent/store)/"),
-    only("pg-has-one-owner", "pg", "^orchestrator/store/postgres\\.ts$"),
+    only("pg-has-one-owner", "pg", "^orchestrator/store/postgres/"),
     only("http-proxy-has-one-owner", "http-proxy", "^shared/proxy/sending/"),
     only("jose-has-one-owner", "jose", "^orchestrator/identity/"),
     only("pino-has-one-owner", "pino", "^shared/program/log\\.ts$"),

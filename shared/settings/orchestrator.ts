@@ -41,7 +41,8 @@ export const OrchestratorConfig = Type.Object({
       variable: "DATABASE_URL",
       pattern: "^postgres(ql)?://",
       maxLength: 4096,
-      description: "PostgreSQL 15 or newer instead of the file: postgresql://user:password@host/database",
+      description:
+        "PostgreSQL 15 or newer instead of the file: postgresql://user:password@host/database; host1,host2 for a primary and its standby",
     }),
   ),
   adminToken: Type.Optional(secret("Operators' token, X-Admin-Token; better in the file, which only its owner reads")),
