@@ -23,7 +23,8 @@ const VERSION = { minVersion: "TLSv1.3" } as const;
 
 /** Whom a connection is made to, and as whom. */
 export interface Meeting {
-  readonly credentials: Pick<LiveCredentials, "current">;
+  /** Only an authority: the caller shows no certificate. */
+  readonly credentials: { readonly current: Pick<Credentials, "authority"> & Partial<Credentials> };
   /** The name that the other side's certificate must have. */
   readonly expects: string;
 }
@@ -95,8 +96,8 @@ export function nameOf(socket: TLSSocket): string | undefined {
   return socket.authorized ? nameIn(socket.getPeerCertificate().subjectaltname) : undefined;
 }
 
-function shown({ authority, certificate, key }: Credentials): SecureContextOptions {
-  return { ca: authority, cert: certificate, key };
+function shown({ authority, certificate, key }: Meeting["credentials"]["current"]): SecureContextOptions {
+  return { ca: authority, ...(certificate === undefined || key === undefined ? {} : { cert: certificate, key }) };
 }
 
 /** With the authority behind the certificate, which a machine that joins reads from the handshake. */

@@ -37,7 +37,7 @@ test("a WebSocket passes through it in both directions", async () => {
   const route = door.add();
   const backend = await httpBackend(route.address, (_request, response) => response.end());
   const sockets = new WebSocketServer({ server: backend.server as import("node:http").Server });
-  sockets.on("connection", (socket) => socket.on("message", (data) => socket.send(`back ${String(data)}`)));
+  sockets.on("connection", (socket) => socket.on("message", (data: Buffer) => socket.send(`back ${data.toString()}`)));
   onTestFinished(async () => {
     sockets.close();
     await backend.close();
