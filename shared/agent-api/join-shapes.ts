@@ -1,6 +1,6 @@
 /** How a machine becomes a node: the one route of the orchestrator that a machine without a certificate may call. */
 
-import { type Static, Type } from "typebox";
+import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { closed, strings, time } from "./shapes.ts";
 
@@ -24,7 +24,6 @@ const JoinRequest = Type.Object(
   },
   closed,
 );
-export type JoinRequest = Static<typeof JoinRequest>;
 
 const Joined = Type.Object({
   /** PEM. */
@@ -33,7 +32,6 @@ const Joined = Type.Object({
   nodeToken: Type.String(),
   orchestratorToken: Type.String(),
 });
-export type Joined = Static<typeof Joined>;
 
 export const joinApi = contract({
   join: {
