@@ -72,6 +72,7 @@ module.exports = {
     only("pg-has-one-owner", "pg", "^orchestrator/store/postgres/"),
     only("http-proxy-has-one-owner", "http-proxy", "^shared/proxy/sending/"),
     only("jose-has-one-owner", "jose", "^orchestrator/identity/"),
+    only("x509-has-its-owners", "@peculiar/x509", "^(shared/tls/|agent/egress/rewrite/certificates\\.ts$)"),
     only("pino-has-one-owner", "pino", "^shared/program/log\\.ts$"),
     only("socks-has-one-owner", "socks", "^agent/egress/"),
     inside("orchestrator-store-imports-no-handler", "orchestrator/store", "orchestrator/callers/"),

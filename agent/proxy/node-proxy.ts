@@ -26,6 +26,7 @@ import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
 import type { Failure, ForwardPlan, NextHop } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
+import type { Door } from "../../shared/tls/peers.ts";
 import { dialLoopback } from "./loopback-tunnel.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;
@@ -45,6 +46,8 @@ export interface NodeProxyConfig {
   /** The token that the edge sends. */
   /** Tokens of the edge: the current one first. */
   readonly nodeTokens: readonly string[];
+  /** Absent: plain HTTP. */
+  readonly door?: Door | undefined;
 }
 
 /** A running sandbox as the proxy sees it. */
@@ -78,7 +81,9 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
     refusalHeaders: "",
     handle: serve,
     admits: (socket) => deps.connections?.admit(socket) ?? true,
+    door: config.door,
   });
+  const scheme = config.door === undefined ? "http" : "https";
   deps.log.info({ host: config.host, port: inbound.port }, "node proxy listening");
 
   function serve(client: ClientSide): void {
@@ -108,7 +113,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
   }
 
   return {
-    url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${inbound.port}`,
+    url: `${scheme}://${config.host.includes(":") ? `[${config.host}]` : config.host}:${inbound.port}`,
     close: (executionId) => forwarder.close(executionId, CLOSED),
     async stop() {
       const closed = inbound.close();

@@ -14,6 +14,7 @@ import { defined } from "../../shared/defined.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { Meeting } from "../../shared/tls/peers.ts";
 import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
@@ -74,6 +75,8 @@ export interface NodesDeps {
   readonly log: Log;
   readonly nodeKeys: NodeKeys;
   readonly lineage: Lineage;
+  /** How a node's `https` address is met. */
+  readonly meeting: (nodeId: string) => Meeting | undefined;
   readonly nodeTimeoutMs: number;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
@@ -108,7 +111,8 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       authorization: `Bearer ${deps.nodeKeys.tokenTo(facts.nodeId)}`,
       [STORE_HEADER]: `${storeId}.${opening}`,
     };
-    return connect(agentApi, { url: facts.apiUrl, name: `node ${facts.nodeId}`, headers });
+    const { nodeId, apiUrl: url } = facts;
+    return connect(agentApi, { url, name: `node ${nodeId}`, headers, meeting: deps.meeting(nodeId) });
   }
 
   function statusOf(entry: Entry): NodeStatus {

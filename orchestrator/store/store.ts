@@ -13,6 +13,7 @@ import type { Condition } from "./condition.ts";
 import { eventStore } from "./events/events.ts";
 import { identityStore } from "./identity/identity.ts";
 import { keyStore } from "./keys/keys.ts";
+import { machineStore } from "./machines/machines.ts";
 import { networkStore } from "./networks.ts";
 import { nodeStore } from "./nodes/nodes.ts";
 import { allSandboxStore } from "./projects/all-sandboxes.ts";
@@ -103,6 +104,7 @@ export function createStore(
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
     nodes: nodeStore(db),
+    machines: machineStore(db, { now, audit }),
     volumes: volumeStore(db, now),
     storage,
     usage: usageStore(db),

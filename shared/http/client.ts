@@ -2,8 +2,11 @@
 
 import { type Dispatcher, Pool } from "undici";
 import { anySignal } from "../program/any-signal.ts";
+import { reachFailure } from "../tls/failures.ts";
+import type { Meeting } from "../tls/peers.ts";
 import type { CallOptions, Client, Contract, Route } from "./contract.ts";
 import { AppError, fromBody } from "./errors.ts";
+import { connectorFor } from "./meeting-connector.ts";
 
 export interface ConnectOptions {
   /** For example `http://127.0.0.1:5010`. */
@@ -13,6 +16,8 @@ export interface ConnectOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Time limit of a call that names none. */
   readonly timeoutMs?: number;
+  /** How an `https` address is met. Absent: by its host name and the system's authorities. */
+  readonly meeting?: Meeting | undefined;
 }
 
 export interface Connection<C extends Contract> {
@@ -36,6 +41,7 @@ export function connect<const C extends Contract>(contract: C, options: ConnectO
     keepAliveMaxTimeout: 60_000,
     headersTimeout: 0,
     bodyTimeout: 0,
+    ...(options.meeting === undefined ? {} : { connect: connectorFor(options.meeting) }),
   });
   const call = Object.fromEntries(
     Object.entries(contract).map(([name, route]) => [
@@ -72,7 +78,9 @@ async function request(
     text = await response.body.text();
   } catch (cause) {
     if (callOptions.signal?.aborted === true) throw cause;
-    throw new AppError("node_unreachable", `${options.name} did not answer ${route.method} ${route.path}`, { cause });
+    const why = options.url.startsWith("https:") ? reachFailure(cause, options.url) : undefined;
+    const message = `${options.name} did not answer ${route.method} ${route.path}${why === undefined ? "" : `: ${why}`}`;
+    throw new AppError("node_unreachable", message, { cause });
   }
   const body = parse(text);
   if (response.statusCode >= 400) throw fromBody(response.statusCode, body, options.name);

@@ -28,6 +28,17 @@ export const OrchestratorConfig = Type.Object({
   apiPort: port(3000, "Port of the platform API; 0 picks a free one"),
   edgeHost: Type.String({ default: "127.0.0.1", description: "Address the sandbox host (edge) listens on" }),
   edgePort: port(3002, "Port of the sandbox host; 0 picks a free one"),
+  nodesHost: Type.String({
+    default: "127.0.0.1",
+    description: "Address that nodes on other machines report to, with TLS",
+  }),
+  nodesPort: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 65_535,
+      description: "Port that nodes on other machines report to, with TLS; 0 picks a free one. Default: none",
+    }),
+  ),
   domain: Type.Optional(
     Type.String({
       minLength: 1,
