@@ -145,7 +145,7 @@ test("of two transactions that wait for each other one runs again, and what foll
     ),
   );
   expect((runs[0] ?? 0) + (runs[1] ?? 0)).toBeGreaterThan(2);
-  expect(followed.sort()).toEqual([0, 1]);
+  expect(followed.toSorted((one, other) => one - other)).toEqual([0, 1]);
 });
 
 test("a transaction in which a statement has failed cannot be committed by mistake", async () => {
