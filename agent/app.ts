@@ -6,6 +6,8 @@ import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
 import { watchCapabilities } from "./host/capability-watch.ts";
 import { createLimitWatch } from "./host/limit-watch.ts";
+import { filesOf, openPeering } from "./joining/open-peering.ts";
+import { startRenewal } from "./joining/renewal.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
 import { createApi } from "./wiring/api.ts";
 import { createBuildParts } from "./wiring/builds.ts";
@@ -42,10 +44,11 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
 async function takeOver(config: AgentConfig, deps: AgentDeps, events: Events, teardown: Teardown) {
   const { firewall } = deps;
   const stores = await openState(deps, teardown);
+  const peering = await openPeering(config, deps);
   teardown.add("firewall shell", () => firewall.stop());
   const recovery = await startRecovery(config, deps, stores, teardown);
-  const network = await startNetwork(config, deps, { ...recovery, stores, events }, teardown);
-  return { ...recovery, ...network, stores, events };
+  const network = await startNetwork(config, deps, { ...recovery, stores, events, peering }, teardown);
+  return { ...recovery, ...network, stores, events, peering };
 }
 
 /** Creates each part from finished ones. A part announces to later ones by events, or reads the state of their folder. */
@@ -79,7 +82,8 @@ async function createParts(
 
   const stored = createSnapshotParts(config, deps, base, teardown);
   const { frozen, holding } = stored;
-  const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
+  const { peering } = base;
+  const proxy = await startProxy({ config, peering, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
   const sandboxParts = createSandboxParts(config, deps, { ...base, stored, proxy }, teardown);
   const { pool, sandboxes } = sandboxParts;
   const taking = createTakerParts(config, deps, { ...base, ...sandboxParts, stored }, teardown);
@@ -101,6 +105,7 @@ async function createParts(
   });
   const parts = { ...base, ...sandboxParts, ...taking, stored, proxy, building, diskAccount, engine };
   const api = await createApi(config, deps, parts, teardown);
+  startRenewal({ ...deps, ...config, peering, files: filesOf(config) }, teardown);
   startRepairs(config, deps, { ...base, disposal, instruments: api.instruments }, teardown);
   return { ...parts, api };
 }

@@ -5,6 +5,7 @@ import type { Client } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
+import { reachFailure } from "../../shared/tls/failures.ts";
 
 const CALL_LIMIT_MS = 5_000;
 /** Events within this time share one report, which comes after the first command of a sandbox that has just begun. */
@@ -14,6 +15,7 @@ export interface ReportDeps {
   readonly nodeId: string;
   readonly everyMs: number;
   readonly contact: Contact;
+  readonly orchestratorUrl: string;
   readonly orchestrator: Pick<Client<typeof nodeApi>, "heartbeat" | "reportExits">;
   readonly describe: () => Omit<Heartbeat, "exits">;
   readonly exits: () => ExitReport[];
@@ -31,7 +33,7 @@ export interface Contact {
   /** Time of the last answer, or of the start, in unix milliseconds. */
   last: number;
   reached: boolean;
-  /** Why the orchestrator is not reached, where it says so itself. */
+  /** Why the orchestrator is not reached, in a sentence without a full stop. */
   problem: string | undefined;
 }
 
@@ -50,7 +52,8 @@ export interface Report {
 }
 
 export function createReport(deps: ReportDeps): Report {
-  const { nodeId, everyMs, contact, orchestrator, describe, exits, acknowledge, apply, refused, now, log } = deps;
+  const { nodeId, everyMs, contact, orchestrator, orchestratorUrl } = deps;
+  const { describe, exits, acknowledge, apply, refused, now, log } = deps;
   let sending: Promise<void> | undefined;
   let waiting: NodeJS.Timeout | undefined;
   let beats: Loop | undefined;
@@ -66,10 +69,11 @@ export function createReport(deps: ReportDeps): Report {
       contact.last = now();
       acknowledge(body.exits.map(({ executionId }) => executionId));
     } catch (error) {
-      if (contact.reached) log.warn({ err: error }, "the orchestrator does not answer");
-      else log.debug({ err: error }, "the orchestrator does not answer");
+      const problem = problemIn(error, orchestratorUrl);
+      const level = contact.reached || problem !== contact.problem ? "warn" : "debug";
+      log[level]({ err: error }, problem);
       contact.reached = false;
-      contact.problem = error instanceof AppError && error.code !== "node_unreachable" ? error.message : undefined;
+      contact.problem = problem;
     }
   };
 
@@ -110,4 +114,12 @@ export function createReport(deps: ReportDeps): Report {
       await sending;
     },
   };
+}
+
+function problemIn(error: unknown, orchestratorUrl: string): string {
+  if (error instanceof AppError && error.code !== "node_unreachable") {
+    return `the orchestrator takes no reports: ${error.message}`;
+  }
+  const why = reachFailure(error, orchestratorUrl);
+  return `the orchestrator does not answer${why === undefined ? "" : `: ${why}`}`;
 }

@@ -9,6 +9,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { readPrevious } from "../../shared/program/previous.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
+import type { Peering } from "../joining/peering.ts";
 import { addVolumeRoutes } from "../volumes/routes.ts";
 import type { VolumeFiles } from "../volumes/volume-files.ts";
 import type { Instruments } from "./prometheus.ts";
@@ -28,6 +29,7 @@ const API_SHARE = 1 / 8;
 export interface StartApiDeps extends ApiDeps {
   readonly instruments: Instruments;
   readonly config: AgentConfig;
+  readonly peering: Peering;
   readonly checks: OperatorDeps["checks"];
   readonly volumeFiles: VolumeFiles;
   /** For tests: the limit of open files. Absent: the kernel's limit for this process. */
@@ -42,14 +44,16 @@ export interface Api {
 }
 
 export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<Api> {
-  const { config, instruments, checks, descriptors, log } = deps;
+  const { config, peering, instruments, checks, descriptors, log } = deps;
   const room = roomFor(API_SHARE, { total: 0, perAddress: 0 }, descriptors);
-  const server = createServer(log, { connections: connectionLimits({ ...room, name: "api", log }) });
+  const server = createServer(log, {
+    connections: connectionLimits({ ...room, name: "api", log }),
+    door: peering.apiDoor,
+  });
   teardown.add("api", () => server.close());
   const wired = createStartGate();
   server.addHook("onRequest", () => wired.passed);
-  const orchestratorTokens = [config.orchestratorToken, ...readPrevious(config.orchestratorTokenPrevious)];
-  const authenticate = orchestratorOnly(orchestratorTokens);
+  const authenticate = orchestratorOnly(peering);
   serve(server, agentApi, handlers(deps), servedOnly(authenticate, deps.serving));
   addVolumeRoutes(server, {
     files: deps.volumeFiles,
@@ -61,8 +65,8 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
   addOperatorRoutes(server, {
     instruments,
     checks,
-    metricsTokens: [
-      ...orchestratorTokens,
+    metricsTokens: () => [
+      ...peering.orchestratorTokens,
       ...(config.metricsToken === undefined ? [] : [config.metricsToken]),
       ...readPrevious(config.metricsTokenPrevious),
     ],

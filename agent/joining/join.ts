@@ -5,10 +5,11 @@ import { readJoinToken } from "../../shared/agent-api/join-token.ts";
 import { connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { authorityAt } from "../../shared/http/first-meeting.ts";
-import { type Credentials, problemOf } from "../../shared/tls/credentials.ts";
+import { problemOf } from "../../shared/tls/credentials.ts";
 import { nodeName, ORCHESTRATOR } from "../../shared/tls/names.ts";
 import { requestFor } from "../../shared/tls/request.ts";
 import { VERSION } from "../../shared/version.ts";
+import type { Membership } from "./membership.ts";
 
 const CALL_LIMIT_MS = 30_000;
 
@@ -24,13 +25,6 @@ export interface JoinOptions {
   readonly proxyUrl: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly now: () => number;
-}
-
-/** What the node keeps. */
-export interface Membership {
-  readonly credentials: Credentials;
-  readonly nodeToken: string;
-  readonly orchestratorToken: string;
 }
 
 /** @throws {AppError} with a sentence that names what to do; RangeError for a text that is no join token */

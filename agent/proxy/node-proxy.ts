@@ -43,9 +43,8 @@ export interface NodeProxyConfig {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** The token that the edge sends. */
   /** Tokens of the edge: the current one first. */
-  readonly nodeTokens: readonly string[];
+  readonly nodeTokens: () => readonly string[];
   /** Absent: plain HTTP. */
   readonly door?: Door | undefined;
 }
@@ -89,7 +88,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
   function serve(client: ClientSide): void {
     const { rawHeaders, url = "" } = client.request;
     const given = headerValue(rawHeaders, NODE_TOKEN_LOWER) ?? "";
-    if (!config.nodeTokens.some((token) => sameSecret(given, token))) {
+    if (!config.nodeTokens().some((token) => sameSecret(given, token))) {
       answer(client, "unauthorized");
       return;
     }

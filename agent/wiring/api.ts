@@ -16,6 +16,7 @@ import type { AgentDeps } from "../deps.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { LimitWatch } from "../host/limit-watch.ts";
+import type { Peering } from "../joining/peering.ts";
 import type { Reach } from "../network/reach/reach.ts";
 import type { Slots } from "../network/slots.ts";
 import type { DiskAccount } from "../node-disk/account.ts";
@@ -36,6 +37,7 @@ import { createVolumeFiles } from "../volumes/volume-files.ts";
 import type { Events } from "./events.ts";
 
 interface ApiParts extends Pick<StartApiDeps, "logs" | "replaceEgress"> {
+  readonly peering: Peering;
   readonly stores: Stores;
   readonly events: Events;
   readonly contact: Contact;
@@ -131,7 +133,7 @@ export async function createApi(
         engine: engine.connected ? undefined : "the Docker daemon does not answer",
         "egress process": egressProcess.problem,
         network: reach.findings().map(findingText).join(" | ") || undefined,
-        orchestrator: contact.reached ? undefined : notReached(contact.problem),
+        orchestrator: contact.reached ? undefined : (contact.problem ?? "the orchestrator does not answer"),
         store: serving.refusal,
       }),
       log,
@@ -146,8 +148,4 @@ export async function createApi(
   events.on("changed", () => report.soon());
   events.on("exited", () => report.exited());
   return { instruments, report, url: api.url, open: () => api.open() };
-}
-
-function notReached(problem: string | undefined): string {
-  return problem === undefined ? "the orchestrator does not answer" : `the orchestrator takes no reports: ${problem}`;
 }

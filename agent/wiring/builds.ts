@@ -6,12 +6,14 @@ import { templateFiles } from "../builds/steps/template-files.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
+import type { Peering } from "../joining/peering.ts";
 import type { DiskReserve } from "../node-disk/reserve.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
 
 interface BuildSources
   extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins"> {
+  readonly peering: Peering;
   readonly stores: Stores;
   readonly found: RecoveryResult;
   readonly capabilities: CapabilityWatch;
@@ -32,7 +34,7 @@ export function createBuildParts(
       config,
       memoryRefusal: (what) => capabilities.memoryRefusal(what),
       refusal: () => disk.refusal(),
-      templateFiles: templateFiles(config),
+      templateFiles: templateFiles({ orchestratorUrl: config.orchestratorUrl, peering: base.peering }, teardown),
       cleared: found.cleared,
     },
     teardown,

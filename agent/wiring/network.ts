@@ -4,6 +4,7 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { EgressProcess, OnDecisions, PlaceholderSource } from "../egress-supervisor/process.ts";
+import type { Peering } from "../joining/peering.ts";
 import type { Plan } from "../network/addresses.ts";
 import type { Firewall } from "../network/firewall.ts";
 import { createGate } from "../network/gate.ts";
@@ -31,6 +32,7 @@ export interface NetworkDeps {
 }
 
 interface NetworkSources {
+  readonly peering: Peering;
   readonly stores: Pick<Stores, "networkLog">;
   readonly found: Pick<RecoveryResult, "sandboxes" | "frozen" | "pooled" | "leftoverSlots">;
   /** Resolves when nothing uses the leftover slots. */
@@ -39,9 +41,9 @@ interface NetworkSources {
 }
 
 export async function startNetwork(
-  config: Pick<AgentConfig, "slotsAhead" | "orchestratorUrl" | "nodeToken" | "withoutNetwork">,
+  config: Pick<AgentConfig, "slotsAhead" | "orchestratorUrl" | "withoutNetwork">,
   { plan, links, firewall, now, log, ...deps }: NetworkDeps,
-  { stores, found, cleared, events }: NetworkSources,
+  { stores, found, cleared, events, peering }: NetworkSources,
   teardown: Teardown,
 ) {
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
@@ -51,7 +53,7 @@ export async function startNetwork(
   slots.adopt(used, found.leftoverSlots, cleared);
 
   const store = stores.networkLog;
-  const values = createPlaceholders(config, { now, log }, teardown);
+  const values = createPlaceholders({ orchestratorUrl: config.orchestratorUrl, peering, now, log }, teardown);
   const egressProcess = deps.egress(
     (sandboxId, entries, suppressed) => store.add(sandboxId, entries, suppressed),
     values,

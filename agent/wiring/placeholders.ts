@@ -4,24 +4,26 @@ import { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import { connect } from "../../shared/http/client.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
-import type { AgentConfig } from "../config.ts";
+import { authorization, type Peering } from "../joining/peering.ts";
 import { createUses } from "../placeholders/uses.ts";
 import { createValues, type Values } from "../placeholders/values.ts";
 
 interface PlaceholdersDeps {
+  readonly orchestratorUrl: string;
+  readonly peering: Peering;
   readonly now: () => number;
   readonly log: Log;
 }
 
 export function createPlaceholders(
-  { orchestratorUrl, nodeToken }: Pick<AgentConfig, "orchestratorUrl" | "nodeToken">,
-  { now, log }: PlaceholdersDeps,
+  { orchestratorUrl, peering, now, log }: PlaceholdersDeps,
   teardown: Teardown,
 ): Values {
   const orchestrator = connect(valueApi, {
     url: orchestratorUrl,
     name: "orchestrator",
-    headers: { authorization: `Bearer ${nodeToken}` },
+    headers: () => authorization(peering),
+    meeting: peering.meeting,
   });
   teardown.add("connection for placeholders", () => orchestrator.close());
   const uses = createUses({ orchestrator: orchestrator.call, now, log });

@@ -5,7 +5,7 @@
 
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { joinApi } from "../../shared/agent-api/join-shapes.ts";
+import { joinApi, memberApi } from "../../shared/agent-api/join-shapes.ts";
 import { nodeApi } from "../../shared/agent-api/routes.ts";
 import { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import { connectionLimits } from "../../shared/http/connection-limits.ts";
@@ -42,6 +42,7 @@ export async function startNodesServer(base: Base, parts: NodesServerParts): Pro
   });
   const node = byCertificate(auth.node, joining.keyOf);
   serve(server, joinApi, joining.handlers, auth.open);
+  serve(server, memberApi, joining.memberHandlers, node);
   serve(server, nodeApi, handlers.reports, node);
   serve(server, valueApi, handlers.values, node);
   addDownloads(server, { ...parts.files, node });

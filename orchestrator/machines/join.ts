@@ -1,7 +1,7 @@
 /** Handlers of join tokens, and of the join itself. */
 
 import { createHash, randomBytes, randomInt } from "node:crypto";
-import type { joinApi } from "../../shared/agent-api/join-shapes.ts";
+import type { joinApi, memberApi } from "../../shared/agent-api/join-shapes.ts";
 import { joinTokenText } from "../../shared/agent-api/join-token.ts";
 import { nodeToken } from "../../shared/agent-api/node-tokens.ts";
 import type { joinTokenApi } from "../../shared/api/join-tokens.ts";
@@ -51,7 +51,7 @@ export function createJoinTokenHandlers(
 }
 
 export interface JoinDeps {
-  readonly store: Pick<MachineStore, "join">;
+  readonly store: Pick<MachineStore, "join" | "keyOf">;
   readonly authority: Authority;
   /** The key that nodes' tokens are made from now. */
   readonly nodeKey: string;
@@ -65,20 +65,53 @@ export function createJoinHandlers({ store, authority, nodeKey, now, log }: Join
       const { tokenId, secret, nodeId, request, at } = body;
       // Before the token is used, so that the machine can join with it when its clock is right.
       checkClock(at, now());
-      const keyDigest = await digestOfRequest(request).catch((cause: unknown) => {
-        throw new AppError("bad_request", cause instanceof RangeError ? cause.message : "the request is unreadable", {
-          cause,
-        });
-      });
+      const keyDigest = await keyIn(request);
       await store.join({ tokenId, hash: hashOf(secret), nodeId, keyDigest });
-      const certificate = await authority.sign(request, nodeName(nodeId), now());
       log.info({ nodeId, tokenId, keyDigest }, "a machine joined as a node");
-      return {
-        certificate,
-        nodeToken: nodeToken(nodeKey, nodeId, "from node"),
-        orchestratorToken: nodeToken(nodeKey, nodeId, "to node"),
-      };
+      return membershipOf(nodeId, request, { authority, nodeKey, now });
     },
+  };
+}
+
+/** For a node that has shown its certificate. It stays the same node: only its own key gets a new certificate. */
+export function createMemberHandlers({
+  store,
+  authority,
+  nodeKey,
+  now,
+  log,
+}: JoinDeps): Handlers<typeof memberApi, string> {
+  return {
+    async renew({ body: { request } }, { caller: nodeId }) {
+      if ((await keyIn(request)) !== (await store.keyOf(nodeId))) {
+        throw new AppError(
+          "forbidden",
+          `the request is for another key than node '${nodeId}' has joined with: a new key joins with a new token`,
+        );
+      }
+      log.info({ nodeId }, "renewed the certificate of a node");
+      return membershipOf(nodeId, request, { authority, nodeKey, now });
+    },
+  };
+}
+
+/** The digest of the key that the request is for. @throws {AppError} bad_request */
+function keyIn(request: string): Promise<string> {
+  return digestOfRequest(request).catch((cause: unknown) => {
+    const message = cause instanceof RangeError ? cause.message : "the request is unreadable";
+    throw new AppError("bad_request", message, { cause });
+  });
+}
+
+async function membershipOf(
+  nodeId: string,
+  request: string,
+  { authority, nodeKey, now }: Pick<JoinDeps, "authority" | "nodeKey" | "now">,
+) {
+  return {
+    certificate: await authority.sign(request, nodeName(nodeId), now()),
+    nodeToken: nodeToken(nodeKey, nodeId, "from node"),
+    orchestratorToken: nodeToken(nodeKey, nodeId, "to node"),
   };
 }
 

@@ -5,7 +5,7 @@ import { type Meeting } from "../../shared/tls/peers.ts";
 import type { Base } from "../base/base.ts";
 import type { Store } from "../store/store.ts";
 import { ownCredentials, platformAuthority } from "./authority.ts";
-import { createJoinHandlers, createJoinTokenHandlers } from "./join.ts";
+import { createJoinHandlers, createJoinTokenHandlers, createMemberHandlers } from "./join.ts";
 
 export type Machines = Awaited<ReturnType<typeof startMachines>>;
 
@@ -17,12 +17,14 @@ export async function startMachines(base: Base, { machines: store }: Pick<Store,
   }
   const authority = await platformAuthority({ store, sealing, now });
   const credentials = await ownCredentials(authority, base);
+  const joinDeps = { store, authority, nodeKey: config.nodeKey, now, log };
   return {
     /** How the orchestrator and its edge meet a node at an `https` address. */
     meeting: (nodeId: string): Meeting | undefined => ({ credentials, expects: nodeName(nodeId) }),
     joining: {
       credentials,
-      handlers: createJoinHandlers({ store, authority, nodeKey: config.nodeKey, now, log }),
+      handlers: createJoinHandlers(joinDeps),
+      memberHandlers: createMemberHandlers(joinDeps),
       keyOf: (nodeId: string) => store.keyOf(nodeId),
     },
     joinTokens: createJoinTokenHandlers(store, authority, now),

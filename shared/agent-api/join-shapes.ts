@@ -33,6 +33,30 @@ const Joined = Type.Object({
   orchestratorToken: Type.String(),
 });
 
+const Renewal = Type.Object(
+  {
+    /** PKCS #10, PEM, of the key that the node joined with. */
+    request: Type.String({ minLength: 1, maxLength: 4096 }),
+  },
+  closed,
+);
+
+/** For nodes that have joined, over the certificate that they have. */
+export const memberApi = contract({
+  renew: {
+    method: "POST",
+    path: "/internal/renew",
+    summary: "Change a node's certificate for a fresh one of the same key",
+    tag: "Nodes",
+    access: "node",
+    noStore: true,
+    body: Renewal,
+    status: 200,
+    reply: Joined,
+    errors: [400, 401, 403],
+  },
+});
+
 export const joinApi = contract({
   join: {
     method: "POST",

@@ -8,12 +8,15 @@ import type { CallOptions, Client, Contract, Route } from "./contract.ts";
 import { AppError, fromBody } from "./errors.ts";
 import { connectorFor } from "./meeting-connector.ts";
 
+type Headers = Readonly<Record<string, string>>;
+
 export interface ConnectOptions {
   /** For example `http://127.0.0.1:5010`. */
   readonly url: string;
   /** Names the other side in errors, for example `node n1`. */
   readonly name: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** A function is asked at each call, for tokens that change. */
+  readonly headers?: Headers | (() => Headers);
   /** Time limit of a call that names none. */
   readonly timeoutMs?: number;
   /** How an `https` address is met. Absent: by its host name and the system's authorities. */
@@ -71,7 +74,7 @@ async function request(
     response = await pool.request({
       method: route.method,
       path: pathFor(route, given),
-      headers: { ...options.headers, ...(given.body === undefined ? {} : { "content-type": "application/json" }) },
+      headers: { ...headersOf(options), ...(given.body === undefined ? {} : { "content-type": "application/json" }) },
       body: given.body === undefined ? null : JSON.stringify(given.body),
       signal,
     });
@@ -85,6 +88,10 @@ async function request(
   const body = parse(text);
   if (response.statusCode >= 400) throw fromBody(response.statusCode, body, options.name);
   return body;
+}
+
+function headersOf({ headers }: ConnectOptions): Headers {
+  return typeof headers === "function" ? headers() : (headers ?? {});
 }
 
 function pathFor(route: Route, { params = {}, query = {} }: AnyInput): string {

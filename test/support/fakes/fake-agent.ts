@@ -28,7 +28,8 @@ import { createFakeVolumes } from "./fake-volumes.ts";
 export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
   const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
   const log = createLog({ component: "fake-agent", level: "silent" });
-  const server = createServer(log);
+  const { peering } = options;
+  const server = createServer(log, { door: peering?.apiDoor });
   const live = new Map<string, Started>();
   const ended = new Set<string>();
   const snapshots = new Map<string, StoredSnapshot>();
@@ -187,11 +188,12 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     },
   );
   await server.listen({ host: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  const url = `${peering === undefined ? "http" : "https"}://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
   const orchestrator = connect(nodeApi, {
     url: options.orchestratorUrl,
     name: "orchestrator",
     headers: { authorization: `Bearer ${nodeToken}` },
+    meeting: peering?.meeting,
   });
 
   const report = () =>

@@ -66,7 +66,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
   const { room } = options;
   const limits = () => (room === undefined ? {} : { connections: connectionLimits({ ...room, name: "test", log }) });
   const proxy = await startNodeProxy(
-    { host: "127.0.0.1", port: 0, nodeTokens: [NODE_TOKEN], door: options.tls?.door },
+    { host: "127.0.0.1", port: 0, nodeTokens: () => [NODE_TOKEN], door: options.tls?.door },
     { log, ...limits(), route: (sandboxId) => nodeRoutes.get(sandboxId) },
   );
   teardown.add("proxy", () => proxy.stop());

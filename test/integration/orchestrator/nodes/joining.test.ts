@@ -1,7 +1,8 @@
 /** A machine joins the platform: with the real orchestrator on real TLS sockets. Each mistake is answered by what to do. */
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type JoinOptions, join, type Membership } from "../../../../agent/joining/join.ts";
+import { type JoinOptions, join } from "../../../../agent/joining/join.ts";
+import type { Membership } from "../../../../agent/joining/membership.ts";
 import { nodeApi } from "../../../../shared/agent-api/routes.ts";
 import { connect } from "../../../../shared/http/client.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
