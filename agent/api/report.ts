@@ -3,6 +3,7 @@
 import type { ExitReport, Heartbeat, HeartbeatReply, nodeApi } from "../../shared/agent-api/routes.ts";
 import type { Client } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { findingText } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import { reachFailure } from "../../shared/tls/failures.ts";
@@ -35,10 +36,12 @@ export interface Contact {
   reached: boolean;
   /** Why the orchestrator is not reached, in a sentence without a full stop. */
   problem: string | undefined;
+  /** Which address of this node the orchestrator does not reach, and what to do. */
+  unreached: string | undefined;
 }
 
 export function createContact(now: () => number): Contact {
-  return { last: now(), reached: false, problem: undefined };
+  return { last: now(), reached: false, problem: undefined, unreached: undefined };
 }
 
 export interface Report {
@@ -58,6 +61,15 @@ export function createReport(deps: ReportDeps): Report {
   let waiting: NodeJS.Timeout | undefined;
   let beats: Loop | undefined;
 
+  const noteUnreached = (findings: HeartbeatReply["unreached"]) => {
+    const unreached = findings?.map(findingText).join(" | ");
+    if (unreached !== undefined && unreached !== contact.unreached) log.warn({ nodeId }, unreached);
+    if (unreached === undefined && contact.unreached !== undefined) {
+      log.info({ nodeId }, "the orchestrator reaches this node");
+    }
+    contact.unreached = unreached;
+  };
+
   const beat = async (signal: AbortSignal) => {
     const body = { ...describe(), exits: exits() };
     try {
@@ -65,6 +77,7 @@ export function createReport(deps: ReportDeps): Report {
       if (!contact.reached) log.info("the orchestrator answers");
       contact.reached = true;
       contact.problem = undefined;
+      noteUnreached(reply.unreached);
       if (!apply(reply)) return;
       contact.last = now();
       acknowledge(body.exits.map(({ executionId }) => executionId));

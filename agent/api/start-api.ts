@@ -1,5 +1,6 @@
 /** Serves the agent API and the operators' pages. Requests wait until the agent has made all of its parts. */
 
+import { type AgentRun, identityApi } from "../../shared/agent-api/identity-shapes.ts";
 import { agentApi } from "../../shared/agent-api/routes.ts";
 import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import { serve } from "../../shared/http/serve.ts";
@@ -27,6 +28,7 @@ import { createStartGate } from "./start-gate.ts";
 const API_SHARE = 1 / 8;
 
 export interface StartApiDeps extends ApiDeps {
+  readonly identity: AgentRun;
   readonly instruments: Instruments;
   readonly config: AgentConfig;
   readonly peering: Peering;
@@ -55,6 +57,7 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
   server.addHook("onRequest", () => wired.passed);
   const authenticate = orchestratorOnly(peering);
   serve(server, agentApi, handlers(deps), servedOnly(authenticate, deps.serving));
+  serve(server, identityApi, { identity: () => deps.identity }, (_access, request) => authenticate(request));
   addVolumeRoutes(server, {
     files: deps.volumeFiles,
     authenticate: (request) => {

@@ -1,12 +1,9 @@
 /** Checks the addresses in the settings: without a join they stay on this machine, after a join they have TLS. Pure. */
 
-import { isEveryAddress, isLoopback, isPlainToAnother } from "../../shared/http/plain-addresses.ts";
+import { isEveryAddress, isLoopback, isPlainToAnother, JOIN } from "../../shared/http/plain-addresses.ts";
 import type { AgentConfig } from "../config.ts";
 
 type Addresses = Pick<AgentConfig, "orchestratorUrl" | "agentUrl" | "agentHost" | "proxyUrl" | "proxyHost">;
-
-const JOIN =
-  "make a join token on the platform (POST /admin/join-tokens) and join with it (agent --join TOKEN), then certificates protect the way";
 
 /** One sentence for each wrong address, which names its setting and the way out. */
 export function addressProblems(config: Addresses, { joined }: { readonly joined: boolean }): string[] {

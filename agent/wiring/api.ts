@@ -1,5 +1,6 @@
 /** Constructs the metrics, the API and the reports to the orchestrator, over the parts of the other folders. */
 
+import { randomUUID } from "node:crypto";
 import { findingText } from "../../shared/program/finding.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { listGarbage } from "../api/garbage.ts";
@@ -112,9 +113,11 @@ export async function createApi(
     ask: () => void events.emit("changed"),
     log,
   });
+  const serviceInstanceId = randomUUID();
   const api = await startApi(
     {
       ...parts,
+      identity: { nodeId, serviceInstanceId },
       instruments,
       serving,
       snapshots,
@@ -134,13 +137,14 @@ export async function createApi(
         "egress process": egressProcess.problem,
         network: reach.findings().map(findingText).join(" | ") || undefined,
         orchestrator: contact.reached ? undefined : (contact.problem ?? "the orchestrator does not answer"),
+        "way back": contact.unreached,
         store: serving.refusal,
       }),
       log,
     },
     teardown,
   );
-  const identity = identify(config, deps, { apiUrl: api.url, proxyUrl: parts.proxy.url });
+  const identity = identify(config, deps, { serviceInstanceId, apiUrl: api.url, proxyUrl: parts.proxy.url });
   const report = createNodeReport(
     { ...deps, ...parts, config, identity, serving, snapshots, holding, admission },
     teardown,

@@ -10,6 +10,7 @@ import { nodeApi } from "../../shared/agent-api/routes.ts";
 import { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { isLoopback, JOIN } from "../../shared/http/plain-addresses.ts";
 import { type Authenticate, serve } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
@@ -52,14 +53,20 @@ export async function startNodesServer(base: Base, parts: NodesServerParts): Pro
   return `https://${config.nodesHost.includes(":") ? `[${config.nodesHost}]` : config.nodesHost}:${port}`;
 }
 
-/** A node that joined shows its certificate: its token alone opens nothing on the port of the API. */
+/**
+ * On the port of the API a node reports from this machine only, and a node that joined does not at all: it shows its
+ * certificate, without which its token opens nothing.
+ */
 export function withoutMembers(auth: Auth, joining: Machines["joining"]): Auth {
-  if (joining === undefined) return auth;
   return {
     ...auth,
     async node(access, request, route, reply) {
       const nodeId = await auth.node(access, request, route, reply);
-      if ((await joining.keyOf(nodeId)) === undefined) return nodeId;
+      // A proxy of the operator's that ends TLS says so, and is believed by SVC_TRUSTED_PROXIES.
+      if (request.protocol !== "https" && !isLoopback(request.raw.socket.remoteAddress ?? "")) {
+        throw new AppError("forbidden", `node '${nodeId}' reports from another machine in clear: ${JOIN}`);
+      }
+      if (joining === undefined || (await joining.keyOf(nodeId)) === undefined) return nodeId;
       throw new AppError(
         "forbidden",
         `node '${nodeId}' has joined, and reports with its certificate only: SVC_ORCHESTRATOR_URL is the address with the port of SVC_NODES_PORT`,

@@ -19,6 +19,8 @@ export interface ConnectOptions {
   readonly headers?: Headers | (() => Headers);
   /** Time limit of a call that names none. */
   readonly timeoutMs?: number;
+  /** Time limit of a new connection with its handshake, during which no call can be given up. */
+  readonly connectMs?: number;
   /** How an `https` address is met. Absent: by its host name and the system's authorities. */
   readonly meeting?: Meeting | undefined;
 }
@@ -44,7 +46,7 @@ export function connect<const C extends Contract>(contract: C, options: ConnectO
     keepAliveMaxTimeout: 60_000,
     headersTimeout: 0,
     bodyTimeout: 0,
-    ...(options.meeting === undefined ? {} : { connect: connectorFor(options.meeting) }),
+    connect: connecting(options),
   });
   const call = Object.fromEntries(
     Object.entries(contract).map(([name, route]) => [
@@ -88,6 +90,11 @@ async function request(
   const body = parse(text);
   if (response.statusCode >= 400) throw fromBody(response.statusCode, body, options.name);
   return body;
+}
+
+function connecting({ meeting, connectMs }: ConnectOptions): NonNullable<Pool.Options["connect"]> {
+  if (meeting !== undefined) return connectorFor(meeting, connectMs);
+  return connectMs === undefined ? {} : { timeout: connectMs };
 }
 
 function headersOf({ headers }: ConnectOptions): Headers {

@@ -3,10 +3,19 @@
 import { buildConnector } from "undici";
 import { clientOptions, type Meeting } from "../tls/peers.ts";
 
-/** For undici. Plain HTTP stays plain: the caller has chosen the address. */
-export function connectorFor(meeting: Meeting): buildConnector.connector {
+const CONNECT_LIMIT_MS = 10_000;
+
+/**
+ * For undici. Plain HTTP stays plain: the caller has chosen the address.
+ * @param timeoutMs for the connection and its handshake
+ */
+export function connectorFor(meeting: Meeting, timeoutMs = CONNECT_LIMIT_MS): buildConnector.connector {
   return (target, done) => {
     // Made anew for each connection, because a renewal changes the credentials. A kept session would skip the look at the name.
-    buildConnector({ ...clientOptions(meeting), maxCachedSessions: 0 } as buildConnector.BuildOptions)(target, done);
+    buildConnector({
+      ...clientOptions(meeting),
+      maxCachedSessions: 0,
+      timeout: timeoutMs,
+    } as buildConnector.BuildOptions)(target, done);
   };
 }

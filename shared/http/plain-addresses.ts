@@ -1,5 +1,9 @@
 /** Which addresses may be used without TLS: those that no other machine reaches. Pure. */
 
+/** The way out for an address of another machine without TLS. */
+export const JOIN =
+  "make a join token on the platform (POST /admin/join-tokens) and join with it (agent --join TOKEN), then certificates protect the way";
+
 /** @param host as in a setting or a URL: a name, an IPv4 address, or an IPv6 address with or without brackets */
 export function isLoopback(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, "").toLowerCase();

@@ -6,12 +6,13 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { filesOf, openPeering, type PeeringConfig } from "../../../agent/joining/open-peering.ts";
 import type { Peering } from "../../../agent/joining/peering.ts";
+import { type NodeProxy, startNodeProxy } from "../../../agent/proxy/node-proxy.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent, FakeAgentOptions } from "../fakes/fake-agent-shapes.ts";
 import { ADMIN_TOKEN, type Cluster } from "./cluster.ts";
 
-const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
+export const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
 
 const log = createLog({ component: "test", level: "silent" });
 let machines = 0;
@@ -62,22 +63,48 @@ export function keptBy({ stateDir }: PeeringConfig) {
   return kept;
 }
 
-/** A fake agent on a machine that has joined: it serves TLS and reports with its certificate. */
+/** The real node proxy of a machine that has joined, for the sandboxes of its fake agent, which are on loopback. */
+export async function startMemberProxy(
+  { peering }: Pick<JoinedMachine, "peering">,
+  agent: () => FakeAgent | undefined,
+  port = 0,
+): Promise<NodeProxy> {
+  const proxy = await startNodeProxy(
+    { host: "127.0.0.1", port, nodeTokens: () => peering.orchestratorTokens, door: peering.proxyDoor },
+    {
+      log,
+      route(sandboxId) {
+        const started = [...(agent()?.live.values() ?? [])].find(({ body }) => body.sandboxId === sandboxId);
+        if (started === undefined) return undefined;
+        return { executionId: started.executionId, address: "127.0.0.1", controlToken: "c" };
+      },
+    },
+  );
+  onTestFinished(() => proxy.stop());
+  return proxy;
+}
+
+/** A fake agent on a machine that has joined: it serves TLS, has a real node proxy, and reports with its certificate. */
 export async function startMember(
   cluster: Cluster,
-  { config, peering }: JoinedMachine,
+  machine: JoinedMachine,
   options: Partial<FakeAgentOptions> = {},
 ): Promise<FakeAgent> {
+  const { config, peering } = machine;
   const { nodeToken, orchestratorToken } = keptBy(config);
+  const running: { agent?: FakeAgent } = {};
+  const proxyUrl = options.proxyUrl ?? (await startMemberProxy(machine, () => running.agent)).url;
   const agent = await startFakeAgent({
     orchestratorUrl: nodesUrlOf(cluster),
     nodeId: config.nodeId,
     nodeToken,
     orchestratorToken,
     peering,
+    proxyUrl,
     ...options,
     facts: { machineId: `machine-of-${config.nodeId}`, ...options.facts },
   });
+  running.agent = agent;
   onTestFinished(() => agent.stop());
   return agent;
 }

@@ -39,6 +39,7 @@ export interface SnapshotRequest {
 
 export interface FakeAgent extends FakeBuilds {
   readonly nodeId: string;
+  readonly tokens: Pick<FakeAgentOptions, "nodeToken" | "orchestratorToken">;
   readonly url: string;
   /** The running executions, by execution id. */
   readonly live: Map<string, Started>;

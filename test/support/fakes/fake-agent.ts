@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { createServing } from "../../../agent/serving/serving.ts";
+import { identityApi } from "../../../shared/agent-api/identity-shapes.ts";
 import {
   agentApi,
   type MetricSample,
@@ -97,6 +98,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       throw new AppError("unauthorized", "wrong token");
   };
   const volumes = createFakeVolumes(server, authenticate);
+  const identity = () => ({ nodeId, serviceInstanceId });
+  serve(server, identityApi, { identity }, (_access, request) => authenticate(request));
   serve(
     server,
     agentApi,
@@ -211,6 +214,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   // The same object for the test and the handlers: the handlers see what a test replaces.
   const agent: FakeAgent = Object.assign(building.state, {
     nodeId,
+    tokens: options,
     url,
     live,
     snapshots,

@@ -57,6 +57,7 @@ beforeAll(async () => {
   const unused = {} as never;
   const api = await startApi(
     {
+      identity: { nodeId: "n1", serviceInstanceId: "run" },
       sandboxes: unused,
       taker: unused,
       snapshots: unused,

@@ -1,9 +1,8 @@
 /** Sandboxes on a node that has joined: all that passes between its machine and the orchestrator's has TLS on real sockets. */
 
 import { createServer } from "node:http";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { templateFiles } from "../../../../agent/builds/steps/template-files.ts";
-import { startNodeProxy } from "../../../../agent/proxy/node-proxy.ts";
 import { createPlaceholders } from "../../../../agent/wiring/placeholders.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
 import { OPEN } from "../../../../shared/policy/egress-policy.ts";
@@ -11,15 +10,14 @@ import { createLog } from "../../../../shared/program/log.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { joinCluster, nodesUrlOf, startMember } from "../../../support/cluster/members.ts";
-import type { FakeAgent } from "../../../support/fakes/fake-agent-shapes.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
 let cluster: Cluster;
-beforeAll(async () => {
+beforeEach(async () => {
   cluster = await startCluster({ agents: 0, config: { nodesPort: 0 } });
 });
-afterAll(() => cluster.stop());
+afterEach(() => cluster.stop());
 
 const create = (body: object = {}) => cluster.ask("POST", "/sandboxes", { body: { templateID: "base", ...body } });
 
@@ -37,33 +35,17 @@ test("a sandbox starts, is paused, wakes and ends on a node that speaks TLS only
 });
 
 test("a request reaches a sandbox through the node's proxy, which shows the node's certificate", async () => {
-  const machine = await joinCluster(cluster);
-  const running: { agent?: FakeAgent } = {};
-  const { peering } = machine;
-  const proxy = await startNodeProxy(
-    { host: "127.0.0.1", port: 0, nodeTokens: () => peering.orchestratorTokens, door: peering.proxyDoor },
-    {
-      log,
-      route(sandboxId) {
-        const started = [...(running.agent?.live.values() ?? [])].find(({ body }) => body.sandboxId === sandboxId);
-        if (started === undefined) return undefined;
-        return { executionId: started.executionId, address: "127.0.0.1", controlToken: "c" };
-      },
-    },
-  );
-  onTestFinished(() => proxy.stop());
+  const agent = await startMember(cluster, await joinCluster(cluster));
   const backend = createServer((_request, response) => response.end("from inside"));
   await new Promise<void>((resolve) => void backend.listen(0, "127.0.0.1", () => resolve()));
   onTestFinished(() => void backend.close());
   const { port } = backend.address() as import("node:net").AddressInfo;
-  running.agent = await startMember(cluster, machine, { proxyUrl: proxy.url });
   const { sandboxID } = (await create()).body as { sandboxID: string };
-  onTestFinished(async () => void (await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)));
   const answer = await fetch(cluster.edgeUrl, {
     headers: { "e2b-sandbox-id": sandboxID, "e2b-sandbox-port": String(port) },
   });
   expect([answer.status, await answer.text()]).toEqual([200, "from inside"]);
-  expect(proxy.url).toMatch(/^https:/);
+  expect(agent.replies.at(-1)?.unreached).toBeUndefined();
 });
 
 test("the content of a volume is written and read through the node's certificate", async () => {
