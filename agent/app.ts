@@ -4,6 +4,8 @@ import { Teardown } from "../shared/program/teardown.ts";
 import type { AgentConfig } from "./config.ts";
 import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
+import { filesOf } from "./joining/open-peering.ts";
+import { startRenewal } from "./joining/renewal.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
 import { createApi } from "./wiring/api.ts";
 import { type Base, createBase } from "./wiring/base.ts";
@@ -36,7 +38,7 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
 
 /** Takes over what still runs, then creates each part from finished ones. A part announces to later ones by events. */
 async function createParts(base: Base) {
-  const { config, machine, events, now, log, teardown } = base;
+  const { config, machine, peering, events, now, log, teardown } = base;
   const { containers } = machine.docker;
   const recovered = await startRecovery(base);
   const { found } = recovered;
@@ -45,7 +47,7 @@ async function createParts(base: Base) {
   const live = createLive(base, { found, network, node });
   const stored = createSnapshotParts(base, { found, network, node, live });
   const isHeld = (id: string) => node.disk.isHeld(id);
-  const proxy = await startProxy({ config, live: live.set, isHeld, log }, teardown);
+  const proxy = await startProxy({ config, peering, live: live.set, isHeld, log }, teardown);
   const own = createSandboxParts(base, { found, network, node, live, stored, proxy });
   const taking = createTakerParts(base, { node, live, stored, own });
   const building = createBuildParts(base, { found, network, node, live, stored, own });
@@ -77,6 +79,7 @@ async function createParts(base: Base) {
     engine,
     diskAccount,
   });
+  startRenewal({ ...config, peering, files: filesOf(config), now, log }, teardown);
   startRepairs(base, { reach: network.reach, disposal: live.disposal, instruments: api.instruments });
   return { network, node, live, taking, sandboxes, building, engine, api, proxy };
 }

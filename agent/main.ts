@@ -4,6 +4,7 @@ import { ConfigError, describeConfig } from "../shared/program/config.ts";
 import { withDeadline } from "../shared/program/deadline.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
+import { factsOf } from "../shared/tls/credentials.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startAgent } from "./app.ts";
 import { describeBuildGarbage, findBuildGarbage } from "./builds/images/garbage.ts";
@@ -13,41 +14,64 @@ import { describeAbilities } from "./host/abilities-text.ts";
 import { readCompanyCertificates } from "./host/company-certificates.ts";
 import { readCompanyProxies } from "./host/company-proxies.ts";
 import { hostDeps } from "./host-deps.ts";
+import { checkPeering, joinPlatform } from "./joining/open-peering.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { describeGarbage, findGarbage } from "./snapshots/store/garbage.ts";
 import { openStores } from "./store/stores.ts";
 
 const ABILITIES_LIMIT_MS = 60_000;
 
-function main(): Promise<void> {
+async function main(): Promise<void> {
   if (process.argv.includes("--version")) {
     console.log(`${VERSION} (${COMMIT})`);
-    return Promise.resolve();
+    return;
   }
   if (process.argv.includes("--help")) {
     console.log(`svc agent: runs sandboxes on this machine. Options:
   --version  only print the version and the commit
   --check    only check the settings, and print what this node can do
   --check-settings  only check the settings
+  --join TOKEN  only join the platform at SVC_ORCHESTRATOR_URL, and keep the key and the certificate in the state
+             directory: the next start is a node of that platform. SVC_JOIN_TOKEN_FILE does the same at a start
   --garbage  only list stored memory and images that no record references; the agent removes them when they are old enough
 Settings (environment):\n${describeConfig(AgentConfig)}`);
-    return Promise.resolve();
+    return;
   }
   try {
     const config = readAgentConfig(process.env);
     checkSubnet(config);
     checkCompanyNetwork(config);
     process.umask(0o077);
-    if (process.argv.includes("--check-settings")) return Promise.resolve();
-    if (process.argv.includes("--check")) return showAbilities(config);
+    if (process.argv.includes("--join")) {
+      await joinNow(config, process.argv[process.argv.indexOf("--join") + 1] ?? "");
+      return;
+    }
+    checkPeering(config);
+    if (process.argv.includes("--check-settings")) return;
+    if (process.argv.includes("--check")) {
+      await showAbilities(config);
+      return;
+    }
     const log = createLog({ component: "agent", level: config.logLevel });
-    if (process.argv.includes("--garbage")) return showGarbage(config, hostDeps(config, log));
-    return run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log, process.env)));
+    if (process.argv.includes("--garbage")) {
+      await showGarbage(config, hostDeps(config, log));
+      return;
+    }
+    await run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log, process.env)));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     for (const problem of error.problems) console.error(problem);
     process.exit(2);
   }
+}
+
+async function joinNow(config: AgentConfig, token: string): Promise<void> {
+  const log = createLog({ component: "agent", level: "silent" });
+  const { credentials } = await joinPlatform(config, token, { now: Date.now, log });
+  const until = new Date(factsOf(credentials.certificate).until).toISOString();
+  console.log(
+    `this machine has joined the platform as node '${config.nodeId}'; its certificate is valid until ${until} and renews itself while the agent runs`,
+  );
 }
 
 // Checks what no schema can express. The error has the form and the exit code of every other wrong setting.

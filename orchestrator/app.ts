@@ -5,6 +5,7 @@ import { addressList } from "../shared/http/client-address.ts";
 import { connectionLimits } from "../shared/http/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
 import { Teardown } from "../shared/program/teardown.ts";
+import type { Meeting } from "../shared/tls/peers.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
 import { startCallers } from "./access/wire.ts";
 import { startApi } from "./api/wire.ts";
@@ -19,6 +20,7 @@ import type { EdgeRoutingTable } from "./edge/sandbox-lookup.ts";
 import { createEvents } from "./events/wire.ts";
 import { startWorkloadIdentity } from "./identity/wire.ts";
 import { type Lifecycle, startLifecycle } from "./lifecycle/wire.ts";
+import { startMachines } from "./machines/wire.ts";
 import { createMetrics } from "./metrics/prometheus.ts";
 import { startNodes } from "./nodes/wire.ts";
 import { startProjects } from "./projects/wire.ts";
@@ -39,6 +41,8 @@ const EDGE_SHARE = 3 / 8;
 export interface Orchestrator {
   readonly url: string;
   readonly edgeUrl: string;
+  /** For nodes on other machines; undefined: the platform has no port for them. */
+  readonly nodesUrl: string | undefined;
   stop(): Promise<void>;
 }
 
@@ -72,7 +76,9 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     { place, baseTemplate, sealing, now, log },
     teardown,
   );
-  const { nodes, pools, routes } = await startNodes(base, { store, lineage, template });
+  const machines = await startMachines(base, store);
+  const { meeting } = machines;
+  const { nodes, pools, routes } = await startNodes(base, { store, lineage, template, meeting });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
   const metrics = createMetrics({ store, nodes, now });
@@ -87,7 +93,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { ending, autoResuming } = lifecycle;
   await finishAbandonedWork(base, { store, nodes, lifecycle });
   const nodeToken = (id: string) => nodeKeys.tokenTo(id);
-  const edge = await openEdge(base, { routes, autoResuming, nodeToken });
+  const edge = await openEdge(base, { routes, autoResuming, nodeToken, meeting });
 
   const { names, spawns } = createTemplates(base, store);
   const { meter, handlers: teamMetrics } = await startUsage(base, { store, metrics });
@@ -109,7 +115,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const templates = createTemplateHandling({ store, names, lifecycle, pools, archives, builds: queue });
   const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
   const { limits } = callers;
-  const volumes = startVolumes(base, { store, nodes, nodeToken, limits, metrics, domain });
+  const volumes = startVolumes(base, { store, nodes, nodeToken, meeting, limits, metrics, domain });
   const sandboxes = createSandboxes(base, {
     store,
     nodes,
@@ -127,7 +133,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { problems: volumeProblems } = volumes;
   const snapshots = startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems });
   const rotation = startRotation(base, { store, nodes, vault });
-  own.url = await startApi(base, {
+  const started = await startApi(base, {
     store,
     nodes,
     metrics,
@@ -139,6 +145,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     builds: queue,
     cleaning,
     pools,
+    joining: machines.joining,
     files: builds.files,
     recording: audit.recording,
     volumeContent: volumes.content,
@@ -153,6 +160,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       ...workloadIdentity.handlers,
       ...rotation,
       teamMetrics,
+      joinTokens: machines.joinTokens,
       volumes: volumes.handlers,
       unknownVolumes: volumes.unknown,
       builds: builds.handlers,
@@ -160,21 +168,23 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       webhooks: webhooks.handlers,
     },
   });
+  own.url = started.url;
   // Before the API waits for requests under way: a stream would never end by itself.
   teardown.add("event streams", () => events.stop());
-  const { url } = own;
-  log.info({ url, edgeUrl: edge.url, schema, routes: routes.size }, "orchestrator started");
-  return { url, edgeUrl: edge.url, stop: () => teardown.run() };
+  const { url, nodesUrl } = started;
+  log.info({ url, edgeUrl: edge.url, nodesUrl, schema, routes: routes.size }, "orchestrator started");
+  return { url, edgeUrl: edge.url, nodesUrl, stop: () => teardown.run() };
 }
 
 interface EdgeParts {
   readonly routes: EdgeRoutingTable;
   readonly autoResuming: Lifecycle["autoResuming"];
   readonly nodeToken: (nodeId: string) => string;
+  readonly meeting: (nodeId: string) => Meeting | undefined;
 }
 
 /** Opens the edge, which imports nothing of the orchestrator: this function reads the settings for it. */
-async function openEdge(base: Base, { routes, autoResuming, nodeToken: tokenTo }: EdgeParts): Promise<Edge> {
+async function openEdge(base: Base, { routes, autoResuming, nodeToken: tokenTo, meeting }: EdgeParts): Promise<Edge> {
   const { config, teardown } = base;
   const log = base.log.child({ part: "edge" });
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
@@ -188,6 +198,7 @@ async function openEdge(base: Base, { routes, autoResuming, nodeToken: tokenTo }
       port: config.edgePort,
       ...defined({ docsUrl: documentation }),
       nodeToken: tokenTo,
+      meeting,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },
     {

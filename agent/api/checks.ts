@@ -23,6 +23,7 @@ export function checksOf(deps: ChecksDeps): ReturnType<OperatorDeps["checks"]> {
     "egress process": egressProcess.problem,
     network: reach.findings().map(findingText).join(" | ") || undefined,
     orchestrator: contact.reached ? undefined : notReached(contact.problem),
+    "way back": contact.unreached,
     store: serving.refusal,
   };
 }

@@ -7,6 +7,7 @@ import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { Machine } from "../host/machine.ts";
+import { authorization, type Peering } from "../joining/peering.ts";
 import type { Reach } from "../network/reach/reach.ts";
 import type { DiskAccount } from "../node-disk/account.ts";
 import type { DiskReserve } from "../node-disk/reserve.ts";
@@ -26,6 +27,7 @@ import { type Contact, createReport, type Report } from "./report.ts";
 
 export interface NodeReportDeps {
   readonly config: AgentConfig;
+  readonly peering: Peering;
   readonly contact: Contact;
   readonly identity: NodeIdentity;
   readonly capabilities: Pick<CapabilityWatch, "now" | "findings">;
@@ -54,17 +56,19 @@ export function reportedSnapshots({ snapshots, stores }: Pick<NodeReportDeps, "s
 
 export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Report {
   const { config, identity, host, live, pool, snapshots, admission, disk, diskAccount, usage, stores } = deps;
-  const { serving } = deps;
+  const { serving, peering } = deps;
   const orchestrator = connect(nodeApi, {
     url: config.orchestratorUrl,
     name: "orchestrator",
-    headers: { authorization: `Bearer ${config.nodeToken}` },
+    headers: () => authorization(peering),
+    meeting: peering.meeting,
   });
   teardown.add("orchestrator connection", () => orchestrator.close());
   const report = createReport({
     nodeId: config.nodeId,
     everyMs: config.heartbeatEveryMs,
     contact: deps.contact,
+    orchestratorUrl: config.orchestratorUrl,
     orchestrator: orchestrator.call,
     describe: () =>
       describeNode(config, identity, {

@@ -3,8 +3,10 @@
 import type { ExitReport, Heartbeat, HeartbeatReply, nodeApi } from "../../shared/agent-api/routes.ts";
 import type { Client } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { findingText } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
+import { reachFailure } from "../../shared/tls/failures.ts";
 
 const CALL_LIMIT_MS = 5_000;
 /** Events within this time share one report, which comes after the first command of a sandbox that has just begun. */
@@ -14,6 +16,7 @@ export interface ReportDeps {
   readonly nodeId: string;
   readonly everyMs: number;
   readonly contact: Contact;
+  readonly orchestratorUrl: string;
   readonly orchestrator: Pick<Client<typeof nodeApi>, "heartbeat" | "reportExits">;
   readonly describe: () => Omit<Heartbeat, "exits">;
   readonly exits: () => ExitReport[];
@@ -31,12 +34,14 @@ export interface Contact {
   /** Time of the last answer, or of the start, in unix milliseconds. */
   last: number;
   reached: boolean;
-  /** Why the orchestrator is not reached, where it says so itself. */
+  /** Why the orchestrator is not reached, in a sentence without a full stop. */
   problem: string | undefined;
+  /** Which address of this node the orchestrator does not reach, and what to do. */
+  unreached: string | undefined;
 }
 
 export function createContact(now: () => number): Contact {
-  return { last: now(), reached: false, problem: undefined };
+  return { last: now(), reached: false, problem: undefined, unreached: undefined };
 }
 
 export interface Report {
@@ -50,10 +55,20 @@ export interface Report {
 }
 
 export function createReport(deps: ReportDeps): Report {
-  const { nodeId, everyMs, contact, orchestrator, describe, exits, acknowledge, apply, refused, now, log } = deps;
+  const { nodeId, everyMs, contact, orchestrator, orchestratorUrl } = deps;
+  const { describe, exits, acknowledge, apply, refused, now, log } = deps;
   let sending: Promise<void> | undefined;
   let waiting: NodeJS.Timeout | undefined;
   let beats: Loop | undefined;
+
+  const noteUnreached = (findings: HeartbeatReply["unreached"]) => {
+    const unreached = findings?.map(findingText).join(" | ");
+    if (unreached !== undefined && unreached !== contact.unreached) log.warn({ nodeId }, unreached);
+    if (unreached === undefined && contact.unreached !== undefined) {
+      log.info({ nodeId }, "the orchestrator reaches this node");
+    }
+    contact.unreached = unreached;
+  };
 
   const beat = async (signal: AbortSignal) => {
     const body = { ...describe(), exits: exits() };
@@ -62,14 +77,16 @@ export function createReport(deps: ReportDeps): Report {
       if (!contact.reached) log.info("the orchestrator answers");
       contact.reached = true;
       contact.problem = undefined;
+      noteUnreached(reply.unreached);
       if (!apply(reply)) return;
       contact.last = now();
       acknowledge(body.exits.map(({ executionId }) => executionId));
     } catch (error) {
-      if (contact.reached) log.warn({ err: error }, "the orchestrator does not answer");
-      else log.debug({ err: error }, "the orchestrator does not answer");
+      const problem = problemIn(error, orchestratorUrl);
+      const level = contact.reached || problem !== contact.problem ? "warn" : "debug";
+      log[level]({ err: error }, problem);
       contact.reached = false;
-      contact.problem = error instanceof AppError && error.code !== "node_unreachable" ? error.message : undefined;
+      contact.problem = problem;
     }
   };
 
@@ -110,4 +127,12 @@ export function createReport(deps: ReportDeps): Report {
       await sending;
     },
   };
+}
+
+function problemIn(error: unknown, orchestratorUrl: string): string {
+  if (error instanceof AppError && error.code !== "node_unreachable") {
+    return `the orchestrator takes no reports: ${error.message}`;
+  }
+  const why = reachFailure(error, orchestratorUrl);
+  return `the orchestrator does not answer${why === undefined ? "" : `: ${why}`}`;
 }

@@ -1,5 +1,6 @@
 /** The agent's API: handlers that only call other parts, and the pages for operators. */
 
+import type { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import {
   type agentApi,
@@ -14,8 +15,11 @@ import { isUuid, sameSecret } from "../../shared/ids.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
 import { type Finding, findingText } from "../../shared/program/finding.ts";
+import { ORCHESTRATOR } from "../../shared/tls/names.ts";
+import { nameOf } from "../../shared/tls/peers.ts";
 import type { Builds } from "../builds/builds.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
+import type { Peering } from "../joining/peering.ts";
 import type { Reach } from "../network/reach/reach.ts";
 import type { SandboxLogs } from "../sandboxes/logs.ts";
 import type { ReplaceEgress } from "../sandboxes/replace-egress.ts";
@@ -139,11 +143,14 @@ function destination(host: string): { address: string } | { hostname: string } {
   return { hostname };
 }
 
-/** The whole API is for the orchestrator only. */
-export function orchestratorOnly(tokens: readonly string[]) {
+/** The whole API is for the orchestrator only: its token, and on a node that has joined its certificate. */
+export function orchestratorOnly(peering: Pick<Peering, "orchestratorTokens" | "apiDoor">) {
   return (request: FastifyRequest): undefined => {
+    if (peering.apiDoor !== undefined && nameOf(request.raw.socket as TLSSocket) !== ORCHESTRATOR) {
+      throw new AppError("forbidden", "the connection has no certificate of this platform's orchestrator");
+    }
     const given = bearer(request);
-    if (!tokens.some((token) => sameSecret(given, token))) {
+    if (!peering.orchestratorTokens.some((token) => sameSecret(given, token))) {
       throw new AppError("unauthorized", "the orchestrator's token is missing or wrong");
     }
     return undefined;
@@ -174,7 +181,7 @@ type Checks = () => Readonly<Record<string, string | undefined>>;
 export interface OperatorDeps {
   readonly instruments: Pick<Instruments, "contentType" | "text">;
   readonly checks: Checks;
-  readonly metricsTokens: readonly string[];
+  readonly metricsTokens: () => readonly string[];
 }
 
 /** Liveness and readiness, without a token: they reveal nothing of sandboxes. Metrics, with one of `metricsTokens`. */
@@ -196,7 +203,7 @@ export function addOperatorRoutes(server: FastifyInstance, { instruments, checks
   });
   server.get("/metrics", async (request, reply) => {
     const given = bearer(request);
-    if (!metricsTokens.some((token) => sameSecret(given, token))) {
+    if (!metricsTokens().some((token) => sameSecret(given, token))) {
       throw new AppError("unauthorized", "send the metrics token: Authorization: Bearer <token>");
     }
     return reply.type(instruments.contentType).send(await instruments.text());

@@ -1,5 +1,6 @@
 /** Serves the agent API and the operators' pages. Requests wait until the agent has made all of its parts. */
 
+import { type AgentRun, identityApi } from "../../shared/agent-api/identity-shapes.ts";
 import { agentApi } from "../../shared/agent-api/routes.ts";
 import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import { serve } from "../../shared/http/serve.ts";
@@ -9,6 +10,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { readPrevious } from "../../shared/program/previous.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
+import type { Peering } from "../joining/peering.ts";
 import { addVolumeRoutes } from "../volumes/routes.ts";
 import type { VolumeFiles } from "../volumes/volume-files.ts";
 import type { Instruments } from "./prometheus.ts";
@@ -26,8 +28,10 @@ import { createStartGate } from "./start-gate.ts";
 const API_SHARE = 1 / 8;
 
 export interface StartApiDeps extends ApiDeps {
+  readonly identity: AgentRun;
   readonly instruments: Instruments;
   readonly config: AgentConfig;
+  readonly peering: Peering;
   readonly checks: OperatorDeps["checks"];
   readonly volumeFiles: VolumeFiles;
   /** For tests: the limit of open files. Absent: the kernel's limit for this process. */
@@ -42,15 +46,18 @@ export interface Api {
 }
 
 export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<Api> {
-  const { config, instruments, checks, descriptors, log } = deps;
+  const { config, peering, instruments, checks, descriptors, log } = deps;
   const room = roomFor(API_SHARE, { total: 0, perAddress: 0 }, descriptors);
-  const server = createServer(log, { connections: connectionLimits({ ...room, name: "api", log }) });
+  const server = createServer(log, {
+    connections: connectionLimits({ ...room, name: "api", log }),
+    door: peering.apiDoor,
+  });
   teardown.add("api", () => server.close());
   const wired = createStartGate();
   server.addHook("onRequest", () => wired.passed);
-  const orchestratorTokens = [config.orchestratorToken, ...readPrevious(config.orchestratorTokenPrevious)];
-  const authenticate = orchestratorOnly(orchestratorTokens);
+  const authenticate = orchestratorOnly(peering);
   serve(server, agentApi, handlers(deps), servedOnly(authenticate, deps.serving));
+  serve(server, identityApi, { identity: () => deps.identity }, (_access, request) => authenticate(request));
   addVolumeRoutes(server, {
     files: deps.volumeFiles,
     authenticate: (request) => {
@@ -61,8 +68,8 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
   addOperatorRoutes(server, {
     instruments,
     checks,
-    metricsTokens: [
-      ...orchestratorTokens,
+    metricsTokens: () => [
+      ...peering.orchestratorTokens,
       ...(config.metricsToken === undefined ? [] : [config.metricsToken]),
       ...readPrevious(config.metricsTokenPrevious),
     ],

@@ -4,21 +4,23 @@ import { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import { connect } from "../../shared/http/client.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import { authorization, type Peering } from "../joining/peering.ts";
 import { createUses } from "./uses.ts";
 import { createValues, type Values } from "./values.ts";
 
 export interface StartValuesDeps {
   readonly orchestratorUrl: string;
-  readonly nodeToken: string;
+  readonly peering: Peering;
   readonly now: () => number;
   readonly log: Log;
 }
 
-export function startValues({ orchestratorUrl, nodeToken, now, log }: StartValuesDeps, teardown: Teardown): Values {
+export function startValues({ orchestratorUrl, peering, now, log }: StartValuesDeps, teardown: Teardown): Values {
   const orchestrator = connect(valueApi, {
     url: orchestratorUrl,
     name: "orchestrator",
-    headers: { authorization: `Bearer ${nodeToken}` },
+    headers: () => authorization(peering),
+    meeting: peering.meeting,
   });
   teardown.add("connection for placeholders", () => orchestrator.close());
   const uses = createUses({ orchestrator: orchestrator.call, now, log });

@@ -26,6 +26,7 @@ import { AS_A_PROXY } from "../../shared/proxy/sending/as-a-proxy.ts";
 import type { Failure, ForwardPlan, NextHop } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
 import { dialTcp, secure } from "../../shared/proxy/sockets/dial.ts";
+import type { Door } from "../../shared/tls/peers.ts";
 import { dialLoopback } from "./loopback-tunnel.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;
@@ -42,9 +43,10 @@ export interface NodeProxyConfig {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** The token that the edge sends. */
   /** Tokens of the edge: the current one first. */
-  readonly nodeTokens: readonly string[];
+  readonly nodeTokens: () => readonly string[];
+  /** Absent: plain HTTP. */
+  readonly door?: Door | undefined;
 }
 
 /** A running sandbox as the proxy sees it. */
@@ -78,13 +80,15 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
     refusalHeaders: [],
     handle: serve,
     admits: (socket) => deps.connections?.admit(socket) ?? true,
+    door: config.door,
   });
+  const scheme = config.door === undefined ? "http" : "https";
   deps.log.info({ host: config.host, port: inbound.port }, "node proxy listening");
 
   function serve(client: ClientSide): void {
     const { rawHeaders, url = "" } = client.request;
     const given = headerValue(rawHeaders, NODE_TOKEN_LOWER) ?? "";
-    if (!config.nodeTokens.some((token) => sameSecret(given, token))) {
+    if (!config.nodeTokens().some((token) => sameSecret(given, token))) {
       answer(client, "unauthorized");
       return;
     }
@@ -108,7 +112,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
   }
 
   return {
-    url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${inbound.port}`,
+    url: `${scheme}://${config.host.includes(":") ? `[${config.host}]` : config.host}:${inbound.port}`,
     close: (executionId) => forwarder.close(executionId, CLOSED),
     async stop() {
       const closed = inbound.close();

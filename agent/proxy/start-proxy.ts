@@ -3,9 +3,9 @@
 import { connectionLimits } from "../../shared/http/connection-limits.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import { readPrevious } from "../../shared/program/previous.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
+import type { Peering } from "../joining/peering.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
 import { type NodeProxy, startNodeProxy } from "./node-proxy.ts";
 
@@ -13,7 +13,8 @@ import { type NodeProxy, startNodeProxy } from "./node-proxy.ts";
 const PROXY_SHARE = 3 / 8;
 
 export interface StartProxyDeps {
-  readonly config: AgentConfig;
+  readonly config: Pick<AgentConfig, "proxyHost" | "proxyPort">;
+  readonly peering: Pick<Peering, "orchestratorTokens" | "proxyDoor">;
   readonly live: Pick<LiveSet, "route">;
   /** Whether the execution is frozen because the node's disk is full. */
   readonly isHeld: (executionId: string) => boolean;
@@ -21,7 +22,7 @@ export interface StartProxyDeps {
 }
 
 export async function startProxy(
-  { config, live, isHeld, log }: StartProxyDeps,
+  { config, peering, live, isHeld, log }: StartProxyDeps,
   teardown: Teardown,
 ): Promise<NodeProxy> {
   const room = roomFor(PROXY_SHARE, { total: 0, perAddress: 0 });
@@ -29,7 +30,8 @@ export async function startProxy(
     {
       host: config.proxyHost,
       port: config.proxyPort,
-      nodeTokens: [config.orchestratorToken, ...readPrevious(config.orchestratorTokenPrevious)],
+      nodeTokens: () => peering.orchestratorTokens,
+      door: peering.proxyDoor,
     },
     {
       log,

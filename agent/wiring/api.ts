@@ -1,5 +1,6 @@
 /** Constructs the metrics, the API and the reports to the orchestrator, over the parts of the other folders. */
 
+import { randomUUID } from "node:crypto";
 import { checksOf } from "../api/checks.ts";
 import { listGarbage } from "../api/garbage.ts";
 import { describeHoldings } from "../api/holdings.ts";
@@ -34,7 +35,7 @@ interface ApiSources {
 
 /** The server listens when this resolves, and holds its requests until it is started. */
 export async function createApi(base: Base, parts: ApiSources) {
-  const { config, machine, stores, events, now, log, teardown } = base;
+  const { config, machine, peering, stores, events, now, log, teardown } = base;
   const { nodeId } = config;
   const { host, disks, volumes, volumeFiles } = machine;
   const { network, node, live, stored, own, taking, building, diskAccount } = parts;
@@ -81,9 +82,12 @@ export async function createApi(base: Base, parts: ApiSources) {
     now,
   };
   const checked = { engine: parts.engine, egressProcess, reach, contact, serving };
+  const serviceInstanceId = randomUUID();
   const api = await startApi(
     {
       config,
+      peering,
+      identity: { nodeId, serviceInstanceId },
       instruments,
       serving,
       taker,
@@ -111,7 +115,8 @@ export async function createApi(base: Base, parts: ApiSources) {
   const report = createNodeReport(
     {
       config,
-      identity: identify(config, host, { apiUrl: api.url, proxyUrl: parts.proxy.url }),
+      identity: identify(config, host, { serviceInstanceId, apiUrl: api.url, proxyUrl: parts.proxy.url }),
+      peering,
       host,
       contact,
       capabilities,

@@ -5,12 +5,15 @@ import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
+import { openPeering } from "../joining/open-peering.ts";
+import type { Peering } from "../joining/peering.ts";
 import { openState } from "../store/state.ts";
 import type { Stores } from "../store/stores.ts";
 
 export interface Base extends AgentDeps {
   readonly config: AgentConfig;
   readonly stores: Stores;
+  readonly peering: Peering;
   readonly events: Events;
   readonly teardown: Teardown;
 }
@@ -31,6 +34,7 @@ type Events = EventEmitter<{
 export async function createBase(config: AgentConfig, deps: AgentDeps, teardown: Teardown): Promise<Base> {
   const { disks, network } = deps.machine;
   const stores = await openState(deps.state, () => disks.keepBallast("now"), teardown);
+  const peering = await openPeering(config, deps);
   teardown.add("firewall shell", () => network.firewall.stop());
-  return { ...deps, config, stores, events: new EventEmitter(), teardown };
+  return { ...deps, config, stores, peering, events: new EventEmitter(), teardown };
 }

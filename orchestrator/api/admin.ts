@@ -115,7 +115,7 @@ export function createNodeHandlers(nodes: Nodes): Handlers<typeof nodesApi> {
   };
 }
 
-function toDetail({ facts, load, ...node }: NodeView): NodeDetail {
+function toDetail({ facts, load, unreached, ...node }: NodeView): NodeDetail {
   return {
     id: node.id,
     serviceInstanceID: facts.serviceInstanceId,
@@ -147,7 +147,7 @@ function toDetail({ facts, load, ...node }: NodeView): NodeDetail {
       hugePageSizeBytes: 0,
     },
     capabilities: toCapabilities(facts.capabilities),
-    findings: load.findings ?? [],
+    findings: [...unreached, ...(load.findings ?? [])],
     machineInfo: facts.machine,
   };
 }

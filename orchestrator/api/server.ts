@@ -10,6 +10,7 @@ import { webhookApi } from "../../shared/api/events/webhooks.ts";
 import { eventApi } from "../../shared/api/events.ts";
 import { healthApi } from "../../shared/api/health.ts";
 import { discoveryApi, identityAdminApi } from "../../shared/api/identity/identity.ts";
+import { joinTokenApi } from "../../shared/api/join-tokens.ts";
 import { rotationApi } from "../../shared/api/keys/rotation.ts";
 import { adminSandboxApi, projectAdminApi, projectApi, workspaceApi } from "../../shared/api/projects/projects.ts";
 import { sandboxNetworkApi } from "../../shared/api/sandboxes/sandbox-network.ts";
@@ -66,6 +67,7 @@ export interface ApiHandlers {
   readonly adminAudit: Handlers<typeof adminAuditApi>;
   readonly identity: Handlers<typeof identityAdminApi>;
   readonly discovery: Handlers<typeof discoveryApi>;
+  readonly joinTokens: Handlers<typeof joinTokenApi>;
   readonly volumes: Handlers<typeof volumeApi, Project>;
   readonly reports: Handlers<typeof nodeApi, string>;
   readonly health: Handlers<typeof healthApi>;
@@ -107,6 +109,7 @@ export function createApiServer(deps: {
   serve(server, adminApi, handlers.admin, auth.operator);
   serve(server, nodesApi, handlers.nodes, auth.operator);
   serve(server, nodeStoreApi, handlers.nodeStores, auth.operator);
+  serve(server, joinTokenApi, handlers.joinTokens, auth.operator);
   serve(server, storageApi, handlers.storage, auth.operator);
   serve(server, unknownVolumeApi, handlers.unknownVolumes, auth.operator);
   serve(server, rotationApi, handlers.rotation, auth.operator);

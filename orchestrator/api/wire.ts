@@ -16,6 +16,7 @@ import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { Machines } from "../machines/wire.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
@@ -24,6 +25,7 @@ import type { Content } from "../volumes/content.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
 import { drains } from "./drain.ts";
 import { createHealthHandlers } from "./health.ts";
+import { startNodesServer, withoutMembers } from "./nodes-server.ts";
 import { type ApiHandlers, createApiServer } from "./server.ts";
 
 /** Requests under way get this long when the program stops; a start rarely takes more than a second. */
@@ -45,17 +47,32 @@ interface ApiParts {
   readonly recording: Around;
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
   readonly volumeContent: Content;
+  readonly joining: Machines["joining"];
   /** The handlers that other folders construct. */
   readonly handlers: Omit<ApiHandlers, "keys" | "admin" | "nodes" | "health">;
 }
 
-/** Resolves with the API's URL when the API listens. */
-export async function startApi(base: Base, parts: ApiParts): Promise<string> {
+/** Resolves when the API listens, and the server for nodes on other machines, where the settings want one. */
+export async function startApi(
+  base: Base,
+  parts: ApiParts,
+): Promise<{ readonly url: string; readonly nodesUrl: string | undefined }> {
   const { config, now, log, teardown, nodeKeys, metricsTokens } = base;
   const { store, nodes, metrics, ending, builds, cleaning, pools, schema } = parts;
   const { identity, keys } = parts.callers;
   const stopping = { asked: false };
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
+  const auth = createAuth({
+    identity,
+    projects: store.projects,
+    limiter: createRateLimiter(now),
+    refusals: createRateLimiter(now),
+    adminTokens: createAdminTokens({ token: config.adminToken, file: config.adminTokenFile, now, log }),
+    nodeKeys,
+    metricsTokens,
+    ...ratesOf(config),
+    observeLimited: (group) => metrics.limited(group),
+  });
   const server = createApiServer({
     log,
     trustedProxies: config.trustedProxies,
@@ -70,17 +87,7 @@ export async function startApi(base: Base, parts: ApiParts): Promise<string> {
     files: parts.files,
     around: parts.recording,
     volumeContent: parts.volumeContent,
-    auth: createAuth({
-      identity,
-      projects: store.projects,
-      limiter: createRateLimiter(now),
-      refusals: createRateLimiter(now),
-      adminTokens: createAdminTokens({ token: config.adminToken, file: config.adminTokenFile, now, log }),
-      nodeKeys,
-      metricsTokens,
-      ...ratesOf(config),
-      observeLimited: (group) => metrics.limited(group),
-    }),
+    auth: withoutMembers(auth, parts.joining),
     handlers: {
       ...parts.handlers,
       keys: createKeyHandlers(keys),
@@ -104,5 +111,7 @@ export async function startApi(base: Base, parts: ApiParts): Promise<string> {
   });
   const { port } = server.server.address() as AddressInfo;
   const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
-  return `http://${host}:${port}`;
+  const { joining, handlers, files } = parts;
+  const nodesUrl = joining === undefined ? undefined : await startNodesServer(base, { joining, auth, files, handlers });
+  return { url: `http://${host}:${port}`, nodesUrl };
 }

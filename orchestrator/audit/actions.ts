@@ -110,6 +110,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   createKey: { object: "key", table: "api_keys", fields: ["name", "scopes", "expiresAt"], shown: ["id"] },
   renameKey: { ...key, fields: ["name", "scopes", "expiresAt"] },
   deleteKey: key,
+  createJoinToken: { object: "node", table: "join_tokens", shown: ["id"] },
+  revokeJoinToken: { object: "node", param: "joinTokenID" },
   setNodeStatus: { object: "node", param: "nodeID", fields: ["status"] },
   adoptNode: { object: "node", param: "nodeID", fields: ["projectID"], shown: ["imported", "corrected"], ...several },
   discardNode: { object: "node", param: "nodeID" },

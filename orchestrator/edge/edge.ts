@@ -32,7 +32,7 @@ import type {
 import { readSigned } from "./signed-url.ts";
 import { createSigners, type FoundSandbox } from "./signers.ts";
 import { targetOf } from "./target.ts";
-import { UpstreamPlanner } from "./upstream-planner.ts";
+import { type NodeAccess, UpstreamPlanner } from "./upstream-planner.ts";
 import { readVisitor, type Visitor } from "./visitor.ts";
 
 /** How long a cut stream waits for the report that its sandbox ended: a report takes a few milliseconds. */
@@ -48,6 +48,8 @@ export interface EdgeConfig {
   readonly docsUrl?: string;
   /** The token that the edge sends to a node's proxy. */
   readonly nodeToken: (nodeId: string) => string;
+  /** How a node's `https` address is met. Absent: by its host name and the system's authorities. */
+  readonly meeting?: NodeAccess["meeting"];
   /** Requests and upgraded connections at once, per sandbox; more get 429. */
   readonly maxConnectionsPerSandbox: number;
 }
@@ -99,7 +101,7 @@ interface Visit {
 export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edge> {
   const { log, routes } = deps;
   const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
-  const planner = new UpstreamPlanner(config.nodeToken);
+  const planner = new UpstreamPlanner({ token: config.nodeToken, meeting: config.meeting });
   const clientAddress = addressReader(deps.isProxy);
   const signers = createSigners({
     routes,

@@ -1,5 +1,7 @@
 /** Chooses how to reach a sandbox's port: its address when the node is this machine, otherwise the node's proxy. */
 
+import { isIP, type Socket } from "node:net";
+import type { ConnectionOptions } from "node:tls";
 import { sameSecret } from "../../shared/ids.ts";
 import {
   ENVD_PORT,
@@ -13,7 +15,8 @@ import {
   TLS_HEADER,
 } from "../../shared/proxy/hop-contract.ts";
 import type { NextHop } from "../../shared/proxy/sending/forward-plan.ts";
-import { dialTcp, secure } from "../../shared/proxy/sockets/dial.ts";
+import { dialTcp, secure, secureWith } from "../../shared/proxy/sockets/dial.ts";
+import { clientOptions, type Meeting } from "../../shared/tls/peers.ts";
 import type { EdgeRoute } from "./sandbox-lookup.ts";
 import { hostName } from "./target.ts";
 import { TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";
@@ -35,12 +38,19 @@ export interface PreparedPort {
   readonly drops: (name: string, value: string) => boolean;
 }
 
+/** What the edge shows to a node's proxy. */
+export interface NodeAccess {
+  readonly token: (nodeId: string) => string;
+  /** How an `https` address of a node is met. Absent: by its host name and the system's authorities. */
+  readonly meeting?: ((nodeId: string) => Meeting | undefined) | undefined;
+}
+
 export class UpstreamPlanner {
-  readonly #nodeToken: (nodeId: string) => string;
+  readonly #access: NodeAccess;
   readonly #prepared = new WeakMap<EdgeRoute, Map<number, PreparedPort>>();
 
-  constructor(nodeToken: (nodeId: string) => string) {
-    this.#nodeToken = nodeToken;
+  constructor(access: NodeAccess) {
+    this.#access = access;
   }
 
   prepare(route: EdgeRoute, port: number): PreparedPort {
@@ -53,18 +63,18 @@ export class UpstreamPlanner {
     if (prepared === undefined) {
       // Bounded: a visitor who tries every port must not fill the cache.
       if (ports.size >= MAX_PREPARED_PORTS) ports.clear();
-      prepared = prepare(route, port, this.#nodeToken(route.nodeId));
+      prepared = prepare(route, port, this.#access);
       ports.set(port, prepared);
     }
     return prepared;
   }
 }
 
-function prepare(route: EdgeRoute, port: number, nodeToken: string): PreparedPort {
+function prepare(route: EdgeRoute, port: number, access: NodeAccess): PreparedPort {
   const envd = port === ENVD_PORT;
   const host = envd ? undefined : route.maskRequestHost?.replaceAll("${PORT}", String(port));
   const serverName = envd || !route.httpsPorts.includes(port) ? undefined : serverNameOf(host);
-  const node = throughNode(route, port, serverName, nodeToken);
+  const node = throughNode(route, port, serverName, access);
   return {
     host,
     nextHops: route.sameHost ? [direct(route, port, serverName), node] : [node],
@@ -98,18 +108,17 @@ function direct(route: EdgeRoute, port: number, serverName: string | undefined):
   };
 }
 
-function throughNode(route: EdgeRoute, port: number, serverName: string | undefined, nodeToken: string): NextHop {
-  const proxy = new URL(route.proxyUrl);
-  const target = {
-    host: proxy.hostname.replace(/^\[|\]$/g, ""),
-    port: Number(proxy.port === "" ? 80 : proxy.port),
-    timeoutMs: DIAL_TIMEOUT_MS,
-  };
+function throughNode(
+  route: EdgeRoute,
+  port: number,
+  serverName: string | undefined,
+  { token, meeting }: NodeAccess,
+): NextHop {
   return {
     key: "node",
-    dial: (signal) => dialTcp(target, signal),
+    dial: (signal) => dialNode(route.proxyUrl, meeting?.(route.nodeId), signal),
     added: [
-      ...field(NODE_TOKEN_HEADER, nodeToken),
+      ...field(NODE_TOKEN_HEADER, token(route.nodeId)),
       ...field(SANDBOX_HEADER, route.sandboxId),
       ...field(EXECUTION_HEADER, route.executionId),
       ...field(PORT_HEADER, String(port)),
@@ -119,4 +128,19 @@ function throughNode(route: EdgeRoute, port: number, serverName: string | undefi
     ours: true,
     proxied: true,
   };
+}
+
+async function dialNode(proxyUrl: string, meeting: Meeting | undefined, signal: AbortSignal): Promise<Socket> {
+  const { protocol, hostname, port } = new URL(proxyUrl);
+  const isTls = protocol === "https:";
+  const host = hostname.replace(/^\[|\]$/g, "");
+  const target = { host, port: port === "" ? (isTls ? 443 : 80) : Number(port), timeoutMs: DIAL_TIMEOUT_MS };
+  const socket = await dialTcp(target, signal);
+  if (!isTls) return socket;
+  const options = meeting === undefined ? byHostName(host) : clientOptions(meeting);
+  return secureWith(socket, options, DIAL_TIMEOUT_MS, signal);
+}
+
+function byHostName(host: string): ConnectionOptions {
+  return { host, ...(isIP(host) === 0 ? { servername: host } : {}) };
 }

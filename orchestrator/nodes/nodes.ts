@@ -6,19 +6,21 @@ import {
   type NodeFacts,
   type NodeLoad,
   type Resources,
-  type SandboxDisk,
   STORE_HEADER,
 } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/admin.ts";
-import { defined } from "../../shared/defined.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import type { Finding } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { Meeting } from "../../shared/tls/peers.ts";
 import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
 import type { NodeRecord } from "../store/nodes/record.ts";
+import { createAdmission } from "./admission.ts";
 import type { Candidate } from "./placement.ts";
+import { allocated, NOTHING, negative, plus, type Sum, withPromised } from "./promised.ts";
 import type { NodePlace } from "./routing-table.ts";
 
 type AgentCalls = Connection<typeof agentApi>["call"];
@@ -35,6 +37,8 @@ export interface NodeView {
   readonly starting: number;
   /** Why the node refuses this store; undefined: it serves it. */
   readonly refusal: string | undefined;
+  /** Which of its addresses this orchestrator does not reach. */
+  readonly unreached: readonly Finding[];
 }
 
 export interface Nodes {
@@ -47,6 +51,7 @@ export interface Nodes {
   /**
    * True: the node's address or the key of its tokens has changed.
    * @param refusal why the node does not serve this store
+   * @throws {AppError} conflict while another agent is this node
    */
   heard(heartbeat: Pick<Heartbeat, "node" | "load">, refusal?: string): Promise<boolean>;
   /**
@@ -56,6 +61,8 @@ export interface Nodes {
   mayChange(id: string): boolean;
   /** Why the node refuses this store. */
   refused(id: string): string | undefined;
+  /** Which of the node's addresses this orchestrator does not reach. */
+  unreached(id: string): readonly Finding[];
   /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
   setWanted(id: string, status: NodeStatus): Promise<void>;
   /** Counts a placement from the moment the request leaves; the returned function ends it. `diskSizeMB`: what it adds. */
@@ -74,6 +81,8 @@ export interface NodesDeps {
   readonly log: Log;
   readonly nodeKeys: NodeKeys;
   readonly lineage: Lineage;
+  /** How a node's `https` address is met. */
+  readonly meeting: (nodeId: string) => Meeting | undefined;
   readonly nodeTimeoutMs: number;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
@@ -94,6 +103,7 @@ interface Entry {
   keyId: string | undefined;
   /** Why the node refuses this store. */
   refusal: string | undefined;
+  unreached: readonly Finding[];
 }
 
 const MIB = 1024 * 1024;
@@ -101,6 +111,7 @@ const MIB = 1024 * 1024;
 export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   const startedAt = deps.now();
   const entries = new Map<string, Entry>();
+  const admission = createAdmission({ tokenTo: (nodeId) => deps.nodeKeys.tokenTo(nodeId), meeting: deps.meeting });
 
   function dial(facts: NodeFacts): Connection<typeof agentApi> {
     const { storeId, opening } = deps.lineage.now();
@@ -108,7 +119,8 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       authorization: `Bearer ${deps.nodeKeys.tokenTo(facts.nodeId)}`,
       [STORE_HEADER]: `${storeId}.${opening}`,
     };
-    return connect(agentApi, { url: facts.apiUrl, name: `node ${facts.nodeId}`, headers });
+    const { nodeId, apiUrl: url } = facts;
+    return connect(agentApi, { url, name: `node ${nodeId}`, headers, meeting: deps.meeting(nodeId) });
   }
 
   function statusOf(entry: Entry): NodeStatus {
@@ -117,6 +129,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     if (deps.now() - silentSince > deps.nodeTimeoutMs) return "unhealthy";
     if (deps.now() - lastHeardAt > deps.nodeTimeoutMs) return "connecting";
     if (refusal !== undefined) return "unhealthy";
+    if (entry.unreached.length > 0) return "connecting";
     return wanted;
   }
 
@@ -145,12 +158,13 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       connection: dial(facts),
       keyId: deps.nodeKeys.keyOf(facts.nodeId),
       refusal: undefined,
+      unreached: [],
     };
     entries.set(facts.nodeId, refreshed(entry));
   }
 
   function view(entry: Entry): NodeView {
-    const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails, refusal } =
+    const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails, refusal, unreached } =
       refreshed(entry);
     return {
       id: facts.nodeId,
@@ -162,6 +176,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       createSuccesses,
       createFails,
       refusal,
+      unreached,
       starting: Math.max(entry.placing.count, load.sandboxStartingCount),
     };
   }
@@ -185,6 +200,9 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     },
 
     async heard({ node: facts, load }, refusal) {
+      const before = entries.get(facts.nodeId);
+      const isFresh = before !== undefined && deps.now() - before.lastHeardAt <= deps.nodeTimeoutMs;
+      const unreached = await admission.admit(facts, isFresh ? before.facts : undefined);
       const at = deps.now();
       const known = entries.get(facts.nodeId);
       const keyId = deps.nodeKeys.keyOf(facts.nodeId);
@@ -199,7 +217,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
           facts,
           load,
           wanted: "ready",
-          status: "ready",
+          status: unreached.length > 0 ? "connecting" : "ready",
           statusChangedAt: at,
           lastHeardAt: at,
           createSuccesses: 0,
@@ -208,6 +226,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
           connection: dial(facts),
           keyId,
           refusal,
+          unreached,
         });
       } else {
         const same = known.facts.apiUrl === facts.apiUrl && known.keyId === keyId;
@@ -218,6 +237,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
         known.load = load;
         known.lastHeardAt = at;
         known.refusal = refusal;
+        known.unreached = unreached;
         refreshed(known);
         await former?.close();
       }
@@ -230,6 +250,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       return entry === undefined || (entry.refusal === undefined && refreshed(entry).status !== "connecting");
     },
     refused: (id) => entries.get(id)?.refusal,
+    unreached: (id) => entries.get(id)?.unreached ?? [],
 
     async setWanted(id, status) {
       const entry = entries.get(id);
@@ -273,44 +294,6 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   };
 }
 
-interface Sum {
-  readonly count: number;
-  readonly cpu: number;
-  readonly memoryBytes: number;
-  readonly diskBytes: number;
-}
-
-const NOTHING: Sum = { count: 0, cpu: 0, memoryBytes: 0, diskBytes: 0 };
-
-function plus(a: Sum, b: Sum): Sum {
-  return {
-    count: a.count + b.count,
-    cpu: a.cpu + b.cpu,
-    memoryBytes: a.memoryBytes + b.memoryBytes,
-    diskBytes: a.diskBytes + b.diskBytes,
-  };
-}
-
-function negative({ count, cpu, memoryBytes, diskBytes }: Sum): Sum {
-  return { count: -count, cpu: -cpu, memoryBytes: -memoryBytes, diskBytes: -diskBytes };
-}
-
-function withPromised(disk: SandboxDisk | undefined, bytes: number): SandboxDisk | undefined {
-  return disk === undefined ? undefined : { ...disk, promisedBytes: Math.max(0, disk.promisedBytes + bytes) };
-}
-
-// Never below zero: a report may arrive between the addition and the subtraction.
-function allocated(load: NodeLoad, by: Sum): NodeLoad {
-  const sandboxDisk = withPromised(load.sandboxDisk, by.diskBytes);
-  return {
-    ...load,
-    ...defined({ sandboxDisk }),
-    allocatedCpu: Math.max(0, load.allocatedCpu + by.cpu),
-    allocatedMemoryBytes: Math.max(0, load.allocatedMemoryBytes + by.memoryBytes),
-    sandboxCount: Math.max(0, load.sandboxCount + by.count),
-  };
-}
-
 /** Why packets of sandboxes do not leave the node; empty: they do. */
 export function networkProblems({ findings = [] }: NodeLoad): string {
   return findings
@@ -319,7 +302,7 @@ export function networkProblems({ findings = [] }: NodeLoad): string {
     .join("; ");
 }
 
-function toCandidate({ facts, load, status, placing, refusal }: Entry): Candidate {
+function toCandidate({ facts, load, status, placing, refusal, unreached }: Entry): Candidate {
   return {
     id: facts.nodeId,
     status,
@@ -337,5 +320,6 @@ function toCandidate({ facts, load, status, placing, refusal }: Entry): Candidat
     noNetwork: load.networkRefused === true ? networkProblems(load) : undefined,
     disk: withPromised(load.sandboxDisk, placing.diskBytes),
     ...(refusal === undefined ? {} : { refuses: true }),
+    ...(unreached.length === 0 ? {} : { unreached: true }),
   };
 }

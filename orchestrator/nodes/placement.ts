@@ -25,6 +25,8 @@ export interface Candidate {
   readonly disk: SandboxDisk | undefined;
   /** It does not serve this orchestrator's database. */
   readonly refuses?: boolean;
+  /** It reports, and this orchestrator does not reach it. */
+  readonly unreached?: boolean;
 }
 
 export interface Demand {
@@ -95,7 +97,16 @@ export function choose(
   const ready = possible.filter((node) => node.status === "ready" && !demand.exclude.has(node.id));
   if (ready.length === 0) {
     if (possible.length === 0) return { is: "none", reason: whyTooSmall(able, demand) };
-    if (possible.some((node) => node.status === "connecting")) return { is: "connecting" };
+    if (possible.some(({ status, unreached }) => status === "connecting" && unreached !== true)) {
+      return { is: "connecting" };
+    }
+    const unreached = possible.filter((node) => node.unreached === true).map(({ id }) => `'${id}'`);
+    if (unreached.length > 0) {
+      return {
+        is: "none",
+        reason: `the orchestrator does not reach node ${unreached.join(", ")}: GET /nodes says why`,
+      };
+    }
     if (possible.every(({ refuses }) => refuses === true)) {
       return { is: "none", reason: "no node serves this orchestrator's database: its operator reads why at /readyz" };
     }

@@ -4,7 +4,7 @@ import type { Base } from "../base/base.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { Store } from "../store/store.ts";
-import { createNodes } from "./nodes.ts";
+import { createNodes, type NodesDeps } from "./nodes.ts";
 import { createPools } from "./pool-targets.ts";
 import { createRoutingTable } from "./routing-table.ts";
 
@@ -13,13 +13,15 @@ interface StartNodesDeps {
   readonly lineage: Lineage;
   /** The build of the base template. */
   readonly template: Build;
+  readonly meeting: NodesDeps["meeting"];
 }
 
 /** Resolves when the routing table holds every running sandbox. */
-export async function startNodes(base: Base, { store, lineage, template }: StartNodesDeps) {
+export async function startNodes(base: Base, { store, lineage, template, meeting }: StartNodesDeps) {
   const { config, now, log, machineId, teardown, seeds, nodeKeys } = base;
   const { nodeTimeoutMs, poolSize, platformPoolSize, poolCeiling } = config;
-  const nodes = await createNodes({ store: store.nodes, lineage, now, log, nodeKeys, nodeTimeoutMs, machineId });
+  const known = { store: store.nodes, lineage, now, log, nodeKeys };
+  const nodes = await createNodes({ ...known, meeting, nodeTimeoutMs, machineId });
   teardown.add("node connections", () => nodes.stop());
   const pools = createPools({
     base: template,

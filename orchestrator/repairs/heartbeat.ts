@@ -5,6 +5,7 @@ import type { ExitReport, Heartbeat, nodeApi, OfferedStore } from "../../shared/
 import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { isPlainToAnother, JOIN } from "../../shared/http/plain-addresses.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
@@ -127,10 +128,16 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     return text;
   }
 
+  function unreachedOf(nodeId: string) {
+    const unreached = deps.nodes.unreached(nodeId);
+    return unreached.length === 0 ? {} : { unreached: [...unreached] };
+  }
+
   return {
     async heartbeat({ body }, { caller }) {
       const { nodeId } = body.node;
       itself(nodeId, caller);
+      refuseInClear(body.node);
       const { executions: reported, snapshots } = body;
       const wanted = await wantedOf(snapshots);
       const records = await recordsFor(body, wanted);
@@ -139,7 +146,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       if (await nodes.heard(body, refusal)) routes.refreshNode(nodeId);
       if (refusal !== undefined) {
         suspicions.delete(nodeId);
-        return { pools: [], stop: [], endAt: {}, deleteSnapshots: [], store };
+        return { pools: [], stop: [], endAt: {}, deleteSnapshots: [], store, ...unreachedOf(nodeId) };
       }
       await handleExits(body.exits, nodeId);
       const before = suspicions.get(nodeId) ?? noSuspicions;
@@ -165,6 +172,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
         endAt: { ...plan.endAt },
         deleteSnapshots: plan.deleteSnapshots.map(({ snapshotId }) => snapshotId),
         store,
+        ...unreachedOf(nodeId),
       };
     },
 
@@ -173,6 +181,16 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       return handleExits(body.exits, caller);
     },
   };
+}
+
+/** @throws {AppError} failed_precondition for an address of another machine without TLS */
+function refuseInClear({ nodeId, apiUrl, proxyUrl }: Heartbeat["node"]): void {
+  const plain = [apiUrl, proxyUrl].find((url) => isPlainToAnother(url));
+  if (plain === undefined) return;
+  throw new AppError(
+    "failed_precondition",
+    `node '${nodeId}' names the address ${plain}, where the orchestrator would send tokens and sandboxes' data to another machine in clear: ${JOIN}`,
+  );
 }
 
 /** @throws {AppError} forbidden when a node reports about another node. */

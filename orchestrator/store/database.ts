@@ -4,7 +4,7 @@ import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExp
 import { AppError } from "../../shared/http/errors.ts";
 import { auditedDialect } from "./audit/dialect.ts";
 import { type Ballast, noBallast } from "./ballast.ts";
-import { openPostgres } from "./postgres.ts";
+import { openPostgres, type PostgresOptions } from "./postgres/postgres.ts";
 import { adoptFormerSteps, schemaSteps } from "./schema/steps.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
@@ -25,8 +25,8 @@ export interface OpenedDatabase {
  * Opens the store and brings its schema up to date, while no other process does so.
  * @param place path of the SQLite file, or a `postgresql://` URL
  */
-export async function openDatabase(place: string): Promise<OpenedDatabase> {
-  const { dialect, alone, ballast } = openDialect(place);
+export async function openDatabase(place: string, options?: PostgresOptions): Promise<OpenedDatabase> {
+  const { dialect, alone, ballast } = openDialect(place, options);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
   const migrator = new Migrator({ db: database, provider: schemaSteps });
@@ -65,10 +65,10 @@ function isPostgres(place: string): boolean {
 type OpenedDialect = ReturnType<typeof openSqlite>;
 
 /** @param place as of `openDatabase` */
-export function openDialect(place: string): OpenedDialect {
-  // PostgreSQL's connection holds its own lock.
+export function openDialect(place: string, options?: PostgresOptions): OpenedDialect {
+  // The migrator takes a lock of PostgreSQL itself.
   if (isPostgres(place)) {
-    return { ...openPostgres(place), alone: (work) => work(), ballast: noBallast };
+    return { ...openPostgres(place, options), alone: (work) => work(), ballast: noBallast };
   }
   return openSqlite(place);
 }

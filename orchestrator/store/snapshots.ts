@@ -2,10 +2,12 @@
 
 import { newTemplateId } from "../../shared/ids.ts";
 import { type Build, buildTable, toBuild } from "./builds/record.ts";
+import { lock, locks } from "./locks.ts";
 import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { StoredBytes } from "./storage/stored-bytes.ts";
 import type { Database, Session } from "./tables.ts";
 import { type Template, templateTable, toTemplate } from "./templates/record.ts";
+import { inTransaction } from "./transactions.ts";
 import { addUses } from "./volumes/volumes.ts";
 
 /** A snapshot before its node is asked to take it. */
@@ -45,7 +47,8 @@ export function snapshotStore(db: Database, now: () => number) {
       projectId: string,
       name: { readonly namespace: string; readonly alias: string } | undefined,
     ): Promise<Template | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        if (name !== undefined) await lock(session, locks.names(name.namespace));
         const known = name === undefined ? undefined : await named(session, name.namespace, name.alias);
         if (known !== undefined) return known.kind === "snapshot" ? known : undefined;
         const at = now();
@@ -72,6 +75,7 @@ export function snapshotStore(db: Database, now: () => number) {
     async begin(session: Session, snapshot: NewSnapshot): Promise<void> {
       const { source } = snapshot;
       const at = now();
+      await lock(session, locks.template(snapshot.templateId));
       const { id, kind, templateId, image, memory, defaultUser, defaultWorkdir, sealedSettings } = snapshot;
       const { cpuCount, memoryMB, diskSizeMB, envdVersion, nodeId, volumeMounts } = source;
       const row = buildTable.toRow({
@@ -143,6 +147,8 @@ export function snapshotStore(db: Database, now: () => number) {
     async drop(session: Session, id: string): Promise<void> {
       const build = await session.selectFrom("builds").select("template_id").where("id", "=", id).executeTakeFirst();
       if (build === undefined) return;
+      // A build that is added now must be seen: it would be deleted with its template.
+      await lock(session, locks.template(build.template_id));
       await session.deleteFrom("builds").where("id", "=", id).execute();
       await session
         .deleteFrom("templates")
@@ -156,7 +162,8 @@ export function snapshotStore(db: Database, now: () => number) {
 
     /** All builds of a template that are on nodes, in any state; then the template itself. */
     async dropTemplate(templateId: string): Promise<Build[]> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.template(templateId));
         const rows = await session.selectFrom("builds").selectAll().where("template_id", "=", templateId).execute();
         await session.deleteFrom("templates").where("id", "=", templateId).execute();
         return rows.map(toBuild);
@@ -168,7 +175,7 @@ export function snapshotStore(db: Database, now: () => number) {
       templateId: string,
       tag: string,
     ): Promise<{ readonly build: Build; readonly unnamed: boolean } | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const row = await session
           .selectFrom("build_tags")
           .innerJoin("builds", "builds.id", "build_tags.build_id")
@@ -217,18 +224,28 @@ export function snapshotStore(db: Database, now: () => number) {
 
     /** Deletes templates of snapshots that were begun and have no build. */
     async dropEmpty(before: number): Promise<void> {
-      await db
-        .deleteFrom("templates")
-        .where("kind", "=", "snapshot")
-        .where("created_at", "<=", before)
-        .where((where) =>
-          where.not(
-            where.exists(
-              where.selectFrom("builds").select("builds.id").whereRef("builds.template_id", "=", "templates.id"),
+      const empty = (session: Session) =>
+        session
+          .selectFrom("templates")
+          .select("templates.id")
+          .where("kind", "=", "snapshot")
+          .where("created_at", "<=", before)
+          .where((where) =>
+            where.not(
+              where.exists(
+                where.selectFrom("builds").select("builds.id").whereRef("builds.template_id", "=", "templates.id"),
+              ),
             ),
-          ),
-        )
-        .execute();
+          );
+      for (const { id } of await empty(db).execute()) {
+        await inTransaction(db, async (session) => {
+          await lock(session, locks.template(id));
+          await session
+            .deleteFrom("templates")
+            .where("templates.id", "in", empty(session).where("templates.id", "=", id))
+            .execute();
+        });
+      }
     },
 
     /** Every tag of every snapshot that matches, the newest snapshot first. */

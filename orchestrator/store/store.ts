@@ -13,6 +13,7 @@ import type { Condition } from "./condition.ts";
 import { eventStore } from "./events/events.ts";
 import { identityStore } from "./identity/identity.ts";
 import { keyStore } from "./keys/keys.ts";
+import { machineStore } from "./machines/machines.ts";
 import { networkStore } from "./networks.ts";
 import { nodeStore } from "./nodes/nodes.ts";
 import { allSandboxStore } from "./projects/all-sandboxes.ts";
@@ -23,7 +24,7 @@ import { workspaceStore } from "./projects/workspaces.ts";
 import { adoptedStore } from "./sandboxes/adopted.ts";
 import { pausedSandboxStore } from "./sandboxes/paused.ts";
 import { type MoveSet, type NetworkColumns, type SandboxRecord, sandboxTable } from "./sandboxes/record.ts";
-import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
+import { countsOthers, type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
 import { sealedStore } from "./sealed/sealed.ts";
 import { seedStore } from "./sealed/seeds.ts";
 import { secretStore } from "./secrets/secrets.ts";
@@ -34,6 +35,7 @@ import type { StoredBytes } from "./storage/stored-bytes.ts";
 import type { Database } from "./tables.ts";
 import { tagStore } from "./templates/tags.ts";
 import { templateStore } from "./templates/templates.ts";
+import { inTransaction } from "./transactions.ts";
 import { usageStore } from "./usage/usage.ts";
 import { volumeStore } from "./volumes/volumes.ts";
 import { deliveryStore } from "./webhooks/deliveries.ts";
@@ -102,6 +104,7 @@ export function createStore(
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
     nodes: nodeStore(db),
+    machines: machineStore(db, { now, audit }),
     volumes: volumeStore(db, now),
     storage,
     usage: usageStore(db),
@@ -112,9 +115,10 @@ export function createStore(
     /** The record after the move. Undefined: another state, another execution, or its end has not passed. */
     async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
       const end = move.set?.end ?? undefined;
-      if (event === undefined && end === undefined) return condition.essential(() => sandboxes.move(db, move));
+      const alone = event === undefined && end === undefined && !countsOthers(move.when ?? {});
+      if (alone) return condition.essential(() => sandboxes.move(db, move));
       return condition.essential(() =>
-        db.transaction().execute(async (session) => {
+        inTransaction(db, async (session) => {
           const moved = await sandboxes.move(session, move);
           if (moved === undefined) return undefined;
           if (event !== undefined) await events.add(session, event.type, moved, event.data);
@@ -138,7 +142,7 @@ export function createStore(
 
     /** A node was asked to hold what no record names; the event is of its sandbox, where the store knows it. */
     async noteHeld({ nodeId, object, record }: HeldNote): Promise<void> {
-      await db.transaction().execute(async (session) => {
+      await inTransaction(db, async (session) => {
         if (record !== undefined) {
           await events.add(session, "snapshot_held", record, { snapshot_id: object.id, node_id: nodeId });
         }
@@ -154,12 +158,12 @@ export function createStore(
 
     /** Adds an event without a change of state. */
     async addEvent(record: SandboxRecord, event: NewEvent): Promise<void> {
-      await db.transaction().execute((session) => events.add(session, event.type, record, event.data));
+      await inTransaction(db, (session) => events.add(session, event.type, record, event.data));
     },
 
     /** A move to `snapshotting` and the build of the snapshot, in one transaction. */
     async beginSnapshot(move: Move, snapshot: NewSnapshot): Promise<SandboxRecord | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const moved = await sandboxes.move(session, move);
         if (moved !== undefined) await snapshots.begin(session, snapshot);
         return moved;
@@ -180,7 +184,7 @@ export function createStore(
       },
       tag: string | undefined,
     ): Promise<{ readonly record: SandboxRecord; readonly build: Build } | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const record = await sandboxes.move(session, move);
         if (record === undefined) return undefined;
         const build = await snapshots.finish(session, taken.id, { ...taken, tag });
@@ -192,7 +196,7 @@ export function createStore(
 
     /** Drops the snapshot: its node will delete it, and the sandbox continues if it still runs. */
     async giveUpSnapshot(buildId: string, move?: Move): Promise<SandboxRecord | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const record = move === undefined ? undefined : await sandboxes.move(session, move);
         await snapshots.drop(session, buildId);
         return record;
@@ -201,11 +205,14 @@ export function createStore(
 
     /** As `storage.dropUnused`, with an event of each snapshot's source. */
     async expireSnapshots(old: Old): Promise<StoredItem[]> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const dropped = await storage.dropUnused(session, old);
         for (const item of dropped) {
           const data = { snapshot_id: item.snapshotId, reason: "expired" };
           await events.add(session, "snapshot_deleted", item.sandbox, data);
+        }
+        // After all events: whoever has the audit log's lock waits for no row any more.
+        for (const item of dropped) {
           await audit.noteUnlessRequested(session, {
             at: now(),
             action: "deleteSnapshot",
@@ -224,7 +231,7 @@ export function createStore(
       columns: NetworkColumns,
       data: Readonly<Record<string, unknown>>,
     ): Promise<SandboxRecord | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const changed = await networks.commit(session, record, columns);
         if (changed !== undefined) await events.add(session, "updated", changed, data);
         return changed;
@@ -236,7 +243,7 @@ export function createStore(
       id: string,
       end: { readonly at: number; readonly extendOnly: boolean },
     ): Promise<SandboxRecord | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const record = await sandboxes.setEnd(session, id, end);
         if (record === undefined) return undefined;
         await events.add(session, "updated", record, { set_timeout: new Date(record.endAt).toISOString() });

@@ -5,6 +5,7 @@ import type { AuditAnchorRow, AuditRow } from "./audit/row.ts";
 import type { BuildRow } from "./builds/record.ts";
 import type { IdentityKeyRow } from "./identity/record.ts";
 import type { KeyRow } from "./keys/record.ts";
+import type { MachineTables } from "./machines/record.ts";
 import type { NodeRow } from "./nodes/record.ts";
 import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/record.ts";
 import type { SandboxRow } from "./sandboxes/record.ts";
@@ -87,7 +88,7 @@ interface StoreOpeningRow {
   readonly mark: number;
 }
 
-export interface Tables extends SecretTables, UsageTables, WebhookTables {
+export interface Tables extends MachineTables, SecretTables, UsageTables, WebhookTables {
   readonly workspaces: WorkspaceRow;
   readonly projects: ProjectRow;
   readonly project_deletions: ProjectDeletionRow;

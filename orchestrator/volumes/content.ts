@@ -11,19 +11,28 @@ import { volumeContentApi } from "../../shared/api/volume-content.ts";
 import type { Route } from "../../shared/http/contract.ts";
 import { AppError, fromBody } from "../../shared/http/errors.ts";
 import { bodyReader, queryReader } from "../../shared/http/input.ts";
+import { connectorFor } from "../../shared/http/meeting-connector.ts";
 import { REQUEST_ID, showedCredentials } from "../../shared/http/server.ts";
 import { isUuid } from "../../shared/ids.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { Meeting } from "../../shared/tls/peers.ts";
 import type { Auth } from "../access/auth.ts";
 import type { Volume } from "../store/volumes/record.ts";
 import type { VolumeTokens } from "./tokens.ts";
+
+interface NodeDoor {
+  readonly url: string;
+  readonly token: string;
+  /** How an `https` address is met; undefined: by its host name. */
+  readonly meeting: Meeting | undefined;
+}
 
 export interface ContentDeps {
   readonly tokens: VolumeTokens;
   readonly find: (projectId: string, id: string) => Promise<Volume | undefined>;
   /** Where the agent of a node is, and what it wants to see; undefined: the node is not known. */
-  readonly reach: (nodeId: string) => { readonly url: string; readonly token: string } | undefined;
+  readonly reach: (nodeId: string) => NodeDoor | undefined;
   readonly log: Log;
 }
 
@@ -42,7 +51,23 @@ export interface Content {
 }
 
 export function createContent({ tokens, find, reach, log }: ContentDeps): Content {
-  const dispatcher = new Agent({ connections: 64, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+  const open = (meeting?: Meeting) =>
+    new Agent({
+      connections: 64,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      ...(meeting === undefined ? {} : { connect: connectorFor(meeting) }),
+    });
+  const dispatcher = open();
+  /** Of nodes that are met by name: a connection to one must not carry the content of another. */
+  const met = new Map<string, Agent>();
+  const dispatcherOf = (nodeId: string, { meeting }: NodeDoor) => {
+    if (meeting === undefined) return dispatcher;
+    const known = met.get(nodeId) ?? open(meeting);
+    met.set(nodeId, known);
+    return known;
+  };
 
   const identify = async (
     call: { readonly request: FastifyRequest; readonly reply: FastifyReply; readonly route: Route },
@@ -84,7 +109,7 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
     raw.once("aborted", () => left.abort());
     const limit = AbortSignal.timeout(to.part === "file" ? CONTENT_LIMIT_MS : LIMIT_MS);
     try {
-      const answer = await dispatcher.request({
+      const answer = await dispatcherOf(to.volume.nodeId, node).request({
         origin: url.origin,
         path: `${url.pathname}${url.search}`,
         method,
@@ -123,7 +148,9 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
   };
 
   return {
-    stop: () => dispatcher.destroy(),
+    async stop() {
+      await Promise.all([dispatcher, ...met.values()].map((each) => each.destroy()));
+    },
     add(server, auth) {
       const callers = new WeakMap<FastifyRequest, Volume>();
       // A separate fastify context, because its routes take a body of any type as a stream, and have errors of their own.

@@ -1,5 +1,6 @@
 /** Constructs volumes: their handlers, the routes of their content, and what a create request mounts. */
 
+import type { Meeting } from "../../shared/tls/peers.ts";
 import type { Limits } from "../access/limits.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
@@ -24,13 +25,16 @@ interface VolumeSources {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly nodeToken: (nodeId: string) => string;
+  /** How a node's `https` address is met. */
+  readonly meeting: (nodeId: string) => Meeting | undefined;
   readonly limits: Limits;
   readonly metrics: Metrics;
   /** Base domain of the platform. */
   readonly domain: string;
 }
 
-export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metrics, domain }: VolumeSources) {
+export function startVolumes(base: Base, sources: VolumeSources) {
+  const { store, nodes, nodeToken, meeting, limits, metrics, domain } = sources;
   const { config, background, now, random, log, teardown } = base;
   const tokens = createVolumeTokens(base.seeds.all, now);
   const work = createVolumeWork({
@@ -54,7 +58,8 @@ export function startVolumes(base: Base, { store, nodes, nodeToken, limits, metr
     find: (projectId, id) => work.find(projectId, id),
     reach: (nodeId) => {
       const facts = nodes.get(nodeId)?.facts;
-      return facts === undefined ? undefined : { url: facts.apiUrl, token: nodeToken(nodeId) };
+      if (facts === undefined) return undefined;
+      return { url: facts.apiUrl, token: nodeToken(nodeId), meeting: meeting(nodeId) };
     },
     log,
   });

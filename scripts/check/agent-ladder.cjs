@@ -14,7 +14,7 @@ const ladder = [
   ["sandbox-disks", "procfs", "cpu-sets"],
   ["containers"],
   ["network"],
-  ["egress-supervisor", "placeholders", "serving"],
+  ["egress-supervisor", "placeholders", "serving", "joining"],
   ["host", "store"],
   ["egress", "config.ts"],
 ];

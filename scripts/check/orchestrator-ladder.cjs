@@ -13,7 +13,7 @@ const ladder = [
   ["lifecycle"],
   ["secrets", "metrics"],
   ["nodes"],
-  ["access", "network-policy"],
+  ["access", "network-policy", "machines"],
   ["base"],
   ["store"],
   ["callers", "edge", "forms", "config.ts"],

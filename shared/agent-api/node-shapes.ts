@@ -141,6 +141,8 @@ export const HeartbeatReply = Type.Object(
     endAt: Type.Record(Type.String(), time),
     /** Reported snapshots that no record references any more, after the grace period: the node holds them, then deletes them. */
     deleteSnapshots: Type.Array(Type.String()),
+    /** Which of the node's addresses the orchestrator does not reach, so that it gives the node no sandbox. Absent: it reaches both. */
+    unreached: Type.Optional(Type.Array(Finding)),
     /** The store that answers. A node applies the rest only if it serves it. Absent: an older orchestrator. */
     store: Type.Optional(OfferedStore),
   },

@@ -8,6 +8,7 @@ import { webhookApi } from "./events/webhooks.ts";
 import { eventApi } from "./events.ts";
 import { healthApi } from "./health.ts";
 import { discoveryApi, identityAdminApi } from "./identity/identity.ts";
+import { joinTokenApi } from "./join-tokens.ts";
 import { rotationApi } from "./keys/rotation.ts";
 import { adminSandboxApi, projectAdminApi, projectApi, workspaceApi } from "./projects/projects.ts";
 import { sandboxNetworkApi } from "./sandboxes/sandbox-network.ts";
@@ -38,6 +39,7 @@ export const publicApi = {
   ...keyApi,
   ...nodesApi,
   ...nodeStoreApi,
+  ...joinTokenApi,
   ...projectApi,
   ...projectAdminApi,
   ...workspaceApi,

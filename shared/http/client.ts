@@ -2,17 +2,27 @@
 
 import { type Dispatcher, Pool } from "undici";
 import { anySignal } from "../program/any-signal.ts";
+import { reachFailure } from "../tls/failures.ts";
+import type { Meeting } from "../tls/peers.ts";
 import type { CallOptions, Client, Contract, Route } from "./contract.ts";
 import { AppError, fromBody } from "./errors.ts";
+import { connectorFor } from "./meeting-connector.ts";
+
+type Headers = Readonly<Record<string, string>>;
 
 export interface ConnectOptions {
   /** For example `http://127.0.0.1:5010`. */
   readonly url: string;
   /** Names the other side in errors, for example `node n1`. */
   readonly name: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** A function is asked at each call, for tokens that change. */
+  readonly headers?: Headers | (() => Headers);
   /** Time limit of a call that names none. */
   readonly timeoutMs?: number;
+  /** Time limit of a new connection with its handshake, during which no call can be given up. */
+  readonly connectMs?: number;
+  /** How an `https` address is met. Absent: by its host name and the system's authorities. */
+  readonly meeting?: Meeting | undefined;
 }
 
 export interface Connection<C extends Contract> {
@@ -36,6 +46,7 @@ export function connect<const C extends Contract>(contract: C, options: ConnectO
     keepAliveMaxTimeout: 60_000,
     headersTimeout: 0,
     bodyTimeout: 0,
+    connect: connecting(options),
   });
   const call = Object.fromEntries(
     Object.entries(contract).map(([name, route]) => [
@@ -65,18 +76,29 @@ async function request(
     response = await pool.request({
       method: route.method,
       path: pathFor(route, given),
-      headers: { ...options.headers, ...(given.body === undefined ? {} : { "content-type": "application/json" }) },
+      headers: { ...headersOf(options), ...(given.body === undefined ? {} : { "content-type": "application/json" }) },
       body: given.body === undefined ? null : JSON.stringify(given.body),
       signal,
     });
     text = await response.body.text();
   } catch (cause) {
     if (callOptions.signal?.aborted === true) throw cause;
-    throw new AppError("node_unreachable", `${options.name} did not answer ${route.method} ${route.path}`, { cause });
+    const why = options.url.startsWith("https:") ? reachFailure(cause, options.url) : undefined;
+    const message = `${options.name} did not answer ${route.method} ${route.path}${why === undefined ? "" : `: ${why}`}`;
+    throw new AppError("node_unreachable", message, { cause });
   }
   const body = parse(text);
   if (response.statusCode >= 400) throw fromBody(response.statusCode, body, options.name);
   return body;
+}
+
+function connecting({ meeting, connectMs }: ConnectOptions): NonNullable<Pool.Options["connect"]> {
+  if (meeting !== undefined) return connectorFor(meeting, connectMs);
+  return connectMs === undefined ? {} : { timeout: connectMs };
+}
+
+function headersOf({ headers }: ConnectOptions): Headers {
+  return typeof headers === "function" ? headers() : (headers ?? {});
 }
 
 function pathFor(route: Route, { params = {}, query = {} }: AnyInput): string {

@@ -3,14 +3,17 @@
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
+import type { Server as TlsServer } from "node:tls";
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type FastifyServerOptions,
   LogController,
 } from "fastify";
 import type { Log } from "../program/log.ts";
+import { type Door, guard, isRefused, serverOptions } from "../tls/peers.ts";
 import { type ConnectionLimits, promote, type Rank } from "./connection-limits.ts";
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
 import { shortFailure, wholeFailure } from "./failure-facts.ts";
@@ -39,6 +42,8 @@ export interface ServerOptions extends Partial<ServerLimits> {
   readonly connections?: ConnectionLimits;
   /** Addresses and ranges of proxies whose `X-Forwarded-For` is believed, comma-separated. */
   readonly trustedProxies?: string;
+  /** Absent: plain HTTP. */
+  readonly door?: Door | undefined;
 }
 
 const LIMITS: ServerLimits = {
@@ -62,10 +67,17 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     strangerIdleMs,
     connections,
     trustedProxies = "",
+    door,
   } = { ...LIMITS, ...options };
   // Widened once, here: a pino type would change every generic of the instance.
   const loggerInstance: FastifyBaseLogger = log;
-  const server = Fastify({
+  const http = {
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(headMs, 5_000),
+  };
+  // Fastify's types tell servers with TLS apart, and no handler needs that.
+  const settings: FastifyServerOptions & { readonly https?: object } = {
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: MAX_BODY_BYTES,
@@ -73,7 +85,7 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     trustProxy: trustedProxies === "" ? false : trustedProxies,
     keepAliveTimeout: idleMs,
     requestTimeout: requestMs,
-    http: { headersTimeout: headMs, requestTimeout: requestMs, connectionsCheckingInterval: Math.min(headMs, 5_000) },
+    ...(door === undefined ? { http } : { https: { ...http, ...serverOptions(door) } }),
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
     genReqId: (request) => requestId(request.headers[REQUEST_ID]),
     clientErrorHandler: refuseUnparsed,
@@ -81,7 +93,8 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     frameworkErrors: (error, request, reply) => {
       void sendError(error, request, reply.header("access-control-allow-origin", "*"));
     },
-  });
+  };
+  const server: FastifyInstance = Fastify(settings);
   // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body.
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", { parseAs: "string" }, (_request, text, done) => {
@@ -102,12 +115,29 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
   server.setNotFoundHandler((request, reply) => sendError(noRoute(request), request, reply));
   boundBodies(server, body);
-  if (connections !== undefined) server.server.on("connection", (socket) => void connections.admit(socket));
+  if (door !== undefined) openDoor(server, door);
+  // With TLS the end of the handshake makes a connection a client.
+  const opened = door === undefined ? "connection" : "secureConnection";
+  if (connections !== undefined) {
+    server.server.on(opened, (socket: Socket) => void (socket.destroyed || connections.admit(socket)));
+  }
   server.addHook("onResponse", (request, _reply, done) => {
     if (!known.has(request.raw.socket)) request.raw.socket.setTimeout(strangerIdleMs);
     done();
   });
   return server;
+}
+
+function openDoor(server: FastifyInstance, door: Door): void {
+  const tls = server.server as unknown as TlsServer;
+  guard(tls, door);
+  // What failed its handshake cannot be answered.
+  tls.on("tlsClientError", (_error, socket) => socket.destroy());
+  server.addHook("onRequest", (request, _reply, done) => {
+    if (isRefused(request.raw.socket))
+      done(new AppError("forbidden", "this server does not admit the caller's certificate"));
+    else done();
+  });
 }
 
 /** Connections on which a caller has sent valid credentials. */

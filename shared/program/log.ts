@@ -21,6 +21,7 @@ const SECRET_KEYS = [
   "encryptionKeyPrevious",
   "envVars",
   "envs",
+  "joinToken",
   "key",
   "metricsToken",
   "metricsTokenPrevious",

@@ -14,26 +14,45 @@ const url = (description: string) => Type.String({ pattern: "^https?://[^/]+$", 
 export const AgentConfig = Type.Object({
   agentHost: Type.String({ default: "127.0.0.1", description: "Address the agent API listens on" }),
   agentPort: port(5010, "Port of the agent API; 0 picks a free one"),
-  agentUrl: Type.Optional(url("The agent API as the orchestrator reaches it. Default: http://<host>:<port>")),
+  agentUrl: Type.Optional(
+    url("The agent API as the orchestrator reaches it. Default: its host and port, after a join with https"),
+  ),
   proxyHost: Type.String({ default: "127.0.0.1", description: "Address the node proxy listens on" }),
   proxyPort: port(5011, "Port of the node proxy; 0 picks a free one"),
-  proxyUrl: Type.Optional(url("The node proxy as the edge reaches it. Default: http://<host>:<port>")),
-  orchestratorUrl: Type.String({ ...url("URL of the orchestrator's API"), default: "http://127.0.0.1:3000" }),
+  proxyUrl: Type.Optional(
+    url("The node proxy as the edge reaches it. Default: its host and port, after a join with https"),
+  ),
+  orchestratorUrl: Type.String({
+    ...url("URL of the orchestrator's API; after a join, of its port for nodes: https://…"),
+    default: "http://127.0.0.1:3000",
+  }),
   nodeId: Type.String({
     default: "node-1",
     pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
     description: "Name of this node, unique in the cluster",
   }),
-  nodeToken: Type.String({
-    minLength: 16,
-    maxLength: 1024,
-    description: "Token that this node sends to the orchestrator; it names the node",
-  }),
-  orchestratorToken: Type.String({
-    minLength: 16,
-    maxLength: 1024,
-    description: "Token that orchestrator and edge send to this node",
-  }),
+  joinToken: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description:
+        "Join token (svcjoin1.…): at its next start this machine becomes a node of the platform that made it, unless it is one",
+    }),
+  ),
+  nodeToken: Type.Optional(
+    Type.String({
+      minLength: 16,
+      maxLength: 1024,
+      description: "Token that this node sends to the orchestrator; it names the node. Not read after a join",
+    }),
+  ),
+  orchestratorToken: Type.Optional(
+    Type.String({
+      minLength: 16,
+      maxLength: 1024,
+      description: "Token that orchestrator and edge send to this node. Not read after a join",
+    }),
+  ),
   orchestratorTokenPrevious: Type.Optional(
     Type.String({
       maxLength: 16_384,

@@ -3,6 +3,7 @@
 import { type Static, Type } from "typebox";
 import { LOG_LEVELS } from "../program/log.ts";
 import { identitySettings } from "./identity.ts";
+import { nodeSettings } from "./nodes.ts";
 import { projectSettings } from "./projects.ts";
 import { ms } from "./schemas.ts";
 import { secretSettings } from "./secrets.ts";
@@ -28,6 +29,7 @@ export const OrchestratorConfig = Type.Object({
   apiPort: port(3000, "Port of the platform API; 0 picks a free one"),
   edgeHost: Type.String({ default: "127.0.0.1", description: "Address the sandbox host (edge) listens on" }),
   edgePort: port(3002, "Port of the sandbox host; 0 picks a free one"),
+  ...nodeSettings,
   domain: Type.Optional(
     Type.String({
       minLength: 1,
@@ -41,7 +43,8 @@ export const OrchestratorConfig = Type.Object({
       variable: "DATABASE_URL",
       pattern: "^postgres(ql)?://",
       maxLength: 4096,
-      description: "PostgreSQL 15 or newer instead of the file: postgresql://user:password@host/database",
+      description:
+        "PostgreSQL 15 or newer instead of the file: postgresql://user:password@host/database; host1,host2 for a primary and its standby",
     }),
   ),
   adminToken: Type.Optional(secret("Operators' token, X-Admin-Token; better in the file, which only its owner reads")),
@@ -255,29 +258,6 @@ export const OrchestratorConfig = Type.Object({
     description: "Most expired sandboxes that are ended concurrently",
   }),
   reconcileEveryMs: ms(5_000, "Time between two comparisons of records and nodes"),
-  orphanGraceMs: ms(60_000, "How long a node may run a sandbox that no record names"),
-  missingGraceMs: ms(10_000, "How long a record may name a sandbox that its node does not report"),
-  nodeTimeoutMs: ms(20_000, "Time without a report after which a node is unhealthy"),
-  nodeLostMs: ms(300_000, "Time without a report after which a node's sandboxes are lost"),
-  nodeCpuOvercommit: Type.Number({
-    default: 50,
-    minimum: 1,
-    maximum: 1000,
-    description: "Promised cores per real core; a core is a ceiling, not a reservation",
-  }),
-  nodeMemoryOvercommit: Type.Number({
-    default: 8,
-    minimum: 1,
-    maximum: 64,
-    description: "Promised memory per real byte; sandboxes rarely use their limit",
-  }),
-  nodeDiskOvercommit: Type.Number({
-    default: 50,
-    minimum: 1,
-    maximum: 1000,
-    description:
-      "Promised disk per byte that a node's sandboxes use or that is free above its reserve; a size is a ceiling, not a reservation",
-  }),
   egressProxyAllow: Type.String({
     default: "",
     maxLength: 4096,

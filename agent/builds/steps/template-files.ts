@@ -1,25 +1,29 @@
 /** Fetches archives of COPY steps from the orchestrator. Clients made them, so their content is not trusted. */
 
 import type { Readable } from "node:stream";
-import { request } from "undici";
+import { Agent, request } from "undici";
 import { AppError } from "../../../shared/http/errors.ts";
+import { connectorFor } from "../../../shared/http/meeting-connector.ts";
+import type { Teardown } from "../../../shared/program/teardown.ts";
+import { authorization, type Peering } from "../../joining/peering.ts";
 
 const ANSWER_LIMIT_MS = 30_000;
 
 export type TemplateFiles = (templateId: string, hash: string, signal: AbortSignal) => Promise<Readable>;
 
-export function templateFiles({
-  orchestratorUrl,
-  nodeToken,
-}: {
-  readonly orchestratorUrl: string;
-  readonly nodeToken: string;
-}): TemplateFiles {
+export function templateFiles(
+  { orchestratorUrl, peering }: { readonly orchestratorUrl: string; readonly peering: Peering },
+  teardown: Teardown,
+): TemplateFiles {
+  const { meeting } = peering;
+  const dispatcher = meeting === undefined ? undefined : new Agent({ connect: connectorFor(meeting) });
+  if (dispatcher !== undefined) teardown.add("connection for files of templates", () => dispatcher.destroy());
   return async (templateId, hash, signal) => {
     const path = `/internal/templates/${encodeURIComponent(templateId)}/files/${hash}`;
     try {
       const { statusCode, body } = await request(`${orchestratorUrl}${path}`, {
-        headers: { authorization: `Bearer ${nodeToken}` },
+        headers: authorization(peering),
+        ...(dispatcher === undefined ? {} : { dispatcher }),
         headersTimeout: ANSWER_LIMIT_MS,
         signal,
       });

@@ -1,41 +1,25 @@
-/** The certificates of the egress path, ECDSA P-256. The only importer of @peculiar/x509. */
+/** The certificates of the egress path: the node's authority, and a leaf for each host whose TLS is ended. */
 
 import "reflect-metadata";
-import { randomBytes, webcrypto } from "node:crypto";
 import {
   AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
-  cryptoProvider,
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
   type Extension,
   KeyUsageFlags,
   KeyUsagesExtension,
-  PemConverter,
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
-  X509Certificate,
   X509CertificateGenerator,
 } from "@peculiar/x509";
+import { newKeys, type Period, pem, privatePem, type Signer, signed } from "../../../shared/tls/x509.ts";
 import type { CertificateWithKey } from "../channel/messages.ts";
 
-const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
+export { readSigner, type Signer } from "../../../shared/tls/x509.ts";
+
 /** Limit of X.520 for a common name, in characters. */
 const LONGEST_COMMON_NAME = 64;
-
-cryptoProvider.set(webcrypto);
-
-/** From when until when, Unix milliseconds. */
-export interface Period {
-  readonly from: number;
-  readonly until: number;
-}
-
-/** An authority whose certificate and key have been parsed; signs leaves. */
-export interface Signer {
-  readonly certificate: X509Certificate;
-  readonly key: webcrypto.CryptoKey;
-}
 
 /** @param name becomes the common name unchanged, so it must not contain quotes, commas and the like */
 export async function makeAuthority(name: string, period: Period): Promise<CertificateWithKey> {
@@ -51,14 +35,6 @@ export async function makeAuthority(name: string, period: Period): Promise<Certi
     ],
   });
   return { certificate: pem(certificate), key: await privatePem(keys.privateKey) };
-}
-
-export async function readSigner({ certificate, key }: CertificateWithKey): Promise<Signer> {
-  const der = PemConverter.decodeFirst(key);
-  return {
-    certificate: new X509Certificate(certificate),
-    key: await webcrypto.subtle.importKey("pkcs8", der, ALGORITHM, false, ["sign"]),
-  };
 }
 
 /** The certificate of a server of that name, with everything that strict verifiers (Python's, for one) require. */
@@ -83,28 +59,4 @@ export async function makeLeaf(signer: Signer, hostname: string, period: Period)
     extensions,
   });
   return { certificate: pem(certificate), key: await privatePem(keys.privateKey) };
-}
-
-function signed({ from, until }: Period) {
-  // The serial is positive and has no leading zero.
-  const serial = randomBytes(16);
-  serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40;
-  return {
-    serialNumber: serial.toString("hex"),
-    notBefore: new Date(from),
-    notAfter: new Date(until),
-    signingAlgorithm: ALGORITHM,
-  };
-}
-
-function newKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
-}
-
-function pem(certificate: X509Certificate): string {
-  return `${certificate.toString("pem").trim()}\n`;
-}
-
-async function privatePem(key: webcrypto.CryptoKey): Promise<string> {
-  return `${PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), PemConverter.PrivateKeyTag).trim()}\n`;
 }

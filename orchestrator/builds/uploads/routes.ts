@@ -49,15 +49,26 @@ const UPLOAD = {
 } as const;
 
 export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): void {
+  addDownloads(server, { ...deps, node: deps.auth.node });
+  addUploads(server, deps);
+}
+
+interface DownloadDeps extends Pick<FileRoutesDeps, "archives" | "isBuilding"> {
+  readonly node: Auth["node"];
+}
+
+export function addDownloads(server: FastifyInstance, deps: DownloadDeps): void {
   server.get<{ Params: Params }>("/internal/templates/:templateId/files/:hash", async (request, reply) => {
-    const nodeId = await deps.auth.node("node", request, DOWNLOAD, reply);
+    const nodeId = await deps.node("node", request, DOWNLOAD, reply);
     const { templateId, hash } = place(request.params);
     const builds = await deps.isBuilding({ nodeId, templateId, hash });
     const found = builds ? await deps.archives.read(templateId, hash) : undefined;
     if (found === undefined) throw new AppError("not_found", "no such files have been uploaded");
     return reply.type("application/octet-stream").header("content-length", found.bytes).send(found.stream);
   });
+}
 
+function addUploads(server: FastifyInstance, deps: FileRoutesDeps): void {
   // A separate fastify context, because only its routes take a body of any type as a stream.
   void server.register((uploads, _options, done) => {
     uploads.removeAllContentTypeParsers();

@@ -1,6 +1,7 @@
 /** Appends entries to the audit log, within the transaction under way. The only statement that adds one. */
 
 import type { CompiledQuery } from "kysely";
+import { compiledLock, locks } from "../locks.ts";
 import type { Session } from "../tables.ts";
 import { GENESIS, type Head, hashOf } from "./chain.ts";
 import type { AuditRow } from "./row.ts";
@@ -13,7 +14,7 @@ type Run = (query: CompiledQuery) => Promise<{ readonly rows: readonly unknown[]
 type DatedHead = Head & { readonly at: number };
 
 export interface Appender {
-  /** Returns the number of the last entry. */
+  /** Returns the number of the last entry. Until the transaction ends, no other one appends. */
   append(run: Run, entries: readonly NewEntry[]): Promise<number>;
   /** Read in the transaction, not remembered: a rollback, or another process that writes, can then not fork the chain. */
   head(run: Run): Promise<DatedHead>;
@@ -24,6 +25,8 @@ export function createAppender(builder: Session): Appender {
   const lastRow = builder.selectFrom("audit_log").select(HEAD).orderBy("seq", "desc").limit(1).compile();
   const anchor = builder.selectFrom("audit_anchor").select(HEAD).compile();
   const insertion = builder.insertInto("audit_log").values(EXAMPLE).compile();
+
+  const locking = compiledLock(builder, locks.audit);
 
   async function head(run: Run): Promise<DatedHead> {
     for (const query of [lastRow, anchor]) {
@@ -36,6 +39,7 @@ export function createAppender(builder: Session): Appender {
   return {
     head,
     async append(run, entries) {
+      if (locking !== undefined) await run(locking);
       let end = await head(run);
       for (const entry of entries) {
         const row = { ...entry, seq: end.seq + 1, at: Math.max(entry.at, end.at), previous_hash: end.hash };

@@ -2,7 +2,9 @@
 
 import type { CompiledQuery, ExpressionBuilder, Transaction } from "kysely";
 import { type Caller, currentCaller } from "../../callers/caller.ts";
+import { lock, locks } from "../locks.ts";
 import type { Database, Session, Tables } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { createAppender, type NewEntry } from "./append.ts";
 import { type Break, breakAt, GENESIS, type Head } from "./chain.ts";
 import type { AuditActor, AuditResult, AuditRow } from "./row.ts";
@@ -83,7 +85,7 @@ export function auditStore(db: Database, scanned = SCANNED) {
 
     /** Adds entries whose requests changed nothing, or ended after their change. */
     async addAll(entries: readonly NewEntry[]): Promise<void> {
-      await db.transaction().execute((session) => appender.append(runIn(session), entries));
+      await inTransaction(db, (session) => appender.append(runIn(session), entries));
     },
 
     async head(): Promise<Head> {
@@ -191,7 +193,9 @@ export function auditStore(db: Database, scanned = SCANNED) {
 
     /** Deletes at most `limit` of the oldest entries from before a time, and keeps the hash of the last one. */
     async forget(before: number, { limit, now }: { readonly limit: number; readonly now: number }): Promise<number> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        // A second process that deletes would set the anchor back.
+        await lock(session, locks.audit);
         const oldest = await session
           .selectFrom("audit_log")
           .select(["seq", "hash", "at"])

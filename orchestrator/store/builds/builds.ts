@@ -3,10 +3,12 @@
 import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import { type BuildStatus, statusesBefore } from "../../../shared/states/build-status.ts";
+import { lock, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
 import { type TemplateName, templateNamed } from "../templates/named.ts";
 import { type Template, toTemplate } from "../templates/record.ts";
 import { assign } from "../templates/tags.ts";
+import { inTransaction } from "../transactions.ts";
 import { queueRemovals } from "./leftovers.ts";
 import { append } from "./logs.ts";
 import { type Build, buildTable, toBuild } from "./record.ts";
@@ -71,7 +73,7 @@ export function buildStore(db: Database, now: () => number) {
   return {
     /** Adds a waiting build to the named template, which is made when missing. Undefined: the name is a snapshot's. */
     async request(ask: NewBuild): Promise<{ readonly template: Template; readonly build: Build } | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const at = now();
         const template = await templateNamed(session, ask, at);
         if (template.kind !== "template") return undefined;
@@ -97,7 +99,7 @@ export function buildStore(db: Database, now: () => number) {
      * the new build supersedes them. Undefined: the build was not waiting.
      */
     async start(started: StartedBuild): Promise<{ readonly build: Build; readonly superseded: Build[] } | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const at = now();
         const row = await session
           .updateTable("builds")
@@ -122,6 +124,8 @@ export function buildStore(db: Database, now: () => number) {
         for (const hash of new Set(started.files)) {
           await session.insertInto("build_files").values({ build_id: build.id, hash }).execute();
         }
+        // Of two builds that start at the same time, the second one sees the first.
+        await lock(session, locks.template(build.templateId));
         const others = await session
           .selectFrom("builds")
           .selectAll()
@@ -205,7 +209,7 @@ export function buildStore(db: Database, now: () => number) {
 
     /** Appends the node's log entries from `offset`. False: the build has ended, or another reader has stored them. */
     async log(id: string, offset: number, entries: readonly BuildLogEntry[]): Promise<boolean> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const own = await changed(
           session
             .updateTable("builds")
@@ -227,7 +231,7 @@ export function buildStore(db: Database, now: () => number) {
       id: string,
       made: MadeBuild,
     ): Promise<{ readonly build: Build; readonly former: ReadonlySet<string> } | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const at = now();
         const row = await session
           .updateTable("builds")
@@ -264,7 +268,7 @@ export function buildStore(db: Database, now: () => number) {
     },
 
     fail: (id: string, reason: BuildReason, logged: "logged" | "not logged") =>
-      db.transaction().execute((session) => fail(session, id, reason, logged)),
+      inTransaction(db, (session) => fail(session, id, reason, logged)),
 
     async countByStatus(): Promise<ReadonlyMap<BuildStatus, number>> {
       const rows = await db

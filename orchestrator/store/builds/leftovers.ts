@@ -1,6 +1,8 @@
 /** SQL on unused builds, on the removal of builds from their nodes, and on the archives that builds still need. */
 
+import { lock, lockAll, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type Build, toBuild } from "./record.ts";
 
 export interface KeepUntil {
@@ -23,8 +25,19 @@ export function buildLeftovers(db: Database, now: () => number) {
 
     /** Deletes the builds and queues their removal on the nodes. */
     async drop(until: KeepUntil): Promise<Build[]> {
-      return db.transaction().execute(async (session) => {
-        const builds = await unused(session, until);
+      return inTransaction(db, async (session) => {
+        const found = await unused(session, until);
+        if (found.length === 0) return found;
+        await lockAll(
+          session,
+          found.map(({ templateId }) => locks.template(templateId)),
+        );
+        // A build may have got a use, or its template another build, before the lock.
+        const builds = await unused(
+          session,
+          until,
+          found.map(({ id }) => id),
+        );
         if (builds.length === 0) return builds;
         await queueRemovals(session, builds, now());
         const ids = builds.map(({ id }) => id);
@@ -46,7 +59,8 @@ export function buildLeftovers(db: Database, now: () => number) {
 
     /** Deletes a template and returns its builds. Undefined: a sandbox that has not ended was started from it. */
     async dropTemplate(templateId: string): Promise<Build[] | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.template(templateId));
         const used = await session
           .selectFrom("sandboxes")
           .select("id")
@@ -139,7 +153,8 @@ export async function queueRemovals(
   }
 }
 
-async function unused(session: Session, until: KeepUntil): Promise<Build[]> {
+/** @param among only these; absent: all */
+async function unused(session: Session, until: KeepUntil, among?: readonly string[]): Promise<Build[]> {
   const rows = await session
     .selectFrom("builds")
     .selectAll("builds")
@@ -198,6 +213,7 @@ async function unused(session: Session, until: KeepUntil): Promise<Build[]> {
         ),
       ),
     )
+    .$if(among !== undefined, (query) => query.where("builds.id", "in", among ?? []))
     .orderBy("builds.created_at")
     .limit(BATCH)
     .execute();

@@ -7,6 +7,7 @@ import { sql } from "kysely";
 import type { EventType } from "../../../shared/api/events.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Database, EventRow, Session } from "../tables.ts";
+import { afterCommit } from "../transactions.ts";
 import { enqueue } from "../webhooks/outbox.ts";
 import { type EventData, type EventSubject, eventData } from "./event-data.ts";
 
@@ -54,8 +55,9 @@ export function eventStore(db: Database, now: () => number) {
     const row: EventRow = { ...event, id: newUuid(), sequence: last, created_at: now() };
     await session.insertInto("events").values(row).execute();
     const deliveries = await enqueue(session, row);
-    // The listener's query runs after this transaction: both databases run one at a time.
-    for (const listener of listeners) listener(event.project_id, deliveries);
+    afterCommit(session, () => {
+      for (const listener of listeners) listener(event.project_id, deliveries);
+    });
   }
 
   return {
@@ -78,7 +80,7 @@ export function eventStore(db: Database, now: () => number) {
       await insert(session, { ...NO_SANDBOX, type, project_id: projectId, data });
     },
 
-    /** Calls the listener for each event that is about to be there. Returns the end of that. */
+    /** Calls the listener for each event of this process once it is there. Returns the end of that. */
     onAdded(listener: Listener): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -151,6 +153,15 @@ export async function nextInOrder(session: Session, now: number): Promise<{ read
     )
     .returning("last")
     .executeTakeFirstOrThrow();
+}
+
+/** Lets no other transaction add an event until this one ends. */
+export async function lockOrder(session: Session): Promise<void> {
+  await session
+    .updateTable("event_order")
+    .set((update) => ({ last: update.ref("last") }))
+    .where("id", "=", 1)
+    .execute();
 }
 
 async function isPaused(session: Session, { id, executionId }: EventSubject): Promise<boolean> {

@@ -4,7 +4,9 @@
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
+import { lock, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type IdentityKey, identityKeyTable } from "./record.ts";
 
 export type Algorithm = IdentityKey["algorithm"];
@@ -40,7 +42,8 @@ export function identityStore(db: Database, now: () => number) {
       { fresh, tokenMs }: { readonly fresh: NewIdentityKey | undefined; readonly tokenMs: number },
       decide: (keys: readonly IdentityKey[]) => KeyPlan,
     ): Promise<IdentityKey[]> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.identity);
         const keys = await read(session);
         const { addAt, move, remove = [], erase = [] } = decide(keys);
         if (addAt !== undefined) {

@@ -4,6 +4,7 @@ import type { Scope } from "../../../shared/http/scopes.ts";
 import { hashApiKey, newApiKey, newUuid } from "../../../shared/ids.ts";
 import { type Project, toProject } from "../projects/record.ts";
 import type { Database } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type KeyRecord, keyTable, scopesOf } from "./record.ts";
 
 /** An API key as the orchestrator uses it, with its project. Times are unix milliseconds. */
@@ -45,7 +46,7 @@ export function keyStore(db: Database, now: () => number) {
         valueLength: value.length,
         createdAt: now(),
       });
-      await db.transaction().execute((session) => session.insertInto("api_keys").values(row).execute());
+      await inTransaction(db, (session) => session.insertInto("api_keys").values(row).execute());
       return { key, record: keyTable.toRecord(row) };
     },
 
@@ -87,7 +88,7 @@ export function keyStore(db: Database, now: () => number) {
 
     /** The hash of the changed key, for the cache; undefined: the project has no such key. */
     async change(projectId: string, id: string, { name, scopes, expiresAt }: KeyChange): Promise<string | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const row = await session
           .updateTable("api_keys")
           .set(keyTable.toColumns({ name, scopes, expiresAt }))
@@ -101,7 +102,7 @@ export function keyStore(db: Database, now: () => number) {
 
     /** The hash of the deleted key, for the cache; undefined: the project has no such key. */
     async delete(projectId: string, id: string): Promise<string | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const row = await session
           .deleteFrom("api_keys")
           .where("project_id", "=", projectId)
@@ -114,9 +115,15 @@ export function keyStore(db: Database, now: () => number) {
 
     /** Writes the times of last use, by key, in one transaction. */
     async touch(uses: ReadonlyMap<string, number>): Promise<void> {
-      await db.transaction().execute(async (session) => {
+      await inTransaction(db, async (session) => {
         for (const [id, at] of uses) {
-          await session.updateTable("api_keys").set({ last_used_at: at }).where("id", "=", id).execute();
+          await session
+            .updateTable("api_keys")
+            .set({ last_used_at: at })
+            .where("id", "=", id)
+            // Another process may have written a later use.
+            .where((where) => where.or([where("last_used_at", "is", null), where("last_used_at", "<", at)]))
+            .execute();
         }
       });
     },

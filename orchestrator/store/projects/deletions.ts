@@ -1,6 +1,8 @@
 /** SQL on the deletion of projects: begun with its keys, finished when nothing of the project is left. */
 
+import { lock, locks } from "../locks.ts";
 import type { Database } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type Project, type ProjectDeletion, projectDeletionTable } from "./record.ts";
 import { remaining } from "./use.ts";
 
@@ -11,7 +13,7 @@ export function projectDeletionStore(db: Database, now: () => number) {
   return {
     /** Closes the project and deletes its keys. No effect on a project that is being deleted or does not exist. */
     async begin({ id }: Pick<Project, "id">): Promise<void> {
-      await db.transaction().execute(async (session) => {
+      await inTransaction(db, async (session) => {
         const row = await session
           .updateTable("projects")
           .set({ status: "deleting", status_reason: null })
@@ -70,7 +72,7 @@ export function projectDeletionStore(db: Database, now: () => number) {
 
     /** Deletes some records of ended sandboxes and some events. False: there is nothing more to delete. */
     async forgetHistory(projectId: string): Promise<boolean> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const gone = await session
           .deleteFrom("sandboxes")
           .where("id", "in", (from) =>
@@ -94,7 +96,8 @@ export function projectDeletionStore(db: Database, now: () => number) {
 
     /** Deletes the project itself. False: something of it is left, for one what a request under way has added. */
     async finish(projectId: string): Promise<boolean> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.project(projectId));
         const left = await remaining(session, projectId);
         if (Object.values(left).some((count) => count > 0)) return false;
         await session.deleteFrom("projects").where("id", "=", projectId).where("status", "=", "deleting").execute();

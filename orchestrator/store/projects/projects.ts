@@ -3,7 +3,9 @@
 import { AppError } from "../../../shared/http/errors.ts";
 import { newProjectId, newUuid } from "../../../shared/ids.ts";
 import { concernsProject } from "../audit/scope.ts";
+import { lock, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type LimitChange, limitColumns } from "./limits.ts";
 import { type Project, type ProjectStatus, projectTable, toProject } from "./record.ts";
 import { defaultWorkspace } from "./workspaces.ts";
@@ -29,7 +31,7 @@ export function projectStore(db: Database, now: () => number) {
   return {
     /** @throws {AppError} conflict for a slug that another project has, `not_found` for an unknown workspace */
     async create(name: string, given: NewProject = {}): Promise<Project> {
-      return db.transaction().execute((session) => create(session, name, given, now()));
+      return inTransaction(db, (session) => create(session, name, given, now()));
     },
 
     /** The oldest first. */
@@ -54,7 +56,7 @@ export function projectStore(db: Database, now: () => number) {
      * @throws {AppError} not_found for an unknown workspace
      */
     async change(id: string, { name, workspaceId, limits = {} }: ProjectChange): Promise<Project | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const workspace = workspaceId === undefined ? undefined : await known(session, workspaceId);
         const row = await session
           .updateTable("projects")
@@ -77,7 +79,7 @@ export function projectStore(db: Database, now: () => number) {
       status: Exclude<ProjectStatus, "deleting">,
       reason: string | undefined,
     ): Promise<Project | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const row = await session
           .updateTable("projects")
           .set({ status, status_reason: reason ?? null })
@@ -123,6 +125,8 @@ async function create(
 }
 
 async function known(session: Session, workspaceId: string): Promise<{ readonly id: string }> {
+  // Against its deletion, until the project is in it.
+  await lock(session, locks.workspaces);
   const id = workspaceId.toLowerCase();
   const row = await session.selectFrom("workspaces").select("id").where("id", "=", id).executeTakeFirst();
   if (row === undefined) throw new AppError("not_found", `workspace '${workspaceId}' not found`);

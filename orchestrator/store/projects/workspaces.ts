@@ -1,7 +1,9 @@
 /** SQL on workspaces, the groups of projects. One is the default; it cannot be deleted. */
 
 import { newWorkspaceId } from "../../../shared/ids.ts";
+import { lock, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type Workspace, workspaceTable } from "./record.ts";
 
 const { toRecord: toWorkspace } = workspaceTable;
@@ -12,7 +14,7 @@ export function workspaceStore(db: Database, now: () => number) {
   return {
     /** Makes sure that the default workspace exists and has the projects from before there were workspaces. */
     async seed(): Promise<void> {
-      await db.transaction().execute(async (session) => {
+      await inTransaction(db, async (session) => {
         const { id } = await defaultWorkspace(session, now());
         await session.updateTable("projects").set({ workspace_id: id }).where("workspace_id", "is", null).execute();
       });
@@ -20,7 +22,7 @@ export function workspaceStore(db: Database, now: () => number) {
 
     async create(name: string): Promise<Workspace> {
       const row = workspaceTable.toRow({ id: newWorkspaceId(), name, isDefault: false, createdAt: now() });
-      await db.transaction().execute((session) => session.insertInto("workspaces").values(row).execute());
+      await inTransaction(db, (session) => session.insertInto("workspaces").values(row).execute());
       return toWorkspace(row);
     },
 
@@ -37,7 +39,7 @@ export function workspaceStore(db: Database, now: () => number) {
     },
 
     async rename(id: string, name: string): Promise<Workspace | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const row = await session
           .updateTable("workspaces")
           .set({ name })
@@ -50,7 +52,8 @@ export function workspaceStore(db: Database, now: () => number) {
 
     /** Deletes the workspace unless it has projects or is the default one. */
     async delete(id: string): Promise<"deleted" | "unknown" | "default" | "not empty"> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.workspaces);
         const row = await session
           .selectFrom("workspaces")
           .selectAll()
@@ -74,6 +77,7 @@ export function workspaceStore(db: Database, now: () => number) {
 
 /** The default workspace, made when missing. */
 export async function defaultWorkspace(session: Session, at: number): Promise<Workspace> {
+  await lock(session, locks.workspaces);
   const known = await session
     .selectFrom("workspaces")
     .selectAll()

@@ -4,7 +4,9 @@
  */
 
 import type { KeyedSeal } from "../../../shared/program/seal.ts";
+import { lock, locks } from "../locks.ts";
 import type { Database } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import type { MoveSet, NewSandbox, SandboxRecord, SandboxRow, SandboxTable } from "./record.ts";
 
 /** What the node says. */
@@ -57,7 +59,8 @@ export function adoptedStore(db: Database, table: SandboxTable, sealing: KeyedSe
     async adopt(
       adopted: Adopted,
     ): Promise<{ readonly how: "imported" | "corrected" | "same"; readonly record: SandboxRecord }> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.sandbox(adopted.id));
         const change = changeOf(adopted, now());
         const set = toColumns(change);
         const found = await session.selectFrom("sandboxes").selectAll().where("id", "=", adopted.id).executeTakeFirst();

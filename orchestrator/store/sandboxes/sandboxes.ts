@@ -3,10 +3,12 @@
 import { sql } from "kysely";
 import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
 import { concernsNew } from "../audit/scope.ts";
+import { isPostgres, lock, locks } from "../locks.ts";
 import type { StartLimits } from "../projects/limits.ts";
 import { LIVE, maySnapshot, mayStart, ROW_TERMS } from "../projects/use.ts";
 import { fits, type Room } from "../storage/quota.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { addUses } from "../volumes/volumes.ts";
 import { matches, type SandboxFilter } from "./filter.ts";
 import type { MoveSet, NewSandbox, SandboxRecord, SandboxTable } from "./record.ts";
@@ -43,7 +45,8 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
     /** False: the project may not start it. One statement decides and inserts, so that a burst cannot overshoot. */
     async add(sandbox: NewSandbox, limit: StartLimits): Promise<boolean> {
       concernsNew("sandboxes", sandbox.id);
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.project(sandbox.projectId));
         if (!(await insert(session, { sandbox, table, limit, now: now() }))) return false;
         const { metadata, volumeMounts } = sandbox;
         const rows = Object.entries(metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
@@ -63,7 +66,10 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
       return (await db.selectFrom("sandboxes").select("envs").where("id", "=", id).executeTakeFirst())?.envs;
     },
 
-    /** The record after the move. Undefined: the table allows no such move from its state, or `when` does not hold. */
+    /**
+     * The record after the move. Undefined: the table allows no such move from its state, or `when` does not hold. One
+     * that `countsOthers` needs a transaction.
+     */
     async move(
       session: Session,
       move: { readonly id: string; readonly to: SandboxState; readonly when?: MoveIf; readonly set?: MoveSet },
@@ -71,6 +77,7 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
       const { when = {}, set = {} } = move;
       const allowed = statesBefore(move.to).filter((state) => when.from?.includes(state) ?? true);
       if (allowed.length === 0) return undefined;
+      if (countsOthers(when)) await lockProjectOf(session, move.id);
       let query = session
         .updateTable("sandboxes")
         .set({ ...table.toColumns(set), state: move.to, deadline_at: set.deadlineAt ?? 0 })
@@ -292,6 +299,17 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
       return Number(result.numDeletedRows);
     },
   };
+}
+
+/** Whether the conditions read other rows of the project: limits and quotas. */
+export function countsOthers({ limit, snapshots, room }: MoveIf): boolean {
+  return limit !== undefined || snapshots !== undefined || room !== undefined;
+}
+
+async function lockProjectOf(session: Session, id: string): Promise<void> {
+  if (!isPostgres(session)) return;
+  const row = await session.selectFrom("sandboxes").select("project_id").where("id", "=", id).executeTakeFirst();
+  if (row !== undefined) await lock(session, locks.project(row.project_id));
 }
 
 async function insert(

@@ -3,12 +3,26 @@
 import { type MigrationProvider, sql } from "kysely";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Database } from "../tables.ts";
-import { createTables } from "./tables.ts";
+import { addTables, createTables } from "./tables.ts";
 
 const FIRST = "schema-0001";
 
+/** The authority that signs the certificates of machines, the tokens they join with, and the keys of nodes that joined. */
+const MACHINES = `
+  create table authorities (
+    id text primary key, certificate text not null, private_key text not null, created_at bigint not null
+  );
+  create table join_tokens (
+    id text primary key, hash text not null, created_at bigint not null, expires_at bigint not null,
+    used_at bigint, node_id text, revoked_at bigint
+  );
+  create table members (
+    node_id text primary key, key_digest text not null, join_token_id text not null, joined_at bigint not null
+  )`;
+
 export const schemaSteps: MigrationProvider = {
-  getMigrations: () => Promise.resolve({ [FIRST]: { up: createTables } }),
+  getMigrations: () =>
+    Promise.resolve({ [FIRST]: { up: createTables }, "schema-0002": { up: (db) => addTables(db, MACHINES) } }),
 };
 
 /** Before there was a first step, this one completed the schema that `FIRST` makes. */

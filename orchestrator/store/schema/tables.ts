@@ -7,7 +7,12 @@ export async function createTables(db: Kysely<unknown>): Promise<void> {
   // SQLite then stores the rows in the order of their key, without an index beside them. PostgreSQL has no such tables.
   const inOrderOfKey = db.getExecutor().adapter instanceof SqliteAdapter ? " without rowid" : "";
   for (const group of [PROJECTS, TEMPLATES, SANDBOXES, NODES, EVENTS, SECRETS, usage(inOrderOfKey)])
-    for (const statement of group.split(";")) await sql.raw(statement).execute(db);
+    await addTables(db, group);
+}
+
+/** @param group statements that create tables and their indices, with a semicolon between two */
+export async function addTables(db: Kysely<unknown>, group: string): Promise<void> {
+  for (const statement of group.split(";")) await sql.raw(statement).execute(db);
 }
 
 const PROJECTS = `

@@ -1,6 +1,7 @@
 /** Every column that is sealed under the encryption key. A column that is not listed is lost when the key is replaced. */
 
 import {
+  authorityKeyContext,
   BUILD_SETTINGS_CONTEXT,
   identityKeyContext,
   networkChangeContext,
@@ -27,4 +28,5 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: "builds", key: "id", column: "settings", context: () => BUILD_SETTINGS_CONTEXT },
   { table: "webhooks", key: "id", column: "secret", context: webhookSecretContext },
   { table: "identity_keys", key: "kid", column: "private_key", context: identityKeyContext },
+  { table: "authorities", key: "id", column: "private_key", context: authorityKeyContext },
 ];

@@ -19,6 +19,10 @@ export function webhookSecretContext(webhookId: string): string {
   return `${webhookId} webhook`;
 }
 
+export function authorityKeyContext(id: string): string {
+  return `${id} authority key`;
+}
+
 export function identityKeyContext(kid: string): string {
   return `${kid} identity key`;
 }

@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import type { KeyedSeal } from "../../../shared/program/seal.ts";
 import type { Database } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { SEALED_COLUMNS, type SealedColumn } from "./columns.ts";
 
 interface Value {
@@ -45,7 +46,7 @@ export function sealedStore(db: Database, sealing: KeyedSeal) {
       { after, limit }: { readonly after: string; readonly limit: number },
     ): Promise<Renewed> {
       const [from, id, name] = [sql.table(table), sql.ref(key), sql.ref(column)];
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const found = sql<Value>`select ${id} as id, ${name} as sealed from ${from}
           where ${id} > ${after} and ${name} ${isOld} order by ${id} limit ${limit}`;
         const { rows } = await found.execute(session);

@@ -1,7 +1,9 @@
 /** SQL on secrets: values and data keys encrypted, never in clear. Each change is one transaction. */
 
 import { newSecretId } from "../../../shared/ids.ts";
+import { lock, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type SecretRecord, secretTable } from "./record.ts";
 
 /** A data key, encrypted with the key-encryption key that `keyId` names. */
@@ -50,7 +52,8 @@ export function secretStore(db: Database, now: () => number) {
 
     /** `taken`: the project has a secret of that name; `full`: it has `most` secrets. */
     async add({ id, projectId, name, metadata, sealed }: NewSecret, most: number) {
-      return db.transaction().execute(async (session): Promise<SecretRecord | "taken" | "full"> => {
+      return inTransaction(db, async (session): Promise<SecretRecord | "taken" | "full"> => {
+        await lock(session, locks.project(projectId));
         if ((await find(session, projectId, name)) !== undefined) return "taken";
         const { count } = await session
           .selectFrom("secrets")
@@ -110,7 +113,7 @@ export function secretStore(db: Database, now: () => number) {
 
     /** Replaces the value. Undefined: the secret was deleted, or has another version than `from`. */
     async replace({ id, from, sealed, metadata }: NewVersion): Promise<SecretRecord | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const at = now();
         const row = await session
           .updateTable("secrets")
@@ -125,7 +128,7 @@ export function secretStore(db: Database, now: () => number) {
 
     /** The deleted secret; undefined: the project has none of that id or name. */
     async delete(projectId: string, reference: string): Promise<SecretRecord | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const found = await find(session, projectId, reference);
         if (found !== undefined) await session.deleteFrom("secrets").where("id", "=", found.id).execute();
         return found;
@@ -163,7 +166,7 @@ export function secretStore(db: Database, now: () => number) {
 
     /** Replaces wrapped data keys, except those of secrets that have changed meanwhile. Returns how many it replaced. */
     async rewrap(batch: readonly Rewrap[]): Promise<number> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         let replaced = 0;
         for (const { id, from, to } of batch) {
           const result = await session

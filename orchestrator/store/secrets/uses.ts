@@ -3,6 +3,7 @@
 import type { Transaction } from "kysely";
 import { sql } from "kysely";
 import type { Database, Session, Tables } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 
 /** A version of a secret that a node fetches for an execution. */
 export interface SecretUse {
@@ -44,7 +45,7 @@ export function secretUseStore(db: Database, now: () => number) {
         .where("secret_id", "=", secretId)
         .executeTakeFirst();
       if (known !== undefined && known.version >= version) return true;
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         if (!(await bothExist(session, use))) return false;
         const noted = await session
           .insertInto("secret_uses")
@@ -77,7 +78,7 @@ export function secretUseStore(db: Database, now: () => number) {
       report: { readonly id: string; readonly nodeId: string },
       uses: readonly CountedUses[],
     ): Promise<void> {
-      await db.transaction().execute(async (session) => {
+      await inTransaction(db, async (session) => {
         const at = now();
         await session
           .deleteFrom("use_reports")

@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import { buildSize } from "../builds/record.ts";
 import type { EventSubject } from "../events/event-data.ts";
+import { lockAll, locks } from "../locks.ts";
 import { snapshotSize } from "../sandboxes/record.ts";
 import type { Database, Session } from "../tables.ts";
 import { projectBytes } from "./quota.ts";
@@ -96,16 +97,24 @@ export function storageStore(db: Database) {
      * Their nodes delete the files when they are asked, or after their next reports.
      */
     async dropUnused(session: Session, old: Old): Promise<StoredItem[]> {
-      const items = await snapshots(session, old);
-      if (items.length === 0) return items;
-      await session
+      const found = await snapshots(session, old);
+      if (found.length === 0) return found;
+      await lockAll(
+        session,
+        found.map(({ templateId }) => locks.template(templateId)),
+      );
+      const deleted = await session
         .deleteFrom("builds")
         .where(
           "id",
           "in",
-          items.map(({ id }) => id),
+          found.map(({ id }) => id),
         )
+        .returning("id")
         .execute();
+      // Another process may have deleted some of them, and written their events.
+      const mine = new Set(deleted.map(({ id }) => id));
+      const items = found.filter(({ id }) => mine.has(id));
       await session
         .deleteFrom("templates")
         .where("id", "in", [...new Set(items.map(({ templateId }) => templateId))])

@@ -1,6 +1,7 @@
 /** Finds the template that a build names, or makes a new one under that name. */
 
 import { newTemplateId } from "../../../shared/ids.ts";
+import { lock, locks } from "../locks.ts";
 import type { Session } from "../tables.ts";
 import { type TemplateRow, templateTable } from "./record.ts";
 
@@ -12,6 +13,7 @@ export interface TemplateName {
 }
 
 export async function templateNamed(session: Session, ask: TemplateName, at: number): Promise<TemplateRow> {
+  await lock(session, locks.names(ask.namespace));
   return (await named(session, ask)) ?? (await create(session, ask, at));
 }
 

@@ -1,6 +1,7 @@
 /** Lists, assigns and deletes tags: the build that a template's name and tag resolve to. `snapshots.ts` tags snapshots. */
 
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 
 export interface TagView {
   readonly tag: string;
@@ -25,12 +26,12 @@ export function tagStore(db: Database, now: () => number) {
     },
 
     async assign(templateId: string, buildId: string, tags: readonly string[]): Promise<void> {
-      await db.transaction().execute((session) => assign(session, { templateId, buildId, tags, at: now() }));
+      await inTransaction(db, (session) => assign(session, { templateId, buildId, tags, at: now() }));
     },
 
     /** Deletes all tags or none. Returns the first tag that does not exist, or undefined when all were deleted. */
     async remove(templateId: string, tags: readonly string[]): Promise<string | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const rows = await session
           .selectFrom("build_tags")
           .select("tag")

@@ -2,7 +2,9 @@
 
 import { newTemplateId, newUuid } from "../../../shared/ids.ts";
 import { type Build, buildTable, toBuild } from "../builds/record.ts";
+import { lock, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type Template, templateTable, toTemplate } from "./record.ts";
 
 export interface Alias {
@@ -128,7 +130,8 @@ export function templateStore(db: Database, now: () => number) {
      * it. False: the name belongs to a template of the platform's own, such as base.
      */
     async promote(id: string, alias: string): Promise<boolean> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.names(""));
         const own = await session
           .selectFrom("template_aliases")
           .innerJoin("templates", "templates.id", "template_aliases.template_id")
@@ -174,7 +177,8 @@ export function templateStore(db: Database, now: () => number) {
 
     /** Makes sure that the promoted template `alias` has a ready build of exactly this image, and returns that build. */
     async seed(alias: string, base: BaseImage): Promise<Build> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.names(""));
         const templateId = await promoted(session, alias, now());
         const row = buildTable.toRow({
           ...base,

@@ -1,7 +1,9 @@
 /** Samples of what projects use: written every few seconds, rolled up into longer steps, deleted when they are old. */
 
+import { lock, locks } from "../locks.ts";
 import { LIVE } from "../projects/use.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { compiledForRows, inBatches } from "./batches.ts";
 import { packedSamples, rowsOf } from "./blocks.ts";
 import { countAll, projectsOf } from "./counting.ts";
@@ -82,7 +84,8 @@ export function usageStore(db: Database) {
      * counted from: a crash counts nothing twice and forgets nothing. Returns the samples that it added.
      */
     async add(samples: NewSamples): Promise<Added> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.usage);
         const marks = await allMarks(session);
         const counted = await countAll(session, samples.used, marks);
         const projects = await findProjects(session, [...counted.keys()], marks);
@@ -121,7 +124,7 @@ export function usageStore(db: Database) {
       { start, end }: { readonly start: number; readonly end: number },
     ): Promise<StoredSample[]> {
       // One transaction: samples may be packed, which moves them, between two statements.
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const known = await session
           .selectFrom("usage_projects")
           .select("number")

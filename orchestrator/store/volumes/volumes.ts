@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type Volume, type VolumeMount, volumeTable } from "./record.ts";
 
 export interface VolumeLimits {
@@ -15,6 +16,12 @@ export interface VolumeLimits {
 export type NotAdded =
   | { readonly is: "duplicate" }
   | { readonly is: "full"; readonly of: "count" | "size"; readonly used: number };
+
+/** Ids of what mounts a volume. */
+interface Users {
+  readonly sandboxes: readonly string[];
+  readonly snapshots: readonly string[];
+}
 
 export type VolumeStore = ReturnType<typeof volumeStore>;
 
@@ -36,7 +43,7 @@ export function volumeStore(db: Database, now: () => number) {
       limits: VolumeLimits,
       state: "creating" | "ready" = "creating",
     ): Promise<NotAdded | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         // Locks the project, so that two volumes at a time do not exceed a limit together.
         await sql`update projects set name = name where id = ${volume.projectId}`.execute(session);
         const mine = session.selectFrom("volumes").where("project_id", "=", volume.projectId);
@@ -61,10 +68,10 @@ export function volumeStore(db: Database, now: () => number) {
     },
 
     /** Its node has made it. False: its deletion has begun meanwhile. */
-    markReady: (id: string) => db.transaction().execute((session) => set(session, id, "ready", ["creating"])),
+    markReady: (id: string) => inTransaction(db, (session) => set(session, id, "ready", ["creating"])),
 
     /** Gives up one that its node has not made. */
-    giveUp: (id: string) => db.transaction().execute((session) => set(session, id, "deleting", ["creating"])),
+    giveUp: (id: string) => inTransaction(db, (session) => set(session, id, "deleting", ["creating"])),
 
     async get(id: string): Promise<Volume | undefined> {
       const row = await db.selectFrom("volumes").selectAll().where("id", "=", id).executeTakeFirst();
@@ -105,12 +112,9 @@ export function volumeStore(db: Database, now: () => number) {
      * Begins the deletion unless something mounts the volume: then nothing changes, and the answer names it. Undefined: there
      * is no such volume.
      */
-    async beginDeletion(
-      id: string,
-    ): Promise<{ readonly sandboxes: string[]; readonly snapshots: string[] } | undefined> {
-      const used = { sandboxes: [] as string[], snapshots: [] as string[] };
+    async beginDeletion(id: string): Promise<Users | undefined> {
       try {
-        return await db.transaction().execute(async (session) => {
+        return await inTransaction(db, async (session) => {
           // First, because it locks the row: a sandbox that is created meanwhile is seen below, or does not find the volume.
           if (!(await set(session, id, "deleting", ["ready"]))) return undefined;
           const sandboxes = await session
@@ -129,13 +133,12 @@ export function volumeStore(db: Database, now: () => number) {
             .where("volume_uses.volume_id", "=", id)
             .orderBy("id")
             .execute();
-          used.sandboxes.push(...sandboxes.map((row) => row.id));
-          used.snapshots.push(...snapshots.map((row) => row.id));
-          if (sandboxes.length + snapshots.length > 0) throw new InUse();
+          const used = { sandboxes: sandboxes.map((row) => row.id), snapshots: snapshots.map((row) => row.id) };
+          if (sandboxes.length + snapshots.length > 0) throw new InUse(used);
           return used;
         });
       } catch (error) {
-        if (error instanceof InUse) return used;
+        if (error instanceof InUse) return error.used;
         throw error;
       }
     },
@@ -211,4 +214,11 @@ export async function addUses(
   }
 }
 
-class InUse extends Error {}
+class InUse extends Error {
+  readonly used: Users;
+
+  constructor(used: Users) {
+    super();
+    this.used = used;
+  }
+}

@@ -6,8 +6,10 @@
 import { newUuid } from "../../../shared/ids.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import { nextInOrder } from "../events/events.ts";
+import { isPostgres } from "../locks.ts";
 import { webhookSecretContext } from "../sealed/contexts.ts";
 import type { Database, EventRow, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type AttemptFacts, attemptsBefore, endColumns } from "./attempts.ts";
 import { newDelivery, release } from "./outbox.ts";
 import type { DeliveryRow, WebhookRow } from "./record.ts";
@@ -127,7 +129,9 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
             .where((either) => either.or([either("webhooks.enabled", "=", 1), either("due.kind", "!=", "event")]))
             .orderBy("due.due_at")
             .orderBy("due.sequence")
-            .limit(1);
+            .limit(1)
+            // The one that another process claims at this moment is left to it, and the next one is taken.
+            .$if(isPostgres(db), (query) => query.forUpdate("due").skipLocked());
           return underWay.length === 0 ? due : due.where("due.id", "not in", underWay);
         })
         // Another process may have claimed it since the selection.
@@ -157,7 +161,7 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
 
     /** Records the end of a claimed attempt. Undefined: the claim had ended, or the webhook was deleted. */
     async finish(claimed: Claimed, outcome: Outcome, facts: AttemptFacts): Promise<WebhookHealth | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const before = await lockWebhook(session, claimed.webhookId);
         if (before === undefined) return undefined;
         const ended = outcome.is !== "retry";
@@ -220,7 +224,7 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
 
     /** A new delivery with the same event. Undefined: the webhook has no such delivery. */
     async repeat(webhookId: string, id: string): Promise<LoggedDelivery | undefined> {
-      const row = await db.transaction().execute(async (session) => {
+      const row = await inTransaction(db, async (session) => {
         const former = await session
           .selectFrom("webhook_deliveries")
           .selectAll()
@@ -238,7 +242,7 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
     /** A delivery with an event that never was. */
     async test(webhookId: string, body: (event: { readonly id: string; readonly at: number }) => string) {
       const type = "webhook.test";
-      const row = await db.transaction().execute(async (session) => {
+      const row = await inTransaction(db, async (session) => {
         const { last: sequence } = await nextInOrder(session, now());
         const event = { id: newUuid(), type, sequence, created_at: now() };
         const text = body({ id: event.id, at: now() });

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import type { Database } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { release } from "./outbox.ts";
 
 export function deliveryRetention(db: Database, { now }: { readonly now: () => number }) {
@@ -18,7 +19,7 @@ export function deliveryRetention(db: Database, { now }: { readonly now: () => n
 
     /** Fails at most `limit` deliveries that a disabled webhook has not sent in time. Returns their number. */
     async abandon(before: number, limit: number): Promise<number> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const late = await session
           .updateTable("webhook_deliveries")
           .set({ claim: null, status: "failed", due_at: null, finished_at: now(), error_class: "disabled" })

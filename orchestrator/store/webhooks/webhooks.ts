@@ -2,9 +2,11 @@
 
 import { newUuid } from "../../../shared/ids.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
-import type { EventStore } from "../events/events.ts";
+import { type EventStore, lockOrder } from "../events/events.ts";
+import { lock, locks } from "../locks.ts";
 import { webhookSecretContext } from "../sealed/contexts.ts";
 import type { Database, Session } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
 import { type Webhook, webhookTable } from "./record.ts";
 
 export interface NewWebhook {
@@ -31,7 +33,8 @@ export function webhookStore(db: Database, deps: { now: () => number; sealing: S
   return {
     /** Undefined: the project has `limit` webhooks already. */
     async add(webhook: NewWebhook, limit: number): Promise<Webhook | undefined> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        await lock(session, locks.project(webhook.projectId));
         const { count } = await session
           .selectFrom("webhooks")
           .select((select) => select.fn.countAll<number | string>().as("count"))
@@ -66,23 +69,27 @@ export function webhookStore(db: Database, deps: { now: () => number; sealing: S
     /** Undefined: the project has no such webhook. Enabling one ends what is known of its failures. */
     async change(projectId: string, id: string, change: WebhookChange): Promise<Webhook | undefined> {
       const { name, url, events: types, enabled, secret } = change;
-      return db.transaction().execute(async (session) => {
-        const found = await inProject(session, projectId, id).executeTakeFirst();
-        if (found === undefined) return undefined;
+      return inTransaction(db, async (session) => {
         const sealed = secret === undefined ? undefined : sealing.close(secret, webhookSecretContext(id));
-        const row = {
-          ...found,
+        const columns = {
           ...webhookTable.toColumns({ name, url, events: types, enabled, secret: sealed }),
           ...(enabled === true ? webhookTable.toColumns(WELL) : {}),
         };
-        await session.updateTable("webhooks").set(row).where("id", "=", id).execute();
-        return toWebhook(row);
+        // Only these columns: the end of a delivery writes others at the same time.
+        const row = await session
+          .updateTable("webhooks")
+          .set((update) => ({ name: update.ref("name"), ...columns }))
+          .where("id", "=", id)
+          .where("project_id", "=", projectId)
+          .returningAll()
+          .executeTakeFirst();
+        return row === undefined ? undefined : toWebhook(row);
       });
     },
 
     /** With its deliveries. */
     async remove(projectId: string, id: string): Promise<boolean> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
         const result = await session
           .deleteFrom("webhooks")
           .where("id", "=", id)
@@ -94,7 +101,9 @@ export function webhookStore(db: Database, deps: { now: () => number; sealing: S
 
     /** Disables a webhook because of what its receiver does, with an event. False: it was disabled or deleted before. */
     async disable(id: string, reason: "gone" | "failing"): Promise<boolean> {
-      return db.transaction().execute(async (session) => {
+      return inTransaction(db, async (session) => {
+        // Before the webhook, as every event: it locks the webhooks of its project.
+        await lockOrder(session);
         const row = await session
           .updateTable("webhooks")
           .set({ enabled: 0, disabled_at: now(), disabled_reason: reason })

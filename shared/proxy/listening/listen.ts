@@ -3,8 +3,10 @@
  * Upgrades that cannot be forwarded as such are handed back to the parser as the plain requests they also are.
  */
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import { type Door, guard, isRefused, serverOptions } from "../../tls/peers.ts";
 import { MAX_HEAD_BYTES } from "../limits.ts";
 import { announcesBody, headerValue } from "../raw-headers.ts";
 import { type ExchangeHandler, PlainClient } from "./client.ts";
@@ -25,6 +27,8 @@ export interface ListenOptions {
   readonly refusalHeaders: readonly string[];
   /** Called for each new connection; false closes it at once. */
   readonly admits?: (socket: Socket) => boolean;
+  /** Absent: plain HTTP. */
+  readonly door?: Door | undefined;
 }
 
 export interface Inbound {
@@ -41,7 +45,8 @@ export async function listen(host: string, port: number, options: ListenOptions)
   const queue = new RequestQueue();
   /** Writes the answer to a request that was handed back. */
   const answers = new WeakMap<Socket, (response: ServerResponse) => void>();
-  const server = createServer({
+  const { door } = options;
+  const settings = {
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
     keepAliveTimeout: IDLE_TIMEOUT_MS,
@@ -51,18 +56,23 @@ export async function listen(host: string, port: number, options: ListenOptions)
     maxHeaderSize: MAX_HEAD_BYTES,
     noDelay: true,
     insecureHTTPParser: false,
-  });
+  };
+  const secured = door === undefined ? undefined : openSecured(settings, door);
+  const server: Server = secured?.server ?? createServer(settings);
+  // With TLS a connection can be read from the end of its handshake on.
+  const opened = secured === undefined ? "connection" : "secureConnection";
   server.timeout = 0;
   // No limit of the count, which would drop headers silently: the size is limited already.
   server.maxHeadersCount = 0;
 
   const handBack = (request: IncomingMessage, socket: Socket, answered: boolean, behind: Buffer) => {
     socket.unshift(Buffer.concat([plainHead(request, answered), behind]));
-    server.emit("connection", socket);
+    server.emit(opened, socket);
     socket.resume();
   };
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
+    if (isRefused(socket)) return;
     request.on("error", ignore);
     response.on("error", ignore);
     const write = answers.get(socket);
@@ -72,8 +82,8 @@ export async function listen(host: string, port: number, options: ListenOptions)
       else write(response);
     });
   };
-  server.on("connection", (socket: Socket) => {
-    if (sockets.has(socket)) return;
+  server.on(opened, (socket: Socket) => {
+    if (socket.destroyed || sockets.has(socket)) return;
     if (options.admits?.(socket) === false) {
       socket.destroy();
       return;
@@ -126,8 +136,28 @@ export async function listen(host: string, port: number, options: ListenOptions)
     },
     destroy() {
       for (const socket of sockets) socket.destroy();
+      for (const socket of secured?.inHandshake ?? []) socket.destroy();
     },
   };
+}
+
+interface Secured {
+  readonly server: SecureServer;
+  /** Connections that are no clients yet. */
+  readonly inHandshake: ReadonlySet<Socket>;
+}
+
+function openSecured(settings: object, door: Door): Secured {
+  const server = createSecureServer({ ...settings, ...serverOptions(door) });
+  const inHandshake = new Set<Socket>();
+  guard(server, door);
+  server.on("connection", (socket: Socket) => {
+    inHandshake.add(socket);
+    socket.once("close", () => inHandshake.delete(socket));
+  });
+  // What failed its handshake cannot be answered.
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  return { server, inHandshake };
 }
 
 /**

@@ -54,14 +54,20 @@ export function secure(
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<net.Socket> {
+  const named = serverName !== undefined && serverName !== "" && net.isIP(serverName) === 0;
+  const options = { rejectUnauthorized: false, ...(named ? { servername: serverName } : {}) };
+  return secureWith(socket, options, timeoutMs, signal);
+}
+
+/** TLS towards a machine of the platform. @param options say how its certificate is verified */
+export function secureWith(
+  socket: net.Socket,
+  options: tls.ConnectionOptions,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
-    const named = serverName !== undefined && serverName !== "" && net.isIP(serverName) === 0;
-    const wrapped = tls.connect({
-      socket,
-      rejectUnauthorized: false,
-      ALPNProtocols: ["http/1.1"],
-      ...(named ? { servername: serverName } : {}),
-    });
+    const wrapped = tls.connect({ ...options, socket, ALPNProtocols: ["http/1.1"] });
     const timer = setTimeout(() => fail(new Error("TLS handshake timed out")), timeoutMs);
     const settle = () => {
       clearTimeout(timer);

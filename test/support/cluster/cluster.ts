@@ -34,6 +34,8 @@ export interface Ask {
 export interface Cluster {
   readonly url: string;
   readonly edgeUrl: string;
+  /** For nodes on other machines; undefined without `nodesPort` in the settings. */
+  readonly nodesUrl: string | undefined;
   readonly agents: readonly FakeAgent[];
   /** The first agent. */
   readonly agent: FakeAgent;
@@ -140,6 +142,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     },
     get edgeUrl() {
       return orchestrator.edgeUrl;
+    },
+    get nodesUrl() {
+      return orchestrator.nodesUrl;
     },
     agents,
     get agent() {

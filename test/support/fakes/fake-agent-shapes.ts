@@ -1,5 +1,6 @@
 /** The shapes of a fake agent: the options of its start, the orders that a test gives it, and what the test sees of it. */
 
+import type { Peering } from "../../../agent/joining/peering.ts";
 import type { Serving } from "../../../agent/serving/serving.ts";
 import type {
   ExitReport,
@@ -38,6 +39,7 @@ export interface SnapshotRequest {
 
 export interface FakeAgent extends FakeBuilds {
   readonly nodeId: string;
+  readonly tokens: Pick<FakeAgentOptions, "nodeToken" | "orchestratorToken">;
   readonly url: string;
   /** The running executions, by execution id. */
   readonly live: Map<string, Started>;
@@ -103,6 +105,8 @@ export interface FakeAgentOptions {
   /** The token that the fake agent demands from the orchestrator. */
   readonly orchestratorToken: string;
   readonly nodeId?: string;
+  /** How a node that has joined meets its platform; absent: it is on the orchestrator's machine. */
+  readonly peering?: Peering;
   readonly facts?: Partial<NodeFacts>;
   readonly load?: Partial<Heartbeat["load"]>;
   /** The address that every sandbox gets, where a fake envd may listen. */

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { createServing } from "../../../agent/serving/serving.ts";
+import { identityApi } from "../../../shared/agent-api/identity-shapes.ts";
 import {
   agentApi,
   type MetricSample,
@@ -28,7 +29,8 @@ import { createFakeVolumes } from "./fake-volumes.ts";
 export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
   const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
   const log = createLog({ component: "fake-agent", level: "silent" });
-  const server = createServer(log);
+  const { peering } = options;
+  const server = createServer(log, { door: peering?.apiDoor });
   const live = new Map<string, Started>();
   const ended = new Set<string>();
   const snapshots = new Map<string, StoredSnapshot>();
@@ -96,6 +98,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       throw new AppError("unauthorized", "wrong token");
   };
   const volumes = createFakeVolumes(server, authenticate);
+  const identity = () => ({ nodeId, serviceInstanceId });
+  serve(server, identityApi, { identity }, (_access, request) => authenticate(request));
   serve(
     server,
     agentApi,
@@ -187,11 +191,12 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     },
   );
   await server.listen({ host: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  const url = `${peering === undefined ? "http" : "https"}://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
   const orchestrator = connect(nodeApi, {
     url: options.orchestratorUrl,
     name: "orchestrator",
     headers: { authorization: `Bearer ${nodeToken}` },
+    meeting: peering?.meeting,
   });
 
   const report = () =>
@@ -209,6 +214,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   // The same object for the test and the handlers: the handlers see what a test replaces.
   const agent: FakeAgent = Object.assign(building.state, {
     nodeId,
+    tokens: options,
     url,
     live,
     snapshots,

@@ -23,8 +23,11 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-/** Starts a server; throws when the machine has no PostgreSQL programs. */
-export async function startPostgres(): Promise<PostgresServer> {
+/**
+ * Starts a server; throws when the machine has no PostgreSQL programs.
+ * @param port of 127.0.0.1, in place of the socket
+ */
+export async function startPostgres({ port }: { readonly port?: number } = {}): Promise<PostgresServer> {
   const programs = await findPrograms();
   const folder = await mkdtemp(join(tmpdir(), "svc-postgres-"));
   const asRoot = process.getuid?.() === 0;
@@ -36,12 +39,17 @@ export async function startPostgres(): Promise<PostgresServer> {
     cwd: folder,
   });
   const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
+  const listening =
+    port === undefined ? ["-c", "listen_addresses="] : ["-c", "listen_addresses=127.0.0.1", "-p", String(port)];
   const server = spawn(
     join(programs, "postgres"),
-    ["-D", data, "-k", folder, "-c", "listen_addresses=", ...settings.flatMap((setting) => ["-c", setting])],
+    ["-D", data, "-k", folder, ...listening, ...settings.flatMap((setting) => ["-c", setting])],
     { ...user, cwd: folder, stdio: "ignore" },
   );
-  const url = `postgresql://postgres@localhost/postgres?host=${encodeURIComponent(folder)}`;
+  const url =
+    port === undefined
+      ? `postgresql://postgres@localhost/postgres?host=${encodeURIComponent(folder)}`
+      : `postgresql://postgres@127.0.0.1:${port}/postgres`;
   await until(() => answers(url), { what: "an answer of the tests' PostgreSQL server", timeoutMs: 60_000 });
   return {
     url,

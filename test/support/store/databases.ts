@@ -8,8 +8,8 @@ import { copyFile, mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import SQLite from "better-sqlite3";
-import { HandleEmptyInListsPlugin, Kysely, PostgresDialect, replaceWithNoncontingentExpression, sql } from "kysely";
-import { Client, Pool, types } from "pg";
+import { HandleEmptyInListsPlugin, Kysely, replaceWithNoncontingentExpression, sql } from "kysely";
+import { Client } from "pg";
 import { auditedDialect } from "../../../orchestrator/store/audit/dialect.ts";
 import { noBallast } from "../../../orchestrator/store/ballast.ts";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../../orchestrator/store/database.ts";
@@ -199,22 +199,7 @@ export function tries(inMemory: number): number {
   return process.env["SVC_TEST_POSTGRES"] === undefined ? inMemory : Math.ceil(inMemory / 6);
 }
 
-const INT8 = 20;
-
-/**
- * Opens a database on a server as one more process beside others: with several connections, which run at the same time, and
- * without the lock that lets one orchestrator in.
- */
-export function openBeside(place: string): Kysely<Tables> {
-  const pool = new Pool({
-    connectionString: place,
-    max: 4,
-    types: {
-      getTypeParser: (type: number, format?: "text" | "binary") =>
-        type === INT8 ? Number : (types.getTypeParser(type, format) as never),
-    },
-  });
-  // The server ends what is left of closing connections when the database is dropped.
-  pool.on("error", () => undefined);
-  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+/** Opens a database on a server as one more orchestrator beside others, without the lock that lets one in. */
+export function openBeside(place: string): Promise<OpenedDatabase> {
+  return openDatabase(place, { beside: true });
 }

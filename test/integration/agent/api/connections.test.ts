@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createInstruments } from "../../../../agent/api/prometheus.ts";
 import { startApi } from "../../../../agent/api/start-api.ts";
 import { AgentConfig } from "../../../../agent/config.ts";
+import { peeringByTokens } from "../../../../agent/joining/peering.ts";
 import { agentApi } from "../../../../shared/agent-api/routes.ts";
 import { type Connection, connect as connectApi } from "../../../../shared/http/client.ts";
 import { readConfig } from "../../../../shared/program/config.ts";
@@ -30,8 +31,6 @@ let orchestrator: Connection<typeof agentApi>;
 beforeAll(async () => {
   const config = readConfig(AgentConfig, {
     SVC_AGENT_PORT: "0",
-    SVC_NODE_TOKEN: "node-token-of-the-test",
-    SVC_ORCHESTRATOR_TOKEN: TOKEN,
   });
   const instruments = createInstruments({
     nodeId: "n1",
@@ -58,6 +57,7 @@ beforeAll(async () => {
   const unused = {} as never;
   const api = await startApi(
     {
+      identity: { nodeId: "n1", serviceInstanceId: "run" },
       sandboxes: unused,
       taker: unused,
       snapshots: unused,
@@ -78,6 +78,7 @@ beforeAll(async () => {
       usage: { latest: () => undefined },
       instruments,
       config,
+      peering: peeringByTokens({ nodeToken: "node-token-of-the-test", orchestratorToken: TOKEN }, []),
       checks: () => ({}),
       descriptors: DESCRIPTORS,
       log,

@@ -2,6 +2,7 @@
 
 import { request as httpsRequest } from "node:https";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import { peeringByTokens } from "../../../../agent/joining/peering.ts";
 import { startValues } from "../../../../agent/placeholders/start-values.ts";
 import { valueApi } from "../../../../shared/agent-api/value-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
@@ -58,7 +59,8 @@ async function setup(values: Record<string, string>) {
   const orchestratorUrl = await server.listen({ host: "127.0.0.1", port: 0 });
   undo.push(() => server.close());
   const teardown = new Teardown(log);
-  const node = startValues({ orchestratorUrl, nodeToken: TOKEN, now: () => clock.now, log }, teardown);
+  const peering = peeringByTokens({ nodeToken: TOKEN, orchestratorToken: TOKEN }, []);
+  const node = startValues({ orchestratorUrl, peering, now: () => clock.now, log }, teardown);
   undo.push(() => teardown.run());
   const begin = (executionId = RUN) => node.begin(executionId, { ...OPEN, rules: [{ host: HOST, headers: HEADERS }] });
   begin();

@@ -17,6 +17,7 @@ import { connectionLimits } from "../../../../shared/http/connection-limits.ts";
 import type { Room } from "../../../../shared/program/descriptors.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";
+import type { Door, Meeting } from "../../../../shared/tls/peers.ts";
 import { listening } from "../../../support/peers/listening.ts";
 
 export const ENVD_PORT = 49_983;
@@ -36,6 +37,8 @@ export interface FrontDoorOptions {
   readonly maxConnectionsPerSandbox?: number;
   /** The connection limits that the edge and the node's proxy have each; without them there is no limit. */
   readonly room?: Room;
+  /** The node's proxy takes TLS only, and the edge meets it so. */
+  readonly tls?: { readonly door: Door; readonly meeting: Meeting };
 }
 
 export interface FrontDoor {
@@ -63,7 +66,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
   const { room } = options;
   const limits = () => (room === undefined ? {} : { connections: connectionLimits({ ...room, name: "test", log }) });
   const proxy = await startNodeProxy(
-    { host: "127.0.0.1", port: 0, nodeTokens: [NODE_TOKEN] },
+    { host: "127.0.0.1", port: 0, nodeTokens: () => [NODE_TOKEN], door: options.tls?.door },
     { log, ...limits(), route: (sandboxId) => nodeRoutes.get(sandboxId) },
   );
   teardown.add("proxy", () => proxy.stop());
@@ -72,6 +75,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
       host: "127.0.0.1",
       port: 0,
       nodeToken: () => NODE_TOKEN,
+      meeting: () => options.tls?.meeting,
       maxConnectionsPerSandbox: options.maxConnectionsPerSandbox ?? 1000,
     },
     {

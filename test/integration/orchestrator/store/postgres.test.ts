@@ -1,8 +1,10 @@
 /** PostgreSQL as the store: only its own behaviour; the store's tests cover the rest on either database. */
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type OpenedDatabase, openDatabase } from "../../../../orchestrator/store/database.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
+import { freePort } from "../../../support/peers/listening.ts";
 import { type PostgresServer, startPostgres } from "../../../support/postgres/cluster.ts";
 import { newDatabase, type TestDatabase } from "../../../support/store/databases.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
@@ -47,10 +49,39 @@ test("a query with an empty list finds nothing", async () => {
   expect(await store.buildLeftovers.removals([], 10)).toEqual([]);
 });
 
-test("the store works on after its connection is lost", async () => {
-  await database.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?", NAME);
+test("the store works on after its connections are lost", async () => {
+  await database.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name like ?",
+    `${NAME}%`,
+  );
   // The first statement on the lost connection may fail; after that the store works again by itself.
   await expect.poll(() => opened.ping().then(() => "answers", String), { timeout: 30_000 }).toBe("answers");
+});
+
+test("an orchestrator that loses the lock loses its other connections too, so that no statement runs without it", async () => {
+  const waiting = sql`select pg_sleep(20)`.execute(opened.database).then(
+    () => "ended",
+    () => "cut",
+  );
+  const active = "select pid from pg_stat_activity where application_name = ? and query like ? and state = 'active'";
+  await expect.poll(async () => (await database.query(active, NAME, "select pg_sleep%")).length).toBe(1);
+  await database.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?",
+    `${NAME} lock`,
+  );
+  expect(await waiting).toBe("cut");
+  await expect.poll(() => opened.ping().then(() => "answers", String), { timeout: 30_000 }).toBe("answers");
+  expect(await sessions()).toHaveLength(1);
+});
+
+test("a URL with two servers is served by the one that answers", async () => {
+  const second = await startPostgres({ port: await freePort() });
+  onTestFinished(() => second.stop());
+  const { port } = new URL(second.url);
+  // Nothing listens on the first one.
+  const both = await openDatabase(`postgresql://postgres@127.0.0.1:${await freePort()},127.0.0.1:${port}/postgres`);
+  onTestFinished(() => both.close());
+  expect(await both.ping()).toBeUndefined();
 });
 
 test("a second orchestrator on the same database waits for the first to end", { timeout: 60_000 }, async () => {
@@ -58,7 +89,7 @@ test("a second orchestrator on the same database waits for the first to end", { 
   const opening = openDatabase(database.place).then((got) => {
     second = got;
   });
-  // The second orchestrator has asked for the lock, and does not have it.
+  // The second orchestrator asks for the lock, and does not have it.
   await expect.poll(async () => (await sessions()).length, { timeout: 20_000 }).toBe(2);
   expect(second).toBeUndefined();
   await opened.close();
@@ -72,6 +103,6 @@ const NAME = "svc-orchestrator";
 function sessions() {
   return database.query(
     "select pid from pg_stat_activity where application_name = ? and datname = current_database()",
-    NAME,
+    `${NAME} lock`,
   );
 }

@@ -4,7 +4,6 @@
  */
 
 import { expect, onTestFinished, test } from "vitest";
-import { openDatabase } from "../../../../orchestrator/store/database.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
 import { targetAddresses } from "../../../../orchestrator/webhooks/addresses.ts";
 import { startDelivering } from "../../../../orchestrator/webhooks/delivering.ts";
@@ -28,11 +27,10 @@ test("two processes on one database deliver each event once, in the order of its
   const own = shared === undefined ? await startPostgres() : undefined;
   if (own !== undefined) onTestFinished(() => own.stop());
   const database = await newDatabase({ server: own?.url ?? shared ?? null });
-  await (await openDatabase(database.place)).close();
   onTestFinished(() => database.drop());
-  const processes = [1, 2].map(() => {
-    const db = openBeside(database.place);
-    const store = createStore(db, Date.now, testSeal);
+  const opened = await Promise.all([openBeside(database.place), openBeside(database.place)]);
+  const processes = opened.map((own) => {
+    const store = createStore(own.database, Date.now, testSeal);
     const shares: string[] = [];
     const delivering = startDelivering({
       store,
@@ -44,7 +42,7 @@ test("two processes on one database deliver each event once, in the order of its
       disableMs: 0,
       observe: (result) => void shares.push(result),
     });
-    onTestFinished(() => delivering.stop().then(() => db.destroy()));
+    onTestFinished(() => delivering.stop().then(() => own.close()));
     return { store, delivering, shares };
   });
   const [one, two] = processes;

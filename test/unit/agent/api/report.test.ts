@@ -36,6 +36,7 @@ function setup(): {
     contact,
     now: Date.now,
     log,
+    orchestratorUrl: "http://127.0.0.1:3000",
     orchestrator: {
       heartbeat: async ({ body }) => {
         refuse();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkPostgresVersion } from "../../../../orchestrator/store/postgres-version.ts";
+import { checkPostgresVersion } from "../../../../orchestrator/store/postgres/version.ts";
 
 describe("a PostgreSQL server's version", () => {
   test.each([150_000, 150_004, 160_010, 180_001])("%i is new enough", (version) => {

@@ -1,6 +1,6 @@
 /** Decides whether the store works with a PostgreSQL server of this version. Pure. */
 
-import { AppError } from "../../shared/http/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 
 const OLDEST_MAJOR = 15;
 

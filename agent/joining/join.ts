@@ -1,0 +1,67 @@
+/** Makes this machine a node of a platform: finds the authority, makes a key, and changes the join token for a certificate. */
+
+import { joinApi } from "../../shared/agent-api/join-shapes.ts";
+import { readJoinToken } from "../../shared/agent-api/join-token.ts";
+import { connect } from "../../shared/http/client.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { authorityAt } from "../../shared/http/first-meeting.ts";
+import { problemOf } from "../../shared/tls/credentials.ts";
+import { nodeName, ORCHESTRATOR } from "../../shared/tls/names.ts";
+import { requestFor } from "../../shared/tls/request.ts";
+import { VERSION } from "../../shared/version.ts";
+import type { Membership } from "./membership.ts";
+
+const CALL_LIMIT_MS = 30_000;
+
+export interface JoinOptions {
+  readonly token: string;
+  /** The orchestrator's port for nodes: `https://…`. */
+  readonly orchestratorUrl: string;
+  readonly nodeId: string;
+  /** Private, PEM. A repeated join must have the key of the first one. */
+  readonly key: string;
+  /** Agent API and node proxy, as the orchestrator will reach them: `https://…`. */
+  readonly apiUrl: string;
+  readonly proxyUrl: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly now: () => number;
+}
+
+/** @throws {AppError} with a sentence that names what to do; RangeError for a text that is no join token */
+export async function join(options: JoinOptions): Promise<Membership> {
+  const { orchestratorUrl, nodeId, key, apiUrl, proxyUrl, labels, now } = options;
+  const { digest, id, secret } = readJoinToken(options.token);
+  if (!orchestratorUrl.startsWith("https://")) {
+    throw new AppError(
+      "bad_request",
+      `'${orchestratorUrl}' is not the orchestrator's address for nodes: it begins with https:// and has the port of SVC_NODES_PORT`,
+    );
+  }
+  const authority = await authorityAt(orchestratorUrl, digest);
+  const connection = connect(joinApi, {
+    url: orchestratorUrl,
+    name: "the orchestrator",
+    meeting: { credentials: { current: { authority } }, expects: ORCHESTRATOR },
+  });
+  try {
+    const body = {
+      tokenId: id,
+      secret,
+      nodeId,
+      apiUrl,
+      proxyUrl,
+      labels: { ...labels },
+      request: await requestFor(key),
+      at: now(),
+      version: VERSION,
+    };
+    const { certificate, ...tokens } = await connection.call.join({ body }, { timeoutMs: CALL_LIMIT_MS });
+    const credentials = { authority, certificate, key };
+    const problem = problemOf(credentials, { as: nodeName(nodeId), at: now() });
+    if (problem !== undefined)
+      throw new AppError("failed_precondition", `the platform's answer is of no use: ${problem}`);
+    return { credentials, ...tokens };
+  } finally {
+    await connection.close();
+  }
+}

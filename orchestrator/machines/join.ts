@@ -1,0 +1,142 @@
+/** Handlers of join tokens, and of the join itself. */
+
+import { createHash, randomBytes, randomInt } from "node:crypto";
+import type { joinApi, memberApi } from "../../shared/agent-api/join-shapes.ts";
+import { joinTokenText } from "../../shared/agent-api/join-token.ts";
+import { nodeToken } from "../../shared/agent-api/node-tokens.ts";
+import type { joinTokenApi } from "../../shared/api/join-tokens.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Authority } from "../../shared/tls/authority.ts";
+import { nodeName } from "../../shared/tls/names.ts";
+import { digestOfRequest } from "../../shared/tls/request.ts";
+import { iso } from "../forms/time.ts";
+import type { MachineStore } from "../store/machines/machines.ts";
+import type { JoinTokenRecord } from "../store/machines/record.ts";
+
+const VALID_MS = 3_600_000;
+/** Ends of sandboxes are times of the orchestrator that nodes keep by their own clock. */
+const MOST_SKEW_MS = 60_000;
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
+const ID_LENGTH = 12;
+const SECRET_BYTES = 24;
+
+/** @param authority undefined: the platform has no port for nodes */
+export function createJoinTokenHandlers(
+  store: MachineStore,
+  authority: Pick<Authority, "digest"> | undefined,
+  now: () => number,
+): Handlers<typeof joinTokenApi> {
+  return {
+    async createJoinToken() {
+      if (authority === undefined) {
+        throw new AppError(
+          "failed_precondition",
+          "this platform has no port for nodes of other machines: set SVC_NODES_PORT and SVC_NODES_HOST, then run ./scripts/up",
+        );
+      }
+      const id = Array.from({ length: ID_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+      const secret = randomBytes(SECRET_BYTES).toString("base64url");
+      const record = await store.addToken({ id, hash: hashOf(secret), expiresAt: now() + VALID_MS });
+      return { ...shown(record), token: joinTokenText({ digest: authority.digest, id, secret }) };
+    },
+    listJoinTokens: async () => (await store.listTokens()).map(shown),
+    async revokeJoinToken({ params: { joinTokenID } }) {
+      if (!(await store.revokeToken(joinTokenID))) {
+        throw new AppError("not_found", `join token '${joinTokenID}' not found`);
+      }
+    },
+  };
+}
+
+export interface JoinDeps {
+  readonly store: Pick<MachineStore, "join" | "keyOf">;
+  readonly authority: Authority;
+  /** The key that nodes' tokens are made from now. */
+  readonly nodeKey: string;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export function createJoinHandlers({ store, authority, nodeKey, now, log }: JoinDeps): Handlers<typeof joinApi> {
+  return {
+    async join({ body }) {
+      const { tokenId, secret, nodeId, request, at } = body;
+      // Before the token is used, so that the machine can join with it when its clock is right.
+      checkClock(at, now());
+      const keyDigest = await keyIn(request);
+      await store.join({ tokenId, hash: hashOf(secret), nodeId, keyDigest });
+      log.info({ nodeId, tokenId, keyDigest }, "a machine joined as a node");
+      return membershipOf(nodeId, request, { authority, nodeKey, now });
+    },
+  };
+}
+
+/** For a node that has shown its certificate. It stays the same node: only its own key gets a new certificate. */
+export function createMemberHandlers({
+  store,
+  authority,
+  nodeKey,
+  now,
+  log,
+}: JoinDeps): Handlers<typeof memberApi, string> {
+  return {
+    async renew({ body: { request } }, { caller: nodeId }) {
+      if ((await keyIn(request)) !== (await store.keyOf(nodeId))) {
+        throw new AppError(
+          "forbidden",
+          `the request is for another key than node '${nodeId}' has joined with: a new key joins with a new token`,
+        );
+      }
+      log.info({ nodeId }, "renewed the certificate of a node");
+      return membershipOf(nodeId, request, { authority, nodeKey, now });
+    },
+  };
+}
+
+/** The digest of the key that the request is for. @throws {AppError} bad_request */
+function keyIn(request: string): Promise<string> {
+  return digestOfRequest(request).catch((cause: unknown) => {
+    const message = cause instanceof RangeError ? cause.message : "the request is unreadable";
+    throw new AppError("bad_request", message, { cause });
+  });
+}
+
+async function membershipOf(
+  nodeId: string,
+  request: string,
+  { authority, nodeKey, now }: Pick<JoinDeps, "authority" | "nodeKey" | "now">,
+) {
+  return {
+    certificate: await authority.sign(request, nodeName(nodeId), now()),
+    nodeToken: nodeToken(nodeKey, nodeId, "from node"),
+    orchestratorToken: nodeToken(nodeKey, nodeId, "to node"),
+  };
+}
+
+/** @throws {AppError} failed_precondition */
+function checkClock(theirs: number, ours: number): void {
+  const skewMs = theirs - ours;
+  if (Math.abs(skewMs) <= MOST_SKEW_MS) return;
+  const off = `${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs < 0 ? "behind" : "ahead of"}`;
+  throw new AppError(
+    "failed_precondition",
+    `the clock of this machine says ${iso(theirs)}, which is ${off} the orchestrator's: set it (timedatectl set-ntp true), then join with the same token`,
+  );
+}
+
+function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+function shown({ id, createdAt, expiresAt, usedAt, nodeId, revokedAt }: JoinTokenRecord) {
+  return {
+    id,
+    createdAt: iso(createdAt),
+    expiresAt: iso(expiresAt),
+    usedAt: usedAt === undefined ? null : iso(usedAt),
+    nodeID: nodeId ?? null,
+    revokedAt: revokedAt === undefined ? null : iso(revokedAt),
+  };
+}

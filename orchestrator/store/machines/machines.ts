@@ -1,0 +1,158 @@
+/** SQL on the authority, on join tokens and on the keys of nodes. A join is one transaction: the token is used with it or not at all. */
+
+import { AppError } from "../../../shared/http/errors.ts";
+import type { AuditStore } from "../audit/audit.ts";
+import type { Database, Session } from "../tables.ts";
+import { type AuthorityRecord, authorityTable, type JoinTokenRecord, joinTokenTable, memberTable } from "./record.ts";
+
+/** How long a token is listed after its end. */
+const LISTED_MS = 30 * 86_400_000;
+
+export interface Join {
+  readonly tokenId: string;
+  /** Of the secret. */
+  readonly hash: string;
+  readonly nodeId: string;
+  readonly keyDigest: string;
+}
+
+export type MachineStore = ReturnType<typeof machineStore>;
+
+interface MachineStoreDeps {
+  readonly now: () => number;
+  readonly audit: Pick<AuditStore, "noteUnlessRequested">;
+}
+
+export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
+  return {
+    /** The platform's authority: the given one, if there was none. */
+    async authority(fresh: () => Promise<AuthorityRecord>): Promise<AuthorityRecord> {
+      const read = () => db.selectFrom("authorities").selectAll().executeTakeFirst();
+      const known = await read();
+      if (known !== undefined) return authorityTable.toRecord(known);
+      const row = authorityTable.toRow(await fresh());
+      // Another orchestrator may have just made one: the first one holds.
+      await db
+        .insertInto("authorities")
+        .values(row)
+        .onConflict((conflict) => conflict.column("id").doNothing())
+        .execute();
+      return authorityTable.toRecord((await read()) ?? row);
+    },
+
+    async addToken(token: { readonly id: string; readonly hash: string; readonly expiresAt: number }) {
+      const row = joinTokenTable.toRow({ ...token, createdAt: now() });
+      await db.transaction().execute(async (session) => {
+        await session
+          .deleteFrom("join_tokens")
+          .where("expires_at", "<", now() - LISTED_MS)
+          .execute();
+        await session.insertInto("join_tokens").values(row).execute();
+      });
+      return joinTokenTable.toRecord(row);
+    },
+
+    async listTokens(): Promise<JoinTokenRecord[]> {
+      const rows = await db.selectFrom("join_tokens").selectAll().orderBy("created_at", "desc").orderBy("id").execute();
+      return rows.map(joinTokenTable.toRecord);
+    },
+
+    /** False: there is no such token. One that was used stays so. */
+    async revokeToken(id: string): Promise<boolean> {
+      return db.transaction().execute(async (session) => {
+        await session
+          .updateTable("join_tokens")
+          .set(joinTokenTable.toColumns({ revokedAt: now() }))
+          .where("id", "=", id)
+          .where("used_at", "is", null)
+          .where("revoked_at", "is", null)
+          .execute();
+        return (await tokenOf(session, id)) !== undefined;
+      });
+    },
+
+    /**
+     * Uses the token for the node. The node that has used it, with the same key, may repeat the call: it may not have got the answer.
+     * @throws {AppError} forbidden, conflict
+     */
+    async join({ tokenId, hash, nodeId, keyDigest }: Join): Promise<void> {
+      await db.transaction().execute(async (session) => {
+        const token = await session
+          .selectFrom("join_tokens")
+          .selectAll()
+          .where("id", "=", tokenId)
+          .where("hash", "=", hash)
+          .executeTakeFirst();
+        if (token === undefined) {
+          throw new AppError(
+            "forbidden",
+            "the platform does not know this join token: make one with POST /admin/join-tokens",
+          );
+        }
+        const member = await session.selectFrom("members").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
+        const repeated =
+          token.node_id === nodeId && member?.join_token_id === tokenId && member.key_digest === keyDigest;
+        if (repeated) return;
+        checkUsable(joinTokenTable.toRecord(token), now());
+        const taken = member !== undefined || (await isReporting(session, nodeId));
+        if (taken && member?.key_digest !== keyDigest) {
+          throw new AppError(
+            "conflict",
+            `node '${nodeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_NODE_ID, or remove that node first`,
+          );
+        }
+        const used = await session
+          .updateTable("join_tokens")
+          .set(joinTokenTable.toColumns({ usedAt: now(), nodeId }))
+          .where("id", "=", tokenId)
+          .where("used_at", "is", null)
+          .returning("id")
+          .executeTakeFirst();
+        if (used === undefined) throw new AppError("conflict", "another machine is joining with this join token");
+        const row = memberTable.toRow({ nodeId, keyDigest, joinTokenId: tokenId, joinedAt: now() });
+        await session
+          .insertInto("members")
+          .values(row)
+          .onConflict((conflict) =>
+            conflict.column("node_id").doUpdateSet({ join_token_id: tokenId, joined_at: row.joined_at }),
+          )
+          .execute();
+        await audit.noteUnlessRequested(session, {
+          at: now(),
+          action: "join",
+          projectId: undefined,
+          object: { kind: "node", id: nodeId },
+          details: { joinTokenId: tokenId, keyDigest },
+        });
+      });
+    },
+
+    /** The digest of the key that the node joined with; undefined: it has not joined. */
+    async keyOf(nodeId: string): Promise<string | undefined> {
+      const row = await db.selectFrom("members").select("key_digest").where("node_id", "=", nodeId).executeTakeFirst();
+      return row?.key_digest;
+    },
+  };
+}
+
+/** @throws {AppError} forbidden with the way out */
+function checkUsable({ id, usedAt, nodeId, revokedAt, expiresAt }: JoinTokenRecord, at: number): void {
+  const refuse = (what: string) => {
+    throw new AppError("forbidden", `join token ${id} ${what}: make another one with POST /admin/join-tokens`);
+  };
+  if (revokedAt !== undefined) refuse(`was revoked at ${iso(revokedAt)}`);
+  if (usedAt !== undefined) refuse(`was used at ${iso(usedAt)} by node '${nodeId ?? ""}', and is valid once`);
+  if (expiresAt <= at) refuse(`ended at ${iso(expiresAt)}, and is valid for one hour`);
+}
+
+function tokenOf(session: Session, id: string) {
+  return session.selectFrom("join_tokens").select("id").where("id", "=", id).executeTakeFirst();
+}
+
+async function isReporting(session: Session, nodeId: string): Promise<boolean> {
+  return (await session.selectFrom("nodes").select("id").where("id", "=", nodeId).executeTakeFirst()) !== undefined;
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}

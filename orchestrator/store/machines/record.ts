@@ -1,0 +1,44 @@
+/** The tables of the platform's authority, of join tokens, and of the keys of nodes that joined. */
+
+import { number, type RecordOf, type RowOf, table, text } from "../codec.ts";
+
+export const authorityTable = table({
+  /** Always `platform`. */
+  id: text("id"),
+  /** PEM. */
+  certificate: text("certificate"),
+  /** PEM, sealed. */
+  sealedKey: text("private_key"),
+  createdAt: number("created_at"),
+});
+
+export const joinTokenTable = table(
+  {
+    id: text("id"),
+    createdAt: number("created_at"),
+    expiresAt: number("expires_at"),
+    /** When a machine has joined with it. */
+    usedAt: number("used_at").later(),
+    nodeId: text("node_id").later(),
+    revokedAt: number("revoked_at").later(),
+  },
+  { hash: text("hash") },
+);
+
+/** A node that has joined. One that reports over loopback alone has no such row. */
+export const memberTable = table({
+  nodeId: text("node_id"),
+  /** SHA-256 of the node's public key, which is what the node is. */
+  keyDigest: text("key_digest"),
+  joinTokenId: text("join_token_id"),
+  joinedAt: number("joined_at"),
+});
+
+export type JoinTokenRecord = RecordOf<typeof joinTokenTable>;
+export type AuthorityRecord = RecordOf<typeof authorityTable>;
+
+export interface MachineTables {
+  readonly authorities: RowOf<typeof authorityTable>;
+  readonly join_tokens: RowOf<typeof joinTokenTable>;
+  readonly members: RowOf<typeof memberTable>;
+}
