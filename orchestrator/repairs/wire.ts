@@ -14,6 +14,7 @@ import { createAdoption } from "./adoption.ts";
 import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers } from "./heartbeat.ts";
 import { type AbandonedDeps, finishAbandoned, startHousekeeping } from "./housekeeping.ts";
+import { createNodeRemoval } from "./node-removal.ts";
 import { createNodeStoreHandlers } from "./store-handlers.ts";
 
 const HOUR_MS = 3_600_000;
@@ -57,7 +58,9 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   });
   teardown.add("housekeeping", () => housekeeping.stop());
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
+  const removal = createNodeRemoval({ store, nodes, ending, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
   return {
+    removal,
     nodeStores: createNodeStoreHandlers({ adoption, nodes }),
     reports: createReportHandlers({
       store,
