@@ -31,8 +31,9 @@ async function main(): Promise<void> {
   --version  only print the version and the commit
   --check    only check the settings, and print what this node can do
   --check-settings  only check the settings
-  --join TOKEN  only join the platform at SVC_ORCHESTRATOR_URL, and keep the key and the certificate in the state
-             directory: the next start is a node of that platform. SVC_JOIN_TOKEN_FILE does the same at a start
+  --join [TOKEN]  only join the platform at SVC_ORCHESTRATOR_URL, and keep the key and the certificate in the state
+             directory: the next start is a node of that platform. Default: the token of SVC_JOIN_TOKEN or
+             SVC_JOIN_TOKEN_FILE, with which a start does the same
   --garbage  only list stored memory and images that no record references; the agent removes them when they are old enough
 Settings (environment):\n${describeConfig(AgentConfig)}`);
     return;
@@ -43,7 +44,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
     checkCompanyNetwork(config);
     process.umask(0o077);
     if (process.argv.includes("--join")) {
-      await joinNow(config, process.argv[process.argv.indexOf("--join") + 1] ?? "");
+      await joinNow(config, process.argv[process.argv.indexOf("--join") + 1] ?? config.joinToken ?? "");
       return;
     }
     checkPeering(config);

@@ -97,7 +97,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
   const { names, spawns } = createTemplates(base, store);
   const { meter, handlers: teamMetrics } = await startUsage(base, { store, metrics });
-  const repairs = startRepairs(base, {
+  const { removal, ...repairs } = startRepairs(base, {
     store,
     nodes,
     lifecycle,
@@ -146,6 +146,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     cleaning,
     pools,
     joining: machines.joining,
+    removal,
     files: builds.files,
     recording: audit.recording,
     volumeContent: volumes.content,

@@ -1,6 +1,7 @@
 /** Handlers of the operators' routes: keys, mass kill, counts, unused builds, nodes. */
 
-import type { adminApi, NodeDetail, nodesApi } from "../../shared/api/admin.ts";
+import type { adminApi } from "../../shared/api/admin.ts";
+import type { NodeDetail, nodesApi } from "../../shared/api/nodes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { findLivingProject, findProject } from "../access/find.ts";
@@ -11,6 +12,7 @@ import { iso } from "../forms/time.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Nodes, NodeView } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
+import type { NodeRemoval } from "../repairs/node-removal.ts";
 import type { Store } from "../store/store.ts";
 import { DEFAULT_TAG } from "../templates/reference.ts";
 
@@ -96,7 +98,7 @@ export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> 
   };
 }
 
-export function createNodeHandlers(nodes: Nodes): Handlers<typeof nodesApi> {
+export function createNodeHandlers(nodes: Nodes, removal: NodeRemoval): Handlers<typeof nodesApi> {
   function node(id: string): NodeView {
     const found = nodes.get(id);
     if (found === undefined) throw new AppError("not_found", `node '${id}' not found`);
@@ -112,6 +114,7 @@ export function createNodeHandlers(nodes: Nodes): Handlers<typeof nodesApi> {
     setNodeStatus: async ({ params, body }) => {
       await nodes.setWanted(params.nodeID, body.status);
     },
+    removeNode: ({ params, query }) => removal.remove(params.nodeID, { force: query.force ?? false }),
   };
 }
 

@@ -3,7 +3,7 @@
 import type { FastifyInstance } from "fastify";
 import { nodeApi } from "../../shared/agent-api/routes.ts";
 import { valueApi } from "../../shared/agent-api/value-shapes.ts";
-import { adminApi, nodeStoreApi, nodesApi } from "../../shared/api/admin.ts";
+import { adminApi } from "../../shared/api/admin.ts";
 import { adminAuditApi, auditApi } from "../../shared/api/audit.ts";
 import { buildApi, removedApi } from "../../shared/api/builds.ts";
 import { webhookApi } from "../../shared/api/events/webhooks.ts";
@@ -12,6 +12,7 @@ import { healthApi } from "../../shared/api/health.ts";
 import { discoveryApi, identityAdminApi } from "../../shared/api/identity/identity.ts";
 import { joinTokenApi } from "../../shared/api/join-tokens.ts";
 import { rotationApi } from "../../shared/api/keys/rotation.ts";
+import { nodeStoreApi, nodesApi } from "../../shared/api/nodes.ts";
 import { adminSandboxApi, projectAdminApi, projectApi, workspaceApi } from "../../shared/api/projects/projects.ts";
 import { sandboxNetworkApi } from "../../shared/api/sandboxes/sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";

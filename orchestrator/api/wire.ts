@@ -20,6 +20,7 @@ import type { Machines } from "../machines/wire.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
+import type { NodeRemoval } from "../repairs/node-removal.ts";
 import type { Store } from "../store/store.ts";
 import type { Content } from "../volumes/content.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
@@ -48,6 +49,7 @@ interface ApiParts {
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
   readonly volumeContent: Content;
   readonly joining: Machines["joining"];
+  readonly removal: NodeRemoval;
   /** The handlers that other folders construct. */
   readonly handlers: Omit<ApiHandlers, "keys" | "admin" | "nodes" | "health">;
 }
@@ -92,7 +94,7 @@ export async function startApi(
       ...parts.handlers,
       keys: createKeyHandlers(keys),
       admin: createAdminHandlers({ store, ending, keys, nodes, builds, cleaning, pools }),
-      nodes: createNodeHandlers(nodes),
+      nodes: createNodeHandlers(nodes, parts.removal),
       health: createHealthHandlers({
         nodes,
         schema,

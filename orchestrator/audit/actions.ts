@@ -113,6 +113,12 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   createJoinToken: { object: "node", table: "join_tokens", shown: ["id"] },
   revokeJoinToken: { object: "node", param: "joinTokenID" },
   setNodeStatus: { object: "node", param: "nodeID", fields: ["status"] },
+  removeNode: {
+    object: "node",
+    param: "nodeID",
+    shown: ["sandboxes", "pausedSandboxes", "snapshots", "volumes", "templates"],
+    ...several,
+  },
   adoptNode: { object: "node", param: "nodeID", fields: ["projectID"], shown: ["imported", "corrected"], ...several },
   discardNode: { object: "node", param: "nodeID" },
   takeBack: { object: "node", param: "nodeID", fields: ["projectID"], shown: ["imported", "corrected"], ...several },

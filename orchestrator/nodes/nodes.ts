@@ -8,7 +8,7 @@ import {
   type Resources,
   STORE_HEADER,
 } from "../../shared/agent-api/routes.ts";
-import type { NodeStatus } from "../../shared/api/admin.ts";
+import type { NodeStatus } from "../../shared/api/nodes.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Finding } from "../../shared/program/finding.ts";
@@ -65,6 +65,8 @@ export interface Nodes {
   unreached(id: string): readonly Finding[];
   /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
   setWanted(id: string, status: NodeStatus): Promise<void>;
+  /** Forgets a removed node, with its connection. */
+  remove(id: string): Promise<void>;
   /** Counts a placement from the moment the request leaves; the returned function ends it. `diskSizeMB`: what it adds. */
   placing(id: string, resources: Resources): (outcome: "started" | "failed" | "refused") => void;
   /**
@@ -264,6 +266,13 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       await deps.store.setWanted(id, status, deps.now());
       entry.wanted = status;
       refreshed(entry);
+    },
+
+    async remove(id) {
+      const entry = entries.get(id);
+      entries.delete(id);
+      admission.forget(id);
+      await entry?.connection.close();
     },
 
     placing(id, { cpuCount, memoryMB, diskSizeMB }) {

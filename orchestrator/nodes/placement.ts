@@ -1,7 +1,7 @@
 /** Chooses a node for a sandbox, or says why there is none. Pure. */
 
 import type { SandboxDisk } from "../../shared/agent-api/routes.ts";
-import type { NodeStatus } from "../../shared/api/admin.ts";
+import type { NodeStatus } from "../../shared/api/nodes.ts";
 import type { OrchestratorConfig } from "../config.ts";
 
 export interface Candidate {

@@ -129,7 +129,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   }
 
   function unreachedOf(nodeId: string) {
-    const unreached = deps.nodes.unreached(nodeId);
+    const unreached = nodes.unreached(nodeId);
     return unreached.length === 0 ? {} : { unreached: [...unreached] };
   }
 

@@ -6,6 +6,7 @@ import { createAdoption } from "./adoption.ts";
 import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers, type ReportParts } from "./heartbeat.ts";
 import { finishAbandoned, startHousekeeping } from "./housekeeping.ts";
+import { createNodeRemoval } from "./node-removal.ts";
 import { createNodeStoreHandlers } from "./store-handlers.ts";
 
 interface RepairsDeps extends ReportParts {
@@ -34,7 +35,10 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   teardown.add("housekeeping", () => housekeeping.stop());
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
   const grace = { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs };
+  const { ending } = lifecycle;
+  const removal = createNodeRemoval({ store, nodes, ending, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
   return {
+    removal,
     nodeStores: createNodeStoreHandlers({ adoption, nodes }),
     reports: createReportHandlers({ parts: deps, givenUp: createGivenUp({ store, log }), grace, now, log }),
   };

@@ -32,7 +32,7 @@ import { secretUseStore } from "./secrets/uses.ts";
 import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
 import { type Old, type StoredItem, storageStore } from "./storage/storage.ts";
 import type { StoredBytes } from "./storage/stored-bytes.ts";
-import type { Database } from "./tables.ts";
+import type { Database, Session } from "./tables.ts";
 import { tagStore } from "./templates/tags.ts";
 import { templateStore } from "./templates/templates.ts";
 import { inTransaction } from "./transactions.ts";
@@ -80,6 +80,27 @@ export function createStore(
   const networks = networkStore(db, table);
   const storage = storageStore(db);
   const audit = auditStore(db);
+
+  /** Deletes snapshots, with an event of each one's source. */
+  const dropped = (reason: string, drop: (session: Session) => Promise<StoredItem[]>) =>
+    inTransaction(db, async (session) => {
+      const items = await drop(session);
+      for (const { snapshotId, sandbox } of items) {
+        await events.add(session, "snapshot_deleted", sandbox, { snapshot_id: snapshotId, reason });
+      }
+      // After all events: whoever has the audit log's lock waits for no row any more.
+      for (const { projectId, snapshotId } of items) {
+        await audit.noteUnlessRequested(session, {
+          at: now(),
+          action: "deleteSnapshot",
+          projectId,
+          object: { kind: "snapshot", id: snapshotId },
+          details: { reason },
+        });
+      }
+      return items;
+    });
+
   return {
     sandboxes,
     events,
@@ -204,26 +225,12 @@ export function createStore(
     },
 
     /** As `storage.dropUnused`, with an event of each snapshot's source. */
-    async expireSnapshots(old: Old): Promise<StoredItem[]> {
-      return inTransaction(db, async (session) => {
-        const dropped = await storage.dropUnused(session, old);
-        for (const item of dropped) {
-          const data = { snapshot_id: item.snapshotId, reason: "expired" };
-          await events.add(session, "snapshot_deleted", item.sandbox, data);
-        }
-        // After all events: whoever has the audit log's lock waits for no row any more.
-        for (const item of dropped) {
-          await audit.noteUnlessRequested(session, {
-            at: now(),
-            action: "deleteSnapshot",
-            projectId: item.projectId,
-            object: { kind: "snapshot", id: item.snapshotId },
-            details: { reason: "expired" },
-          });
-        }
-        return dropped;
-      });
-    },
+    expireSnapshots: (old: Old): Promise<StoredItem[]> =>
+      dropped("expired", (session) => storage.dropUnused(session, old)),
+
+    /** Deletes the records of all snapshots on a node that was removed, with the same events. */
+    loseSnapshots: (nodeId: string): Promise<StoredItem[]> =>
+      dropped("node_removed", (session) => storage.dropOn(session, nodeId)),
 
     /** As `networks.commit`, with its event. */
     async changeNetwork(

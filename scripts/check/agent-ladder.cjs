@@ -14,7 +14,8 @@ const ladder = [
   ["sandbox-disks", "procfs", "cpu-sets"],
   ["containers"],
   ["network"],
-  ["egress-supervisor", "placeholders", "serving", "joining"],
+  ["egress-supervisor", "placeholders", "serving"],
+  ["joining"],
   ["host", "store"],
   ["egress", "config.ts"],
 ];

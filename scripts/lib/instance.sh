@@ -25,7 +25,14 @@ ENVD_RUNTIME=$INSTALLED/envd-runtime/current$SUFFIX
 
 NETWORK_NAME=svc$INSTANCE
 SERVICE_USER=svc
-PROGRAMS=(orchestrator agent)
+# What runs here: `node` (an agent that has joined a platform of another machine), `orchestrator` (with its edge, and agents on
+# other machines only), or both. `up` writes the word down.
+ROLE=$(cat "$CONFIG_DIR/role" 2>/dev/null || true)
+case $ROLE in
+  node) PROGRAMS=(agent) ;;
+  orchestrator) PROGRAMS=(orchestrator) ;;
+  *) PROGRAMS=(orchestrator agent) ;;
+esac
 
 # The default instance has the documented ports and subnet. The numbers of other instances are shifted by an amount
 # that depends on the name alone. A multiple of 100 keeps the ports of two instances apart.
@@ -38,6 +45,8 @@ API_PORT=$((3000 + NUMBER * 100))
 EDGE_PORT=$((3002 + NUMBER * 100))
 AGENT_PORT=$((5010 + NUMBER * 100))
 PROXY_PORT=$((5011 + NUMBER * 100))
+# Where nodes of other machines report to, once there may be some.
+NODES_PORT=$((3003 + NUMBER * 100))
 if [ "$NUMBER" -eq 0 ]; then SUBNET=10.213.0.0/16; else SUBNET=10.$((NUMBER % 30 + 214)).0.0/16; fi
 
 # setting FILE NAME: the value of one line of a settings file that host/services/settings made; nothing when
@@ -52,6 +61,9 @@ admin_token() {
   [ -f "$CONFIG_DIR/admin-token" ] || return 0
   sed -n -e 's/[[:space:]].*//' -e '1p' "$CONFIG_DIR/admin-token"
 }
+
+# runs_here PROGRAM: whether it is one of this machine's.
+runs_here() { [[ " ${PROGRAMS[*]} " == *" $1 "* ]]; }
 
 # The user who runs the script, also under sudo, owns the files that the scripts leave in the checkout.
 INVOKER_UID=${SUDO_UID:-$(id -u)}

@@ -17,14 +17,20 @@ key() { chosen "$1" "$(kept "$orchestrator" "$1")"; }
 # missing_keys: prints "KEY<tab>FILE" for each key that is neither the operator's own nor on the machine.
 missing_keys() {
   local name
+  if runs_here orchestrator; then orchestrator_keys_missing; fi
+  runs_here agent || return 0
+  [ -n "$(chosen SVC_NODE_ID "$(setting "$agent" SVC_NODE_ID)")" ] || printf 'SVC_NODE_ID\t%s\n' "$agent"
+  name=$(chosen SVC_SEAL_KEY_FILE "$CONFIG_DIR/seal.key")
+  [ -s "$name" ] || printf 'seal.key\t%s\n' "$name"
+}
+
+orchestrator_keys_missing() {
+  local name
   for name in SVC_NODE_KEY SVC_SEED SVC_ENCRYPTION_KEY; do
     [ -n "$(chosen "$name" "$(chosen "${name}_FILE" "$(setting "$orchestrator" "$name")")")" ] || printf '%s\t%s\n' "$name" "$orchestrator"
   done
-  [ -n "$(chosen SVC_NODE_ID "$(setting "$agent" SVC_NODE_ID)")" ] || printf 'SVC_NODE_ID\t%s\n' "$agent"
   name=$(chosen SVC_SECRETS_KEY_FILE "$secrets_key")
   [ -n "$(chosen SVC_SECRETS_KEY_COMMAND '')" ] || [ -s "$name" ] || printf 'secrets.key\t%s\n' "$name"
-  name=$(chosen SVC_SEAL_KEY_FILE "$CONFIG_DIR/seal.key")
-  [ -s "$name" ] || printf 'seal.key\t%s\n' "$name"
 }
 
 # new_keys_are_harmless: fails when stored data need a key that is missing, and says what each opens.

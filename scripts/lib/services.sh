@@ -88,9 +88,19 @@ service_stop() { # PROGRAM
 ready_url() { # PROGRAM
   case $1 in
     orchestrator) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective orchestrator SVC_API_PORT)" ;;
-    agent) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective agent SVC_AGENT_PORT)" ;;
+    agent)
+      # A node that has joined speaks TLS, at the address at which the orchestrator reaches it.
+      if [ "$ROLE" = node ]; then
+        printf 'https://%s:%s/readyz?verbose' "$(url_host "$(effective agent SVC_AGENT_HOST)")" "$(effective agent SVC_AGENT_PORT)"
+      else
+        printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective agent SVC_AGENT_PORT)"
+      fi
+      ;;
   esac
 }
+
+# url_host ADDRESS: the address as it stands in a URL.
+url_host() { case $1 in *:*) printf '[%s]' "$1" ;; *) printf '%s' "$1" ;; esac; }
 
 # effective PROGRAM NAME: prints a setting as the program sees it; the operator's own file wins.
 effective() {

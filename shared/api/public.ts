@@ -1,7 +1,7 @@
 /** The whole public API, in the order of the documentation. */
 
 import type { Contract } from "../http/contract.ts";
-import { adminApi, nodeStoreApi, nodesApi } from "./admin.ts";
+import { adminApi } from "./admin.ts";
 import { adminAuditApi, auditApi } from "./audit.ts";
 import { buildApi, removedApi } from "./builds.ts";
 import { webhookApi } from "./events/webhooks.ts";
@@ -10,6 +10,7 @@ import { healthApi } from "./health.ts";
 import { discoveryApi, identityAdminApi } from "./identity/identity.ts";
 import { joinTokenApi } from "./join-tokens.ts";
 import { rotationApi } from "./keys/rotation.ts";
+import { nodeStoreApi, nodesApi } from "./nodes.ts";
 import { adminSandboxApi, projectAdminApi, projectApi, workspaceApi } from "./projects/projects.ts";
 import { sandboxNetworkApi } from "./sandboxes/sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "./sandboxes/sandboxes.ts";

@@ -2,8 +2,8 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { NodeStatus } from "./admin.ts";
 import { nullable, Timestamp } from "./common.ts";
+import { NodeStatus } from "./nodes.ts";
 import { volumeName } from "./volumes.ts";
 
 const Item = Type.Object({

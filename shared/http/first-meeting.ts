@@ -33,7 +33,13 @@ function chainAt(url: string): Promise<X509Certificate[]> {
   return new Promise((resolve, reject) => {
     const refuse = (cause: unknown) => {
       const why = reachFailure(cause, url) ?? "the connection failed";
-      reject(new AppError("node_unreachable", `the platform was not reached: ${why}`, { cause }));
+      reject(
+        new AppError(
+          "node_unreachable",
+          `the platform was not reached: ${why}. Its nodes report to the port of SVC_NODES_PORT on the address of SVC_NODES_HOST: compare both with this address`,
+          { cause },
+        ),
+      );
       socket.destroy();
     };
     const socket = connect({

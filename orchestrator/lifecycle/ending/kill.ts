@@ -4,6 +4,7 @@ import type { ExitReport } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { cleanDetail, type End, type EndReason } from "../../../shared/states/end-reason.ts";
+import { statesBefore } from "../../../shared/states/sandbox-state.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
 import type { NewEvent } from "../../store/store.ts";
@@ -27,6 +28,8 @@ export interface Ending {
    * node's next report has it held, from where an operator may take it back.
    */
   lost(record: SandboxRecord, detail: string): Promise<SandboxRecord | undefined>;
+  /** The sandbox's node was removed from the platform: whatever the sandbox was doing or had stored there is lost. */
+  removed(record: SandboxRecord): Promise<boolean>;
   /** Asks a node to end an execution; limited, never throws: the node's next report repairs what was missed. */
   end(nodeId: string, executionId: string): Promise<void>;
   /** Records the kills that could not be recorded when they were made; never throws: the next call tries the rest again. */
@@ -145,6 +148,18 @@ export function createEnding(deps: EndingDeps): Ending {
       noteEnd(gone);
       await routes.remove(id, executionId, "lost");
       return gone;
+    },
+    async removed({ id, executionId, nodeId }) {
+      const end: End = { reason: "node_lost", detail: "an operator removed its node" };
+      // Without the wait for transitions under way: what they try on the node fails, and then finds the sandbox gone.
+      const when = { executionId, nodeId, from: statesBefore("gone") };
+      const set = { endedAt: now(), end, resumption: null };
+      const gone = await store.move({ id, to: "gone", when, set }, killed(end));
+      if (gone === undefined) return false;
+      deps.observe(end.reason);
+      noteEnd(gone);
+      await routes.remove(id, executionId, "lost");
+      return true;
     },
     ended: ({ sandboxId, executionId, nodeId }, how) =>
       transition(sandboxId, async () => {

@@ -127,6 +127,11 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
       });
     },
 
+    /** Forgets the key of a node, so that none of its reports is taken and its name is free. */
+    async removeMember(nodeId: string): Promise<void> {
+      await db.deleteFrom("members").where("node_id", "=", nodeId).execute();
+    },
+
     /** The digest of the key that the node joined with; undefined: it has not joined. */
     async keyOf(nodeId: string): Promise<string | undefined> {
       const row = await db.selectFrom("members").select("key_digest").where("node_id", "=", nodeId).executeTakeFirst();

@@ -97,39 +97,48 @@ export function storageStore(db: Database) {
      * Their nodes delete the files when they are asked, or after their next reports.
      */
     async dropUnused(session: Session, old: Old): Promise<StoredItem[]> {
-      const found = await snapshots(session, old);
-      if (found.length === 0) return found;
-      await lockAll(
-        session,
-        found.map(({ templateId }) => locks.template(templateId)),
-      );
-      const deleted = await session
-        .deleteFrom("builds")
-        .where(
-          "id",
-          "in",
-          found.map(({ id }) => id),
-        )
-        .returning("id")
-        .execute();
-      // Another process may have deleted some of them, and written their events.
-      const mine = new Set(deleted.map(({ id }) => id));
-      const items = found.filter(({ id }) => mine.has(id));
-      await session
-        .deleteFrom("templates")
-        .where("id", "in", [...new Set(items.map(({ templateId }) => templateId))])
-        .where("kind", "=", "snapshot")
-        .where((where) =>
-          where.not(
-            where.exists(
-              where.selectFrom("builds").select("builds.id").whereRef("builds.template_id", "=", "templates.id"),
-            ),
-          ),
-        )
-        .execute();
-      return items;
+      return drop(session, await snapshots(session, { old }));
+    },
+
+    /** Deletes the records of all snapshots on a node, in the same way. */
+    async dropOn(session: Session, nodeId: string): Promise<StoredItem[]> {
+      return drop(session, await snapshots(session, { nodeId }));
     },
   };
+}
+
+/** @param found snapshots of this transaction's reading */
+async function drop(session: Session, found: StoredItem[]): Promise<StoredItem[]> {
+  if (found.length === 0) return found;
+  await lockAll(
+    session,
+    found.map(({ templateId }) => locks.template(templateId)),
+  );
+  const deleted = await session
+    .deleteFrom("builds")
+    .where(
+      "id",
+      "in",
+      found.map(({ id }) => id),
+    )
+    .returning("id")
+    .execute();
+  // Another process may have deleted some of them, and written their events.
+  const mine = new Set(deleted.map(({ id }) => id));
+  const items = found.filter(({ id }) => mine.has(id));
+  await session
+    .deleteFrom("templates")
+    .where("id", "in", [...new Set(items.map(({ templateId }) => templateId))])
+    .where("kind", "=", "snapshot")
+    .where((where) =>
+      where.not(
+        where.exists(
+          where.selectFrom("builds").select("builds.id").whereRef("builds.template_id", "=", "templates.id"),
+        ),
+      ),
+    )
+    .execute();
+  return items;
 }
 
 /** A pause sets the end of its sandbox, which nothing changes before the sandbox runs again. */
@@ -163,8 +172,11 @@ async function paused(session: Session, old?: Old): Promise<StoredItem[]> {
   }));
 }
 
-/** With `old` only those that are unused since then. */
-async function snapshots(session: Session, old?: Old): Promise<StoredItem[]> {
+/** With `old` only those that are unused since then, with `nodeId` only those of the node. */
+async function snapshots(
+  session: Session,
+  { old, nodeId }: { readonly old?: Old; readonly nodeId?: string } = {},
+): Promise<StoredItem[]> {
   const inUse = sql<number>`(case when
     exists (select 1 from sandboxes as used where used.build_id = snap.id and used.state <> 'gone')
     or exists (select 1 from builds as child where child.parent_build_id = snap.id and child.status = 'building')
@@ -184,6 +196,7 @@ async function snapshots(session: Session, old?: Old): Promise<StoredItem[]> {
     .where("templates.project_id", "is not", null)
     .orderBy("snap.finished_at")
     .orderBy("snap.id");
+  if (nodeId !== undefined) query = query.where("snap.node_id", "=", nodeId);
   if (old !== undefined) {
     query = query
       .where("snap.finished_at", "<=", old.before)

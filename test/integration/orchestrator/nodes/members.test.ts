@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { templateFiles } from "../../../../agent/builds/steps/template-files.ts";
-import { createPlaceholders } from "../../../../agent/wiring/placeholders.ts";
+import { startValues } from "../../../../agent/placeholders/start-values.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
 import { OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../../shared/program/log.ts";
@@ -70,7 +70,7 @@ test("files of templates and values of secrets come over the meeting, and a node
   const files = templateFiles({ orchestratorUrl, peering }, teardown);
   // This node builds nothing, so the orchestrator, which has answered, has no files for it.
   await expect(files("t1", "a".repeat(64), new AbortController().signal)).rejects.toThrow("were not uploaded");
-  const values = createPlaceholders({ orchestratorUrl, peering, now: Date.now, log }, teardown);
+  const values = startValues({ orchestratorUrl, peering, now: Date.now, log }, teardown);
   const executionId = newExecutionId();
   const placeholder = "e2b.secrets.KEY";
   const rules = [{ host: "api.test", headers: { "x-key": `\${${placeholder}}` } }];

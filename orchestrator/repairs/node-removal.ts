@@ -1,0 +1,88 @@
+/**
+ * Removes a node from the platform. Refuses while the records have something on it; when forced, ends or deletes the records
+ * of all that, each with its event, because nobody reaches it any more.
+ */
+
+import type { NodeContents } from "../../shared/api/nodes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Store } from "../store/store.ts";
+
+export interface NodeRemovalDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly ending: Ending;
+  /** Time without a report after which a node counts as silent. */
+  readonly nodeTimeoutMs: number;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface NodeRemoval {
+  /** Resolves with what was on the node. @throws {AppError} not_found, conflict */
+  remove(nodeId: string, options: { readonly force: boolean }): Promise<NodeContents>;
+}
+
+export function createNodeRemoval(deps: NodeRemovalDeps): NodeRemoval {
+  const { store, nodes, ending, now, log } = deps;
+
+  /** A node that has joined loses its key, so that its reports are refused. Another one would register itself again. */
+  async function refuseReporting(nodeId: string, lastHeardAt: number): Promise<void> {
+    const silentMs = now() - lastHeardAt;
+    if (silentMs > deps.nodeTimeoutMs || (await store.machines.keyOf(nodeId)) !== undefined) return;
+    throw new AppError(
+      "conflict",
+      `node '${nodeId}' reported ${Math.round(silentMs / 1_000)} s ago and would register itself again: stop its agent, wait ${Math.ceil(deps.nodeTimeoutMs / 1_000)} s, then remove it`,
+    );
+  }
+
+  async function loseAll(nodeId: string): Promise<void> {
+    for (const record of await store.sandboxes.onNode(nodeId)) await ending.removed(record);
+    for (const { id } of await store.pausedSandboxes.pausedOn(nodeId)) {
+      const record = await store.sandboxes.get(id);
+      if (record !== undefined) await ending.removed(record);
+    }
+    await store.loseSnapshots(nodeId);
+  }
+
+  return {
+    async remove(nodeId, { force }) {
+      const node = nodes.get(nodeId);
+      if (node === undefined) throw new AppError("not_found", `node '${nodeId}' not found`);
+      await refuseReporting(nodeId, node.lastHeardAt);
+      const contents = await store.nodes.contents(nodeId);
+      const named = textOf(contents);
+      if (named !== "" && !force) {
+        throw new AppError(
+          "conflict",
+          `node '${nodeId}' has ${named}: end or delete them first (POST /nodes/${nodeId} with the status 'draining' keeps new ones away), or remove it with all of them (?force=true)`,
+        );
+      }
+      // First, so that no report of it is taken any more, and it gets no request and no new sandbox.
+      await store.machines.removeMember(nodeId);
+      await nodes.remove(nodeId);
+      await loseAll(nodeId);
+      await store.nodes.remove(nodeId);
+      // Again, because a report that was under way may have made it known once more.
+      await nodes.remove(nodeId);
+      log.warn({ nodeId, ...contents }, "an operator removed a node");
+      return contents;
+    },
+  };
+}
+
+function textOf({ sandboxes, pausedSandboxes, snapshots, volumes, templates }: NodeContents): string {
+  const parts = [
+    [sandboxes, "running sandbox", "running sandboxes"],
+    [pausedSandboxes, "paused sandbox", "paused sandboxes"],
+    [snapshots, "snapshot", "snapshots"],
+    [volumes, "volume", "volumes"],
+    [templates, "build of a template", "builds of templates"],
+  ] as const;
+  return parts
+    .filter(([count]) => count > 0)
+    .map(([count, one, many]) => `${count} ${count === 1 ? one : many}`)
+    .join(", ");
+}

@@ -1,0 +1,225 @@
+/** Routes for operators about nodes: their status, what is on them, and the database that they serve. */
+
+import { type Static, Type } from "typebox";
+import { contract } from "../http/contract.ts";
+import { Finding } from "../program/finding.ts";
+import { nullable, Timestamp } from "./common.ts";
+
+export const NodeStatus = Type.Enum(["ready", "draining", "connecting", "unhealthy", "standby"]);
+export type NodeStatus = Static<typeof NodeStatus>;
+
+const Disk = Type.Object({
+  mountPoint: Type.String(),
+  device: Type.String(),
+  filesystemType: Type.String(),
+  usedBytes: Type.Integer(),
+  totalBytes: Type.Integer(),
+});
+
+const nodeDetail = {
+  id: Type.String(),
+  serviceInstanceID: Type.String(),
+  clusterID: Type.String(),
+  version: Type.String(),
+  commit: Type.String(),
+  status: NodeStatus,
+  statusChangedAt: Timestamp,
+  sandboxCount: Type.Integer(),
+  createSuccesses: Type.Integer(),
+  createFails: Type.Integer(),
+  metrics: Type.Object({
+    allocatedCPU: Type.Integer(),
+    allocatedMemoryBytes: Type.Integer(),
+    cpuPercent: Type.Number(),
+    cpuCount: Type.Integer(),
+    memoryUsedBytes: Type.Integer(),
+    memoryTotalBytes: Type.Integer(),
+    disks: Type.Array(Disk),
+    snapshotStoredBytes: Type.Integer({ description: "Memory and disks of snapshots and paused sandboxes" }),
+    snapshotQuotaBytes: Type.Integer({ description: "Quota of stored snapshots in bytes; 0: no quota" }),
+    diskPromisedBytes: Type.Integer({
+      description: "Disk sizes of running and paused sandboxes, builds and the warm pool",
+    }),
+    diskUsedBytes: Type.Integer({ description: "Bytes that these use, as last measured" }),
+    diskFreeBytes: Type.Integer({ description: "Free bytes of the disk that sandboxes are on" }),
+    diskReserveBytes: Type.Integer({ description: "Bytes of that disk that sandboxes leave free" }),
+    hugePagesTotal: Type.Integer(),
+    hugePagesUsed: Type.Integer(),
+    hugePagesReserved: Type.Integer(),
+    hugePageSizeBytes: Type.Integer(),
+  }),
+  capabilities: Type.Object(
+    {
+      memorySnapshots: Type.Boolean({ description: "Pause, fork and snapshot with memory, and starts from it" }),
+      lazyPages: Type.Boolean({ description: "Large memory is restored page by page" }),
+      ownDisks: Type.Boolean({ description: "Each sandbox has a disk image of its own, with a hard limit" }),
+      volumes: Type.Boolean({ description: "Volumes can be kept and mounted" }),
+      kernel: Type.String(),
+      criu: Type.String(),
+      runc: Type.String(),
+      docker: Type.String(),
+      details: Type.Record(Type.String(), Type.String(), { description: "How each is known, or why it is not there" }),
+    },
+    { description: "What the node can do, as it found by trying" },
+  ),
+  findings: Type.Array(Finding, {
+    description: "What the node cannot do, and what stands in the way of its sandboxes, each with the way out",
+  }),
+  machineInfo: Type.Object({
+    cpuFamily: Type.String(),
+    cpuModel: Type.String(),
+    cpuModelName: Type.String(),
+    cpuArchitecture: Type.String(),
+  }),
+};
+
+export const NodeDetail = Type.Object(nodeDetail);
+export type NodeDetail = Static<typeof NodeDetail>;
+const Node = Type.Object({ ...nodeDetail, sandboxStartingCount: Type.Integer() });
+
+const admin = { tag: "Admin", access: "admin" } as const;
+const clusterQuery = Type.Object({ clusterID: Type.Optional(Type.String({ format: "uuid" })) });
+const byNode = Type.Object({ nodeID: Type.String({ minLength: 1, maxLength: 64 }) });
+
+const NodeContents = Type.Object(
+  {
+    sandboxes: Type.Integer({ description: "Sandboxes that run, start or are being paused there" }),
+    pausedSandboxes: Type.Integer(),
+    snapshots: Type.Integer(),
+    volumes: Type.Integer(),
+    templates: Type.Integer({
+      description: "Builds whose images are there: their records stay, and the templates have to be built again",
+    }),
+  },
+  { description: "What was on the node, and is lost with it" },
+);
+export type NodeContents = Static<typeof NodeContents>;
+
+export const nodesApi = contract({
+  listNodes: {
+    ...admin,
+    method: "GET",
+    path: "/nodes",
+    summary: "List nodes",
+    query: clusterQuery,
+    status: 200,
+    reply: Type.Array(Node),
+    errors: [401],
+  },
+  getNode: {
+    ...admin,
+    method: "GET",
+    path: "/nodes/{nodeID}",
+    summary: "Read a node",
+    params: byNode,
+    query: clusterQuery,
+    status: 200,
+    reply: NodeDetail,
+    errors: [401, 404],
+  },
+  setNodeStatus: {
+    ...admin,
+    method: "POST",
+    path: "/nodes/{nodeID}",
+    summary: "Drain a node, stand it by, or take it back",
+    params: byNode,
+    body: Type.Object({ clusterID: Type.Optional(Type.String({ format: "uuid" })), status: NodeStatus }),
+    status: 204,
+    errors: [400, 401, 404, 409],
+  },
+  removeNode: {
+    ...admin,
+    method: "DELETE",
+    path: "/nodes/{nodeID}",
+    summary: "Remove a node from the platform; 409 names what is on it",
+    params: byNode,
+    query: Type.Object({
+      force: Type.Optional(
+        Type.Boolean({
+          description: "Removes it with what is on it: sandboxes end (`node_lost`), the rest is deleted",
+        }),
+      ),
+    }),
+    status: 200,
+    reply: NodeContents,
+    errors: [400, 401, 404, 409],
+  },
+});
+
+const HeldItem = Type.Object({
+  snapshotID: Type.String(),
+  sandboxID: Type.String(),
+  kind: Type.Enum(["pause", "checkpoint"]),
+  bytes: Type.Integer({ description: "Memory and disk" }),
+  heldSince: Timestamp,
+  heldUntil: Timestamp,
+  reason: Type.String(),
+});
+
+const Adopted = Type.Object({
+  imported: Type.Integer({ description: "Sandboxes that the database had no record of" }),
+  corrected: Type.Integer({ description: "Sandboxes that the database had in another state" }),
+  unchanged: Type.Integer(),
+  left: Type.Array(Type.String(), {
+    description: "Snapshots to start from whose records cannot be made again: the node holds them, then deletes them",
+  }),
+  incomplete: Type.Array(Type.String(), {
+    description: "Imported sandboxes whose options the node does not know: they resume without access to the internet",
+  }),
+});
+
+const project = Type.Optional(
+  Type.String({ description: "The project of sandboxes whose own is not in the database; default: the oldest one" }),
+);
+
+export const nodeStoreApi = contract({
+  getNodeStore: {
+    ...admin,
+    method: "GET",
+    path: "/nodes/{nodeID}/store",
+    summary: "Whether a node serves this database, and what it holds that no record names",
+    params: byNode,
+    status: 200,
+    reply: Type.Object({
+      serves: Type.Boolean(),
+      refusal: nullable(Type.String()),
+      sandboxes: Type.Integer({ description: "Running and paused sandboxes on the node" }),
+      snapshots: Type.Integer({ description: "Snapshots to start from on the node" }),
+      held: Type.Array(HeldItem),
+    }),
+    errors: [401, 404, 503],
+  },
+  adoptNode: {
+    ...admin,
+    method: "POST",
+    path: "/nodes/{nodeID}/adopt",
+    summary: "Take the sandboxes of a node into this database, as the node has them; the node serves it from then on",
+    params: byNode,
+    body: Type.Object({ projectID: project }),
+    optionalBody: true,
+    status: 200,
+    reply: Adopted,
+    errors: [400, 401, 404, 503],
+  },
+  discardNode: {
+    ...admin,
+    method: "POST",
+    path: "/nodes/{nodeID}/discard",
+    summary: "Let a node serve this database; what it does not know is held for a time, then deleted",
+    params: byNode,
+    status: 204,
+    errors: [401, 404, 503],
+  },
+  takeBack: {
+    ...admin,
+    method: "POST",
+    path: "/nodes/{nodeID}/held/{heldID}",
+    summary: "Take a paused sandbox back that its node holds, by the id of the sandbox or of the snapshot",
+    params: Type.Object({ ...byNode.properties, heldID: Type.String({ minLength: 1, maxLength: 64 }) }),
+    body: Type.Object({ projectID: project }),
+    optionalBody: true,
+    status: 200,
+    reply: Adopted,
+    errors: [400, 401, 404, 503],
+  },
+});

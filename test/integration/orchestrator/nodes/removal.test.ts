@@ -1,0 +1,108 @@
+/** An operator removes a node: it is refused while something is on it, and what is lost with it has its events. */
+
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { admin, joinCluster, newJoinToken, startMember } from "../../../support/cluster/members.ts";
+
+let cluster: Cluster;
+beforeEach(async () => {
+  cluster = await startCluster({ agents: 0, config: { nodesPort: 0 } });
+});
+afterEach(() => cluster.stop());
+
+const remove = (nodeId: string, query = "") => cluster.ask("DELETE", `/nodes/${nodeId}${query}`, admin);
+const nodes = async () => ((await cluster.ask("GET", "/nodes", admin)).body as { id: string }[]).map(({ id }) => id);
+
+async function create(): Promise<string> {
+  const made = await cluster.ask("POST", "/sandboxes", { body: { templateID: "base" } });
+  expect(made.status, made.text).toBe(201);
+  return (made.body as { sandboxID: string }).sandboxID;
+}
+
+interface Event {
+  readonly type: string;
+  readonly sandboxId: string;
+  readonly eventData: Readonly<Record<string, unknown>>;
+}
+
+async function events(): Promise<Event[]> {
+  return (await cluster.ask("GET", "/events/sandboxes?limit=100")).body as Event[];
+}
+
+test("an empty node goes at once: its key opens nothing any more, and its name is free", async () => {
+  const machine = await joinCluster(cluster);
+  const agent = await startMember(cluster, machine, { heartbeatMs: 0 });
+  const removed = await remove(agent.nodeId);
+  expect([removed.status, removed.body]).toEqual([
+    200,
+    { sandboxes: 0, pausedSandboxes: 0, snapshots: 0, volumes: 0, templates: 0 },
+  ]);
+  expect(await nodes()).toEqual([]);
+  await expect(agent.beat()).rejects.toThrow(
+    `node '${agent.nodeId}' is not on this platform any more: join the platform again with a new token`,
+  );
+  await joinCluster(cluster, { nodeId: agent.nodeId, joinToken: await newJoinToken(cluster) });
+});
+
+test("a node with something on it stays, and the refusal counts it; forced, all of it is lost with an event each", async () => {
+  const agent = await startMember(cluster, await joinCluster(cluster), { heartbeatMs: 0 });
+  const [running, paused] = [await create(), await create()];
+  expect((await cluster.ask("POST", `/sandboxes/${running}/snapshots`, { body: {} })).status).toBe(201);
+  expect((await cluster.ask("POST", `/sandboxes/${paused}/pause`)).status).toBe(204);
+  const made = await cluster.ask("POST", "/volumes", { body: { name: "far" } });
+  expect(made.status, made.text).toBe(201);
+
+  const refused = await remove(agent.nodeId);
+  expect(refused.status).toBe(409);
+  expect(refused.text).toContain(
+    `node '${agent.nodeId}' has 1 running sandbox, 1 paused sandbox, 1 snapshot, 1 volume: end or delete them first`,
+  );
+  expect(refused.text).toContain("?force=true");
+  expect(await nodes()).toEqual([agent.nodeId]);
+  expect((await cluster.ask("GET", `/sandboxes/${running}`)).status).toBe(200);
+
+  const forced = await remove(agent.nodeId, "?force=true");
+  expect([forced.status, forced.body]).toEqual([
+    200,
+    { sandboxes: 1, pausedSandboxes: 1, snapshots: 1, volumes: 1, templates: 0 },
+  ]);
+  expect(await nodes()).toEqual([]);
+  for (const id of [running, paused]) {
+    const gone = await cluster.ask("GET", `/sandboxes/${id}`);
+    expect([id, gone.status]).toEqual([id, 404]);
+  }
+  expect((await cluster.ask("GET", "/snapshots")).body).toEqual([]);
+  expect((await cluster.ask("GET", "/volumes")).body).toEqual([]);
+  const told = (await events()).filter(({ type }) => /killed|snapshot_deleted/.test(type));
+  const ends = told.filter(({ type }) => type.endsWith("killed"));
+  expect(ends.map(({ sandboxId }) => sandboxId).sort()).toEqual([running, paused].sort());
+  for (const { eventData } of ends) {
+    expect(eventData).toMatchObject({ reason: "node_lost", detail: "an operator removed its node" });
+  }
+  expect(
+    told.filter(({ type }) => type.endsWith("snapshot_deleted")).map(({ eventData }) => eventData["reason"]),
+  ).toEqual(["node_removed"]);
+  const audit = JSON.stringify(await cluster.database.query("select * from audit_log where action = 'removeNode'"));
+  expect(audit).toContain(agent.nodeId);
+});
+
+test("a node of the orchestrator's machine that reports is not removed, because it would come back; a silent one is", async () => {
+  const one = await startCluster({ agent: { heartbeatMs: 0 } });
+  onTestFinished(() => one.stop());
+  const take = () => one.ask("DELETE", "/nodes/n1", admin);
+  const refused = await take();
+  expect(refused.status).toBe(409);
+  expect(refused.text).toContain("would register itself again: stop its agent, wait 20 s, then remove it");
+  await one.restart({ nodeTimeoutMs: 10 });
+  expect((await take()).status).toBe(200);
+  await one.agent.beat();
+  expect((await one.ask("GET", "/nodes/n1", admin)).status).toBe(200);
+});
+
+test("an unknown node is 404, and only an operator removes one", async () => {
+  const agent = await startMember(cluster, await joinCluster(cluster));
+  const unknown = await remove("nowhere");
+  expect([unknown.status, unknown.text]).toEqual([404, expect.stringContaining("node 'nowhere' not found")]);
+  expect((await cluster.ask("DELETE", `/nodes/${agent.nodeId}`)).status).toBe(401);
+  expect((await remove(agent.nodeId, "?force=maybe")).status).toBe(400);
+});
