@@ -35,7 +35,7 @@ a value of a project's secret, in files, logs, events and answers | nowhere in c
 a node that asks for values of another node's sandbox, or beyond its rules | refused | integration/orchestrator/secrets/values.test.ts | a node gets nothing of another node
 a rule that names another project's secret | refused, and never its value | integration/orchestrator/secrets/values.test.ts | in another project is another secret
 the encrypted value of one secret in the row of another | does not open | unit/orchestrator/secrets/secrets.test.ts | a value opens as its own secret and version only
-secrets and control tokens in the node's database file | not there in clear | unit/agent/store/seal.test.ts
+secrets and control tokens in the node's database file | not there in clear | unit/agent/store/database/seal.test.ts
 a volume's content with another token, or none | refused | integration/orchestrator/volumes/content.test.ts | only this volume's own, unexpired token opens it
 paths and links in a volume that lead out of it, pipes | refused, and nothing hangs | integration/orchestrator/volumes/content.test.ts | no path and no link leads out of a volume
 a tree in a volume that is deeper than any path | removed | integration/orchestrator/volumes/content.test.ts | a tree deeper than any path is removed
