@@ -59,6 +59,7 @@ a response that a sandbox splits in two | stays the answer to one request | inte
 an answer without a request | reaches no visitor | integration/orchestrator/edge/smuggling.test.ts | an answer without a request reaches no visitor
 an answer that is cut off | cut off for the client too, never finished | integration/orchestrator/edge/forwarding-connections.test.ts | whose answer is cut off
 informational answers without end | the server is cut off, its client gets an error | integration/orchestrator/edge/slow-readers.test.ts | endless informational answers
+a client that resets its connection at any moment | the edge and the node's proxy go on | integration/orchestrator/edge/resets.test.ts
 any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
 a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | answers without TLS
 a certificate that no authority signed, where headers are set | nothing is sent to it | conformance/network/egress-transform.test.ts | the destination's certificate is verified
