@@ -46,5 +46,5 @@ export function describeHoldings({ running, stores, serving }: HoldingsDeps): Ho
 }
 
 function optional(projectId: string | undefined, record: string | undefined) {
-  return { ...defined({ projectId, record }) };
+  return defined({ projectId, record });
 }

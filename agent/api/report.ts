@@ -29,7 +29,7 @@ export interface ReportDeps {
   readonly log: Log;
 }
 
-/** What the agent knows of its orchestrator. Only the report writes it. */
+/** The agent's knowledge of its orchestrator. Only the report writes it. */
 export interface Contact {
   /** Time of the last answer, or of the start, in unix milliseconds. */
   last: number;

@@ -9,7 +9,7 @@ import { type EnvdRuntime, envdRuntimes } from "./envd-runtime.ts";
 
 export interface Docker {
   readonly containers: Containers;
-  /** What the OCI runtime is told about a container. */
+  /** Notes that the agent leaves for the OCI runtime, for each container. */
   readonly annotations: Annotations;
   readonly openCgroup: OpenCgroup;
   readonly envd: Envd;

@@ -49,7 +49,7 @@ export interface EgressProgram {
   /** The program with its arguments, determined for each start. */
   readonly command: () => Promise<readonly string[]>;
   readonly environment: Readonly<Record<string, string>>;
-  /** What it is told at each start, besides what is read then. */
+  /** The agent sends this at each start, with what it reads then (`Sent`). */
   readonly begin: Omit<Begin, Sent>;
   readonly authority: () => Promise<CertificateWithKey>;
   /** PEM of authorities to trust besides the machine's, read for each start; empty: none. */
@@ -57,7 +57,7 @@ export interface EgressProgram {
   readonly log: Log;
 }
 
-/** What it works for. */
+/** The sandboxes that the process serves, and the agent's side of what it asks and tells. */
 export interface EgressTask {
   /** All sandboxes that run already. */
   readonly sandboxes: readonly SandboxEgress[];

@@ -8,7 +8,7 @@ import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
-import { keepForwarding } from "./forwarding.ts";
+import { keepForwarding } from "./kernel/forwarding.ts";
 import { type KernelFlow, type LastRead, readFlows, readUnlogged } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft/nft-shell.ts";
 import { type Changed, watchTable } from "./nft/table-watch.ts";

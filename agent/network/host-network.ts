@@ -6,8 +6,8 @@ import { readCompanyProxies } from "../host/company-proxies.ts";
 import { nativeProgram } from "../host/native-program.ts";
 import type { Plan } from "./addresses.ts";
 import { type Firewall, hostFirewall } from "./firewall.ts";
+import { type Traffic, trafficOf } from "./kernel/traffic.ts";
 import { hostLinks, type Links } from "./links.ts";
-import { type Traffic, trafficOf } from "./traffic.ts";
 
 export interface Network {
   readonly plan: Plan;

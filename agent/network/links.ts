@@ -6,7 +6,7 @@
 import { readdir } from "node:fs/promises";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
-import { keepForwarding } from "./forwarding.ts";
+import { keepForwarding } from "./kernel/forwarding.ts";
 
 export interface Links {
   /** Sets up the gateway's address and forwarding; may be repeated. */

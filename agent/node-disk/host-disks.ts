@@ -28,7 +28,7 @@ export function hostSandboxDisks(config: AgentConfig): Disks {
   const disks = hostDisks({
     root: config.disksDir ?? join(config.stateDir, "disks"),
     run: runCommand,
-    copier: () => nativeProgram(runCommand, "disks/svc-disk-copy", config.runDir),
+    copier: () => nativeProgram(runCommand, "sandbox-disks/svc-disk-copy", config.runDir),
     async refusal(bytes) {
       const space = await readSpace(disks.root);
       return tooLarge(space, reserveOf(space, config.diskReserveMb), bytes);

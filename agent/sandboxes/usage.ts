@@ -4,7 +4,7 @@ import type { ExecutionUse, MetricSample } from "../../shared/agent-api/routes.t
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { Usage } from "../containers/cgroup/cgroup-files.ts";
-import type { Traffic } from "../network/traffic.ts";
+import type { Traffic } from "../network/kernel/traffic.ts";
 import type { SampleStore } from "../store/samples.ts";
 import type { MemoryKills } from "./memory-kills.ts";
 import type { Sandbox } from "./sandbox.ts";

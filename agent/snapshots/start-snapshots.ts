@@ -159,7 +159,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
         const { snapshotId } = request;
         const containerId = sandbox.container.id;
         snapshots.replaced({ id: snapshotId, containerId });
-        // Nobody waits for it: a pause is an interruption.
+        // The pause ends without it: each millisecond interrupts the sandbox's user.
         void nameImageBelow({ snapshotId, containerId }, { containers, log });
         return taken;
       },

@@ -164,6 +164,6 @@ function toExecution(row: Row, sealing: Seal): Execution {
 }
 
 function toExit({ id, sandbox_id: sandboxId, reason, exit_code: exitCode, at, detail }: ExitRow): ExitReport {
-  const more = { ...defined({ exitCode: exitCode ?? undefined, detail: detail ?? undefined }) };
+  const more = defined({ exitCode: exitCode ?? undefined, detail: detail ?? undefined });
   return { executionId: id, sandboxId, reason, at, ...more };
 }

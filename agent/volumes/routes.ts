@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { AppError } from "../../shared/http/errors.ts";
-import { fromUrl } from "../../shared/http/url-values.ts";
+import { fromUrl } from "../../shared/http/fields/url-values.ts";
 import { check } from "../../shared/http/validate.ts";
 import type { VolumeFiles } from "./volume-files.ts";
 

@@ -5,8 +5,8 @@
 
 /** Time without requests that counts as idle. */
 const REST_MS = 10_000;
-/** Smallest growth above the least heap seen at rest that is worth a garbage collection. */
-const WORTH_BYTES = 8 * 1024 * 1024;
+/** Smallest growth since the last garbage collection that is worth another one, which takes some 10 ms. */
+const WORTH_BYTES = 1024 * 1024;
 
 export interface IdleMemoryDeps {
   /** Bytes in use, those that a collection could free included. */
@@ -16,7 +16,8 @@ export interface IdleMemoryDeps {
 
 export class IdleMemory {
   readonly #deps: IdleMemoryDeps;
-  #low = Number.POSITIVE_INFINITY;
+  /** The first rest collects: it is not known how much of the heap is garbage. */
+  #collected = 0;
   #touched = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -42,9 +43,9 @@ export class IdleMemory {
     }
     // An idle sandbox runs no timers until the next request.
     this.stop();
-    const used = this.#deps.used();
-    if (used > this.#low + WORTH_BYTES) this.#deps.collect();
-    this.#low = Math.min(this.#low, this.#deps.used());
+    if (this.#deps.used() < this.#collected + WORTH_BYTES) return;
+    this.#deps.collect();
+    this.#collected = this.#deps.used();
   }
 }
 

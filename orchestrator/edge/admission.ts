@@ -2,7 +2,7 @@
 
 import { sameSecret } from "../../shared/ids.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
-import type { Refusal } from "./answers.ts";
+import type { Refusal } from "./answers/answers.ts";
 import type { EdgeRoute } from "./sandbox-lookup.ts";
 import type { Visitor } from "./visitor.ts";
 

@@ -16,11 +16,11 @@ import type { Failure, ForwardPlan } from "../../shared/proxy/sending/forward-pl
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
 import { shownState } from "../../shared/states/sandbox-state.ts";
 import { admission, standing } from "./admission.ts";
-import { CORS, type Refusal } from "./answers.ts";
+import { CORS, type Refusal } from "./answers/answers.ts";
+import { isPreflight } from "./answers/navigation.ts";
+import { unaddressedAnswer } from "./answers/root.ts";
 import { isInternalRoute } from "./internal-routes.ts";
-import { isPreflight } from "./navigation.ts";
 import { refuse, send } from "./refuse.ts";
-import { unaddressedAnswer } from "./root.ts";
 import type {
   AutoResume,
   EdgeRoute,

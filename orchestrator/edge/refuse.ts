@@ -2,8 +2,8 @@
 
 import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
-import { type Answer, answerFor, preflightAnswer, type Refusal } from "./answers.ts";
-import { isPreflight, readerOf } from "./navigation.ts";
+import { type Answer, answerFor, preflightAnswer, type Refusal } from "./answers/answers.ts";
+import { isPreflight, readerOf } from "./answers/navigation.ts";
 
 /** Sends a refusal. A preflight gets a success instead, so that the browser goes on and can read the refusal. */
 export function refuse(client: ClientSide, refusal: Refusal | Answer): void {

@@ -24,7 +24,7 @@ const ladder = [
 const rooms = {
   builds: ["", "images", "steps"],
   sandboxes: ["pool", ""],
-  network: ["reach", "", "nft"],
+  network: ["reach", "", "nft", "kernel"],
   snapshots: ["", "restore", "take", "connections", "store", "frozen", "criu"],
   egress: [
     "",

@@ -5,7 +5,7 @@ import type { Route } from "./contract.ts";
 import { bodySchema } from "./fields/closed.ts";
 import { understood } from "./fields/understood.ts";
 import { checkFields } from "./fields/unknown.ts";
-import { fromUrl } from "./url-values.ts";
+import { fromUrl } from "./fields/url-values.ts";
 import { type Check, check } from "./validate.ts";
 
 /** @throws {AppError} bad_request */

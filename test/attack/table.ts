@@ -35,7 +35,7 @@ a value of a project's secret, in files, logs, events and answers | nowhere in c
 a node that asks for values of another node's sandbox, or beyond its rules | refused | integration/orchestrator/secrets/values.test.ts | a node gets nothing of another node
 a rule that names another project's secret | refused, and never its value | integration/orchestrator/secrets/values.test.ts | in another project is another secret
 the encrypted value of one secret in the row of another | does not open | unit/orchestrator/secrets/secrets.test.ts | a value opens as its own secret and version only
-secrets and control tokens in the node's database file | not there in clear | unit/agent/store/seal.test.ts
+secrets and control tokens in the node's database file | not there in clear | unit/agent/store/database/seal.test.ts
 a volume's content with another token, or none | refused | integration/orchestrator/volumes/content.test.ts | only this volume's own, unexpired token opens it
 paths and links in a volume that lead out of it, pipes | refused, and nothing hangs | integration/orchestrator/volumes/content.test.ts | no path and no link leads out of a volume
 a tree in a volume that is deeper than any path | removed | integration/orchestrator/volumes/content.test.ts | a tree deeper than any path is removed
@@ -59,6 +59,7 @@ a response that a sandbox splits in two | stays the answer to one request | inte
 an answer without a request | reaches no visitor | integration/orchestrator/edge/smuggling.test.ts | an answer without a request reaches no visitor
 an answer that is cut off | cut off for the client too, never finished | integration/orchestrator/edge/forwarding-connections.test.ts | whose answer is cut off
 informational answers without end | the server is cut off, its client gets an error | integration/orchestrator/edge/slow-readers.test.ts | endless informational answers
+a client that resets its connection at any moment | the edge and the node's proxy go on | integration/orchestrator/edge/resets.test.ts
 any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
 a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | answers without TLS
 a certificate that no authority signed, where headers are set | nothing is sent to it | conformance/network/egress-transform.test.ts | the destination's certificate is verified

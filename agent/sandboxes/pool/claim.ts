@@ -5,7 +5,7 @@ import { Teardown } from "../../../shared/program/teardown.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import { type BecomeSandboxDeps, becomeSandbox, type Launched, type LaunchSpec } from "../become-sandbox.ts";
 import type { Disposal } from "../disposal.ts";
-import { resized } from "../resize.ts";
+import { resized } from "./resize.ts";
 
 export interface Unclaimed {
   readonly container: LiveContainer;

@@ -10,8 +10,8 @@ import { loop } from "../../../shared/program/loop.ts";
 import { sameSize } from "../../containers/cgroup/limits.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import { type Flavour, flavourKey, type LiveContainer } from "../../containers/live-container.ts";
-import { canBecome } from "../resize.ts";
 import { planPool } from "./refill-plan.ts";
+import { canBecome } from "./resize.ts";
 
 const ROUND_MS = 1_000;
 const BOOT_LIMIT_MS = 30_000;

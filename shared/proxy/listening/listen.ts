@@ -89,6 +89,8 @@ export async function listen(host: string, port: number, options: ListenOptions)
       return;
     }
     sockets.add(socket);
+    // Node's server takes its own listener away from a connection that asks to switch or for CONNECT.
+    socket.on("error", ignore);
     socket.once("close", () => sockets.delete(socket));
   });
   server.on("request", onRequest);

@@ -21,7 +21,7 @@ const TARGET = "http://upgrade.invalid";
 export function sendWebSocket(options: SwitchOptions): Switching {
   const { request, upgrade, path, agent, lenient, keepsBack } = options;
   const { socket } = upgrade;
-  const state: { call?: ClientRequest; peer?: Socket } = {};
+  const state: { call?: ClientRequest; peer?: Socket; over?: true } = {};
   const proxy = createProxyServer({
     target: TARGET,
     prependPath: false,
@@ -51,12 +51,14 @@ export function sendWebSocket(options: SwitchOptions): Switching {
   agent
     .open(options.dialSignal())
     .then((connection) => {
-      if (socket.destroyed) connection.destroy();
+      // The exchange may have ended in the moment in which the connection was opened.
+      if (state.over || socket.destroyed) connection.destroy();
       else proxy.ws(request, socket, Buffer.alloc(0), { agent: agentOf(connection) });
     })
     .catch((error: Error) => options.onError(error));
   return {
     destroy(reset) {
+      state.over = true;
       if (state.peer !== undefined) cutBoth(state.peer, socket);
       const asked = state.call?.socket;
       if (reset && asked !== undefined && asked !== null) cut(asked);

@@ -83,6 +83,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "agent-ladder-api": ["agent/api/climbs.ts", "agent/deps.ts"],
   "agent-ladder-wiring": ["agent/wiring/climbs.ts", "agent/host-deps.ts"],
   "agent-ladder-network-nft": ["agent/network/nft/climbs.ts", "agent/network/r.ts"],
+  "agent-ladder-network-kernel": ["agent/network/kernel/climbs.ts", "agent/network/nft/w.ts"],
   "agent-ladder-network-itself": ["agent/network/inner.ts", "agent/network/reach/s.ts"],
   "agent-ladder-sandboxes-itself": ["agent/sandboxes/inner.ts", "agent/sandboxes/pool/t.ts"],
   "agent-ladder-builds-steps": ["agent/builds/steps/inner.ts", "agent/builds/images/u.ts"],

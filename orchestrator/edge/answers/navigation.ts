@@ -1,6 +1,6 @@
 /** Tells a browser that opens a page from a program and from a preflight. Pure. */
 
-import { headerValue } from "../../shared/proxy/raw-headers.ts";
+import { headerValue } from "../../../shared/proxy/raw-headers.ts";
 
 const SCRIPT_MODES: ReadonlySet<string> = new Set(["cors", "no-cors", "same-origin", "websocket"]);
 const BROWSER = /mozilla|chrome|safari|firefox|edge|opera|msie/i;

@@ -3,7 +3,7 @@
  * opens the bare address also reads what this address is and where the documentation is. Pure.
  */
 
-import { headerValue } from "../../shared/proxy/raw-headers.ts";
+import { headerValue } from "../../../shared/proxy/raw-headers.ts";
 import { type Answer, htmlAnswer, jsonAnswer, textAnswer } from "./answers.ts";
 import { isNavigation } from "./navigation.ts";
 

@@ -1,9 +1,9 @@
 /** Gives a pooled container the size of the sandbox that it becomes. Nothing happens where it has that size already. */
 
-import { fits, type Size, sameSize } from "../containers/cgroup/limits.ts";
-import type { Containers } from "../containers/containers.ts";
-import type { LiveContainer } from "../containers/live-container.ts";
-import type { ContainerStore } from "../store/containers.ts";
+import { fits, type Size, sameSize } from "../../containers/cgroup/limits.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
+import type { ContainerStore } from "../../store/containers.ts";
 
 /** False when it uses more memory than the size has: then the sandbox needs a container that starts with its own size. */
 export function canBecome({ resources, cgroup }: Pick<LiveContainer, "resources" | "cgroup">, size: Size): boolean {

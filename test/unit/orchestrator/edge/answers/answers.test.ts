@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { answerFor, preflightAnswer, type Refusal } from "../../../../orchestrator/edge/answers.ts";
-import { isNavigation, isPreflight, readerOf } from "../../../../orchestrator/edge/navigation.ts";
-import { renderPage } from "../../../../orchestrator/edge/pages.ts";
-import { unaddressedAnswer } from "../../../../orchestrator/edge/root.ts";
+import { answerFor, preflightAnswer, type Refusal } from "../../../../../orchestrator/edge/answers/answers.ts";
+import { isNavigation, isPreflight, readerOf } from "../../../../../orchestrator/edge/answers/navigation.ts";
+import { renderPage } from "../../../../../orchestrator/edge/answers/pages.ts";
+import { unaddressedAnswer } from "../../../../../orchestrator/edge/answers/root.ts";
 
 const sandboxId = "iabc";
 const refusals: readonly (readonly [Refusal, number, object])[] = [
