@@ -22,12 +22,8 @@ export function checksOf(deps: ChecksDeps): ReturnType<OperatorDeps["checks"]> {
     engine: engine.connected ? undefined : "the Docker daemon does not answer",
     "egress process": egressProcess.problem,
     network: reach.findings().map(findingText).join(" | ") || undefined,
-    orchestrator: contact.reached ? undefined : notReached(contact.problem),
+    orchestrator: contact.reached ? undefined : (contact.problem ?? "the orchestrator does not answer"),
     "way back": contact.unreached,
     store: serving.refusal,
   };
-}
-
-function notReached(problem: string | undefined): string {
-  return problem === undefined ? "the orchestrator does not answer" : `the orchestrator takes no reports: ${problem}`;
 }

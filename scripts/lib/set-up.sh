@@ -1,5 +1,5 @@
 # The steps of `up` and `test` that prepare a machine for the platform.
-# Needs ui.sh and $here, the directory scripts/.
+# Needs ui.sh, instance.sh and $here, the directory scripts/.
 # shellcheck shell=bash
 
 : "${here:?}"
@@ -10,6 +10,10 @@ set_up_host() {
   step 'system packages' "$here/host/machine/packages"
   step 'directories' shared_directories
   step 'kernel' "$here/host/machine/kernel"
+  if ! runs_here agent; then
+    set_up_programs
+    return
+  fi
   step 'Docker daemon' "$here/host/engine/start"
   step 'Docker settings' "$here/host/engine/check"
   step 'CRIU' "$here/host/criu/install"
@@ -24,6 +28,6 @@ set_up_host() {
 
 set_up_programs() {
   step 'npm packages' "$here/host/programs/modules" "$SHARED_STATE" &&
-    step 'build' "$here/host/programs/build" &&
-    step 'envd runtime' "$here/host/programs/envd-runtime"
+    step 'build' "$here/host/programs/build" || return
+  if runs_here agent; then step 'envd runtime' "$here/host/programs/envd-runtime"; fi
 }

@@ -111,15 +111,16 @@ show_progress() {
 }
 
 explain_failure() {
-  local title=$1 notes=$2 elapsed=$3 what='' way_out=''
+  local title=$1 notes=$2 elapsed=$3 what='' way_out='' said
   if [ -f "$notes/note.fail" ]; then
     what=$(sed -n 1p "$notes/note.fail")
     way_out=$(sed 1d "$notes/note.fail")
   fi
   {
     printf '%s  ✗ %-22s %s (%s s)\n' "${CLEAR:-}" "$title" "${what:-failed}" "$elapsed"
-    printf '\n    last lines of %s:\n' "${LOG_FILE%.aside}"
-    tail -n 25 "$LOG_FILE" | sed 's/^/    | /'
+    # Only what this step has written: the steps before it have nothing to do with its failure.
+    said=$(sed -n "H; /^== [0-9-]*T[0-9:]*Z /{ s/.*//; x }; \${ x; p }" "$LOG_FILE" | grep -v '^$' | tail -n 25 || true)
+    [ -z "$said" ] || printf '\n    last lines of %s:\n%s\n' "${LOG_FILE%.aside}" "$(sed 's/^/    | /' <<<"$said")"
     [ -z "$way_out" ] || printf '\n    what to do: %s\n' "$way_out"
   } >&2
 }
