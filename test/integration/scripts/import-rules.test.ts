@@ -38,6 +38,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "http-proxy-has-one-owner": ["shared/proxy/other.ts", "http-proxy"],
   "jose-has-one-owner": ["orchestrator/volumes/other.ts", "jose"],
   "pino-has-one-owner": ["shared/program/other.ts", "pino"],
+  "x509-has-its-owners": ["orchestrator/x509.ts", "@peculiar/x509"],
   "socks-has-one-owner": ["agent/socks.ts", "socks"],
   "orchestrator-store-imports-no-handler": ["orchestrator/store/up.ts", "orchestrator/sandboxes/handlers.ts"],
   "callers-are-a-leaf": ["orchestrator/callers/up.ts", "orchestrator/handlers.ts"],
@@ -54,7 +55,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "orchestrator-ladder-lifecycle": ["orchestrator/lifecycle/up.ts", "orchestrator/sandboxes/view.ts"],
   "orchestrator-ladder-secrets-metrics": ["orchestrator/secrets/up.ts", "orchestrator/lifecycle/pausing/pause.ts"],
   "orchestrator-ladder-nodes": ["orchestrator/nodes/up.ts", "orchestrator/lifecycle/ending/kill.ts"],
-  "orchestrator-ladder-access-network-policy": ["orchestrator/network-policy/up.ts", "orchestrator/nodes/nodes.ts"],
+  "orchestrator-ladder-access-network-policy-machines": ["orchestrator/machines/up.ts", "orchestrator/nodes/nodes.ts"],
   "orchestrator-ladder-base": ["orchestrator/base/up.ts", "orchestrator/access/auth.ts"],
   "orchestrator-ladder-store": ["orchestrator/store/sideways.ts", "orchestrator/base/keys/seeds.ts"],
   "orchestrator-ladder-callers-edge-forms-config": ["orchestrator/forms/up.ts", "orchestrator/store/store.ts"],
@@ -65,6 +66,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "agent-ladder-host": ["agent/host/climbs.ts", "agent/store/b.ts"],
   "agent-ladder-store": ["agent/store/climbs.ts", "agent/containers/c.ts"],
   "agent-ladder-egress-supervisor": ["agent/egress-supervisor/climbs.ts", "agent/network/d.ts"],
+  "agent-ladder-joining": ["agent/joining/climbs.ts", "agent/serving/e.ts"],
   "agent-ladder-placeholders": ["agent/placeholders/climbs.ts", "agent/serving/e.ts"],
   "agent-ladder-serving": ["agent/serving/climbs.ts", "agent/api/f.ts"],
   "agent-ladder-network": ["agent/network/climbs.ts", "agent/containers/g.ts"],
@@ -130,6 +132,7 @@ const PACKAGES = [
   "jose",
   "pino",
   "socks",
+  "@peculiar/x509",
 ];
 
 const tree = realpathSync(mkdtempSync(join(tmpdir(), "svc-imports-")));

@@ -66,12 +66,9 @@ start_lane sets
 wait_for_lanes
 echo "worst $(worst_status)"`);
   for (const name of ["one", "two", "three"]) expect(output.match(new RegExp(`^quick ${name}$`, "gm"))).toHaveLength(1);
-  expect(output.trim().split("\n").slice(-4)).toEqual([
-    "=== long set",
-    "late",
-    "=== long set: passed (n s)",
-    "worst 0",
-  ]);
+  // It ends only because the other lane has come as far as the last set, whose lines may come before or after these.
+  expect(output).toContain("=== long set\nlate\n=== long set: passed (n s)\n");
+  expect(output).toMatch(/\nworst 0\n$/);
 }, 60_000);
 
 test("an interrupted run ends every process of its lanes and prints their output", async () => {
