@@ -11,8 +11,11 @@ import type { BuildQueue } from "../builds/queue.ts";
 import { iso } from "../forms/time.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Nodes, NodeView } from "../nodes/nodes.ts";
+import type { Demand, PlacementPolicy } from "../nodes/placement/candidate.ts";
+import { explain } from "../nodes/placement/choose.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
 import { DEFAULT_TAG } from "../templates/reference.ts";
 
@@ -29,6 +32,7 @@ export interface AdminDeps {
 /** The platform has one cluster; its id is a constant. */
 const CLUSTER_ID = "00000000-0000-0000-0000-000000000000";
 const KILL_AT_ONCE = 16;
+const MIB = 1024 ** 2;
 
 export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> {
   const { store } = deps;
@@ -98,7 +102,15 @@ export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> 
   };
 }
 
-export function createNodeHandlers(nodes: Nodes, removal: NodeRemoval): Handlers<typeof nodesApi> {
+export interface NodeHandlersDeps {
+  readonly nodes: Nodes;
+  readonly removal: NodeRemoval;
+  readonly placement: PlacementPolicy;
+  readonly templates: Pick<Store["templates"], "tagged">;
+}
+
+export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof nodesApi> {
+  const { nodes, removal, placement, templates } = deps;
   function node(id: string): NodeView {
     const found = nodes.get(id);
     if (found === undefined) throw new AppError("not_found", `node '${id}' not found`);
@@ -106,15 +118,44 @@ export function createNodeHandlers(nodes: Nodes, removal: NodeRemoval): Handlers
   }
 
   return {
-    listNodes: ({ query }) =>
-      (query.clusterID ?? CLUSTER_ID) === CLUSTER_ID
-        ? nodes.list().map((view) => ({ ...toDetail(view), sandboxStartingCount: view.starting }))
-        : [],
+    async listNodes({ query: { clusterID = CLUSTER_ID, explain: templateId } }) {
+      if (clusterID !== CLUSTER_ID) return [];
+      const shown = (view: NodeView) => ({ ...toDetail(view), sandboxStartingCount: view.starting });
+      if (templateId === undefined) return nodes.list().map(shown);
+      const build = await templates.tagged(templateId, DEFAULT_TAG);
+      if (build === undefined)
+        throw new AppError(
+          "template_not_found",
+          `template '${templateId}' not found, or it has no build that is ready`,
+        );
+      return explain(nodes.candidates(), demandOf(build), placement).map(({ node: { id }, ...verdict }) => ({
+        ...shown(node(id)),
+        placement:
+          verdict.misfit === undefined
+            ? { fits: true, score: Math.round(verdict.score * 1000) / 1000 }
+            : { fits: false, reason: verdict.misfit.because },
+      }));
+    },
     getNode: ({ params }) => toDetail(node(params.nodeID)),
     setNodeStatus: async ({ params, body }) => {
       await nodes.setWanted(params.nodeID, body.status);
     },
     removeNode: ({ params, query }) => removal.remove(params.nodeID, { force: query.force ?? false }),
+  };
+}
+
+/** A sandbox of this build, with the internet, in any region. */
+function demandOf({ id, nodeId, snapshotId, memory, cpuCount, memoryMB, diskSizeMB }: Build): Demand {
+  return {
+    cpuCount,
+    memoryBytes: memoryMB * MIB,
+    diskBytes: diskSizeMB * MIB,
+    memory: snapshotId !== undefined && memory,
+    network: true,
+    labels: {},
+    exclude: new Map(),
+    home: snapshotId === undefined || nodeId === undefined ? undefined : { nodeId, has: "the template's snapshot" },
+    build: { id, nodeId },
   };
 }
 

@@ -19,6 +19,7 @@ import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Machines } from "../machines/wire.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { placementPolicy } from "../nodes/placement/candidate.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
 import type { Store } from "../store/store.ts";
@@ -94,7 +95,12 @@ export async function startApi(
       ...parts.handlers,
       keys: createKeyHandlers(keys),
       admin: createAdminHandlers({ store, ending, keys, nodes, builds, cleaning, pools }),
-      nodes: createNodeHandlers(nodes, parts.removal),
+      nodes: createNodeHandlers({
+        nodes,
+        removal: parts.removal,
+        placement: placementPolicy(config),
+        templates: store.templates,
+      }),
       health: createHealthHandlers({
         nodes,
         schema,

@@ -8,7 +8,8 @@ import { loop } from "../../shared/program/loop.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { choose, placementPolicy } from "../nodes/placement.ts";
+import { type Demand, placementPolicy } from "../nodes/placement/candidate.ts";
+import { choose } from "../nodes/placement/choose.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
 import type { StartedBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
@@ -103,18 +104,22 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
 
   /** Chooses a node for the build, or says why there is none and whether that may change soon. */
   function nodeFor(build: Waiting, home: string | undefined, placed: ReadonlyMap<string, number>) {
-    const all = nodes.candidates();
-    const candidates = home === undefined ? all : all.filter(({ id }) => id === home);
-    if (home !== undefined && candidates.length === 0) {
-      return { is: "none", reason: `node ${home}, which has the build's base, is not registered` } as const;
-    }
+    const candidates = nodes.candidates();
     const busy = candidates.filter(
-      ({ id }) => (placed.get(id) ?? 0) >= config.maxNodeBuilds || (refusedUntil.get(id) ?? 0) > now(),
+      ({ id }) =>
+        (home === undefined || id === home) &&
+        ((placed.get(id) ?? 0) >= config.maxNodeBuilds || (refusedUntil.get(id) ?? 0) > now()),
     );
-    const exclude = new Set(busy.map(({ id }) => id));
+    const exclude = new Map(busy.map(({ id }) => [id, "is building"]));
     const { cpuCount, memoryMB, diskSizeMB } = build;
     const room = { cpuCount, memoryBytes: memoryMB * MIB, diskBytes: diskSizeMB * MIB };
-    const demand = { ...room, labels: {}, exclude, region: build.region };
+    const demand: Demand = {
+      ...room,
+      labels: {},
+      exclude,
+      region: build.region,
+      home: home === undefined ? undefined : { nodeId: home, has: "the build's base" },
+    };
     const choice = choose(candidates, demand, placement, random);
     if (choice.is === "none" && exclude.size > 0)
       return { is: "full", of: "other", reason: "every node is building" } as const;

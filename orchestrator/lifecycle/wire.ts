@@ -4,7 +4,7 @@ import type { Callers } from "../access/wire.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { placementPolicy } from "../nodes/placement.ts";
+import { placementPolicy } from "../nodes/placement/candidate.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
 import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";

@@ -19,7 +19,7 @@ import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
 import type { NodeRecord } from "../store/nodes/record.ts";
 import { createAdmission } from "./admission.ts";
-import type { Candidate } from "./placement.ts";
+import type { Candidate } from "./placement/candidate.ts";
 import { allocated, NOTHING, negative, plus, type Sum, withPromised } from "./promised.ts";
 import type { NodePlace } from "./routing-table.ts";
 
@@ -328,6 +328,7 @@ function toCandidate({ facts, load, status, placing, refusal, unreached }: Entry
       : (facts.capabilities.detail["memorySnapshots"] ?? "it does not say why"),
     noNetwork: load.networkRefused === true ? networkProblems(load) : undefined,
     disk: withPromised(load.sandboxDisk, placing.diskBytes),
+    pools: load.pools,
     ...(refusal === undefined ? {} : { refuses: true }),
     ...(unreached.length === 0 ? {} : { unreached: true }),
   };

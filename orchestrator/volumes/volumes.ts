@@ -10,7 +10,8 @@ import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { Background } from "../base/background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { choose, type PlacementPolicy } from "../nodes/placement.ts";
+import type { PlacementPolicy } from "../nodes/placement/candidate.ts";
+import { choose } from "../nodes/placement/choose.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { Volume } from "../store/volumes/record.ts";
 import type { NotAdded, VolumeLimits, VolumeStore } from "../store/volumes/volumes.ts";
@@ -72,7 +73,7 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
       memoryBytes: 0,
       diskBytes: deps.sizeMb * MIB,
       labels: {},
-      exclude: new Set<string>(),
+      exclude: new Map<string, string>(),
     };
     const choice = choose(candidates, demand, deps.placement, deps.random);
     if (choice.is === "node") return choice.id;

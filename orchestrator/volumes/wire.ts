@@ -5,7 +5,7 @@ import type { Limits } from "../access/limits.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { placementPolicy } from "../nodes/placement.ts";
+import { placementPolicy } from "../nodes/placement/candidate.ts";
 import type { Store } from "../store/store.ts";
 import { createContent } from "./content.ts";
 import { createVolumeHandlers } from "./handlers.ts";

@@ -116,7 +116,7 @@ module.exports = {
       comment: "files that only decide get what they need as arguments",
       severity: "error",
       from: {
-        path: "^(shared/(policy|states)/|orchestrator/nodes/placement\\.ts|orchestrator/network-policy/|orchestrator/identity/(schedule|subject)\\.ts|agent/(recovery/plan|sandboxes/pool/refill-plan)\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
+        path: "^(shared/(policy|states)/|orchestrator/nodes/placement/|orchestrator/network-policy/|orchestrator/identity/(schedule|subject)\\.ts|agent/(recovery/plan|sandboxes/pool/refill-plan)\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
       },
       // node:net also has isIP, which does none.
       to: {

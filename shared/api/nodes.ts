@@ -75,7 +75,20 @@ const nodeDetail = {
 
 export const NodeDetail = Type.Object(nodeDetail);
 export type NodeDetail = Static<typeof NodeDetail>;
-const Node = Type.Object({ ...nodeDetail, sandboxStartingCount: Type.Integer() });
+const Node = Type.Object({
+  ...nodeDetail,
+  sandboxStartingCount: Type.Integer(),
+  placement: Type.Optional(
+    Type.Object(
+      {
+        fits: Type.Boolean(),
+        score: Type.Optional(Type.Number({ description: "The lowest of three random nodes that fit is taken" })),
+        reason: Type.Optional(Type.String({ description: "Why the node is passed over, as a clause about it" })),
+      },
+      { description: "What the node is to a sandbox of the template that `explain` names" },
+    ),
+  ),
+});
 
 const admin = { tag: "Admin", access: "admin" } as const;
 const clusterQuery = Type.Object({ clusterID: Type.Optional(Type.String({ format: "uuid" })) });
@@ -100,11 +113,20 @@ export const nodesApi = contract({
     ...admin,
     method: "GET",
     path: "/nodes",
-    summary: "List nodes",
-    query: clusterQuery,
+    summary: "List nodes; with `explain`, in the order of placement and with the reason of each that is passed over",
+    query: Type.Object({
+      ...clusterQuery.properties,
+      explain: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 64,
+          description: "Id of a template: where a sandbox of it would be placed",
+        }),
+      ),
+    }),
     status: 200,
     reply: Type.Array(Node),
-    errors: [401],
+    errors: [401, 404],
   },
   getNode: {
     ...admin,

@@ -76,7 +76,8 @@ export const AgentConfig = Type.Object({
     default: "",
     maxLength: 64,
     pattern: "^[A-Za-z0-9_-]*$",
-    description: "Region of this node (SVC_REGIONS of the orchestrator); empty: it runs the sandboxes of every region",
+    description:
+      "Region of this node (SVC_REGIONS of the orchestrator); empty: it runs those of regions that no node has",
   }),
   labels: Type.String({ default: "", maxLength: 4096, description: "Labels of this node: key=value,key=value" }),
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Lowest level that is logged" }),

@@ -11,7 +11,7 @@ import { type Budget, type Row, row, type Summary, summarise } from "./numbers.t
 const BURST = 100;
 /** The default of SVC_POOL_CEILING: after a burst the pool holds this many containers. */
 const POOL_CEILING = "8";
-/** The reasons for which placement refuses a sandbox on a full node (orchestrator/nodes/placement.ts). */
+/** The reasons for which placement refuses a sandbox on a full node (orchestrator/nodes/placement/choose.ts). */
 const NO_ROOM =
   /no node has the CPU(?:, memory and disk| and memory) left|at its limit of \d+ sandboxes|no node can promise \d+ MiB more of its disk/;
 

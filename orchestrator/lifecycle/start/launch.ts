@@ -8,7 +8,8 @@ import { newExecutionId } from "../../../shared/ids.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { cleanDetail, type End } from "../../../shared/states/end-reason.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
-import { type Choice, choose, type Demand, type PlacementPolicy } from "../../nodes/placement.ts";
+import type { Demand, PlacementPolicy } from "../../nodes/placement/candidate.ts";
+import { type Choice, choose } from "../../nodes/placement/choose.ts";
 import { busyWaitMs, verdictOf } from "../../nodes/retry.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
 import type { NewSandbox, SandboxRecord } from "../../store/sandboxes/record.ts";
@@ -26,8 +27,10 @@ export interface LaunchRequest {
   readonly region?: string | undefined;
   /** What the node must have, whatever it promises: the size that the caller named. */
   readonly least?: { readonly cpuCount: number; readonly memoryMB: number };
-  /** The only node that has the snapshot to start from. */
+  /** The only node that has the snapshot or the volumes to start from. */
   readonly nodeId?: string;
+  /** A node that is known to have the image. */
+  readonly imageNodeId?: string;
 }
 
 export interface LaunchDeps {
@@ -166,7 +169,7 @@ class Search {
   readonly #request: LaunchRequest;
   readonly #deps: LaunchDeps;
   readonly #deadline: number;
-  readonly #excluded = new Set<string>();
+  readonly #excluded = new Map<string, string>();
   #refusals = 0;
   #failure: AppError | undefined;
   /** The last attempt had less time than a start needs. */
@@ -233,7 +236,7 @@ class Search {
       if (isError(error, "conflict") || isError(error, "failed_precondition")) throw error;
       this.#failure = error;
       this.#cut = left < this.#deps.core.timeouts.startTimeoutMs;
-      this.#excluded.add(nodeId);
+      this.#excluded.set(nodeId, "failed to start it");
       if (this.#excluded.size >= MAX_ATTEMPTS) throw this.#failed(error);
       this.#deps.core.background.run("end failed start", () => this.#deps.ending.end(nodeId, executionId));
       return undefined;
@@ -248,7 +251,7 @@ class Search {
   }
 
   #choose(): Choice {
-    const { nodeId, least, region, start } = this.#request;
+    const { nodeId, imageNodeId, least, region, start } = this.#request;
     const { cpuCount, memoryMB, diskSizeMB } = start.resources;
     const demand: Demand = {
       cpuCount,
@@ -259,11 +262,12 @@ class Search {
       labels: {},
       region,
       exclude: this.#excluded,
+      home:
+        nodeId === undefined ? undefined : { nodeId, has: start.origin === undefined ? "the volumes" : "the snapshot" },
+      build: { id: start.build.buildId, nodeId: imageNodeId },
       ...(least === undefined ? {} : { least: { cpuCount: least.cpuCount, memoryBytes: least.memoryMB * MIB } }),
     };
-    const all = this.#deps.core.nodes.candidates();
-    const candidates = nodeId === undefined ? all : all.filter(({ id }) => id === nodeId);
-    return choose(candidates, demand, this.#deps.placement, this.#deps.core.random);
+    return choose(this.#deps.core.nodes.candidates(), demand, this.#deps.placement, this.#deps.core.random);
   }
 
   async #pause(): Promise<void> {

@@ -53,7 +53,7 @@ export function createCreating(base: Base, parts: CreatingParts): Create {
       start,
       limit: limits.starts(project),
       region: project.region,
-      ...defined({ least: source.least, nodeId: source.nodeId }),
+      ...defined({ least: source.least, nodeId: source.nodeId, imageNodeId: source.build.nodeId }),
     });
     if (helpsPool(source)) pools.used(source.build);
     spawns.count(source.template.id);

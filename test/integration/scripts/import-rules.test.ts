@@ -118,7 +118,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "app-calls-each-folder-through-its-wire": ["agent/app.ts", "agent/builds/part.ts"],
   "policy-is-pure": ["shared/policy/up.ts", "shared/above-policy.ts"],
   "states-are-pure": ["shared/states/up.ts", "shared/above-states.ts"],
-  "pure-files-do-no-io": ["orchestrator/nodes/placement.ts", "fs"],
+  "pure-files-do-no-io": ["orchestrator/nodes/placement/choose.ts", "fs"],
   resolvable: ["agent/lost.ts", "no-such-package"],
 };
 const PACKAGES = [

@@ -189,6 +189,19 @@ describe("operators", () => {
     expect((await ask("/nodes?clusterID=11111111-1111-4111-8111-111111111111")).body).toEqual([]);
   });
 
+  test("ask where a sandbox of a template would be placed, and why not elsewhere", async () => {
+    const ask = (path: string) => cluster.ask("GET", path, { key: null, headers: admin });
+    const { templateID } = (await cluster.ask("GET", "/templates/aliases/base")).body as { templateID: string };
+    expect((await ask(`/nodes?explain=${templateID}`)).body).toMatchObject([
+      { id: "n1", placement: { fits: true, score: expect.any(Number) as number } },
+    ]);
+    await cluster.ask("POST", "/nodes/n1", { key: null, headers: admin, body: { status: "standby" } });
+    const [standing] = (await ask(`/nodes?explain=${templateID}`)).body as { placement: object }[];
+    await cluster.ask("POST", "/nodes/n1", { key: null, headers: admin, body: { status: "ready" } });
+    expect(standing?.placement).toEqual({ fits: false, reason: "is standby" });
+    expect((await ask("/nodes?explain=none")).status).toBe(404);
+  });
+
   test("two projects of one name have two slugs", async () => {
     const [one, two] = [await cluster.addProject("Ünïque Näme!"), await cluster.addProject("Ünïque Näme!")];
     expect(one.slug).toMatch(/^[a-z0-9-]+$/);

@@ -1,6 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Candidate, choose, type Demand, score } from "../../../../orchestrator/nodes/placement.ts";
+import type { Candidate, Demand } from "../../../../orchestrator/nodes/placement/candidate.ts";
+import { choose, explain } from "../../../../orchestrator/nodes/placement/choose.ts";
+import { score } from "../../../../orchestrator/nodes/placement/score.ts";
 
 const GIB = 1024 ** 3;
 const policy = { cpuOvercommit: 4, memoryOvercommit: 2, diskOvercommit: 3 };
@@ -23,7 +25,7 @@ function node(over: Partial<Candidate> = {}): Candidate {
 }
 
 function demand(over: Partial<Demand> = {}): Demand {
-  return { cpuCount: 2, memoryBytes: GIB, diskBytes: 10 * GIB, labels: {}, exclude: new Set(), ...over };
+  return { cpuCount: 2, memoryBytes: GIB, diskBytes: 10 * GIB, labels: {}, exclude: new Map(), ...over };
 }
 
 /** What is free above the reserve and what is used, 50 GiB together, may be promised three times. */
@@ -54,7 +56,7 @@ describe("why there is no node", () => {
       {
         is: "none",
         reason:
-          "no node is large enough for 5 cores and 1024 MiB of memory: nodes have up to 4 cores and up to 65536 MiB, ask for less",
+          "no node is large enough for 5 cores and 1024 MiB of memory: nodes have up to 4 cores and up to 65536 MiB, ask for less (node n1 has 4 cores; node n1 has 4 cores)",
       },
     ],
     [
@@ -64,7 +66,12 @@ describe("why there is no node", () => {
       { is: "none", reason: expect.stringMatching(/^no node is large enough for 8 cores and 16384 MiB/) },
     ],
     ["draining", [node({ status: "draining" })], demand(), { is: "none", reason: "no node is ready (draining)" }],
-    ["excluded", [node()], demand({ exclude: new Set(["n1"]) }), { is: "none", reason: "no node is ready (ready)" }],
+    [
+      "excluded",
+      [node()],
+      demand({ exclude: new Map([["n1", "failed to start it"]]) }),
+      { is: "none", reason: "no node is ready (ready)" },
+    ],
     ["expected back", [node({ status: "connecting" })], demand(), { is: "connecting" }],
     [
       "full of cpu",
@@ -100,7 +107,11 @@ describe("why there is no node", () => {
       "one short of disk, the other full of memory",
       [node({ disk: { ...disk, short: true } }), node({ allocatedMemoryBytes: 16 * GIB })],
       demand(),
-      { is: "full", of: "other", reason: "no node has the CPU, memory and disk left" },
+      {
+        is: "full",
+        of: "other",
+        reason: expect.stringMatching(/^no node has the CPU, memory and disk left \(node n1 has less disk/),
+      },
     ],
     [
       "never reported",
@@ -145,12 +156,15 @@ test("a node whose disk is short or promised often enough gets nothing while ano
   const full = { ...disk, promisedBytes: 140 * GIB };
   const nodes = [
     node({ id: "short", disk: { ...disk, freeBytes: 9 * GIB, short: true } }),
-    node({ id: "promised", disk: full, cpuCount: 64 }),
-    node({ id: "roomy", disk, allocatedCpu: 10 }),
+    node({ id: "promised", disk: full }),
   ];
-  const sized = (diskBytes: number) => choose(nodes, demand({ diskBytes }), policy, first);
+  const sized = (diskBytes: number, of = nodes) => choose(of, demand({ diskBytes }), policy, first);
   expect(sized(10 * GIB)).toEqual({ is: "node", id: "promised" });
-  expect(sized(10 * GIB + 1)).toEqual({ is: "node", id: "roomy" });
+  expect(sized(10 * GIB + 1)).toMatchObject({ is: "full", of: "disk" });
+  expect(sized(10 * GIB, [...nodes, node({ id: "roomy", disk, allocatedCpu: 10 })])).toEqual({
+    is: "node",
+    id: "roomy",
+  });
   // A disk without a limit promises nothing.
   expect(sized(0)).toEqual({ is: "node", id: "promised" });
   expect(choose([node({ disk: undefined })], demand(), policy, first)).toMatchObject({ is: "node" });
@@ -210,4 +224,64 @@ test("a sandbox that needs the network passes over a node that refuses such ones
     is: "none",
     reason: expect.stringContaining("table inet site, chain cut: policy drop"),
   });
+});
+
+test("an error names the nodes that were passed over with their reasons, four at most, and none that could never run it", () => {
+  const nodes = [
+    node({ id: "a", status: "draining" }),
+    node({ id: "b", allocatedCpu: 15 }),
+    node({ id: "c", sandboxCount: 100 }),
+    node({ id: "d", labels: { region: "us" } }),
+    node({ id: "e", disk: { ...disk, short: true } }),
+    node({ id: "f", labels: { region: "eu" }, cpuCount: 0 }),
+  ];
+  expect(choose(nodes.slice(0, 3), demand(), policy, first)).toEqual({
+    is: "full",
+    of: "other",
+    reason:
+      "no node has the CPU and memory left (node a is draining; node b has promised 15 of 16 cores; node c is at its limit of 100 sandboxes)",
+  });
+  expect(choose(nodes, demand({ region: "eu" }), policy, first)).toMatchObject({
+    is: "none",
+    reason: expect.stringMatching(
+      /node a has no region, and other nodes are in eu; .*; node d is in region us; and 2 more nodes\)$/,
+    ),
+  });
+  const home = { nodeId: "a", has: "the snapshot" };
+  expect(choose(nodes, demand({ home }), policy, first)).toEqual({ is: "none", reason: "no node is ready (draining)" });
+  expect(choose(nodes.slice(1), demand({ home }), policy, first)).toEqual({
+    is: "none",
+    reason: "node a, which alone has the snapshot, is not known",
+  });
+});
+
+test("of two nodes the one with the scarcest resource less used is taken, and presence of image and container decides between equals", () => {
+  const build = { id: "b", nodeId: "image" };
+  const best = (nodes: Candidate[]) => choose(nodes, demand({ build }), policy, first);
+  // Cores are free on both, and memory on one.
+  expect(best([node({ id: "image", allocatedMemoryBytes: 14 * GIB }), node({ id: "x" })])).toEqual({
+    is: "node",
+    id: "x",
+  });
+  expect(best([node({ id: "x" }), node({ id: "image" })])).toEqual({ is: "node", id: "image" });
+  const pools = [{ buildId: "b", ready: 1 }];
+  expect(best([node({ id: "image" }), node({ id: "pooled", pools })])).toEqual({ is: "node", id: "pooled" });
+  expect(best([node({ id: "image" }), node({ id: "drained", pools: [{ buildId: "b", ready: 0 }] })])).toEqual({
+    is: "node",
+    id: "image",
+  });
+});
+
+test("all nodes are explained, the best first, each that is passed over with its reason", () => {
+  const nodes = [
+    node({ id: "draining", status: "draining" }),
+    node({ id: "busy", allocatedCpu: 8 }),
+    node({ id: "empty" }),
+  ];
+  const told = explain(nodes, demand(), policy).map(({ node: { id }, misfit }) => [id, misfit?.because]);
+  expect(told).toEqual([
+    ["empty", undefined],
+    ["busy", undefined],
+    ["draining", "is draining"],
+  ]);
 });
