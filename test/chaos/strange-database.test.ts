@@ -93,6 +93,8 @@ describe(`with ${COUNT} running and ${COUNT} paused sandboxes`, () => {
         running: [...early.running.slice(1), stands, ...late.slice(0, 1)],
         paused: [...early.paused.slice(1), runs, ...late.slice(1)],
       };
+      // The node learns every few seconds how far its database has come.
+      await expect.poll(() => database.isOlderThanHeard(backup), { timeout: 30_000 }).toBe(true);
       await survives(kept, backup);
       expect(await createOn(platform.apiKey)).toMatchObject({ status: 503 });
       for (const { id } of [...kept.paused.slice(0, 1), ...early.running.slice(1, 2)]) {

@@ -104,9 +104,12 @@ while True: signal.pause()
     await output(`kill -TERM ${started.pid}`);
     expect(await refusal(started.wait())).toMatchObject({ exitCode: 3, stdout: "ready\ncleaned up\n" });
 
+    const said: string[] = [];
     const deaf = await sandbox().commands.run("trap '' TERM; echo ready; while true; do sleep 0.1; done", {
       background: true,
+      onStdout: (data) => void said.push(data),
     });
+    await expect.poll(() => said.join("")).toBe("ready\n");
     await output(`kill -TERM ${deaf.pid}; sleep 0.3; kill -0 ${deaf.pid}`);
     expect(await deaf.kill()).toBe(true);
     expect(await refusal(deaf.wait())).toMatchObject({ exitCode: -1, error: "signal: killed" });

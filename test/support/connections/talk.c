@@ -135,11 +135,19 @@ static void read_half(int file) {
   report("/half", text);
 }
 
+/* The kernel ends a wait with a time limit when the process is frozen, and does not begin it again (signal(7)). */
+static ssize_t receive(int file, void *bytes, size_t size) {
+  ssize_t got;
+  do got = recv(file, bytes, size, MSG_WAITALL);
+  while (got < 0 && errno == EINTR);
+  return got;
+}
+
 static void exchange(int file, int number, const char **word) {
   int back = -1;
   if (strcmp(*word, "ok")) return;
   ssize_t sent = send(file, &number, sizeof number, MSG_NOSIGNAL);
-  ssize_t got = sent == sizeof number ? recv(file, &back, sizeof back, MSG_WAITALL) : -1;
+  ssize_t got = sent == sizeof number ? receive(file, &back, sizeof back) : -1;
   if (got != sizeof back) *word = got == 0 ? "end" : strerror(errno);
   else if (back != number) *word = "wrong";
 }

@@ -25,12 +25,15 @@ export interface SwappedDatabase {
   use(copyOf: string | undefined): Promise<void>;
   /** Restarts the orchestrator with the true database; does nothing when that is in place. */
   putBack(): Promise<void>;
+  /** Whether the node has heard of a later mark of the database than this copy has, so that it can tell the copy is older. */
+  isOlderThanHeard(copy: string): boolean;
   /** When the node of this platform reported last to the orchestrator, by the database in place: unix milliseconds. */
   reportedAt(): number;
 }
 
 export function swappedDatabase(platform: Platform): SwappedDatabase {
   const file = settingOf(platform, "orchestrator", "SVC_DATABASE");
+  const agentFile = join(settingOf(platform, "agent", "SVC_STATE_DIR"), "agent.db");
   const folder = dirname(file);
   const aside = `${folder}-aside`;
   const parts = (place: string) => readdirSync(place).filter((name) => name.startsWith(basename(file)));
@@ -70,14 +73,23 @@ export function swappedDatabase(platform: Platform): SwappedDatabase {
       rmdirSync(aside);
       await service(platform, "start", "orchestrator");
     },
+    isOlderThanHeard(copy) {
+      const heard = one<{ opening: string; mark: number }>(agentFile, "select opening, mark from served_store");
+      const had = one<{ mark: number }>(copy, "select mark from store_openings where id = ?", heard?.opening);
+      return heard !== undefined && heard.mark > (had?.mark ?? -1);
+    },
     reportedAt() {
-      const database = new SQLite(file, { readonly: true });
-      try {
-        const last = database.prepare("select max(last_heartbeat_at) as at from nodes").get() as { at: number | null };
-        return last.at ?? 0;
-      } finally {
-        database.close();
-      }
+      return one<{ at: number | null }>(file, "select max(last_heartbeat_at) as at from nodes")?.at ?? 0;
     },
   };
+}
+
+/** The first row of the answer. */
+function one<Row>(file: string, sql: string, ...values: unknown[]): Row | undefined {
+  const database = new SQLite(file, { readonly: true });
+  try {
+    return database.prepare(sql).get(...values) as Row | undefined;
+  } finally {
+    database.close();
+  }
 }
