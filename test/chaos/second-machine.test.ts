@@ -3,13 +3,13 @@
  * with its own bridge, addresses, ports and state; the two speak TLS, as machines do.
  */
 
+import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { containersOf } from "../support/platform/host-objects.ts";
 import { expectNoProblems } from "../support/platform/no-problems.ts";
 import { api, asAdmin, checkout, openPlatform } from "../support/platform/platform.ts";
 import { killHard, run, settingOf, untilReady } from "../support/platform/programs.ts";
 import { createLasting, expectAllThere, inTurn, type Lasting, pauseAll } from "../support/sandbox/lasting.ts";
-import { Sandbox } from "e2b";
 
 const platform = openPlatform();
 const INSTANCE = "other";
@@ -34,8 +34,6 @@ beforeAll(async () => {
   expect(said).toContain(`Node ${secondId()} of ${url} is ready`);
   // The first token opened the platform's port for nodes, for which its orchestrator was started again.
   await untilReady(platform);
-  // Placement takes the less promised of the two, so that eight do not all fall to one.
-  all = await createLasting(8);
 }, 600_000);
 
 afterAll(async () => {
@@ -43,7 +41,6 @@ afterAll(async () => {
   const id = secondId();
   await script("down", ["--purge"], second);
   await script("node", ["remove", id, "--force"], platform).catch(() => undefined);
-  await expectNoProblems(platform);
 }, 300_000);
 
 /** The sandboxes that live on the second machine. */
@@ -53,6 +50,8 @@ async function onSecond(): Promise<Lasting[]> {
 }
 
 test("sandboxes are spread over both machines, and pause and resume with their memory on either", async () => {
+  // Placement takes the less promised of the two, so that eight do not all fall to one.
+  all = await createLasting(8);
   expect((await onSecond()).length).toBeGreaterThan(0);
   expect((await onSecond()).length).toBeLessThan(all.length);
   await pauseAll(all);
@@ -93,4 +92,6 @@ test("a machine leaves when nothing is on it, is told so, and is not taken back"
   const { json } = await api(platform, "GET", "/nodes", asAdmin(platform));
   expect((json as { id: string }[]).map((node) => node.id)).not.toContain(id);
   await expect(script("up", [], second)).rejects.toThrow(`node '${id}' is not on this platform any more`);
+  await inTurn(all, (one) => Sandbox.kill(one.id));
+  await expectNoProblems(platform);
 }, 240_000);
