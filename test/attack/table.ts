@@ -40,6 +40,14 @@ a volume's content with another token, or none | refused | integration/orchestra
 paths and links in a volume that lead out of it, pipes | refused, and nothing hangs | integration/orchestrator/volumes/content.test.ts | no path and no link leads out of a volume
 a tree in a volume that is deeper than any path | removed | integration/orchestrator/volumes/content.test.ts | a tree deeper than any path is removed
 `,
+  "between machines": `
+a join with a used, ended, revoked, wrong or foreign token | refused, with the cure | integration/orchestrator/nodes/joining.test.ts | a join is refused
+something between the machines that answers in the platform's place | the token's secret is not sent | integration/orchestrator/nodes/joining.test.ts | which sends nothing, with a token of another platform
+a report under the name of another node, without a certificate, or after the node was removed | refused | integration/orchestrator/nodes/joining.test.ts | a report of a node that joined is refused
+a second agent with the identity of one that answers | refused, and it says so | integration/orchestrator/nodes/admission.test.ts | of two agents with one identity
+a stranger, and a node, at another node's agent API | let in to no handler | integration/shared/meeting.test.ts | does not let a client without a certificate
+a node's proxy that shows another node's certificate, or none | gets no request | integration/orchestrator/edge/secured.test.ts
+`,
   "request side": `
 a body after a request that its server left unread | not read as the next visitor's request | integration/orchestrator/edge/unread-bodies.test.ts
 the same to a destination whose requests get a rule's headers | not served as a request | integration/agent/egress/unread-bodies.test.ts
