@@ -10,7 +10,7 @@ import type { Around, Call } from "../../shared/http/serve.ts";
 import { isUuid } from "../../shared/ids.ts";
 import { type Caller, callerOf, runAs } from "../callers/caller.ts";
 import type { NewEntry } from "../store/audit/append.ts";
-import { type AuditScope, runAudited } from "../store/audit/scope.ts";
+import { type AuditPart, type AuditScope, runAudited } from "../store/audit/scope.ts";
 import { type Action, actionOf, plainFields } from "./actions.ts";
 import { ALL_STRANGERS, type Refusals } from "./refusals.ts";
 import type { AuditWriter } from "./writer.ts";
@@ -32,7 +32,7 @@ export function createRecording({ writer, refusals, now }: RecordingDeps): Recor
   function recordOf(call: Call, input?: Input<Route>): RequestRecord | undefined {
     const action = actionOf(call.operation, call.route);
     if (action === undefined) return undefined;
-    return new RequestRecord({ ...call, action, caller: callerOf(call.request), input, now });
+    return new RequestRecord({ ...call, action, caller: callerOf(call.request), input, writer, now });
   }
 
   return {
@@ -54,12 +54,10 @@ export function createRecording({ writer, refusals, now }: RecordingDeps): Recor
     failed(call, reason) {
       const record = records.get(call.request) ?? recordOf(call);
       if (record === undefined) return;
-      const error = AppError.from(reason);
-      const result = error.status < 500 ? "refused" : "failed";
       const { kind, keyId, address } = record.caller;
       const identified = kind !== "open";
       if (record.seq === undefined && !refusals.admit(keyId ?? (identified ? kind : address), identified)) return;
-      const end = record.ended({ result, status: error.status, errorCode: error.code });
+      const end = record.ended(endOf(reason));
       if (end !== undefined) writer.add(end);
     },
 
@@ -76,12 +74,19 @@ interface End {
   readonly answer?: unknown;
 }
 
+function endOf(reason: unknown): End {
+  const { status, code } = AppError.from(reason);
+  return { result: status < 500 ? "refused" : "failed", status, errorCode: code };
+}
+
 interface RequestFacts {
   readonly operation: string;
+  readonly route: Route;
   readonly request: FastifyRequest;
   readonly action: Action;
   readonly caller: Caller;
   readonly input: Input<Route> | undefined;
+  readonly writer: RecordingDeps["writer"];
   readonly now: () => number;
 }
 
@@ -118,6 +123,10 @@ class RequestRecord implements AuditScope {
 
   wrote(seq: number): void {
     this.seq = seq;
+  }
+
+  part(): AuditPart {
+    return new PartRecord(this.#facts);
   }
 
   entry(): NewEntry {
@@ -166,6 +175,24 @@ class RequestRecord implements AuditScope {
     const { action, input } = this.#facts;
     const details = { ...plainFields(input?.body, action.fields), ...plainFields(answer, action.shown) };
     return Object.keys(details).length === 0 ? null : JSON.stringify(details);
+  }
+}
+
+/** The same of one of its parts. */
+class PartRecord extends RequestRecord implements AuditPart {
+  readonly #writer: RecordingDeps["writer"];
+  readonly #route: Route;
+
+  constructor(facts: RequestFacts) {
+    super(facts);
+    this.#writer = facts.writer;
+    this.#route = facts.route;
+  }
+
+  end(error?: unknown): void {
+    this.underWay = false;
+    const end = this.ended(error === undefined ? { result: "done", status: this.#route.status } : endOf(error));
+    if (end !== undefined) this.#writer.add(end);
   }
 }
 

@@ -15,14 +15,14 @@ import type { SandboxFilter } from "../store/sandboxes/filter.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { DEFAULT_TAG, possibleTemplateReference } from "../templates/reference.ts";
-import type { Create } from "./create/create.ts";
+import type { Creating } from "./create/create.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
 import { checkTimeout } from "./options.ts";
-import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
+import { toDetail, toListed, toResult, toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxesDeps {
   readonly store: Store;
-  readonly create: Create;
+  readonly creating: Creating;
   readonly lifecycle: Lifecycle;
   readonly callers: Callers;
   readonly templates: TemplateNames;
@@ -44,7 +44,11 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   const { limits } = deps.callers;
 
   async function create(body: CreateBody, defaultTimeoutSeconds: number, { caller, signal }: Context<Project>) {
-    return toSandbox(await deps.create(caller, body, { defaultTimeoutSeconds, signal }), deps.view);
+    const { count = 1 } = body;
+    const ask = { defaultTimeoutSeconds, signal };
+    if (count === 1) return toSandbox(await deps.creating.one(caller, body, ask), deps.view);
+    const outcomes = await deps.creating.many(caller, body, { ...ask, count });
+    return outcomes.map((outcome) => toResult(outcome, deps.view));
   }
 
   async function filterOf(project: Project, query: { metadata?: string; template?: string; startedAfter?: string }) {

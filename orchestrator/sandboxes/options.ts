@@ -33,7 +33,6 @@ export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   const timeoutSeconds = body.timeout ?? limits.defaultTimeoutSeconds;
   checkTimeout(timeoutSeconds, limits.maxHours);
   checkLifecycle(body);
-  checkCount(body);
   const internet = body.allow_internet_access;
   const network = body.network === undefined ? undefined : readNetwork(body.network, internet, limits);
   return {
@@ -74,17 +73,6 @@ function checkLifecycle(body: CreateBody): void {
   // Traffic must not cost a sandbox its memory: only a caller's explicit request may.
   if (body.onResume === "reboot" && body.autoResume?.enabled === true) {
     throw new AppError("bad_request", "body field 'onResume' 'reboot' cannot be combined with autoResume");
-  }
-}
-
-/** The answer of a create is one sandbox, so more of them could not be answered and are never started silently. */
-function checkCount({ count = 1 }: CreateBody): void {
-  if (count > 1) {
-    throw new AppError(
-      "bad_request",
-      `body field 'count': a create starts one sandbox, and ${count} were asked for: create one and fork it ` +
-        "(POST /sandboxes/{sandboxID}/fork with 'count'), or create each",
-    );
   }
 }
 

@@ -2,14 +2,13 @@
 
 import type { sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
-import { toBody } from "../../shared/http/errors.ts";
 import type { Callers } from "../access/wire.ts";
 import type { Background } from "../base/background.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Project } from "../store/projects/record.ts";
 import { checkTimeout } from "./options.ts";
-import { toSandbox, type ViewDeps } from "./view.ts";
+import { toResult, toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxStatesDeps {
   readonly lifecycle: Lifecycle;
@@ -41,12 +40,11 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
       checkTimeout(seconds, limits.hours(caller));
       const forks = await forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory });
       return forks.map((fork) => {
-        if ("error" in fork) return { error: toBody(fork.error) };
-        if (signal.aborted) {
+        if (signal.aborted && "record" in fork) {
           // The client has disconnected and cannot learn the sandbox's id.
           deps.background.run("kill unwanted fork", () => ending.kill(fork.record.id, "abandoned"));
         }
-        return { sandbox: toSandbox(fork.record, deps.view) };
+        return toResult(fork, deps.view);
       });
     },
   };

@@ -1,12 +1,14 @@
 /** Converts a sandbox record to the bodies that the API answers. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { ListedSandbox, Sandbox, SandboxDetail, StartResult } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { defined } from "../../shared/defined.ts";
 import { answer, type Complete } from "../../shared/http/answer.ts";
+import { toBody } from "../../shared/http/errors.ts";
 import type { Seeds } from "../base/keys/seeds.ts";
 import { iso } from "../forms/time.ts";
 import { endedAtOf, shown, storedBytes } from "../lifecycle/record-state.ts";
+import type { StartOutcome } from "../lifecycle/start/launch.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 
 export interface ViewDeps {
@@ -30,6 +32,11 @@ export function toSandbox(record: SandboxRecord, { seeds, domain }: ViewDeps): S
     trafficAccessToken: secured ? seeds.trafficToken(record) : null,
     domain,
   });
+}
+
+/** Of one of several sandboxes that a request starts. */
+export function toResult(outcome: StartOutcome, deps: ViewDeps): StartResult {
+  return "error" in outcome ? { error: toBody(outcome.error) } : { sandbox: toSandbox(outcome.record, deps) };
 }
 
 export function toListed(record: SandboxRecord): ListedSandbox {

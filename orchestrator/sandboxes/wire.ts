@@ -22,10 +22,10 @@ export function createSandboxes(base: Base, deps: SandboxesDeps) {
   const { store, nodes, lifecycle, callers, templates } = deps;
   const proxyRanges = readAllowed(config.egressProxyAllow);
   const view = { seeds, domain: deps.domain };
-  const create = createCreating(base, deps);
+  const creating = createCreating(base, deps);
   return {
     sandboxes: {
-      ...createSandboxHandlers({ store, lifecycle, callers, templates, create, view }),
+      ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view }),
       ...createObservationHandlers({ store, nodes, lifecycle, log }),
     },
     sandboxStates: createSandboxStateHandlers({ lifecycle, callers, background, view }),

@@ -7,15 +7,13 @@ import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
-import type { Launch } from "../start/launch.ts";
+import type { Launch, StartOutcome } from "../start/launch.ts";
 import { startRequest } from "../start/start-request.ts";
 import type { Checkpoint, Checkpointing } from "./checkpoint.ts";
 
-type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
-
 export interface Forking {
   /** In the order of the request; resolves when every new sandbox has started or failed. Throws when none could be tried. */
-  fork(project: Project, id: string, ask: ForkAsk): Promise<Fork[]>;
+  fork(project: Project, id: string, ask: ForkAsk): Promise<StartOutcome[]>;
 }
 
 interface ForkAsk {
@@ -38,7 +36,7 @@ export interface ForkingDeps {
 export function createForking(deps: ForkingDeps): Forking {
   const { store } = deps.core;
 
-  async function one(project: Project, { source, build }: Checkpoint, seconds: number): Promise<Fork> {
+  async function one(project: Project, { source, build }: Checkpoint, seconds: number): Promise<StartOutcome> {
     const id = newSandboxId();
     try {
       const sealed = await store.sandboxes.envs(source.id);
@@ -111,7 +109,7 @@ export function createForking(deps: ForkingDeps): Forking {
         same: "wait",
       });
       try {
-        const forks: Fork[] = [];
+        const forks: StartOutcome[] = [];
         const rest = Array.from({ length: count }, (_, index) => index).values();
         const worker = async () => {
           for (const index of rest) forks[index] = await one(project, checkpoint, seconds);

@@ -41,6 +41,9 @@ export interface LaunchDeps {
   observe(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: ErrorCode }): void;
 }
 
+/** Of one of several sandboxes that a request starts. */
+export type StartOutcome = { readonly record: SandboxRecord } | { readonly error: AppError };
+
 export type Launch = (request: LaunchRequest) => Promise<SandboxRecord>;
 
 /** Failed attempts before the caller gets the failure. */

@@ -1,14 +1,17 @@
-/** Creates a sandbox: the list of the steps. A step that refuses leaves nothing behind, and `launch` cleans up after itself. */
+/** Creates sandboxes: the list of the steps. A step that refuses leaves nothing behind, and `launch` cleans up after itself. */
 
 import type { CreateBody } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { defined } from "../../../shared/defined.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
 import type { Callers } from "../../access/wire.ts";
 import type { Base } from "../../base/base.ts";
+import type { StartOutcome } from "../../lifecycle/start/launch.ts";
 import type { Lifecycle } from "../../lifecycle/wire.ts";
 import { readAllowed } from "../../network-policy/proxy.ts";
 import type { Pools } from "../../nodes/pool-targets.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
+import { runPart } from "../../store/audit/scope.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { TemplateNames } from "../../templates/names.ts";
@@ -28,18 +31,30 @@ export interface CreatingParts {
   readonly resolveMounts: ResolveMounts;
 }
 
-/** Aborted: the client has disconnected. */
-export type Create = (
-  project: Project,
-  body: CreateBody,
-  how: { readonly defaultTimeoutSeconds: number; readonly signal: AbortSignal },
-) => Promise<SandboxRecord>;
+export interface CreateAsk {
+  readonly defaultTimeoutSeconds: number;
+  /** Aborted: the client has disconnected. */
+  readonly signal: AbortSignal;
+}
 
-export function createCreating(base: Base, parts: CreatingParts): Create {
+export interface Creating {
+  one(project: Project, body: CreateBody, ask: CreateAsk): Promise<SandboxRecord>;
+  /**
+   * `count` sandboxes of one request, each as if it were asked for alone: in the order in which they were begun, a record or
+   * the error that it would have got. Throws when none could be tried.
+   */
+  many(project: Project, body: CreateBody, ask: CreateAsk & { readonly count: number }): Promise<StartOutcome[]>;
+}
+
+/** Starts of one request that are under way at a time: a node starts a few at a time, and others want their turn too. */
+const AT_ONCE = 16;
+
+export function createCreating(base: Base, parts: CreatingParts): Creating {
   const { lifecycle, callers, placeholders, templates, pools, spawns, resolveMounts } = parts;
   const proxyRanges = readAllowed(base.config.egressProxyAllow);
   const { limits, refusals } = callers;
-  return async (project, body, { defaultTimeoutSeconds, signal }) => {
+
+  async function read(project: Project, body: CreateBody, defaultTimeoutSeconds: number) {
     const options = await readRequest(project, body, defaultTimeoutSeconds, {
       limits,
       refusals,
@@ -47,7 +62,12 @@ export function createCreating(base: Base, parts: CreatingParts): Create {
       proxyRanges,
     });
     const source = await findSource(project, body, { limits, refusals, resolveMounts, templates });
-    const { sandbox, start } = describeSandbox(newSandboxId(), { project, options, source }, base);
+    return { project, options, source };
+  }
+
+  async function start(wanted: Awaited<ReturnType<typeof read>>): Promise<SandboxRecord> {
+    const { project, source } = wanted;
+    const { sandbox, start } = describeSandbox(newSandboxId(), wanted, base);
     const record = await lifecycle.launch({
       sandbox,
       start,
@@ -57,9 +77,43 @@ export function createCreating(base: Base, parts: CreatingParts): Create {
     });
     if (helpsPool(source)) pools.used(source.build);
     spawns.count(source.template.id);
-    // The client cannot learn the sandbox's id.
-    if (signal.aborted)
-      base.background.run("kill unwanted sandbox", () => lifecycle.ending.kill(record.id, "abandoned"));
     return record;
+  }
+
+  /** The client has left, and cannot learn the sandbox's id. */
+  function abandon({ id }: SandboxRecord): void {
+    base.background.run("kill unwanted sandbox", () => lifecycle.ending.kill(id, "abandoned"));
+  }
+
+  return {
+    async one(project, body, { defaultTimeoutSeconds, signal }) {
+      const record = await start(await read(project, body, defaultTimeoutSeconds));
+      if (signal.aborted) abandon(record);
+      return record;
+    },
+
+    async many(project, body, { defaultTimeoutSeconds, signal, count }) {
+      const { sandboxes } = limits.starts(project);
+      if (count > sandboxes) {
+        throw new AppError(
+          "bad_request",
+          `body field 'count' must be at most the project's limit of ${sandboxes} concurrent sandboxes`,
+        );
+      }
+      const wanted = await read(project, body, defaultTimeoutSeconds);
+      const outcomes: StartOutcome[] = [];
+      const rest = Array.from({ length: count }, (_, index) => index).values();
+      const worker = async () => {
+        for (const index of rest) {
+          outcomes[index] = await runPart(() => start(wanted)).then(
+            (record) => ({ record }),
+            (reason: unknown) => ({ error: AppError.from(reason) }),
+          );
+        }
+      };
+      await Promise.all(Array.from({ length: Math.min(count, AT_ONCE) }, worker));
+      if (signal.aborted) for (const outcome of outcomes) if ("record" in outcome) abandon(outcome.record);
+      return outcomes;
+    },
   };
 }

@@ -18,12 +18,33 @@ export interface AuditScope {
   entry(): NewEntry;
   /** The entry is in the log for good. */
   wrote(seq: number): void;
+  /** For one of several equal parts of the request, which has entries of its own. */
+  part(): AuditPart;
+}
+
+export interface AuditPart extends AuditScope {
+  /** Writes the part's end. @param error absent: it is done */
+  end(error?: unknown): void;
 }
 
 const scopes = new AsyncLocalStorage<AuditScope>();
 
 export function runAudited<T>(scope: AuditScope, work: () => Promise<T>): Promise<T> {
   return scopes.run(scope, work);
+}
+
+/** Runs one of several equal parts of the request under way: the audit log tells of it as of a request of its own. */
+export async function runPart<T>(work: () => Promise<T>): Promise<T> {
+  const part = scopes.getStore()?.part();
+  if (part === undefined) return work();
+  try {
+    const result = await scopes.run(part, work);
+    part.end();
+    return result;
+  } catch (error) {
+    part.end(error);
+    throw error;
+  }
 }
 
 /** Undefined: work without a request, a request that changes nothing, or one that has written its entry. */

@@ -61,7 +61,7 @@ const createFields = {
       minimum: 1,
       maximum: 100,
       default: 1,
-      description: "1: a create starts one sandbox; fork starts copies",
+      description: "Above 1: so many sandboxes, answered as those of a fork, a sandbox or an error each",
     }),
   ),
   allow_internet_access: Type.Optional(Type.Boolean()),
@@ -193,7 +193,8 @@ export const ConnectBodyV1 = Type.Object(
   connectOptions,
 );
 
-export const ForkResult = Type.Object({
+/** Of one of several sandboxes that a request starts. */
+export const StartResult = Type.Object({
   sandbox: Type.Optional(Sandbox),
   error: Type.Optional(
     Type.Object({
@@ -202,4 +203,9 @@ export const ForkResult = Type.Object({
       error_code: Type.Optional(Type.String({ description: "Open set" })),
     }),
   ),
+});
+export type StartResult = Static<typeof StartResult>;
+
+export const Created = Type.Union([Sandbox, Type.Array(StartResult)], {
+  description: "A sandbox; with `count` above 1 a result for each",
 });

@@ -20,11 +20,12 @@ import {
   ConnectBody,
   ConnectBodyV1,
   CreateBody,
-  ForkResult,
+  Created,
   ListedSandbox,
   Sandbox,
   SandboxDetail,
   SandboxMetric,
+  StartResult,
   timeout,
 } from "./sandbox-shapes.ts";
 
@@ -60,7 +61,7 @@ export const sandboxApi = contract({
     summary: "Create a sandbox; 15 s to live when no timeout is given",
     body: CreateBody,
     status: 201,
-    reply: Sandbox,
+    reply: Created,
     errors: [...placementErrors, 403],
   },
   create: {
@@ -70,7 +71,7 @@ export const sandboxApi = contract({
     summary: "Create a sandbox; 300 s to live when no timeout is given",
     body: CreateBody,
     status: 201,
-    reply: Sandbox,
+    reply: Created,
     errors: [...placementErrors, 403],
   },
   list: {
@@ -282,7 +283,7 @@ export const sandboxStateApi = contract({
     ),
     optionalBody: true,
     status: 201,
-    reply: Type.Array(ForkResult),
+    reply: Type.Array(StartResult),
     errors: [400, 401, 404, 409, 500, 503, 507],
   },
 });

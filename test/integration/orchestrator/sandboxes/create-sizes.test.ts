@@ -1,4 +1,4 @@
-/** Creates with a size, a count, and without memory, on fake agents: what the node is asked, and what every read shows. */
+/** Creates with a size, and without memory, on fake agents: what the node is asked, and what every read shows. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
@@ -92,11 +92,6 @@ describe("a create is refused", () => {
     [{ memoryMB: 127 }, 400, "body field 'memoryMB'"],
     [{ memory: 512 }, 400, "body field 'memory' must be true or false: whether stored memory is restored"],
     [{ count: 0 }, 400, "body field 'count'"],
-    [
-      { count: 2 },
-      400,
-      "body field 'count': a create starts one sandbox, and 2 were asked for: create one and fork it",
-    ],
   ])("with %j: %i", async (body, status, message) => {
     for (const version of ["", "/v2"]) {
       const answer = await refused(body, version);

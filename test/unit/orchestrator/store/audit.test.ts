@@ -64,6 +64,7 @@ function request(action: string, table?: string): AuditScope & { readonly writte
     learn: (facts) => Object.assign(learned, facts),
     entry: () => entry(action, { object_id: learned.objectId ?? null, project_id: learned.projectId ?? null }),
     wrote: (seq) => written.push(seq),
+    part: () => expect.unreachable("these requests have no parts"),
   };
 }
 
