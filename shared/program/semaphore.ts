@@ -1,17 +1,19 @@
-/** A semaphore with a first-come queue, and a limit of permits per owner. */
+/** A semaphore with a queue, the longest waiting first, and a limit of permits per owner. */
 
 export interface Semaphore {
   /**
    * Resolves to the function that releases the permit; rejects when the signal comes first.
    * @param owner permits with the same owner number at most `perOwner`; the queue skips an owner that has them all
+   * @param since when the caller began to wait, unix milliseconds; absent: now
    */
-  take(signal: AbortSignal, owner?: string): Promise<() => void>;
+  take(signal: AbortSignal, owner?: string, since?: number): Promise<() => void>;
   readonly busy: number;
   readonly waiting: number;
 }
 
 interface Waiting {
   readonly owner: string | undefined;
+  readonly since: number;
   readonly call: () => void;
 }
 
@@ -44,7 +46,7 @@ export function createSemaphore(atOnce: number, perOwner = atOnce): Semaphore {
   };
 
   return {
-    take(signal, owner) {
+    take(signal, owner, since = Date.now()) {
       signal.throwIfAborted();
       if (state.busy < atOnce && mayHave(owner)) return Promise.resolve(hand(owner));
       return new Promise((resolve, reject) => {
@@ -57,9 +59,10 @@ export function createSemaphore(atOnce: number, perOwner = atOnce): Semaphore {
           signal.removeEventListener("abort", leave);
           resolve(hand(owner));
         };
-        const waiting = { owner, call };
+        const waiting = { owner, since, call };
         signal.addEventListener("abort", leave, { once: true });
-        line.push(waiting);
+        const later = line.findIndex((one) => one.since > since);
+        line.splice(later < 0 ? line.length : later, 0, waiting);
       });
     },
     get busy() {

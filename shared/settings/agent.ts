@@ -184,7 +184,10 @@ export const AgentConfig = Type.Object({
     description: "Most sandboxes that run on this node",
   }),
   bootConcurrency: Type.Integer({ default: 4, minimum: 1, maximum: 256, description: "Most cold starts at once" }),
-  bootQueueMs: ms(20_000, "Longest wait of a start in the queue; after that it is refused"),
+  bootQueueMs: ms(
+    10_000,
+    "Longest wait of a start in the queue; after that it is refused, and keeps its place if it is asked for again",
+  ),
   startLimitMs: ms(30_000, "Limit of one start"),
   poolReservedMb: Type.Integer({
     default: 768,

@@ -237,7 +237,7 @@ export const OrchestratorConfig = Type.Object({
   apiConnectionsPerAddress: connections("Connections to the platform API from one address"),
 
   startTimeoutMs: ms(20_000, "Limit of one start on one node"),
-  placementTimeoutMs: ms(45_000, "Limit of finding a node and starting there"),
+  placementTimeoutMs: ms(55_000, "Limit of finding a node and starting there"),
   stopTimeoutMs: ms(10_000, "Limit of one kill on one node"),
   snapshotTimeoutMs: ms(120_000, "Limit of one pause or snapshot on one node"),
   resumeTimeoutMs: ms(60_000, "Limit of one resume on its node"),

@@ -8,6 +8,7 @@ import type { LiveContainer } from "../../containers/live-container.ts";
 import type { LaunchSpec } from "../become-sandbox.ts";
 import type { BootSpec } from "../boot.ts";
 import type { Sources } from "../start.ts";
+import { createArrivals } from "./arrivals.ts";
 import { type ClaimDeps, claim, type Unclaimed } from "./claim.ts";
 import type { Pool } from "./pool.ts";
 
@@ -23,7 +24,8 @@ export interface PoolSourcesDeps extends ClaimDeps {
 }
 
 export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" | "boot" | "pooledMemory"> {
-  const { pool, boot, docker, semaphore, queueMs, onStart, log } = deps;
+  const { pool, boot, docker, semaphore, queueMs, onStart, now, log } = deps;
+  const arrivals = createArrivals(now);
 
   const flavourOf = async ({ build, resources }: StartRequest) => ({
     build,
@@ -42,7 +44,8 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     }
   };
 
-  const bootInTurn = async (body: StartRequest, signal: AbortSignal): Promise<Unclaimed> => {
+  const bootInTurn = async ({ executionId, body }: LaunchSpec, signal: AbortSignal): Promise<Unclaimed> => {
+    const since = arrivals.of(executionId);
     const flavour = await flavourOf(body);
     // Containers of the pool run already, and volumes are mounted before the first process.
     const waits = !hasVolumes(body);
@@ -51,7 +54,8 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     const over = new AbortController();
     const limit = AbortSignal.timeout(queueMs);
     const queue = anySignal(signal, limit, over.signal);
-    const release = semaphore.take(queue);
+    // One project's many starts leave a permit to others.
+    const release = semaphore.take(queue, body.projectId, since);
     const spare = waits ? pool.next(flavour, queue) : never;
     const first = await Promise.race([release, spare]).catch((error: unknown) => {
       if (!limit.aborted || signal.aborted) throw error;
@@ -61,6 +65,7 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
       );
     });
     over.abort();
+    arrivals.forget(executionId);
     if (typeof first !== "function") {
       // If this start got a permit at the same moment, it passes the permit on.
       release.then((giveBack) => giveBack(), ignore);
@@ -92,7 +97,7 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     },
     async boot(spec, signal) {
       onStart();
-      return tryClaim(spec, await bootInTurn(spec.body, signal), "trying the next one", signal);
+      return tryClaim(spec, await bootInTurn(spec, signal), "trying the next one", signal);
     },
     async pooledMemory(spec, signal) {
       const container = pool.take(await flavourOf(spec.body));

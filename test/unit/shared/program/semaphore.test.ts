@@ -25,6 +25,26 @@ describe("a semaphore", () => {
     expect([order, semaphore.busy, semaphore.waiting]).toEqual([[1, 2, 3, 4], 0, 0]);
   });
 
+  test("gives a caller that has waited before its place in the line", async () => {
+    const semaphore = createSemaphore(1);
+    const first = await semaphore.take(never());
+    const order: string[] = [];
+    for (const [name, since] of [
+      ["new", 300],
+      ["again", 100],
+      ["newer", 400],
+      ["between", 200],
+    ] as const) {
+      void semaphore.take(never(), undefined, since).then((release) => {
+        order.push(name);
+        release();
+      });
+    }
+    first();
+    await settled();
+    expect(order).toEqual(["again", "between", "new", "newer"]);
+  });
+
   test("keeps some permits for other owners when one owner never releases its own", async () => {
     const semaphore = createSemaphore(4, shareOf(4));
     const hanging = Array.from({ length: 10 }, () => semaphore.take(never(), "hostile"));
