@@ -8,6 +8,7 @@ import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import { runCommand } from "../host/command.ts";
 import { probeEnding } from "../snapshots/connections/probe-ending.ts";
+import { noteKernelFeatures } from "../snapshots/criu/kernel-features.ts";
 import { criuFiles, type MemoryProbe, probeMemory } from "../snapshots/criu/probe-memory.ts";
 
 export interface Abilities {
@@ -21,7 +22,11 @@ export function hostAbilities({ stateDir }: AgentConfig, containers: Containers)
   return {
     probe: (seen) =>
       probe(containers, {
-        memory: (runc) => probeMemory(runCommand, runc, join(stateDir, "memory-probe.json")),
+        async memory(runc) {
+          // Where it fails the probe says why.
+          await noteKernelFeatures(runCommand).catch(() => undefined);
+          return probeMemory(runCommand, runc, join(stateDir, "memory-probe.json"));
+        },
         ending: () => probeEnding(runCommand),
         seen,
       }),

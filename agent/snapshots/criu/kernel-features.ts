@@ -1,0 +1,28 @@
+/**
+ * CRIU's note of what the kernel can do, without which each of its calls finds that out again: 20 to 60 ms. CRIU writes it on a
+ * tmpfs only, because it must not outlive the kernel, and confined it writes none (scripts/host/criu/confine): so every agent
+ * makes it anew when it starts, before the first dump, and again when CRIU is replaced.
+ */
+
+import { rename, rm, writeFile } from "node:fs/promises";
+import type { RunCommand } from "../../host/command.ts";
+import { CRIU_PATH } from "./criu.ts";
+
+/** Where CRIU looks for it. */
+const NOTE = "/run/criu.kdat";
+const LIMIT_MS = 15_000;
+/** In a mount namespace of its own. The check may find something missing: the note is then true all the same. */
+const MAKE = "mount -t tmpfs -o mode=0700,size=1m none /run && { criu check >&2 || true; } && base64 /run/criu.kdat";
+
+/** Rejects when CRIU makes no note; there is none then, which makes its calls slower and no different. */
+export async function noteKernelFeatures(run: RunCommand): Promise<void> {
+  // An earlier kernel's, where /run outlives a restart of the machine.
+  await rm(NOTE, { force: true });
+  const made = await run("unshare", ["--mount", "--propagation", "private", "--", "sh", "-c", MAKE], {
+    timeoutMs: LIMIT_MS,
+    path: CRIU_PATH,
+  });
+  const fresh = `${NOTE}.${process.pid}`;
+  await writeFile(fresh, Buffer.from(made, "base64"), { mode: 0o600 });
+  await rename(fresh, NOTE);
+}

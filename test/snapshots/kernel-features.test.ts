@@ -1,0 +1,32 @@
+/** CRIU does not find out anew at each call what the kernel can do: the agent's note tells it, also where it is confined. */
+
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { runCommand } from "../../agent/host/command.ts";
+import { CRIU_PATH } from "../../agent/snapshots/criu/criu.ts";
+import { noteKernelFeatures } from "../../agent/snapshots/criu/kernel-features.ts";
+
+const run = promisify(execFile);
+
+async function directory(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), "svc-features-"));
+  onTestFinished(() => rm(made, { recursive: true }));
+  return made;
+}
+
+test("a confined CRIU reads the note that the agent has made", async () => {
+  await noteKernelFeatures(runCommand);
+  const images = await directory();
+  const work = await directory();
+  // There is no image, so it ends after its beginning.
+  const where = ["--images-dir", images, "--work-dir", work];
+  await run("criu", ["lazy-pages", ...where, "-v4", "--log-file", "log"], {
+    env: { PATH: CRIU_PATH },
+    timeout: 5_000,
+  }).catch(() => undefined);
+  expect(await readFile(join(work, "log"), "utf8")).toContain("Loaded kdat cache from /run/criu.kdat");
+});
