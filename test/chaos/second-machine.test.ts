@@ -3,6 +3,7 @@
  * with its own bridge, addresses, ports and state; the two speak TLS, as machines do.
  */
 
+import { existsSync } from "node:fs";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { containersOf } from "../support/platform/host-objects.ts";
@@ -12,7 +13,8 @@ import { killHard, run, settingOf, untilReady } from "../support/platform/progra
 import { createLasting, expectAllThere, inTurn, type Lasting, pauseAll } from "../support/sandbox/lasting.ts";
 
 const platform = openPlatform();
-const INSTANCE = "other";
+/** Its number, which follows from the name, is none that the instance of the tests shares its addresses with. */
+const INSTANCE = "peer";
 /** Its API and key are those of the platform; its directories are its own. */
 const second = {
   ...platform,
@@ -38,9 +40,9 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await inTurn(all, ({ id }) => Sandbox.kill(id));
-  const id = secondId();
+  const id = existsSync(`${second.paths.etc}/agent.env`) ? secondId() : undefined;
   await script("down", ["--purge"], second);
-  await script("node", ["remove", id, "--force"], platform).catch(() => undefined);
+  if (id !== undefined) await script("node", ["remove", id, "--force"], platform).catch(() => undefined);
 }, 300_000);
 
 /** The sandboxes that live on the second machine. */
