@@ -68,9 +68,10 @@ export function createEnding(deps: EndingDeps): Ending {
   }
 
   /** killing → gone, with the reason of the kill. */
-  async function bury({ id, executionId, end }: SandboxRecord): Promise<SandboxRecord | undefined> {
+  async function bury({ id, executionId, end, endAt }: SandboxRecord): Promise<SandboxRecord | undefined> {
     const when = { executionId, from: ["killing" as const] };
-    const gone = await store.move({ id, to: "gone", when, set: { endedAt: now() } }, killed(end));
+    // The time that has been shown since the kill began.
+    const gone = await store.move({ id, to: "gone", when, set: { endedAt: endAt } }, killed(end));
     if (gone !== undefined) noteEnd(gone);
     return gone;
   }
