@@ -13,8 +13,8 @@ import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 import { listening } from "../../../support/peers/listening.ts";
 import { gateway } from "../../../support/runner/promises.ts";
 
-/** The address of every sandbox: a loopback address on which nothing else listens. */
-const ADDRESS = "127.0.49.83";
+/** The address of every sandbox: a loopback address on which nothing else listens, nor the same test of another run. */
+const ADDRESS = `127.${1 + ((process.pid >> 8) & 127)}.${process.pid & 255}.83`;
 const ENVD_PORT = 49_983;
 
 let cluster: Cluster;
