@@ -14,13 +14,14 @@ const ladder = [
   ["sandbox-disks", "sizes"],
   ["containers"],
   ["network"],
-  ["egress-supervisor", "placeholders", "serving", "joining"],
+  ["egress-supervisor", "placeholders", "serving", "joining", "blobs"],
   ["host", "store"],
   ["egress", "config.ts"],
 ];
 
 /** The same for the folders within a folder; "" are the files of the folder itself. */
 const rooms = {
+  blobs: ["", "trees", "stores", "content"],
   builds: ["", "images", "steps"],
   sandboxes: ["pool", ""],
   network: ["reach", "", "nft"],

@@ -9,6 +9,7 @@ import type { Annotations } from "../containers/annotations.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Flavour, LiveContainer } from "../containers/live-container.ts";
 import type { Machine } from "../host/machine.ts";
+import type { Origins } from "../host/origins.ts";
 import type { FindHole } from "../node-disk/holes.ts";
 import type { DiskReserve } from "../node-disk/reserve.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
@@ -30,7 +31,7 @@ import type { SnapshotFiles } from "./store/files.ts";
 import { createHolding, type Holding } from "./store/holding.ts";
 import { createMemoryImages } from "./store/images.ts";
 import { nameImageBelow, nameImagesBelow } from "./store/images-below.ts";
-import type { Origins } from "./store/manifest.ts";
+
 import { createSnapshots, type Snapshots } from "./store/snapshots.ts";
 import { type Admission, createAdmission } from "./take/admission.ts";
 import { checkpoint } from "./take/checkpoint.ts";

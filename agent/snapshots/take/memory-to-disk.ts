@@ -7,13 +7,14 @@ import type { Teardown } from "../../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { Annotations } from "../../containers/annotations.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
+import type { Origins } from "../../host/origins.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Sizes, Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import type { Connections } from "../connections/connections.ts";
 import type { Criu } from "../criu/criu.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import { noSpace, type SnapshotFiles } from "../store/files.ts";
-import { type Inside, MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
+import { type Inside, MANIFEST_FORMAT, type Manifest, type StoredFile } from "../store/manifest.ts";
 import { letFilesChange } from "./shared-files.ts";
 
 export interface SnapshotRequest {
