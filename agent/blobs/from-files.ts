@@ -34,7 +34,10 @@ export function treeSource(
     for (const [at, length, index, from] of pieces) {
       const [blob] = manifest.blobs[index] ?? [];
       const id = blob === undefined ? undefined : parseRef(blob).id;
-      if (id !== undefined) places.set(id, [...(places.get(id) ?? []), { path, at, length, from }]);
+      if (id === undefined) continue;
+      const ofBlob = places.get(id) ?? [];
+      ofBlob.push({ path, at, length, from });
+      places.set(id, ofBlob);
     }
 
   return {

@@ -149,8 +149,11 @@ function manifestOf(
     if (ref === undefined) continue;
     const index = indexes.get(ref) ?? blobs.push([ref, blob.length]) - 1;
     indexes.set(ref, index);
-    for (const { file, at, length, from } of blob.parts)
-      pieces.set(file.path, [...(pieces.get(file.path) ?? []), [at, length, index, from]]);
+    for (const { file, at, length, from } of blob.parts) {
+      const ofFile = pieces.get(file.path) ?? [];
+      ofFile.push([at, length, index, from]);
+      pieces.set(file.path, ofFile);
+    }
   }
   const entries = scanned.map((entry): Entry => {
     if (entry.type !== "file") return entry;

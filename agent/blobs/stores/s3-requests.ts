@@ -135,8 +135,8 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
           if (error instanceof BlobError) throw error;
           if (wait === undefined) throw unanswered(name, asked.what, error);
         }
-        // Machines that lost the store at the same moment do not come back at the same moment.
-        await delay(wait * (0.5 + Math.random()), undefined, { signal });
+        // A signal of its own, because Node warns of many listeners on one. Machines that lost the store at the same moment do not come back at the same moment.
+        await delay(wait * (0.5 + Math.random()), undefined, { signal: anySignal(signal) });
       }
     },
 

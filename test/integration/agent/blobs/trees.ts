@@ -7,6 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { createCodec } from "../../../../agent/blobs/content/codec.ts";
+import { downloadTree, fetchManifest } from "../../../../agent/blobs/download.ts";
+import { type BlobSource, createReader } from "../../../../agent/blobs/sources.ts";
 import { createTransfers } from "../../../../agent/blobs/transfers.ts";
 import { hostExtents } from "../../../../agent/blobs/trees/extents.ts";
 import type { UploadDeps } from "../../../../agent/blobs/upload.ts";
@@ -114,4 +116,44 @@ export function uploading(store: UploadDeps["store"], { sealed = false }: { read
   const codec = createCodec({ keys: sealed ? [KEY] : [], domain: "project" });
   const extents = hostExtents(runCommand, program);
   return { clock, deps: { store, codec, extents, transfers: createTransfers(), now: () => clock.now } };
+}
+
+export type Uploading = ReturnType<typeof uploading>["deps"];
+
+function reading(deps: Uploading, ...sources: readonly BlobSource[]) {
+  return createReader({ sources, codec: deps.codec, now: deps.now });
+}
+
+/** Downloads what the sources have under this reference, as another node would. */
+export async function download(
+  deps: Uploading,
+  {
+    ref,
+    to,
+    sources,
+    given = new AbortController().signal,
+  }: { ref: string; to: string; sources: readonly BlobSource[]; given?: AbortSignal },
+) {
+  const reader = reading(deps, ...sources);
+  const manifest = await fetchManifest(reader, ref, given);
+  await downloadTree({ reader, transfers: createTransfers() }, { manifest, to }, given);
+  return { manifest, reader };
+}
+
+/** A tree of three blobs: one of small files, and two cells of a disk. */
+export async function threeBlobs(place: string): Promise<{ place: string; root: string }> {
+  const root = join(place, "tree");
+  await makeTree(root, [
+    { path: "a", size: 2_000, ranges: [{ at: 0, length: 2_000, seed: 1 }] },
+    { path: "folder/e", size: 100, ranges: [{ at: 0, length: 100, seed: 2 }] },
+    {
+      path: "disk",
+      size: 6 * MIB,
+      ranges: [
+        { at: 0, length: 10_000, seed: 1 },
+        { at: 5 * MIB, length: 500_000, seed: 3 },
+      ],
+    },
+  ]);
+  return { place, root };
 }

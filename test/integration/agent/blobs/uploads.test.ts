@@ -1,19 +1,16 @@
 import { execFileSync } from "node:child_process";
-import { appendFile, link, lstat, mkdir, mkdtemp, open, readdir, rm, writeFile } from "node:fs/promises";
+import { appendFile, link, lstat, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BlobError } from "../../../../agent/blobs/content/blob-error.ts";
 import { PERIOD_MS } from "../../../../agent/blobs/content/refs.ts";
-import { downloadTree, draftOf, fetchManifest } from "../../../../agent/blobs/download.ts";
-import { treeSource } from "../../../../agent/blobs/from-files.ts";
-import { type BlobSource, createReader, storeSource } from "../../../../agent/blobs/sources.ts";
+import { storeSource } from "../../../../agent/blobs/sources.ts";
 import { createTransfers } from "../../../../agent/blobs/transfers.ts";
-import { type Uploaded, uploadTree } from "../../../../agent/blobs/upload.ts";
+import { uploadTree } from "../../../../agent/blobs/upload.ts";
 import { type MemoryBlobStore, memoryBlobStore } from "../../../support/fakes/memory-blob-store.ts";
-import { smallDisk } from "../../../support/store/small-disk.ts";
-import { makeTree, readTree, trees, uploading, writeRanges } from "./trees.ts";
+import { download, makeTree, readTree, threeBlobs, trees, uploading, writeRanges } from "./trees.ts";
 
 const MIB = 1024 * 1024;
 const { signal } = new AbortController();
@@ -26,45 +23,6 @@ afterAll(async () => {
 });
 
 const ownPlace = () => mkdtemp(join(folder, "own-"));
-
-function reading(deps: ReturnType<typeof uploading>["deps"], ...sources: readonly BlobSource[]) {
-  return createReader({ sources, codec: deps.codec, now: deps.now });
-}
-
-/** Downloads what the sources have under this reference, as another node would. */
-async function download(
-  deps: ReturnType<typeof uploading>["deps"],
-  {
-    ref,
-    to,
-    sources,
-    given = signal,
-  }: { ref: string; to: string; sources: readonly BlobSource[]; given?: AbortSignal },
-) {
-  const reader = reading(deps, ...sources);
-  const manifest = await fetchManifest(reader, ref, given);
-  await downloadTree({ reader, transfers: createTransfers() }, { manifest, to }, given);
-  return { manifest, reader };
-}
-
-/** A tree of three blobs: one of small files, and two cells of a disk. */
-async function threeBlobs(): Promise<{ place: string; root: string }> {
-  const place = await ownPlace();
-  const root = join(place, "tree");
-  await makeTree(root, [
-    { path: "a", size: 2_000, ranges: [{ at: 0, length: 2_000, seed: 1 }] },
-    { path: "folder/e", size: 100, ranges: [{ at: 0, length: 100, seed: 2 }] },
-    {
-      path: "disk",
-      size: 6 * MIB,
-      ranges: [
-        { at: 0, length: 10_000, seed: 1 },
-        { at: 5 * MIB, length: 500_000, seed: 3 },
-      ],
-    },
-  ]);
-  return { place, root };
-}
 
 describe("a tree", () => {
   test.each([{ sealed: false }, { sealed: true }])(
@@ -151,7 +109,7 @@ describe("a tree", () => {
   });
 
   test("that is written to while it is read is refused, and no manifest is stored", async () => {
-    const { root } = await threeBlobs();
+    const { root } = await threeBlobs(await ownPlace());
     const store = memoryBlobStore();
     store.before = (call) => (call === "put" ? appendFile(join(root, "a"), "more") : undefined);
     const { deps } = uploading(store);
@@ -175,7 +133,7 @@ describe("a tree", () => {
 
 describe("an upload", () => {
   test("that is cut at any call goes on where it was, and sends no blob twice", async () => {
-    const { root, place } = await threeBlobs();
+    const { root, place } = await threeBlobs(await ownPlace());
     // Each blob is looked for under two names, then written; the manifest too.
     for (let cut = 1; cut <= 12; cut++) {
       const store = memoryBlobStore();
@@ -200,7 +158,7 @@ describe("an upload", () => {
   });
 
   test("of the same tree again sends nothing and has the same reference", async () => {
-    const { root } = await threeBlobs();
+    const { root } = await threeBlobs(await ownPlace());
     const store = memoryBlobStore();
     const { deps, clock } = uploading(store, { sealed: true });
     const first = await uploadTree(deps, { root, kind: "tree" }, signal);
@@ -212,7 +170,7 @@ describe("an upload", () => {
   });
 
   test("counts on no blob that may be garbage by now, unless a base of it holds the blob", async () => {
-    const { root } = await threeBlobs();
+    const { root } = await threeBlobs(await ownPlace());
     const store = memoryBlobStore();
     const { deps, clock } = uploading(store);
     const first = await uploadTree(deps, { root, kind: "tree" }, signal);
@@ -226,7 +184,7 @@ describe("an upload", () => {
   });
 
   test("neither looks for nor sends what a base has", async () => {
-    const { root } = await threeBlobs();
+    const { root } = await threeBlobs(await ownPlace());
     const store = memoryBlobStore();
     const { deps } = uploading(store);
     const { manifest } = await uploadTree(deps, { root, kind: "tree" }, signal);
@@ -238,7 +196,7 @@ describe("an upload", () => {
   });
 
   test("that took longer than blobs are safe is refused", async () => {
-    const { root } = await threeBlobs();
+    const { root } = await threeBlobs(await ownPlace());
     const store = memoryBlobStore();
     const { deps, clock } = uploading(store);
     store.before = () => {
@@ -248,7 +206,7 @@ describe("an upload", () => {
   });
 
   test("that its caller cuts ends, and begins nothing more", async () => {
-    const { root } = await threeBlobs();
+    const { root } = await threeBlobs(await ownPlace());
     const store = memoryBlobStore();
     const controller = new AbortController();
     store.before = (call) => {
@@ -262,7 +220,7 @@ describe("an upload", () => {
   });
 
   test("holds no more blobs in memory than the limit of transfers, together with others", async () => {
-    const { root } = await threeBlobs();
+    const { root } = await threeBlobs(await ownPlace());
     const state = { now: 0, most: 0 };
     const store = memoryBlobStore();
     store.before = async (call) => {
@@ -273,7 +231,7 @@ describe("an upload", () => {
     };
     const { deps } = uploading(store);
     const shared = { ...deps, transfers: createTransfers(2) };
-    const other = await threeBlobs();
+    const other = await threeBlobs(await ownPlace());
     await writeRanges(join(other.root, "other"), 14 * MIB, [{ at: 0, length: 14 * MIB, seed: 2 }]);
     await Promise.all([root, other.root].map((each) => uploadTree(shared, { root: each, kind: "tree" }, signal)));
     // Manifests are written outside of the limit, one for each upload.
@@ -282,7 +240,7 @@ describe("an upload", () => {
   });
 
   test("writes a blob again that a reader has found damaged", async () => {
-    const { root, place } = await threeBlobs();
+    const { root, place } = await threeBlobs(await ownPlace());
     const store = memoryBlobStore();
     const { deps } = uploading(store);
     const { ref, manifest } = await uploadTree(deps, { root, kind: "tree" }, signal);
@@ -295,108 +253,5 @@ describe("an upload", () => {
     );
     await uploadTree(deps, { root, kind: "tree", distrusted: new Set([blob]) }, signal);
     await download(deps, { ref, to: join(place, "copy"), sources: [storeSource(store)] });
-  });
-});
-
-describe("a download", () => {
-  async function uploaded(): Promise<{
-    place: string;
-    root: string;
-    store: MemoryBlobStore;
-    result: Uploaded;
-    deps: ReturnType<typeof uploading>["deps"];
-  }> {
-    const { place, root } = await threeBlobs();
-    const store = memoryBlobStore();
-    const { deps } = uploading(store);
-    return { place, root, store, deps, result: await uploadTree(deps, { root, kind: "tree" }, signal) };
-  }
-
-  test("that is cut at any call leaves nothing with its name, and the next one is whole", async () => {
-    const { place, root, store, result, deps } = await uploaded();
-    for (let cut = 1; cut <= 4; cut++) {
-      let calls = 0;
-      store.before = () => {
-        if (++calls === cut) throw new BlobError("unreachable", "the store is away");
-      };
-      const to = join(place, `copy-${cut}`);
-      await expect(download(deps, { ref: result.ref, to, sources: [storeSource(store)] })).rejects.toMatchObject({
-        fault: "unreachable",
-      });
-      expect(await readdir(place)).not.toContain(`copy-${cut}`);
-      expect(await readdir(place)).not.toContain(`.copy-${cut}.new`);
-      store.before = () => undefined;
-      // What a killed agent leaves.
-      await makeTree(draftOf(to), []);
-      await download(deps, { ref: result.ref, to, sources: [storeSource(store)] });
-      expect((await readTree(to)).entries).toEqual((await readTree(root)).entries);
-    }
-  });
-
-  test("takes from another node what the store lacks or has damaged, and says which blobs were damaged", async () => {
-    const { place, root, store, result, deps } = await uploaded();
-    const [[damaged] = [""], [missing] = [""]] = result.manifest.blobs;
-    store.objects.set(`sha256/${damaged}`, Buffer.from("damaged"));
-    store.objects.delete(`sha256/${missing}`);
-    const peer = treeSource(deps.codec, { name: "the node b", ...result, root });
-    const to = join(place, "copy");
-    const { reader } = await download(deps, { ref: result.ref, to, sources: [storeSource(store), peer] });
-    expect((await readTree(to)).entries).toEqual((await readTree(root)).entries);
-    expect(reader.complaints().map(({ message }) => message)).toEqual([expect.stringContaining(damaged.slice(0, 64))]);
-    expect(reader.served().get("the node b")?.blobs).toBe(2);
-  });
-
-  test("needs no store while a node has the tree", async () => {
-    const { place, root } = await threeBlobs();
-    const { deps } = uploading(undefined, { sealed: true });
-    const described = await uploadTree(deps, { root, kind: "tree" }, signal);
-    const peer = treeSource(deps.codec, { name: "the node b", ...described, root });
-    const to = join(place, "copy");
-    await download(deps, { ref: described.ref, to, sources: [peer] });
-    expect((await readTree(to)).entries).toEqual((await readTree(root)).entries);
-    expect(await peer.get(`${"0".repeat(64)}.1`, signal)).toBeUndefined();
-    const file = await open(join(root, "a"), "r+");
-    await file.write("X", 0);
-    await file.close();
-    await expect(
-      download(deps, { ref: described.ref, to: join(place, "other"), sources: [peer] }),
-    ).rejects.toMatchObject({
-      fault: "changed",
-    });
-  });
-
-  test("does not write over what is there", async () => {
-    const { root, store, result, deps } = await uploaded();
-    const before = await readTree(root);
-    await expect(download(deps, { ref: result.ref, to: root, sources: [storeSource(store)] })).rejects.toMatchObject({
-      fault: "changed",
-    });
-    expect(await readTree(root)).toEqual(before);
-  });
-
-  test("onto a full disk says whose disk is full, and leaves it as it was", async () => {
-    const { store, result, deps } = await uploaded();
-    const disk = smallDisk(1);
-    onTestFinished(() => disk.remove());
-    disk.fill();
-    const to = join(disk.place, "copy");
-    await expect(download(deps, { ref: result.ref, to, sources: [storeSource(store)] })).rejects.toMatchObject({
-      fault: "full",
-      message: `this node's disk is full: it cannot hold ${to}`,
-    });
-    expect(await readdir(disk.place)).toEqual(["filler"]);
-  });
-
-  test("that its caller cuts leaves nothing", async () => {
-    const { place, store, result, deps } = await uploaded();
-    const controller = new AbortController();
-    let calls = 0;
-    store.before = () => {
-      if (++calls === 3) controller.abort(new Error("given up"));
-    };
-    const to = join(place, "copy");
-    const cut = download(deps, { ref: result.ref, to, sources: [storeSource(store)], given: controller.signal });
-    await expect(cut).rejects.toThrow("given up");
-    expect((await readdir(place)).toSorted()).toEqual(["tree"]);
   });
 });
