@@ -148,10 +148,10 @@ export async function threeBlobs(place: string): Promise<{ place: string; root: 
     { path: "folder/e", size: 100, ranges: [{ at: 0, length: 100, seed: 2 }] },
     {
       path: "disk",
-      size: 6 * MIB,
+      size: 4 * MIB + 500_000,
       ranges: [
         { at: 0, length: 10_000, seed: 1 },
-        { at: 5 * MIB, length: 500_000, seed: 3 },
+        { at: 4 * MIB + 10, length: 400_000, seed: 3 },
       ],
     },
   ]);

@@ -151,6 +151,7 @@ describe("an upload", () => {
       const { ref } = await uploadTree(deps, { root, kind: "tree" }, signal);
       expect(store.calls.put - puts, `cut at ${cut}`).toBe(4 - before.size);
       for (const [key, bytes] of before) expect(store.objects.get(key)).toBe(bytes);
+      if (cut % 4 !== 0) continue;
       const to = join(place, `copy-${cut}`);
       await download(deps, { ref, to, sources: [storeSource(store)] });
       expect((await readTree(to)).entries).toEqual((await readTree(root)).entries);
