@@ -79,14 +79,16 @@ async function mark(
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
   const marked = new Set<string>();
+  const markTree = async ({ ref, reader }: LiveManifest): Promise<void> => {
+    if (!isRef(ref)) throw new BlobError("damaged", `${ref} is no reference of a manifest, so nothing is deleted`);
+    if (marked.has(ref)) return;
+    const { blobs, parts = {} } = await fetchManifest(reader, ref, signal);
+    marked.add(ref);
+    for (const [blob] of blobs) marked.add(blob);
+    for (const part of Object.values(parts)) await markTree({ ref: part, reader });
+  };
   const worker = async (manifests: AsyncGenerator<LiveManifest>) => {
-    for await (const { ref, reader } of manifests) {
-      if (!isRef(ref)) throw new BlobError("damaged", `${ref} is no reference of a manifest, so nothing is deleted`);
-      if (marked.has(ref)) continue;
-      const { blobs } = await fetchManifest(reader, ref, signal);
-      marked.add(ref);
-      for (const [blob] of blobs) marked.add(blob);
-    }
+    for await (const manifest of manifests) await markTree(manifest);
   };
   const shared = each(live);
   await Promise.all(Array.from({ length: READS_AT_ONCE }, () => worker(shared)));

@@ -15,7 +15,7 @@ export interface BlobSource {
   get(ref: string, signal: AbortSignal): Promise<Uint8Array | undefined>;
 }
 
-export interface ServedBlobs {
+interface ServedBlobs {
   readonly blobs: number;
   readonly bytes: number;
 }

@@ -3,6 +3,7 @@
  * The manifest comes last. Until its reference is recorded, the period in the names of blobs protects them (`content/refs`).
  */
 
+import { defined } from "../../shared/defined.ts";
 import { BlobError } from "./content/blob-error.ts";
 import { type BlobCodec, MAX_CONTENT_BYTES } from "./content/codec.ts";
 import { keyOf, PERIOD_MS, parseRef, periodAt, refOf } from "./content/refs.ts";
@@ -26,6 +27,11 @@ export interface Upload {
   readonly root: string;
   readonly kind: TreeManifest["kind"];
   readonly origins?: TreeManifest["origins"];
+  /** Manifests of trees that were uploaded in the same period, and go with this one. */
+  readonly parts?: TreeManifest["parts"];
+  readonly note?: string;
+  /** When the upload began that this one is a part of, unix milliseconds; its time is limited as a whole. Absent: now. */
+  readonly begun?: number;
   /**
    * Manifests whose blobs are in the store, and stay there until this upload is recorded, because the caller holds references to
    * them: the template of a sandbox, its last snapshot. Their blobs are neither looked for nor sent.
@@ -55,8 +61,8 @@ export interface UploadDeps {
 
 /** @throws {BlobError} */
 export async function uploadTree(deps: UploadDeps, upload: Upload, signal: AbortSignal): Promise<Uploaded> {
-  const { root, kind, origins, bases = [], distrusted = new Set<string>(), progress } = upload;
-  const begun = deps.now();
+  const { root, kind, origins, parts, note, bases = [], distrusted = new Set<string>(), progress } = upload;
+  const { begun = deps.now() } = upload;
   const scanned = await scanTree(root, deps.extents);
   const put = createPut(deps, { period: periodAt(begun), known: refsById(bases), distrusted });
   const state = { totalBytes: plannedBytes(scanned), doneBytes: 0, sentBytes: 0 };
@@ -74,7 +80,7 @@ export async function uploadTree(deps: UploadDeps, upload: Upload, signal: Abort
   });
 
   await checkUnchanged(root, scanned);
-  const manifest = manifestOf(scanned, planned, { kind, ...(origins === undefined ? {} : { origins }) });
+  const manifest = manifestOf(scanned, planned, { kind, ...defined({ origins, parts, note }) });
   const content = writeManifest(manifest);
   if (content.length > MAX_CONTENT_BYTES)
     throw new BlobError("changed", `${root} cannot be stored: it has too many files or pieces for one manifest`);
@@ -86,6 +92,12 @@ export async function uploadTree(deps: UploadDeps, upload: Upload, signal: Abort
       `the upload of ${root} took ${Math.round(took / 60_000)} minutes; it has to begin again`,
     );
   return { ref, manifest, sentBytes: state.sentBytes + (sent ? content.length : 0) };
+}
+
+/** Whether an upload that began then may name this tree as its part: none of its blobs is too old to count on. */
+export function isRecent({ ref, manifest }: Pick<Uploaded, "ref" | "manifest">, begun: number): boolean {
+  const refs = [ref, ...manifest.blobs.map(([blob]) => blob)];
+  return refs.every((each) => parseRef(each).period >= periodAt(begun) - 1);
 }
 
 interface Put {
@@ -140,7 +152,7 @@ function refsById(bases: readonly TreeManifest[]): Map<string, string> {
 function manifestOf(
   scanned: readonly Scanned[],
   planned: readonly { readonly blob: PlannedBlob; readonly ref: string | undefined }[],
-  about: Pick<TreeManifest, "kind" | "origins">,
+  about: Pick<TreeManifest, "kind" | "origins" | "parts" | "note">,
 ): TreeManifest {
   const indexes = new Map<string, number>();
   const blobs: TreeManifest["blobs"] = [];

@@ -14,8 +14,6 @@ import { inSteps, sha256 } from "./steps.ts";
 
 /** Most bytes of a blob's content. Data are cut into smaller ones; only a long manifest comes near. */
 export const MAX_CONTENT_BYTES = 64 * 1024 * 1024;
-/** Most bytes that a stored blob has more than its content. */
-export const MAX_OVERHEAD_BYTES = 64;
 
 const MAGIC = Buffer.from("SVB1");
 const FIXED_BYTES = 10;

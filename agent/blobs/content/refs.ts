@@ -8,10 +8,11 @@
  * the same moment, and no store needs a conditional write or a clock of its own.
  */
 
+import { BLOB_PERIOD_MS } from "../../../shared/agent-api/blob-refs.ts";
 import { BlobError } from "./blob-error.ts";
 
 /** How long an upload may take. The same on every node, because collectors rely on it. */
-export const PERIOD_MS = 6 * 3_600_000;
+export const PERIOD_MS = BLOB_PERIOD_MS;
 /**
  * The periods before its own whose blobs a collector keeps. An upload counts on blobs that are one period old when it begins;
  * it ends within a period, and its reference is recorded within another one, which also is room for clocks that differ.

@@ -12,7 +12,7 @@ export interface Answer {
 }
 
 /** The service's own word for what went wrong; an answer to HEAD has none. */
-export function errorCode({ body }: Pick<Answer, "body">): string | undefined {
+function errorCode({ body }: Pick<Answer, "body">): string | undefined {
   return field(body.toString("utf8"), "Code");
 }
 

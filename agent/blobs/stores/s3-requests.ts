@@ -25,7 +25,7 @@ export interface S3Secrets {
   readonly secretAccessKey: string;
 }
 
-export interface S3Request {
+interface S3Request {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
   /** Below the prefix; absent: the bucket itself. */
   readonly key?: string;

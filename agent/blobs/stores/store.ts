@@ -10,7 +10,7 @@ export interface Range {
   readonly length: number;
 }
 
-export interface Page {
+interface Page {
   readonly found: readonly StoredBlob[];
   /** The `after` of the next page; undefined: this is the last one. */
   readonly next: string | undefined;

@@ -7,7 +7,7 @@ import type { Scanned, ScannedFile } from "./scan.ts";
 const SMALL_BYTES = 256 * 1024;
 
 /** A part of a file in a blob. */
-export interface Part {
+interface Part {
   readonly file: ScannedFile;
   readonly at: number;
   readonly length: number;

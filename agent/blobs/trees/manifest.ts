@@ -38,9 +38,13 @@ export type Entry = Static<typeof Entry>;
 
 const TreeManifest = Type.Object({
   format: Type.Integer(),
-  kind: Type.Enum(["tree", "disk", "memory"]),
+  kind: Type.Enum(["tree", "disk", "memory", "snapshot"]),
   /** What a memory image was made on. */
   origins: Type.Optional(Origins),
+  /** References of further manifests that belong to it, by what they are: they live as long as this one. */
+  parts: Type.Optional(Type.Record(Type.String({ pattern: "^[a-z]{1,32}$" }), Type.String())),
+  /** The uploader's own words about the tree. */
+  note: Type.Optional(Type.String()),
   /** Reference and length of the content of each blob, in the order of their first use. */
   blobs: Type.Array(Type.Tuple([Type.String(), Type.Integer({ minimum: 1 })])),
   /** By path; a directory before what is in it. */
@@ -51,8 +55,8 @@ export type TreeManifest = Static<typeof TreeManifest>;
 const valid = Compile(TreeManifest);
 
 /** The same manifest always has the same bytes. */
-export function writeManifest({ format, kind, origins, blobs, entries }: TreeManifest): Buffer {
-  return Buffer.from(JSON.stringify({ format, kind, origins, blobs, entries }));
+export function writeManifest({ format, kind, origins, parts, note, blobs, entries }: TreeManifest): Buffer {
+  return Buffer.from(JSON.stringify({ format, kind, origins, parts, note, blobs, entries }));
 }
 
 /** @throws {BlobError} damaged, unreadable */
@@ -86,9 +90,9 @@ export function files(entries: readonly Entry[]): FileEntry[] {
   return entries.filter((entry) => entry.type === "file");
 }
 
-function problemOf({ blobs, entries }: TreeManifest): string | undefined {
-  const bad = blobs.find(([ref]) => !isRef(ref));
-  if (bad !== undefined) return `${bad[0]} is no reference of a blob`;
+function problemOf({ parts = {}, blobs, entries }: TreeManifest): string | undefined {
+  const bad = [...Object.values(parts), ...blobs.map(([ref]) => ref)].find((ref) => !isRef(ref));
+  if (bad !== undefined) return `${bad} is no reference of a blob`;
   const types = new Map<string, Entry["type"]>();
   for (const [index, entry] of entries.entries()) {
     const { path } = entry;
