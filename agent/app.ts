@@ -45,7 +45,7 @@ async function createParts(base: Base) {
   const { found } = recovered;
   const network = await startNetwork(base, recovered);
   const node = await createNode(base, recovered);
-  const blobs = createBlobParts(base);
+  const blobs = await createBlobParts(base);
   const live = createLive(base, { found, network, node });
   const stored = createSnapshotParts(base, { found, network, node, live, blobStore: blobs.store });
   const isHeld = (id: string) => node.disk.isHeld(id);

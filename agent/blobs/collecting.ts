@@ -46,8 +46,7 @@ export function createCollecting({ store, blobs, now, log }: CollectingDeps): Co
       log.info({ references: live.length, ...collection }, "collected the garbage of the blob store");
       return collection;
     } catch (error) {
-      if (!stopping.signal.aborted)
-        log.error({ err: error }, "could not collect the garbage of the blob store; nothing was deleted unread");
+      if (!stopping.signal.aborted) log.error({ err: error }, "could not collect the garbage of the blob store");
       return undefined;
     } finally {
       busy = false;

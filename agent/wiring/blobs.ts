@@ -1,5 +1,6 @@
 /** Constructs what watches the blob store of the settings, and what collects its garbage. */
 
+import { rm } from "node:fs/promises";
 import { type ClaimedStore, createClaimedStore } from "../blobs/claimed-store.ts";
 import { type Collecting, createCollecting } from "../blobs/collecting.ts";
 import type { Base } from "./base.ts";
@@ -9,7 +10,9 @@ export interface BlobParts {
   readonly collecting: Collecting;
 }
 
-export function createBlobParts({ machine, stores, events, now, log, teardown }: Base): BlobParts {
+export async function createBlobParts({ machine, stores, events, now, log, teardown }: Base): Promise<BlobParts> {
+  // What an agent that was killed had unpacked.
+  await rm(machine.blobs.work, { recursive: true, force: true });
   teardown.add("connections to the blob store", () => machine.blobs.close());
   const store = createClaimedStore({
     store: machine.blobs.store,

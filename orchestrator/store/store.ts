@@ -230,7 +230,7 @@ export function createStore(
     expireSnapshots: (old: Old): Promise<StoredItem[]> =>
       dropped("expired", (session) => storage.dropUnused(session, old)),
 
-    /** Deletes the records of all snapshots on a node that was removed, with the same events. */
+    /** Deletes the records of all snapshots that were only on a node that was removed, with the same events. */
     loseSnapshots: (nodeId: string): Promise<StoredItem[]> =>
       dropped("node_removed", (session) => storage.dropOn(session, nodeId)),
 

@@ -1,6 +1,6 @@
 /** Starts from snapshots whose node is lost or draining: on another node that fetches them from the blob store. */
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { BLOB_PERIOD_MS } from "../../../../shared/agent-api/blob-refs.ts";
 import type { Sandbox } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
@@ -26,9 +26,22 @@ const ref = (periodsAgo = 0) => `${"a".repeat(64)}.${Math.floor(Date.now() / BLO
 const statusOf = async ({ nodeId }: FakeAgent) =>
   ((await cluster.ask("GET", `/nodes/${nodeId}`, admin)).body as { status: string }).status;
 
-async function drain({ nodeId }: FakeAgent): Promise<void> {
-  const answer = await cluster.ask("POST", `/nodes/${nodeId}`, { ...admin, body: { status: "draining" } });
+async function setStatus({ nodeId }: FakeAgent, status: "ready" | "standby" | "draining"): Promise<void> {
+  const answer = await cluster.ask("POST", `/nodes/${nodeId}`, { ...admin, body: { status } });
   expect(answer.status, answer.text).toBe(204);
+}
+
+const drain = (agent: FakeAgent) => setStatus(agent, "draining");
+
+/** From now on only the other nodes report. Resolves when this one counts as lost. */
+async function lose(home: FakeAgent): Promise<void> {
+  await cluster.restart({ nodeTimeoutMs: 8_000 });
+  const others = cluster.agents.filter((each) => each !== home);
+  const beating = setInterval(() => {
+    for (const agent of others) agent.beat().catch(() => undefined);
+  }, 300);
+  onTestFinished(() => clearInterval(beating));
+  await expect.poll(() => statusOf(home), { timeout: 60_000 }).toBe("unhealthy");
 }
 
 /** The node of the only snapshot, and the other nodes. */
@@ -63,18 +76,12 @@ function fetchesAtOnce(agent: FakeAgent, { snapshots }: FakeAgent): void {
 
 describe("a paused sandbox in the blob store", () => {
   test("of a lost node resumes with its memory on another node, which fetches it first", async () => {
-    await cluster.restart({ nodeTimeoutMs: 3_000 });
-    for (const agent of cluster.agents) await agent.beat();
     const { sandboxID } = await paused();
     const { home, others, snapshotId } = nodes();
     const own = ref();
     await upload(home, own);
     for (const agent of others) fetchesAtOnce(agent, home);
-    const lost = async () => {
-      for (const agent of others) await agent.beat();
-      return statusOf(home);
-    };
-    await expect.poll(lost, { timeout: 60_000 }).toBe("unhealthy");
+    await lose(home);
     const answer = await connect(sandboxID);
     expect(answer.status, answer.text).toBe(201);
     const other = others.find(({ live }) => live.size === 1);
@@ -160,6 +167,27 @@ describe("a paused sandbox in the blob store", () => {
   });
 });
 
+test("what is in the blob store outlives the removal of its node, and what is not ends with it", async () => {
+  const [home, ...others] = cluster.agents;
+  if (home === undefined) throw new Error("the cluster has no node");
+  for (const agent of others) await setStatus(agent, "standby");
+  const [kept, lost] = [await create(), await create()];
+  expect((await post(kept.sandboxID, "snapshots", { name: "kept" })).status).toBe(201);
+  expect((await pause(kept.sandboxID)).status).toBe(204);
+  await upload(home);
+  expect((await pause(lost.sandboxID)).status).toBe(204);
+  for (const agent of others) {
+    await setStatus(agent, "ready");
+    fetchesAtOnce(agent, home);
+  }
+  await lose(home);
+  expect((await cluster.ask("DELETE", `/nodes/${home.nodeId}?force=true`, admin)).status).toBe(200);
+  expect((await connect(kept.sandboxID)).status).toBe(201);
+  await create({ templateID: "kept" });
+  expect((await connect(lost.sandboxID)).status).toBe(404);
+  expect(home.starts).toHaveLength(2);
+});
+
 describe("a paused sandbox that is on its node only", () => {
   test("resumes there while the node drains", async () => {
     const { sandboxID } = await paused();
@@ -170,15 +198,9 @@ describe("a paused sandbox that is on its node only", () => {
   });
 
   test("is refused while the node is lost, with where it is and what that means", async () => {
-    await cluster.restart({ nodeTimeoutMs: 3_000 });
-    for (const agent of cluster.agents) await agent.beat();
     const { sandboxID } = await paused();
     const { home, others } = nodes();
-    const lost = async () => {
-      for (const agent of others) await agent.beat();
-      return statusOf(home);
-    };
-    await expect.poll(lost, { timeout: 60_000 }).toBe("unhealthy");
+    await lose(home);
     const answer = await connect(sandboxID);
     expect(answer.body).toMatchObject({ code: 503, error_code: "no_compatible_node" });
     expect(answer.text).toContain(`node ${home.nodeId}, which holds the sandbox's snapshot, is not answering`);
