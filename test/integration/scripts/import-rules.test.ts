@@ -39,6 +39,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "jose-has-one-owner": ["orchestrator/volumes/other.ts", "jose"],
   "pino-has-one-owner": ["shared/program/other.ts", "pino"],
   "socks-has-one-owner": ["agent/socks.ts", "socks"],
+  "x509-has-its-owners": ["agent/certificates.ts", "@peculiar/x509"],
   "orchestrator-store-imports-no-handler": ["orchestrator/store/up.ts", "orchestrator/sandboxes/handlers.ts"],
   "callers-are-a-leaf": ["orchestrator/callers/up.ts", "orchestrator/handlers.ts"],
   "edge-imports-nothing-of-the-control-plane": ["orchestrator/edge/up.ts", "orchestrator/control.ts"],
@@ -140,6 +141,7 @@ const PACKAGES = [
   "jose",
   "pino",
   "socks",
+  "@peculiar/x509",
 ];
 
 const tree = realpathSync(mkdtempSync(join(tmpdir(), "svc-imports-")));

@@ -169,9 +169,10 @@ test("a service whose disk is full refuses an object, keeps those that it has, a
   const own = await startSwift({ place: disk.place, reserve: "8388608" });
   onTestFinished(() => own.stop());
   // On a full disk Swift may write an object, and then wait for its databases: an attempt and the test have limits of their own.
-  const client = s3Store(await own.bucket("full"), secrets, { waits: [10], limitMs: 20_000 });
+  const at = await own.bucket("full");
+  const client = s3Store(at, secrets, { waits: [10], limitMs: 20_000 });
   onTestFinished(() => client.close());
-  const patient = s3Store(await own.bucket("full"), secrets, { waits: Array.from({ length: 60 }, () => 500) });
+  const patient = s3Store(at, secrets, { waits: Array.from({ length: 60 }, () => 500) });
   onTestFinished(() => patient.close());
   const signal = AbortSignal.timeout(200_000);
   const [small, large] = [randomKey(), randomKey()];
