@@ -9,6 +9,7 @@ import { startRenewal } from "./joining/renewal.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
 import { createApi } from "./wiring/api.ts";
 import { type Base, createBase } from "./wiring/base.ts";
+import { createBlobParts } from "./wiring/blobs.ts";
 import { createBuildParts } from "./wiring/builds.ts";
 import { startDiskPressure } from "./wiring/disk-pressure.ts";
 import { startNetwork } from "./wiring/network.ts";
@@ -44,8 +45,9 @@ async function createParts(base: Base) {
   const { found } = recovered;
   const network = await startNetwork(base, recovered);
   const node = await createNode(base, recovered);
+  const blobs = await createBlobParts(base);
   const live = createLive(base, { found, network, node });
-  const stored = createSnapshotParts(base, { found, network, node, live });
+  const stored = createSnapshotParts(base, { found, network, node, live, blobStore: blobs.store });
   const isHeld = (id: string) => node.disk.isHeld(id);
   const proxy = await startProxy({ config, peering, live: live.set, isHeld, log }, teardown);
   const own = createSandboxParts(base, { found, network, node, live, stored, proxy });
@@ -70,6 +72,7 @@ async function createParts(base: Base) {
   const api = await createApi(base, {
     network,
     node,
+    blobs,
     live,
     stored,
     own,
@@ -81,17 +84,19 @@ async function createParts(base: Base) {
   });
   startRenewal({ ...config, peering, files: filesOf(config), now, log }, teardown);
   startRepairs(base, { reach: network.reach, disposal: live.disposal, instruments: api.instruments });
-  return { network, node, live, taking, sandboxes, building, engine, api, proxy };
+  return { network, node, blobs, live, stored, taking, sandboxes, building, engine, api, proxy };
 }
 
 /** The loops begin, and requests are let in. */
 function startParts({ config, log, teardown }: Base, parts: Awaited<ReturnType<typeof createParts>>) {
-  const { network, node, live, taking, sandboxes, building, engine, api, proxy } = parts;
+  const { network, node, blobs, live, stored, taking, sandboxes, building, engine, api, proxy } = parts;
   live.usage.start();
   node.limits.start();
   api.report.start();
   node.capabilities.start();
   network.reach.start();
+  blobs.store.start();
+  stored.uploads.start();
   taking.expiry.start();
   teardown.add("Docker events", () => engine.stop());
   engine.start();

@@ -111,8 +111,8 @@ async function bundleEnvd(): Promise<void> {
 }
 
 /**
- * Builds the agent with four programs for what Node cannot do: notices of firewall changes, copies of frozen disks, the
- * files of volumes, and the files that say what a sandbox has.
+ * Builds the agent with its programs for what Node cannot do: notices of firewall changes, copies of frozen disks, the
+ * files of volumes, holes of files, and the files that say what a sandbox has.
  */
 async function bundleAgent(): Promise<void> {
   await bundleProgram("agent");
@@ -120,6 +120,7 @@ async function bundleAgent(): Promise<void> {
   compile("agent/network", "svc-network-probe");
   compile("agent/sandbox-disks", "svc-disk-copy");
   compile("agent/volumes", "svc-volume-files");
+  compile("agent/blobs/trees", "svc-extents");
   compile("agent/procfs/program", "svc-sizes", "serve", "files", "container", "rebind");
 }
 

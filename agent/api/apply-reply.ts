@@ -4,6 +4,7 @@ import type { HeartbeatReply } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import type { Uploads } from "../snapshots/beyond/uploads.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 
@@ -11,13 +12,14 @@ export interface ApplyReplyDeps {
   readonly pool: Pick<Pool, "setTargets">;
   readonly sandboxes: Pick<Sandboxes, "stop" | "get" | "setEndAt">;
   readonly holding: Pick<Holding, "hold" | "holdExecution">;
+  readonly uploads: Pick<Uploads, "again">;
   readonly taker: Pick<SnapshotTaker, "pause">;
   readonly log: Log;
 }
 
 export function applyReply(
-  { pools, stop, hold = [], endAt, deleteSnapshots }: HeartbeatReply,
-  { pool, sandboxes, holding, taker, log }: ApplyReplyDeps,
+  { pools, stop, hold = [], endAt, deleteSnapshots, uploadAgain = [] }: HeartbeatReply,
+  { pool, sandboxes, holding, uploads, taker, log }: ApplyReplyDeps,
 ): void {
   pool.setTargets(pools);
   for (const executionId of stop) {
@@ -36,6 +38,7 @@ export function applyReply(
       .hold(snapshotId, "no record of the orchestrator names the snapshot")
       .catch((error: unknown) => log.error({ err: error, snapshotId }, "could not hold a snapshot"));
   }
+  for (const snapshotId of uploadAgain) uploads.again(snapshotId);
   for (const [executionId, at] of Object.entries(endAt)) {
     if (sandboxes.get(executionId) !== undefined) sandboxes.setEndAt(executionId, at);
   }

@@ -31,6 +31,7 @@ export interface NodeNow {
   readonly snapshots: Heartbeat["snapshots"];
   readonly findings: readonly Finding[];
   readonly networkRefused: boolean;
+  readonly hasBlobStore: boolean;
   readonly store: Heartbeat["store"];
 }
 
@@ -45,7 +46,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       commit: COMMIT,
       labels: { ...readLabels(config.labels), ...(config.nodeRegion === "" ? {} : { region: config.nodeRegion }) },
       maxSandboxes: config.maxSandboxes,
-      capabilities: { ...node.capabilities, records: true },
+      capabilities: { ...node.capabilities, ...(node.hasBlobStore ? { blobStore: true } : {}), records: true },
       ...identity,
     },
     load: {

@@ -1,7 +1,9 @@
 /** Constructs the reports to the orchestrator: what they describe, and what their answers change here. */
 
 import { nodeApi } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import { connect } from "../../shared/http/client.ts";
+import type { Finding } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
@@ -16,6 +18,7 @@ import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { Serving } from "../serving/serving.ts";
+import type { Uploads } from "../snapshots/beyond/uploads.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
@@ -30,13 +33,16 @@ export interface NodeReportDeps {
   readonly peering: Peering;
   readonly contact: Contact;
   readonly identity: NodeIdentity;
-  readonly capabilities: Pick<CapabilityWatch, "now" | "findings">;
-  readonly reach: Pick<Reach, "findings" | "refuses">;
+  readonly capabilities: Pick<CapabilityWatch, "now">;
+  readonly reach: Pick<Reach, "refuses">;
+  readonly findings: () => Finding[];
+  readonly hasBlobStore: boolean;
   readonly host: Machine;
   readonly live: Pick<LiveSet, "running" | "leaving" | "starting">;
   readonly sandboxes: Sandboxes;
   readonly pool: Pool;
   readonly snapshots: Snapshots;
+  readonly uploads: Pick<Uploads, "of" | "again">;
   readonly holding: Holding;
   readonly taker: Pick<SnapshotTaker, "pause">;
   readonly serving: Serving;
@@ -56,7 +62,7 @@ export function reportedSnapshots({ snapshots, stores }: Pick<NodeReportDeps, "s
 
 export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Report {
   const { config, identity, host, live, pool, snapshots, admission, disk, diskAccount, usage, stores } = deps;
-  const { serving, peering } = deps;
+  const { serving, peering, uploads } = deps;
   const orchestrator = connect(nodeApi, {
     url: config.orchestratorUrl,
     name: "orchestrator",
@@ -76,11 +82,15 @@ export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Repo
         machine: host.load(),
         pools: pool.load(),
         running: [...live.running(), ...live.leaving()],
-        snapshots: reportedSnapshots({ snapshots, stores }),
+        snapshots: reportedSnapshots({ snapshots, stores }).map((each) => ({
+          ...each,
+          ...defined({ stored: uploads.of(each.snapshotId) }),
+        })),
         starting: live.starting(),
         stored: admission.used(),
         sandboxDisk: diskAccount.load(),
-        findings: [...deps.capabilities.findings(), ...deps.reach.findings()],
+        findings: deps.findings(),
+        hasBlobStore: deps.hasBlobStore,
         networkRefused: deps.reach.refuses(),
         isHeld: (executionId) => disk.isHeld(executionId),
         use: (executionId) => usage.use(executionId),

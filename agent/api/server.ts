@@ -17,6 +17,7 @@ import { addressNumber } from "../../shared/policy/ranges.ts";
 import { type Finding, findingText } from "../../shared/program/finding.ts";
 import { ORCHESTRATOR } from "../../shared/tls/names.ts";
 import { nameOf } from "../../shared/tls/peers.ts";
+import type { Collecting } from "../blobs/collecting.ts";
 import type { Builds } from "../builds/builds.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
 import type { Peering } from "../joining/peering.ts";
@@ -26,6 +27,7 @@ import type { ReplaceEgress } from "../sandboxes/replace-egress.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { Serving } from "../serving/serving.ts";
+import type { Arrivals } from "../snapshots/beyond/arrivals.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
@@ -38,6 +40,8 @@ export interface ApiDeps {
   readonly sandboxes: Sandboxes;
   readonly taker: Pick<SnapshotTaker, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
+  readonly arrivals: Pick<Arrivals, "fetch">;
+  readonly collecting: Pick<Collecting, "begin">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
   readonly volumes: Pick<Volumes, "make" | "remove" | "list" | "capacityMb">;
   /** Why nothing new can begin on the node's disk; undefined while there is room. */
@@ -78,6 +82,8 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     },
     pauseExecution: ({ params, body }) => taker.pause(params.executionId, body),
     checkpointExecution: ({ params, body }) => taker.checkpoint(params.executionId, body),
+    fetchSnapshot: ({ params, body }) => deps.arrivals.fetch({ ...params, ...body }),
+    collectBlobs: ({ body }) => deps.collecting.begin(body),
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     listGarbage: () => deps.listGarbage(),
     holdings: () => deps.holdings(),

@@ -101,6 +101,16 @@ interface EngineFacts {
   readonly writableRoot: string;
 }
 
+/** Whose disk: a container, or what was committed under the name of an image. */
+export type DiskOwner = { readonly containerId: string } | { readonly image: string };
+
+/** A disk that is an image in a file of its own. */
+interface DiskFile {
+  readonly path: string;
+  /** Id of the image that it stands on. */
+  readonly image: string;
+}
+
 export interface Containers {
   /** Resolves to the container's id. Starts nothing. @throws {AppError} no_compatible_node when the image of a disk is gone */
   create(spec: ContainerSpec): Promise<string>;
@@ -140,6 +150,15 @@ export interface Containers {
    * goes with `removeImage(image)`. One that has it already counts as success.
    */
   keepImageBelow(id: string, image: string): Promise<void>;
+  /**
+   * The disk as a file. Nothing writes to it while no program of its container runs. Undefined: it is the engine's own, or there
+   * is none.
+   */
+  diskFile(of: DiskOwner): Promise<DiskFile | undefined>;
+  /** Where such a disk has to be, for one that comes from another node. Undefined: disks are the engine's own here. */
+  diskPlace(of: DiskOwner): Promise<string | undefined>;
+  /** As `keepImageBelow`, for a disk from another node. @param below id of the image that it stands on */
+  keepBelow(below: string, image: string): Promise<void>;
   /** Lets programs write to a container's disk again after a commit that was cut. */
   thawDisk(id: string): Promise<void>;
   /** Ids of the containers that a disk image is there for, also of those that the engine has lost. */
@@ -165,6 +184,8 @@ export interface Containers {
   pull(name: string, login: RegistryLogin | undefined, watch: PullWatch): Promise<void>;
   /** An archive with one image and its name, as `docker save` makes them. @throws {AppError} bad_request with Docker's message */
   load(archive: Readable, signal: AbortSignal): Promise<void>;
+  /** An archive of the image with its layers, as `docker save` makes it. It ends early when the signal comes. */
+  save(image: string, signal: AbortSignal): Promise<Readable>;
   /** Adds a name to an image. */
   tag(image: string, name: string): Promise<void>;
   /** Removes one name; the image stays while it has another. False while a container needs it; unknown is success. */

@@ -10,7 +10,10 @@ import { loadFailure } from "./images/load-failure.ts";
 import { cleanedForLog, pullFailure } from "./images/pull-failure.ts";
 import { createPullLog } from "./images/pull-log.ts";
 
-type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
+type BuildImages = Pick<
+  Containers,
+  "image" | "pull" | "load" | "save" | "tag" | "untag" | "commitLayer" | "buildImages"
+>;
 
 /** Prefixes of the names of build images: a build's result, a cached layer, an image during its use. */
 const REPOSITORIES = ["svc/build", "svc/layer", "svc/from"];
@@ -72,6 +75,15 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
         throw notLoaded(said(cause));
       }
       if (log.error !== undefined) throw notLoaded(log.error);
+    },
+
+    async save(image, signal) {
+      const archive = (await unlimited.getImage(image).get()) as Readable;
+      const stop = () => archive.destroy(signal.reason as Error);
+      signal.addEventListener("abort", stop, { once: true });
+      archive.once("close", () => signal.removeEventListener("abort", stop));
+      if (signal.aborted) stop();
+      return archive;
     },
 
     async tag(image, name) {

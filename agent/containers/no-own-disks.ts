@@ -4,7 +4,17 @@ import type { Containers } from "./containers.ts";
 
 type OwnDisks = Pick<
   Containers,
-  "hasOwnDisk" | "copyAhead" | "keep" | "flushDisk" | "keepImageBelow" | "thawDisk" | "disks" | "removeOrphans"
+  | "hasOwnDisk"
+  | "copyAhead"
+  | "keep"
+  | "flushDisk"
+  | "keepImageBelow"
+  | "keepBelow"
+  | "diskFile"
+  | "diskPlace"
+  | "thawDisk"
+  | "disks"
+  | "removeOrphans"
 >;
 
 export const NO_OWN_DISKS: OwnDisks = {
@@ -13,6 +23,9 @@ export const NO_OWN_DISKS: OwnDisks = {
   flushDisk: () => Promise.resolve(),
   keep: () => Promise.resolve(),
   keepImageBelow: () => Promise.resolve(),
+  keepBelow: () => Promise.resolve(),
+  diskPlace: () => Promise.resolve(undefined),
+  diskFile: () => Promise.resolve(undefined),
   thawDisk: () => Promise.resolve(),
   disks: () => Promise.resolve([]),
   removeOrphans: () => Promise.resolve(),

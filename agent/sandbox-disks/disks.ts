@@ -68,6 +68,8 @@ export interface Disks {
   /** Tries whether this machine can make and mount such disks; the reason if it cannot. */
   unusable(): Promise<string | undefined>;
   has(containerId: string): boolean;
+  /** The image of a container's disk, or a stored one. */
+  file(of: { readonly containerId: string } | { readonly stored: string }): string;
   /** The host's directory of the container's layer on its disk. */
   layer(containerId: string): string;
   /** Makes the disk of a container that has never run, and puts its layer on it. */
@@ -264,6 +266,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
     },
 
     has: (containerId) => existsSync(image(containerId)),
+    file: (of) => ("stored" in of ? kept(of.stored) : image(of.containerId)),
     layer,
 
     make: (disk) =>
@@ -345,9 +348,10 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
 
     async list() {
       const [containers, stored] = await Promise.all([namesIn(root), namesIn(storedRoot)]);
-      const ids = stored.map((name) => name.replace(/\.(img|new)$/, ""));
+      const own = stored.filter((name) => !name.startsWith("."));
+      const ids = own.map((name) => name.replace(/\.(img|new)$/, ""));
       const dates = await Promise.all(
-        stored.map(async (name) => (await stat(join(storedRoot, name)).catch(() => undefined))?.mtimeMs ?? Date.now()),
+        own.map(async (name) => (await stat(join(storedRoot, name)).catch(() => undefined))?.mtimeMs ?? Date.now()),
       );
       return {
         containerIds: containers.filter((name) => name.endsWith(IMAGE)).map((name) => name.slice(0, -IMAGE.length)),

@@ -131,6 +131,32 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
       if (snapshotId !== undefined && disks.has(id)) await engine.tagImageOf(id, below(snapshotId));
     },
 
+    async diskFile(of) {
+      if ("image" in of) {
+        const id = storedIn(of.image);
+        const image = id === undefined ? undefined : (await engine.image(below(id)))?.id;
+        return id === undefined || image === undefined ? undefined : { path: disks.file({ stored: id }), image };
+      }
+      const { containerId } = of;
+      if (!disks.has(containerId)) return undefined;
+      // This mounts the disk, which writes to it.
+      const image = (await disks.imageOf(containerId)) ?? (await engine.inspect(containerId))?.image;
+      await disks.flush(containerId);
+      return image === undefined ? undefined : { path: disks.file({ containerId }), image };
+    },
+
+    async diskPlace(of) {
+      if (!(await usable())) return undefined;
+      if ("containerId" in of) return disks.file(of);
+      const id = SNAPSHOT.exec(of.image)?.[1];
+      return id === undefined ? undefined : disks.file({ stored: id });
+    },
+
+    async keepBelow(imageId, image) {
+      const id = SNAPSHOT.exec(image)?.[1];
+      if (id !== undefined) await engine.tag(imageId, below(id));
+    },
+
     thawDisk: (id) => disks.thaw(id),
 
     async facts() {

@@ -5,9 +5,11 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import type { ClaimedStore } from "../blobs/claimed-store.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Flavour, LiveContainer } from "../containers/live-container.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
+import type { Origins } from "../host/origins.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
 import type { DiskReserve } from "../node-disk/reserve.ts";
@@ -16,6 +18,11 @@ import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Sources } from "../sandboxes/start.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
+import { type Arrivals, createArrivals } from "./beyond/arrivals.ts";
+import { fetchSnapshot } from "./beyond/fetch-snapshot.ts";
+import { createImageTrees } from "./beyond/image-trees.ts";
+import { uploadSnapshot } from "./beyond/upload-snapshot.ts";
+import { createUploads, type Uploads } from "./beyond/uploads.ts";
 import { outsideConnections } from "./connections/outside.ts";
 import { createEviction } from "./frozen/evict.ts";
 import { createFrozenContainers, type FoundFrozen, type FrozenContainers } from "./frozen/frozen.ts";
@@ -46,12 +53,14 @@ type Settings =
   | "frozenReservedMb"
   | "lazyPagesMb"
   | "snapshotQuotaMb"
-  | "projectSnapshotQuotaMb";
+  | "projectSnapshotQuotaMb"
+  | "blobStorePaused";
 
 export interface StartSnapshotsDeps {
   readonly config: Pick<AgentConfig, Settings>;
   readonly machine: SnapshotMachine;
   readonly stores: Stores;
+  readonly blobStore: ClaimedStore;
   readonly slots: Slots;
   readonly gate: Gate;
   readonly disposal: Disposal;
@@ -63,12 +72,16 @@ export interface StartSnapshotsDeps {
   readonly found: { readonly sandboxes: readonly Sandbox[]; readonly frozen: readonly FoundFrozen[] };
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
+  /** Where a snapshot is stored has changed. */
+  readonly onChange: () => void;
   readonly now: () => number;
   readonly log: Log;
 }
 
 export interface SnapshotParts {
   readonly snapshots: Snapshots;
+  readonly uploads: Uploads;
+  readonly arrivals: Arrivals;
   readonly holding: Holding;
   readonly frozen: FrozenContainers;
   readonly admission: Admission;
@@ -140,8 +153,15 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   const takeDeps = { ...common, diskBytes: admission.diskBytes };
   const { during, rescue } = createRescue({ ...common, diskBytes: deps.diskBytes });
 
+  const uploads = uploadsOf(deps);
+  teardown.add("uploads of snapshots", () => uploads.stop());
+  const arrivals = arrivalsOf(deps, { mutex, origins });
+  teardown.add("downloads of snapshots", () => arrivals.stop());
+
   return {
     snapshots,
+    uploads,
+    arrivals,
     holding,
     frozen,
     admission,
@@ -168,4 +188,34 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
       complete: ({ container }) => images.complete(container.id),
     },
   };
+}
+
+function uploadsOf({ config, machine, stores, blobStore, onChange, now, log }: StartSnapshotsDeps): Uploads {
+  const { blobs, docker, memory } = machine;
+  const { containers } = docker;
+  const images = createImageTrees({ containers, work: blobs.work });
+  const upload = { blobs, images, containers, files: memory.files, now };
+  return createUploads({
+    store: blobStore,
+    stores,
+    paused: config.blobStorePaused,
+    upload: (snapshot, store, options) => uploadSnapshot(snapshot, store, upload, options),
+    onChange,
+    now,
+    log,
+  });
+}
+
+function arrivalsOf(
+  { machine, stores, blobStore, disk, now, log }: StartSnapshotsDeps,
+  { mutex, origins }: { readonly mutex: KeyedMutex; readonly origins: () => Omit<Origins, "envd"> },
+): Arrivals {
+  const { blobs, docker, memory } = machine;
+  const from = { blobs, docker, files: memory.files, stores, disk, origins, now, log };
+  return createArrivals({
+    store: blobStore,
+    snapshots: stores.snapshots,
+    fetch: (wanted, store, options) => fetchSnapshot(wanted, store, from, options),
+    mutex,
+  });
 }

@@ -1,5 +1,6 @@
 /** All tables of one file, opened and closed together. */
 
+import { type BlobStoreStore, blobStoreStore } from "./blob-stores.ts";
 import { type BuildStore, buildStore } from "./builds.ts";
 import { type ContainerStore, containerStore } from "./containers.ts";
 import { openDatabase } from "./database/database.ts";
@@ -13,6 +14,7 @@ import { renewSealed } from "./renewal.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
 import { type ServedStoreStore, servedStoreStore } from "./served-store.ts";
 import { type SnapshotStore, snapshotStore } from "./snapshots.ts";
+import { type UploadStore, uploadStore } from "./uploads.ts";
 
 export interface Stores {
   readonly containers: ContainerStore;
@@ -25,6 +27,8 @@ export interface Stores {
   readonly layers: LayerStore;
   readonly served: ServedStoreStore;
   readonly remains: RemainsStore;
+  readonly blobStores: BlobStoreStore;
+  readonly uploads: UploadStore;
   close(): void;
 }
 
@@ -42,6 +46,8 @@ export function openStores(path: string, sealing: NodeSeal): Stores {
     layers: layerStore(database),
     served: servedStoreStore(database),
     remains: remainsStore(database),
+    blobStores: blobStoreStore(database),
+    uploads: uploadStore(database),
     close: () => void database.close(),
   };
 }

@@ -15,6 +15,7 @@ import type { NodeProxy } from "../proxy/node-proxy.ts";
 import { createServing } from "../serving/serving.ts";
 import type { SnapshotParts } from "../snapshots/start-snapshots.ts";
 import type { Base } from "./base.ts";
+import type { BlobParts } from "./blobs.ts";
 import type { NetworkParts } from "./network.ts";
 import type { NodeParts } from "./node.ts";
 import type { LiveParts, SandboxParts } from "./sandboxes.ts";
@@ -23,6 +24,7 @@ import type { TakerParts } from "./snapshots.ts";
 interface ApiSources {
   readonly network: NetworkParts;
   readonly node: NodeParts;
+  readonly blobs: BlobParts;
   readonly live: LiveParts;
   readonly stored: SnapshotParts;
   readonly own: SandboxParts;
@@ -38,12 +40,13 @@ export async function createApi(base: Base, parts: ApiSources) {
   const { config, machine, peering, stores, events, now, log, teardown } = base;
   const { nodeId } = config;
   const { host, disks, volumes, volumeFiles } = machine;
-  const { network, node, live, stored, own, taking, building, diskAccount } = parts;
+  const { network, node, blobs, live, stored, own, taking, building, diskAccount } = parts;
   const { egressProcess, reach } = network;
   const { capabilities, disk } = node;
   const { contact, taker } = taking;
-  const { snapshots, holding, admission } = stored;
+  const { snapshots, uploads, arrivals, holding, admission } = stored;
   const running = () => [...live.set.running(), ...live.set.leaving()];
+  const findings = () => [...capabilities.findings(), ...reach.findings(), ...blobs.store.findings()];
   const instruments = createInstruments({
     nodeId,
     running: () => live.set.running().length,
@@ -60,7 +63,7 @@ export async function createApi(base: Base, parts: ApiSources) {
     memoryKills: () => live.memoryKills.total,
     hostLimits: () => node.limits.seen(),
     ways: () => reach.ways(),
-    findings: () => [...capabilities.findings(), ...reach.findings()],
+    findings,
     volumes: () => volumes.list(),
     volumeRequests: () => volumeFiles.open,
     orchestratorReached: () => contact.reached,
@@ -92,6 +95,8 @@ export async function createApi(base: Base, parts: ApiSources) {
       serving,
       taker,
       snapshots,
+      arrivals,
+      collecting: blobs.collecting,
       holding,
       sandboxes: own.sandboxes,
       logs: own.logs,
@@ -121,10 +126,13 @@ export async function createApi(base: Base, parts: ApiSources) {
       contact,
       capabilities,
       reach,
+      hasBlobStore: blobs.store.name !== undefined,
+      findings,
       live: live.set,
       sandboxes: own.sandboxes,
       pool: own.pool,
       snapshots,
+      uploads,
       holding,
       taker,
       serving,

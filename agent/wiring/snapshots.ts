@@ -1,6 +1,7 @@
 /** Constructs the parts that keep and restore snapshots on this machine, and then what takes them of the live set. */
 
 import { createContact } from "../api/report.ts";
+import type { ClaimedStore } from "../blobs/claimed-store.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import { createExpiry } from "../sandboxes/expiry.ts";
 import { type SnapshotParts, startSnapshots } from "../snapshots/start-snapshots.ts";
@@ -16,16 +17,22 @@ interface SnapshotSources {
   readonly network: NetworkParts;
   readonly node: NodeParts;
   readonly live: LiveParts;
+  readonly blobStore: ClaimedStore;
 }
 
-export function createSnapshotParts(base: Base, { found, network, node, live }: SnapshotSources): SnapshotParts {
-  const { config, machine, stores, now, log, teardown } = base;
+export function createSnapshotParts(base: Base, sources: SnapshotSources): SnapshotParts {
+  const { config, machine, stores, events, now, log, teardown } = base;
+  const { found, network, node, live, blobStore } = sources;
   const { slots, gate } = network;
   const { disposal, semaphore } = live;
   const { capabilities, disk } = node;
   const diskBytes = (executionId: string) => live.usage.latest(executionId)?.diskUsed ?? 0;
-  const places = { stores, slots, gate, disposal, disk };
-  return startSnapshots({ config, machine, ...places, semaphore, capabilities, found, diskBytes, now, log }, teardown);
+  const onChange = () => void events.emit("changed");
+  const places = { stores, blobStore, slots, gate, disposal, disk };
+  return startSnapshots(
+    { config, machine, ...places, semaphore, capabilities, found, diskBytes, onChange, now, log },
+    teardown,
+  );
 }
 
 interface TakerSources {

@@ -26,6 +26,7 @@ import { createCheckpointing } from "./snapshots/checkpoint.ts";
 import { createForking } from "./snapshots/fork.ts";
 import { createSnapshotRemover } from "./snapshots/snapshot-removal.ts";
 import { createProjectQuota } from "./snapshots/stored-quota.ts";
+import { createElsewhere } from "./start/elsewhere.ts";
 import { createLaunch } from "./start/launch.ts";
 import { createTransitions } from "./transitions.ts";
 
@@ -72,7 +73,9 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
   const quotaBytes = config.projectStoredQuotaMb * MIB;
   const quota = quotaBytes === 0 ? undefined : createProjectQuota({ storage: store.storage, nodes, log, quotaBytes });
   const ending = createEnding({ core, observe: (reason) => metrics.ended(reason) });
-  const resuming = createResuming({ core, ending });
+  const placement = placementPolicy(config);
+  const elsewhere = createElsewhere({ core, placement });
+  const resuming = createResuming({ core, ending, elsewhere });
   const autoResuming = createAutoResuming({
     core,
     resuming,
@@ -84,8 +87,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
   });
   const pausing = createPausing({ core, quota, onPaused: () => autoResuming.changed() });
   const checkpointing = createCheckpointing({ core, quota });
-  const placement = placementPolicy(config);
-  const launch = createLaunch({ core, ending, placement, observe: (outcome) => metrics.created(outcome) });
+  const launch = createLaunch({ core, ending, elsewhere, placement, observe: (outcome) => metrics.created(outcome) });
   const lifetime = createLifetime(core);
   const concurrency = config.forkConcurrency;
   const expiry = startExpiry({

@@ -19,6 +19,7 @@ import type { Store } from "../store/store.ts";
 import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
+import { createStoredRefs } from "./stored-refs.ts";
 
 /** What a report changes. */
 export interface ReportParts {
@@ -54,6 +55,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   }
 
   const checkedAt = new Map<string, number>();
+  const storedRefs = createStoredRefs({ refs: store.blobRefs, log: deps.log });
 
   /**
    * Live records of the node, and the records of reported sandboxes and snapshots beyond those. A failed read fails the
@@ -156,6 +158,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       await repair(plan, nodeId);
       await holding.heard(body, records);
       await checkSnapshots(body);
+      const uploadAgain = await storedRefs.heard(body, wanted);
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
       await deps.givenUp.note(nodeId, plan, records);
       metrics.repaired("stop", plan.stop.length);
@@ -171,6 +174,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
         hold: plan.hold.map(({ executionId }) => executionId),
         endAt: { ...plan.endAt },
         deleteSnapshots: plan.deleteSnapshots.map(({ snapshotId }) => snapshotId),
+        ...(uploadAgain.length === 0 ? {} : { uploadAgain }),
         store,
         ...unreachedOf(nodeId),
       };

@@ -9,6 +9,7 @@ import type { Nodes } from "../nodes/nodes.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Spawns } from "../templates/usage.ts";
+import { createBlobGarbage } from "./blob-garbage.ts";
 import { createForgetting } from "./forgetting.ts";
 
 /** What finishes transitions that no process works on any more. */
@@ -82,6 +83,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
   const endedMs = config.endedSandboxKeepHours * HOUR_MS;
   const historyMs = config.historyDays * DAY_MS;
   const startedAt = now();
+  const collectBlobs = createBlobGarbage({ refs: store.blobRefs, nodes, now, log });
   const forget = createForgetting({ store, endedMs, historyMs, now, log });
 
   async function loseSilentNodes(): Promise<void> {
@@ -106,5 +108,6 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
     await loseSilentNodes();
     await deps.spawns.flush();
     await forget();
+    await collectBlobs();
   });
 }

@@ -1,6 +1,6 @@
 /**
  * Removes a node from the platform. Refuses while the records have something on it; when forced, ends or deletes the records
- * of all that, each with its event, because nobody reaches it any more.
+ * of all that, each with its event, because nobody reaches it any more. What is in the blob store starts on another node, and stays.
  */
 
 import type { NodeContents } from "../../shared/api/nodes.ts";
@@ -40,9 +40,12 @@ export function createNodeRemoval(deps: NodeRemovalDeps): NodeRemoval {
 
   async function loseAll(nodeId: string): Promise<void> {
     for (const record of await store.sandboxes.onNode(nodeId)) await ending.removed(record);
-    for (const { id } of await store.pausedSandboxes.pausedOn(nodeId)) {
+    for (const { id, snapshotId } of await store.pausedSandboxes.pausedOn(nodeId)) {
       const record = await store.sandboxes.get(id);
-      if (record !== undefined) await ending.removed(record);
+      if (record === undefined) continue;
+      // Its volumes are lost with the node.
+      const isStored = record.volumeMounts.length === 0 && (await store.blobRefs.of(snapshotId)) !== undefined;
+      if (!isStored) await ending.removed(record);
     }
     await store.loseSnapshots(nodeId);
   }
@@ -57,7 +60,7 @@ export function createNodeRemoval(deps: NodeRemovalDeps): NodeRemoval {
       if (named !== "" && !force) {
         throw new AppError(
           "conflict",
-          `node '${nodeId}' has ${named}: end or delete them first (POST /nodes/${nodeId} with the status 'draining' keeps new ones away), or remove it with all of them (?force=true)`,
+          `node '${nodeId}' has ${named}: end or delete them first (POST /nodes/${nodeId} with the status 'draining' keeps new ones away), or remove it with all of them that are not in a blob store (?force=true)`,
         );
       }
       // First, so that no report of it is taken any more, and it gets no request and no new sandbox.

@@ -30,6 +30,7 @@ import { seedStore } from "./sealed/seeds.ts";
 import { secretStore } from "./secrets/secrets.ts";
 import { secretUseStore } from "./secrets/uses.ts";
 import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
+import { blobRefStore } from "./storage/blob-refs.ts";
 import { type Old, type StoredItem, storageStore } from "./storage/storage.ts";
 import type { StoredBytes } from "./storage/stored-bytes.ts";
 import type { Database, Session } from "./tables.ts";
@@ -128,6 +129,7 @@ export function createStore(
     machines: machineStore(db, { now, audit }),
     volumes: volumeStore(db, now),
     storage,
+    blobRefs: blobRefStore(db, now),
     usage: usageStore(db),
     webhooks: webhookStore(db, { now, sealing, events }),
     deliveries: deliveryStore(db, { now, sealing }),
@@ -228,7 +230,7 @@ export function createStore(
     expireSnapshots: (old: Old): Promise<StoredItem[]> =>
       dropped("expired", (session) => storage.dropUnused(session, old)),
 
-    /** Deletes the records of all snapshots on a node that was removed, with the same events. */
+    /** Deletes the records of all snapshots that were only on a node that was removed, with the same events. */
     loseSnapshots: (nodeId: string): Promise<StoredItem[]> =>
       dropped("node_removed", (session) => storage.dropOn(session, nodeId)),
 

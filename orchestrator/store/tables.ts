@@ -10,6 +10,7 @@ import type { NodeRow } from "./nodes/record.ts";
 import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/record.ts";
 import type { SandboxRow } from "./sandboxes/record.ts";
 import type { SecretTables } from "./secrets/record.ts";
+import type { BlobRefRow, BlobSweepRow } from "./storage/blob-rows.ts";
 import type { TemplateRow } from "./templates/record.ts";
 import type { UsageTables } from "./usage/row.ts";
 import type { VolumeRow, VolumeUseRow } from "./volumes/record.ts";
@@ -103,6 +104,8 @@ export interface Tables extends MachineTables, SecretTables, UsageTables, Webhoo
   readonly sandboxes: SandboxRow;
   readonly sandbox_metadata: SandboxMetadataRow;
   readonly nodes: NodeRow;
+  readonly blob_refs: BlobRefRow;
+  readonly blob_sweeps: BlobSweepRow;
   readonly store_identity: StoreIdentityRow;
   readonly store_openings: StoreOpeningRow;
   readonly events: EventRow;

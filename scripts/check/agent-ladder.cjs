@@ -14,7 +14,7 @@ const ladder = [
   ["sandbox-disks", "procfs", "cpu-sets"],
   ["containers"],
   ["network"],
-  ["egress-supervisor", "placeholders", "serving"],
+  ["egress-supervisor", "placeholders", "serving", "blobs"],
   ["joining"],
   ["host", "store"],
   ["egress", "config.ts"],
@@ -22,10 +22,11 @@ const ladder = [
 
 /** The same for the folders within a folder; "" are the files of the folder itself. */
 const rooms = {
+  blobs: ["", "trees", "stores", "content"],
   builds: ["", "images", "steps"],
   sandboxes: ["pool", ""],
   network: ["reach", "", "nft", "kernel"],
-  snapshots: ["", "restore", "take", "connections", "store", "frozen", "criu"],
+  snapshots: ["", "beyond", "restore", "take", "connections", "store", "frozen", "criu"],
   egress: [
     "",
     "traffic",

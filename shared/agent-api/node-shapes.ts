@@ -38,6 +38,8 @@ export const NodeFacts = Type.Object(
         diskLimit: Type.Boolean(),
         /** Keeps volumes for its own sandboxes; no node mounts those of another one. Absent: an older agent. */
         volumes: Type.Optional(Type.Boolean()),
+        /** Uses the platform's blob store. Absent: it has none. */
+        blobStore: Type.Optional(Type.Boolean()),
         /** Keeps the orchestrator's records of its sandboxes. Absent: an older agent. */
         records: Type.Optional(Type.Boolean()),
         detail: Type.Record(Type.String(), Type.String()),
@@ -141,6 +143,8 @@ export const HeartbeatReply = Type.Object(
     endAt: Type.Record(Type.String(), time),
     /** Reported snapshots that no record references any more, after the grace period: the node holds them, then deletes them. */
     deleteSnapshots: Type.Array(Type.String()),
+    /** Reported references that came too late to be recorded: the node uploads these snapshots again. Absent: none. */
+    uploadAgain: Type.Optional(Type.Array(Type.String())),
     /** Which of the node's addresses the orchestrator does not reach, so that it gives the node no sandbox. Absent: it reaches both. */
     unreached: Type.Optional(Type.Array(Finding)),
     /** The store that answers. A node applies the rest only if it serves it. Absent: an older orchestrator. */

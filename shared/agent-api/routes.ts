@@ -13,7 +13,7 @@ import { Heartbeat, HeartbeatReply } from "./node-shapes.ts";
 import { LogEntry } from "./sandbox-log.ts";
 import { EgressReplaced, ExitReport, MetricSample, Started, StartRequest } from "./sandbox-shapes.ts";
 import { closed, SnapshotId, time } from "./shapes.ts";
-import { TakenSnapshot, TakeSnapshotBody } from "./snapshot-shapes.ts";
+import { snapshotRoutes } from "./snapshot-routes.ts";
 import { Holdings, StoreMark } from "./store-shapes.ts";
 import { KeptVolume, VolumeBody } from "./volume-shapes.ts";
 
@@ -75,37 +75,7 @@ export const agentApi = contract({
     status: 200,
     reply: EgressReplaced,
   },
-  pauseExecution: {
-    method: "POST",
-    path: "/v1/executions/{executionId}/pause",
-    summary: "Pause an execution to a durable snapshot; its route ends before the answer; a failure leaves it running",
-    tag: "Executions",
-    access: "node",
-    params: byExecution,
-    body: TakeSnapshotBody,
-    status: 200,
-    reply: TakenSnapshot,
-  },
-  checkpointExecution: {
-    method: "POST",
-    path: "/v1/executions/{executionId}/checkpoint",
-    summary: "Take a durable snapshot of a running execution, which keeps running",
-    tag: "Executions",
-    access: "node",
-    params: byExecution,
-    body: TakeSnapshotBody,
-    status: 200,
-    reply: TakenSnapshot,
-  },
-  deleteSnapshot: {
-    method: "DELETE",
-    path: "/v1/snapshots/{snapshotId}",
-    summary: "Remove a snapshot: memory, image, and the container of a paused sandbox; an unknown snapshot is success",
-    tag: "Executions",
-    access: "node",
-    params: Type.Object({ snapshotId: SnapshotId }, closed),
-    status: 204,
-  },
+  ...snapshotRoutes,
   holdings: {
     method: "GET",
     path: "/v1/holdings",

@@ -38,6 +38,48 @@ export const TakenSnapshot = Type.Object(
 );
 export type TakenSnapshot = Static<typeof TakenSnapshot>;
 
+const bytes = Type.Integer({ minimum: 0 });
+
+/** A snapshot beside its node: in the platform's blob store, on its way there, or why it is not. */
+export const Beyond = Type.Union([
+  Type.Object({ ref: Type.String({ pattern: "^[0-9a-f]{64}\\.[0-9]{1,9}$" }), bytes }, closed),
+  Type.Object({ doneBytes: bytes, totalBytes: bytes }, closed),
+  Type.Object({ failure: Type.String({ maxLength: 1_000 }) }, closed),
+]);
+export type Beyond = Static<typeof Beyond>;
+
+/** Asks a node to fetch a snapshot of another one from the blob store. */
+export const FetchSnapshotBody = Type.Object(
+  {
+    ref: Type.String({ pattern: "^[0-9a-f]{64}\\.[0-9]{1,9}$" }),
+    /** The project that owns it. */
+    projectId: Type.String({ maxLength: 64 }),
+    /** The start that follows restores memory. */
+    memory: Type.Boolean(),
+  },
+  closed,
+);
+
+/** All references of the platform, as they were at a moment: what the blob store holds beside them is garbage. */
+export const CollectBlobs = Type.Object(
+  {
+    /** Unix milliseconds: before the references were read. */
+    at: time,
+    live: Type.Array(
+      Type.Object(
+        { ref: Type.String({ pattern: "^[0-9a-f]{64}\\.[0-9]{1,9}$" }), projectId: Type.String({ maxLength: 64 }) },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type CollectBlobs = Static<typeof CollectBlobs>;
+
+/** A snapshot on its way to a node. `here`: sandboxes can be started from it now. */
+export const Arrival = Type.Object({ here: Type.Boolean(), doneBytes: bytes, totalBytes: bytes }, closed);
+export type Arrival = Static<typeof Arrival>;
+
 /** A snapshot on the node's disk. */
 export const StoredSnapshot = Type.Object(
   {
@@ -51,6 +93,8 @@ export const StoredSnapshot = Type.Object(
     memoryBytes: Type.Integer({ minimum: 0 }),
     diskBytes: Type.Integer({ minimum: 0 }),
     takenAt: time,
+    /** Absent: it stays on the node, because the node has no blob store or does not store such ones. */
+    stored: Type.Optional(Beyond),
   },
   closed,
 );

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { LOG_LEVELS } from "../program/log.ts";
+import { blobSettings } from "./blobs.ts";
 
 const port = (fallback: number, description: string) =>
   Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
@@ -242,6 +243,7 @@ export const AgentConfig = Type.Object({
     description:
       "How long the node holds sandboxes and snapshots that no record names any more before it deletes them, hours; a short disk ends it earlier",
   }),
+  ...blobSettings,
   baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
   buildConcurrency: Type.Integer({ default: 2, minimum: 1, maximum: 64, description: "Most template builds at once" }),
   buildCacheMb: Type.Integer({

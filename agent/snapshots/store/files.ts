@@ -28,6 +28,8 @@ interface Draft {
 export interface SnapshotFiles {
   /** @param durable false: nothing is flushed to the disk */
   draft(id: string, durable: boolean): Promise<Draft>;
+  /** Directory of a stored snapshot. */
+  directory(id: string): string;
   /** Directory of a stored snapshot's images. */
   images(id: string): string;
   /** @throws {AppError} snapshot_files_missing, snapshot_corrupt, snapshot_incompatible */
@@ -88,6 +90,7 @@ export function snapshotFiles(root: string): SnapshotFiles {
       };
     },
 
+    directory: final,
     images: (id) => join(final(id), "images"),
 
     async manifest(id) {

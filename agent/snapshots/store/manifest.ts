@@ -3,6 +3,7 @@
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { AppError } from "../../../shared/http/errors.ts";
+import { differences, Origins } from "../../host/origins.ts";
 
 export const MANIFEST_FORMAT = 1;
 
@@ -17,17 +18,6 @@ const StoredFile = Type.Object({
   changedAt: Type.Number(),
 });
 export type StoredFile = Static<typeof StoredFile>;
-
-/** Properties of the machine that a memory image depends on. */
-const Origins = Type.Object({
-  kernel: Type.String(),
-  architecture: Type.String(),
-  cpuFlags: Type.String(),
-  criu: Type.String(),
-  runc: Type.String(),
-  envd: Type.String(),
-});
-export type Origins = Static<typeof Origins>;
 
 const Inside = Type.Object({
   /** Addresses of the sandbox, its own at the dump first, which its sockets have or its programs know. */
@@ -85,21 +75,15 @@ function hasFormat(value: unknown): value is { format: number } {
 }
 
 /**
- * Whether the memory can be restored here. Other versions of CRIU and runc read each other's images; a kernel may be
- * newer than the one of the dump; a processor must have at least the features that programs have seen.
+ * Whether the memory can be restored on this machine, which made it: its processor may have been replaced.
  * @throws {AppError} snapshot_incompatible
  */
 export function checkOrigins(
   manifest: Pick<Manifest, "origins">,
-  here: Pick<Origins, "architecture" | "cpuFlags">,
+  { architecture, cpuFlags }: Pick<Origins, "architecture" | "cpuFlags">,
 ): void {
-  const { architecture, cpuFlags } = manifest.origins;
-  if (architecture !== here.architecture)
-    throw incompatible(`its memory is of a machine with ${architecture}, this one has ${here.architecture}`);
-  const present = new Set(here.cpuFlags.split(" "));
-  const missing = cpuFlags.split(" ").filter((flag) => flag !== "" && !present.has(flag));
-  if (missing.length > 0)
-    throw incompatible(`this machine's processor lacks ${missing.slice(0, 5).join(", ")}, which its memory counts on`);
+  const found = differences(manifest.origins, { architecture, cpuFlags });
+  if (found.length > 0) throw incompatible(found.join("; "));
 }
 
 /**

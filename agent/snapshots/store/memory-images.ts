@@ -2,10 +2,11 @@
 
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
+import type { Origins } from "../../host/origins.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import type { Criu, PageServer } from "../criu/criu.ts";
 import type { SnapshotFiles } from "./files.ts";
-import { checkOrigins, type Inside, type Origins } from "./manifest.ts";
+import { checkOrigins, type Inside } from "./manifest.ts";
 
 export interface MemoryImagesDeps {
   readonly files: SnapshotFiles;

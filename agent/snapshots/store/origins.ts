@@ -3,7 +3,7 @@
 import { release } from "node:os";
 import type { NodeFacts } from "../../../shared/agent-api/routes.ts";
 import type { Machine } from "../../host/machine.ts";
-import type { Origins } from "./manifest.ts";
+import type { Origins } from "../../host/origins.ts";
 
 export function originsHere(
   { detail }: NodeFacts["capabilities"],

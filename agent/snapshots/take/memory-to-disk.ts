@@ -8,11 +8,12 @@ import type { Teardown } from "../../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
+import type { Origins } from "../../host/origins.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Snapshot, SnapshotDisk, StoredSizes } from "../../store/snapshots.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import { noSpace } from "../store/files.ts";
-import { type Inside, MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
+import { type Inside, MANIFEST_FORMAT, type Manifest, type StoredFile } from "../store/manifest.ts";
 import type { Memory } from "./host-memory.ts";
 import { letFilesChange } from "./shared-files.ts";
 

@@ -1,7 +1,7 @@
 /** Opens the agent's SQLite file. Only this folder imports better-sqlite3. */
 
 import Database from "better-sqlite3";
-import { SCHEMA, VERSION } from "./schema.ts";
+import { ADDED, SCHEMA, VERSION } from "./schema.ts";
 
 export type Sqlite = Database.Database;
 
@@ -15,15 +15,15 @@ export function openDatabase(path: string): Sqlite {
   // A power cut ends the containers too, so lost rows do not matter; a crash of the program loses nothing.
   database.pragma("synchronous = NORMAL");
   const found = database.pragma("user_version", { simple: true }) as number;
-  if (found === VERSION) return database;
-  if (found !== 0) {
+  if (found !== 0 && found !== VERSION) {
     database.close();
     throw new Error(
       `the agent's database ${path} has schema ${found}, and this version reads schema ${VERSION} only: start the version that wrote the file, or move the file away, and the agent holds what is on the node`,
     );
   }
   database.transaction(() => {
-    database.exec(SCHEMA);
+    if (found === 0) database.exec(SCHEMA);
+    database.exec(ADDED);
     database.pragma(`user_version = ${VERSION}`);
   })();
   return database;

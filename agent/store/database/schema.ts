@@ -91,3 +91,15 @@ export const SCHEMA = `
   create table stopped (
     id text primary key, at integer not null
   ) strict;`;
+
+/** Tables that came later, made where they are missing. An agent of an earlier version does not read them. */
+export const ADDED = `
+  -- Blob stores that this node has used, and for which platform.
+  create table if not exists blob_stores (
+    name text not null, owner text not null,
+    primary key (name, owner)
+  ) strict, without rowid;
+  -- Snapshots that are in the blob store.
+  create table if not exists uploads (
+    snapshot_id text primary key, ref text not null, bytes integer not null
+  ) strict;`;

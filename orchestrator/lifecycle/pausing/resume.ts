@@ -9,6 +9,8 @@ import type { Started } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
+import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
+import { toPolicy } from "../../network-policy/policy.ts";
 import { openPassword } from "../../network-policy/secret.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
@@ -17,6 +19,7 @@ import type { Core } from "../core.ts";
 import type { Ending } from "../ending/kill.ts";
 import { notFound } from "../not-found.ts";
 import { isResuming } from "../record-state.ts";
+import type { Elsewhere } from "../start/elsewhere.ts";
 import { startRequest } from "../start/start-request.ts";
 
 interface ResumeAsk extends Resumption {
@@ -41,6 +44,7 @@ export interface Resuming {
 export interface ResumingDeps {
   readonly core: Core;
   readonly ending: Ending;
+  readonly elsewhere: Elsewhere;
 }
 
 interface Done {
@@ -81,20 +85,15 @@ export function createResuming(deps: ResumingDeps): Resuming {
   }
 
   async function claim(record: SandboxRecord, snapshotId: string, ask: ResumeAsk): Promise<SandboxRecord> {
-    const { id, nodeId } = record;
-    const refusal = deps.core.nodes.refused(nodeId);
-    if (refusal !== undefined) throw new AppError("unavailable", refusal);
-    const status = deps.core.nodes.get(nodeId)?.status;
-    if (status === undefined || status === "unhealthy" || status === "connecting") {
-      const reason = `node ${nodeId}, which holds the sandbox's snapshot, is not answering`;
-      throw new AppError("no_compatible_node", `Failed to place sandbox: no compatible node: ${reason}`);
-    }
+    const { id } = record;
+    const nodeId = await nodeOf(record, snapshotId, ask);
     const claimed = await store.move({
       id,
       to: "starting",
       when: { from: ["paused"], snapshotId, limit: ask.limit },
       set: {
         executionId: newExecutionId(),
+        nodeId,
         resumption: { memory: ask.memory, seconds: ask.seconds },
         deadlineAt: now() + timeouts.resumeTimeoutMs + timeouts.patienceMs + DEADLINE_SLACK_MS,
         ...defined({ onTimeout: ask.onTimeout }),
@@ -104,6 +103,24 @@ export function createResuming(deps: ResumingDeps): Resuming {
     const current = await store.sandboxes.get(id);
     if (current?.state === "paused") throw await deps.core.refusals.start(current.projectId, current, ask.limit);
     throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+  }
+
+  /** The node that starts it: its own, or one that has fetched its snapshot. */
+  async function nodeOf(record: SandboxRecord, snapshotId: string, ask: ResumeAsk): Promise<string> {
+    const { nodeId: home, projectId, cpuCount, memoryMB, diskSizeMB, volumeMounts, snapshot } = record;
+    const refusal = deps.core.nodes.refused(home);
+    if (refusal !== undefined) throw new AppError("unavailable", refusal);
+    const status = deps.core.nodes.get(home)?.status;
+    if (status === "ready" || status === "standby") return home;
+    return deps.elsewhere.nodeFor({
+      snapshotId,
+      home,
+      memory: ask.memory && snapshot?.memory === true,
+      resources: { cpuCount, memoryMB, diskSizeMB },
+      network: allowsAnything(toPolicy({ ...record, proxyPassword: undefined })),
+      region: (await store.projects.find(projectId))?.region,
+      hasVolumes: volumeMounts.length > 0,
+    });
   }
 
   async function start(record: SandboxRecord, by: ResumeAsk | undefined): Promise<Done> {

@@ -15,6 +15,7 @@ import type { StartLimits } from "../../store/projects/limits.ts";
 import type { NewSandbox, SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
 import type { Ending } from "../ending/kill.ts";
+import type { Elsewhere } from "./elsewhere.ts";
 
 /** The sandbox to start, without the fields that the launch decides. */
 export interface LaunchRequest {
@@ -37,6 +38,7 @@ export interface LaunchDeps {
   readonly core: Core;
   readonly placement: PlacementPolicy;
   readonly ending: Ending;
+  readonly elsewhere: Elsewhere;
   /** Counts the outcome for the metrics. */
   observe(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: ErrorCode }): void;
 }
@@ -58,7 +60,7 @@ export function createLaunch(deps: LaunchDeps): Launch {
   return async (request) => {
     const begun = performance.now();
     try {
-      const { record, warm } = await run(request, deps);
+      const { record, warm } = await run(await placedElsewhere(request, deps), deps);
       deps.observe({ warm, seconds: (performance.now() - begun) / 1000 });
       return record;
     } catch (reason) {
@@ -66,6 +68,23 @@ export function createLaunch(deps: LaunchDeps): Launch {
       throw reason;
     }
   };
+}
+
+/** A named snapshot may be started on another node than its own. */
+async function placedElsewhere(request: LaunchRequest, { elsewhere }: LaunchDeps): Promise<LaunchRequest> {
+  const { nodeId: home, start, sandbox, region } = request;
+  const { origin, resources, egress, volumes = [] } = start;
+  if (home === undefined || origin === undefined || origin.snapshotId !== sandbox.buildId) return request;
+  const nodeId = await elsewhere.nodeFor({
+    snapshotId: origin.snapshotId,
+    home,
+    memory: origin.memory,
+    resources,
+    network: allowsAnything(egress),
+    region,
+    hasVolumes: volumes.length > 0,
+  });
+  return { ...request, nodeId };
 }
 
 async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: SandboxRecord; warm: boolean }> {

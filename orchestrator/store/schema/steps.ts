@@ -20,9 +20,25 @@ const MACHINES = `
     node_id text primary key, key_digest text not null, join_token_id text not null, joined_at bigint not null
   )`;
 
+/** Snapshots in the blob store. No foreign key: a row outlives its snapshot. */
+const BLOBS = `
+  create table blob_refs (
+    snapshot_id text not null, ref text not null, project_id text not null, bytes bigint not null,
+    stored_at bigint not null, dropped_at bigint,
+    constraint blob_refs_pk primary key (snapshot_id, ref)
+  );
+  -- Days, counted from 1970, on which the store's garbage was collected.
+  create table blob_sweeps (
+    day bigint primary key, claimed_at bigint not null
+  )`;
+
 export const schemaSteps: MigrationProvider = {
   getMigrations: () =>
-    Promise.resolve({ [FIRST]: { up: createTables }, "schema-0002": { up: (db) => addTables(db, MACHINES) } }),
+    Promise.resolve({
+      [FIRST]: { up: createTables },
+      "schema-0002": { up: (db) => addTables(db, MACHINES) },
+      "schema-0003": { up: (db) => addTables(db, BLOBS) },
+    }),
 };
 
 /** Before there was a first step, this one completed the schema that `FIRST` makes. */

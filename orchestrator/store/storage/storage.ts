@@ -100,9 +100,19 @@ export function storageStore(db: Database) {
       return drop(session, await snapshots(session, { old }));
     },
 
-    /** Deletes the records of all snapshots on a node, in the same way. */
+    /** Deletes the records of all snapshots that are on a node only, in the same way. */
     async dropOn(session: Session, nodeId: string): Promise<StoredItem[]> {
-      return drop(session, await snapshots(session, { nodeId }));
+      const found = await snapshots(session, { nodeId });
+      const stored = await session
+        .selectFrom("blob_refs")
+        .select("snapshot_id")
+        .where("dropped_at", "is", null)
+        .execute();
+      const elsewhere = new Set(stored.map(({ snapshot_id: id }) => id));
+      return drop(
+        session,
+        found.filter(({ snapshotId }) => !elsewhere.has(snapshotId)),
+      );
     },
   };
 }

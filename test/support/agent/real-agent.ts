@@ -55,6 +55,8 @@ export interface RealAgent {
   readonly files: Map<string, Buffer>;
   /** Sets the pools with which the stand-in answers the next heartbeat. */
   setPools(pools: PoolTarget[]): void;
+  /** Names the platform's database to the agent from its next report on, which an agent with a blob store needs to know. */
+  setPlatform(storeId: string): void;
   /** Decides whether the orchestrator answers or is away. */
   setOrchestrator(answers: boolean): void;
   start(more?: Partial<StartRequest>): Promise<Started>;
@@ -81,7 +83,14 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
   const exits: ExitReport[] = [];
   const heartbeats: Heartbeat[] = [];
   const files = new Map<string, Buffer>();
-  const state = { pools: [] as PoolTarget[], away: false, child: undefined as ChildProcess | undefined, said: "" };
+  const state = {
+    pools: [] as PoolTarget[],
+    platform: undefined as string | undefined,
+    away: false,
+    child: undefined as ChildProcess | undefined,
+    said: "",
+  };
+  const opening = randomUUID();
 
   const orchestrator = createServer(createLog({ component: "test", level: "silent" }));
   const whileThere = () => {
@@ -95,7 +104,10 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
         whileThere();
         heartbeats.push(body);
         exits.push(...body.exits);
-        return { pools: state.pools, stop: [], endAt: {}, deleteSnapshots: [] };
+        const { platform: storeId } = state;
+        const knows = body.executions.length + body.snapshots.length;
+        const store = storeId === undefined ? {} : { store: { storeId, opening, mark: 0, knows } };
+        return { pools: state.pools, stop: [], endAt: {}, deleteSnapshots: [], ...store };
       },
       reportExits({ body }) {
         whileThere();
@@ -196,6 +208,9 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     files,
     setPools(pools) {
       state.pools = pools;
+    },
+    setPlatform(storeId) {
+      state.platform = storeId;
     },
     setOrchestrator(answers) {
       state.away = !answers;

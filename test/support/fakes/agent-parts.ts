@@ -26,6 +26,7 @@ import { Teardown } from "../../../shared/program/teardown.ts";
 import { testSeal } from "../store/test-seal.ts";
 import { type FakeEngine, fakeEngine } from "./fake-engine.ts";
 import { able, roomyDisk } from "./fake-machine.ts";
+import { noBlobStore } from "./no-blobs.ts";
 import { noPlaceholders, noValues } from "./no-values.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -86,7 +87,14 @@ export interface PartsOptions {
 }
 
 function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0, lazyPagesMb = 1_000 }: PartsOptions) {
-  return { holdHours: 24, frozenSeconds, frozenReservedMb: 0, lazyPagesMb, projectSnapshotQuotaMb };
+  return {
+    holdHours: 24,
+    frozenSeconds,
+    frozenReservedMb: 0,
+    lazyPagesMb,
+    projectSnapshotQuotaMb,
+    blobStorePaused: false,
+  };
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
@@ -137,6 +145,8 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     {
       machine,
       stores,
+      blobStore: noBlobStore,
+      onChange: () => undefined,
       gate,
       slots,
       disposal,

@@ -3,6 +3,8 @@
 import type { Peering } from "../../../agent/joining/peering.ts";
 import type { Serving } from "../../../agent/serving/serving.ts";
 import type {
+  Arrival,
+  CollectBlobs,
   ExitReport,
   Garbage,
   Heartbeat,
@@ -35,6 +37,13 @@ export interface SnapshotRequest {
   readonly snapshotId: string;
   readonly memory: boolean;
   readonly frozen?: boolean | undefined;
+}
+
+interface FetchRequest {
+  readonly snapshotId: string;
+  readonly ref: string;
+  readonly projectId: string;
+  readonly memory: boolean;
 }
 
 export interface FakeAgent extends FakeBuilds {
@@ -70,6 +79,11 @@ export interface FakeAgent extends FakeBuilds {
   onPause: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onCheckpoint: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onRemove: (snapshotId: string) => Promise<void> | void;
+  /** What it was to keep of the blob store, for each collection. */
+  readonly collections: CollectBlobs[];
+  /** The snapshots of other nodes that it was to fetch, in order, and the answer to each. */
+  readonly fetches: FetchRequest[];
+  onFetch: (request: FetchRequest) => Promise<Arrival> | Arrival;
   /** Answers what the node could remove. */
   onGarbage: () => Promise<Garbage> | Garbage;
   /** The sizes of the snapshots that are taken from now on. */

@@ -167,6 +167,12 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         agent.removed.push(snapshotId);
         snapshots.delete(snapshotId);
       },
+      collectBlobs: ({ body }) => void agent.collections.push(body),
+      fetchSnapshot({ params, body }) {
+        const asked = { ...params, ...body };
+        agent.fetches.push(asked);
+        return agent.onFetch(asked);
+      },
       listGarbage: () => agent.onGarbage(),
       holdings: () => fakeHoldings({ serving, live, snapshots, starts: agent.starts, address }),
       serveStore: ({ body }) => serving.adopt(body),
@@ -232,6 +238,11 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     onPause: (_request, take) => take(),
     onCheckpoint: (_request, take) => take(),
     onRemove: () => undefined,
+    collections: [],
+    fetches: [],
+    onFetch: () => {
+      throw new AppError("unavailable", "this node has no blob store");
+    },
     onGarbage: () => ({ memory: [], images: [], buildImages: [], layers: [] }),
     sizes: { memoryBytes: 1, diskBytes: 1 },
     onEgress: (_policy, set) => set(),

@@ -5,7 +5,10 @@ import { type ExitStatus, type Processes, RpcError } from "../../../agent/builds
 import type { Containers, FoundImage } from "../../../agent/containers/containers.ts";
 import { untarred } from "../images/untarred.ts";
 
-type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
+type BuildImages = Pick<
+  Containers,
+  "image" | "pull" | "load" | "save" | "tag" | "untag" | "commitLayer" | "buildImages"
+>;
 
 export interface FakeImage extends Omit<FoundImage, "names"> {
   /** The programs that ran in the containers from which the image was made, oldest first. */
@@ -58,6 +61,7 @@ export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {
       const [image] = JSON.parse(String(about)) as { RepoTags: [string] }[];
       named.set(image?.RepoTags[0] ?? "", fakeImage("sha256:loaded"));
     },
+    save: () => Promise.reject(new Error("nothing is saved here")),
     async tag(image, name) {
       await step("tag");
       const found = named.get(image) ?? [...named.values()].find(({ id }) => id === image);

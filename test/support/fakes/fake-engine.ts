@@ -21,6 +21,7 @@ import { type FakeContainer, newContainer, sizeOf } from "./fake-container.ts";
 import { fakeDisks, fakeFacts, fakeMachine, noVolumes } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
+import { noBlobs } from "./no-blobs.ts";
 
 /** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
@@ -303,6 +304,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       disks: fakeDisks,
       volumes: noVolumes,
       memory: stored.memory,
+      blobs: noBlobs,
       tools: {
         processes: built.processes,
         login: (_access, registry) => Promise.resolve({ username: "u", password: "p", registry }),

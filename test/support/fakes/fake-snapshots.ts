@@ -42,6 +42,7 @@ export function fakeSnapshots(
         discard: () => files.remove(id),
       };
     },
+    directory: (id) => `/snapshots/${id}`,
     images: directory,
     async manifest(id) {
       const manifest = stored.get(id);

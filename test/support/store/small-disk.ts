@@ -35,7 +35,8 @@ export function smallDisk(megabytes: number): SmallDisk {
     },
     makeRoom: () => rmSync(filler, { force: true }),
     remove() {
-      execFileSync("umount", [place]);
+      // Programs that were killed may still be on their way out.
+      execFileSync("umount", ["--lazy", place]);
       rmSync(place, { recursive: true });
     },
   };

@@ -61,6 +61,8 @@ beforeAll(async () => {
       sandboxes: unused,
       taker: unused,
       snapshots: unused,
+      arrivals: unused,
+      collecting: unused,
       builds: unused,
       listGarbage: unused,
       holdings: unused,

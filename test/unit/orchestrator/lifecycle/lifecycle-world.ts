@@ -158,6 +158,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
           transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
         },
         ending,
+        elsewhere: { nodeFor: ({ home }) => Promise.resolve(home) },
       }),
       checkpointing: createCheckpointing({ core, quota }),
       networks: createNetworkUpdating({

@@ -1,0 +1,176 @@
+/**
+ * Brings a snapshot from the blob store to this node: its manifest first, which says whether it fits, then the image below its disk,
+ * its memory, its disk, and at last its row, with which it is one of this node's own. Cut at any line, what is there has no row, and the next
+ * try or the sweep removes it.
+ */
+
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { ENVD_VERSION } from "../../../shared/version.ts";
+import { BlobError } from "../../blobs/content/blob-error.ts";
+import { downloadTree, fetchManifest } from "../../blobs/download.ts";
+import type { Blobs } from "../../blobs/host-blobs.ts";
+import { type BlobReader, createReader, storeSource } from "../../blobs/sources.ts";
+import type { BlobStore } from "../../blobs/stores/store.ts";
+import { dataBytes, type TreeManifest } from "../../blobs/trees/manifest.ts";
+import type { Docker } from "../../containers/host-docker.ts";
+import type { Origins } from "../../host/origins.ts";
+import type { DiskReserve } from "../../node-disk/reserve.ts";
+import type { Stores } from "../../store/stores.ts";
+import { snapshotImage } from "../store/docker-images-below.ts";
+import type { SnapshotFiles } from "../store/files.ts";
+import { checkCompatible } from "./compatible.ts";
+import { type Note, readNote } from "./note.ts";
+import { tarred } from "./tar.ts";
+
+export interface FetchSnapshotDeps {
+  readonly blobs: Pick<Blobs, "codec" | "transfers" | "work">;
+  readonly docker: Pick<Docker, "runtime"> & {
+    readonly containers: Pick<Docker["containers"], "diskPlace" | "keepBelow" | "image" | "load" | "removeImage">;
+  };
+  readonly files: Pick<SnapshotFiles, "directory" | "remove">;
+  readonly stores: Pick<Stores, "snapshots" | "uploads">;
+  readonly disk: Pick<DiskReserve, "storageRefusal">;
+  readonly origins: () => Omit<Origins, "envd">;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface Wanted {
+  readonly snapshotId: string;
+  readonly ref: string;
+  readonly projectId: string;
+  /** The start restores memory. */
+  readonly memory: boolean;
+}
+
+export interface FetchOptions {
+  readonly signal: AbortSignal;
+  readonly progress: (now: { readonly doneBytes: number; readonly totalBytes: number }) => void;
+}
+
+interface Parts {
+  readonly note: Note;
+  readonly whole: TreeManifest;
+  readonly disk: TreeManifest;
+  /** Undefined: the image is here already. */
+  readonly image: TreeManifest | undefined;
+}
+
+/** @throws {AppError} snapshot_incompatible, no_space; {BlobError} */
+export async function fetchSnapshot(
+  wanted: Wanted,
+  store: BlobStore,
+  deps: FetchSnapshotDeps,
+  options: FetchOptions,
+): Promise<void> {
+  const { stores, disk, now, log } = deps;
+  const { signal } = options;
+  const reader = createReader({ sources: [storeSource(store)], codec: deps.blobs.codec(wanted.projectId), now });
+  const parts = await describe(wanted, reader, deps, signal);
+  const { note, whole } = parts;
+  const place = await deps.docker.containers.diskPlace(
+    note.image === undefined ? { containerId: note.disk.containerId } : { image: note.image },
+  );
+  if (place === undefined)
+    throw new AppError(
+      "snapshot_incompatible",
+      `snapshot ${note.id} has a disk image, and sandboxes of this node have none of their own (diskLimit)`,
+    );
+  const sizes = { memory: dataBytes(whole), disk: dataBytes(parts.disk), image: imageBytes(parts) };
+  const refused = await disk.storageRefusal({ snapshots: sizes.memory + sizes.image, sandboxes: sizes.disk });
+  if (refused !== undefined) throw refused;
+
+  const total = sizes.memory + sizes.disk + sizes.image;
+  const done = { before: 0 };
+  const download = async (manifest: TreeManifest, to: string) => {
+    await rm(to, { recursive: true, force: true });
+    await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+    const progress = ({ doneBytes }: { readonly doneBytes: number }) =>
+      options.progress({ doneBytes: done.before + doneBytes, totalBytes: total });
+    await downloadTree({ reader, transfers: deps.blobs.transfers }, { manifest, to, progress }, signal);
+    done.before += dataBytes(manifest);
+  };
+  try {
+    if (parts.image !== undefined) await loadImage(parts.image, note, { download, deps, signal });
+    await deps.docker.containers.keepBelow(note.imageBelow, snapshotImage(note.id));
+    await download(whole, deps.files.directory(note.id));
+    // Last, because a disk whose container is unknown and that no row names is removed.
+    await download(parts.disk, place);
+    addRow(note, stores);
+    stores.uploads.add(note.id, { ref: wanted.ref, bytes: total });
+  } catch (error) {
+    if (stores.snapshots.get(note.id) === undefined) {
+      await rm(place, { force: true });
+      await deps.files.remove(note.id);
+      await deps.docker.containers.removeImage(snapshotImage(note.id));
+    }
+    throw error;
+  }
+  log.info({ snapshotId: note.id, sandboxId: note.sandboxId, bytes: total }, "fetched a snapshot from the blob store");
+}
+
+/** Reads the manifests, and refuses what does not fit. */
+async function describe(
+  { snapshotId, ref, memory }: Wanted,
+  reader: BlobReader,
+  { docker, origins }: FetchSnapshotDeps,
+  signal: AbortSignal,
+): Promise<Parts> {
+  const whole = await fetchManifest(reader, ref, signal);
+  const note = readNote(ref, whole.note);
+  if (note.id !== snapshotId) throw new BlobError("damaged", `${ref} is of snapshot ${note.id}, not of ${snapshotId}`);
+  const hasRuntime = await docker.runtime(note.disk.runtime).then(
+    () => true,
+    () => false,
+  );
+  checkCompatible({ origins: whole.origins, note }, { ...origins(), envd: ENVD_VERSION, hasRuntime }, memory);
+  const part = (name: string) => {
+    const found = whole.parts?.[name];
+    if (found === undefined) throw new BlobError("damaged", `the manifest ${ref} names no ${name}`);
+    return fetchManifest(reader, found, signal);
+  };
+  const isHere = (await docker.containers.image(note.imageBelow)) !== undefined;
+  return { note, whole, disk: await part("disk"), image: isHere ? undefined : await part("image") };
+}
+
+function imageBytes({ image }: Parts): number {
+  return image === undefined ? 0 : dataBytes(image);
+}
+
+async function loadImage(
+  manifest: TreeManifest,
+  { id, imageBelow }: Note,
+  {
+    download,
+    deps: { blobs, docker },
+    signal,
+  }: {
+    readonly download: (manifest: TreeManifest, to: string) => Promise<void>;
+    readonly deps: FetchSnapshotDeps;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  await mkdir(blobs.work, { recursive: true, mode: 0o700 });
+  const work = await mkdtemp(join(blobs.work, "image-"));
+  try {
+    const unpacked = join(work, "image");
+    await download(manifest, unpacked);
+    await tarred(unpacked, (archive) => docker.containers.load(archive, signal), signal);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+  if ((await docker.containers.image(imageBelow)) === undefined)
+    throw new BlobError("damaged", `the image of snapshot ${id} is not ${imageBelow}, on which its disk stands`);
+}
+
+function addRow(note: Note, { snapshots }: Pick<Stores, "snapshots">): void {
+  const { id, kind, sandboxId, executionId, projectId, image, memory, memoryBytes, diskBytes, takenAt, record } = note;
+  const sizes = { memoryBytes, diskBytes, takenAt };
+  const disk = { ...note.disk, upperDirectory: undefined };
+  const facts = { id, kind, sandboxId, executionId, projectId, image, memory, disk, record };
+  snapshots.intend({ ...facts, state: "taking", ...sizes });
+  snapshots.keep(id, sizes, () => undefined);
+}

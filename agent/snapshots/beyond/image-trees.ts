@@ -1,0 +1,54 @@
+/**
+ * Images below disks in the blob store, each as a tree of its own: Docker's archive of the image, unpacked. The snapshots of a template
+ * share it, so a tree that was uploaded a short time ago is not read again.
+ */
+
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { isRecent, type UploadDeps, type Uploaded, uploadTree } from "../../blobs/upload.ts";
+import type { Containers } from "../../containers/containers.ts";
+import { untar } from "./tar.ts";
+
+export interface ImageTreesDeps {
+  readonly containers: Pick<Containers, "save">;
+  /** Directory for unpacked images; its content is of one agent process. */
+  readonly work: string;
+}
+
+export interface ImageTrees {
+  /**
+   * @param domain whose content shares blobs, as in `deps.codec`
+   * @param begun of the upload that the image is a part of, unix milliseconds
+   */
+  upload(
+    of: { readonly image: string; readonly domain: string; readonly begun: number },
+    deps: UploadDeps,
+    signal: AbortSignal,
+  ): Promise<Uploaded>;
+}
+
+/** Uploaded images that are remembered. A manifest has some kilobytes for each gigabyte. */
+const MOST_KNOWN = 32;
+
+export function createImageTrees({ containers, work }: ImageTreesDeps): ImageTrees {
+  const known = new Map<string, Uploaded>();
+  return {
+    async upload({ image, domain, begun }, deps, signal) {
+      const key = `${domain} ${image}`;
+      const before = known.get(key);
+      if (before !== undefined && isRecent(before, begun)) return before;
+      await mkdir(work, { recursive: true, mode: 0o700 });
+      const root = await mkdtemp(join(work, "image-"));
+      try {
+        await untar(await containers.save(image, signal), root, signal);
+        const uploaded = await uploadTree(deps, { root, kind: "tree", begun }, signal);
+        known.delete(key);
+        known.set(key, uploaded);
+        for (const oldest of known.keys()) if (known.size > MOST_KNOWN) known.delete(oldest);
+        return uploaded;
+      } finally {
+        await rm(root, { recursive: true, force: true });
+      }
+    },
+  };
+}
