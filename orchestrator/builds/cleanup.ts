@@ -2,10 +2,10 @@
 
 import { isError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import { loop } from "../../shared/program/loop.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { Build } from "../store/builds/record.ts";
+import type { Rounds } from "../store/membership/leases.ts";
 import type { Store } from "../store/store.ts";
 import type { Archives, StoredArchive } from "./uploads/archives.ts";
 
@@ -30,6 +30,7 @@ export interface BuildCleaningDeps {
   readonly now: () => number;
   readonly log: Log;
   readonly everyMs: number;
+  readonly rounds: Rounds;
   /** Age at which unused builds and archives are deleted. */
   readonly keepHours: number;
   readonly stopTimeoutMs: number;
@@ -89,7 +90,7 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     }
   }
 
-  const removing = loop({ name: "build cleaning", everyMs: deps.everyMs, log: deps.log }, async () => {
+  const removing = deps.rounds({ name: "build cleaning", everyMs: deps.everyMs, log: deps.log }, async () => {
     const there = deps.nodes
       .list()
       .filter(({ status }) => status !== "unhealthy" && status !== "connecting")

@@ -27,7 +27,7 @@ interface StartBuildsDeps {
 }
 
 export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: StartBuildsDeps) {
-  const { config, sealing, seeds, now, random, log, teardown } = base;
+  const { config, sealing, seeds, now, random, log, teardown, rounds } = base;
   const archives = createArchives(filesDirectory(config));
   // One process owns the uploads: those that were under way when it ended do not continue.
   await archives.sweepUnfinished(now());
@@ -37,6 +37,7 @@ export async function startBuilds(base: Base, { store, nodes, pools, names, metr
     nodes,
     archives,
     pools,
+    rounds,
     now,
     log,
     everyMs: config.reconcileEveryMs,

@@ -9,6 +9,7 @@ import type { Resuming } from "../lifecycle/pausing/resume.ts";
 import { isResuming } from "../lifecycle/record-state.ts";
 import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { Rounds } from "../store/membership/leases.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Spawns } from "../templates/usage.ts";
@@ -31,6 +32,7 @@ export interface HousekeepingDeps {
   readonly abandoned: AbandonedDeps;
   readonly spawns: Spawns;
   readonly everyMs: number;
+  readonly rounds: Rounds;
   readonly nodeLostMs: number;
   readonly endedMs: number;
   readonly historyMs: number;
@@ -83,7 +85,7 @@ async function finish(record: SandboxRecord, deps: AbandonedDeps): Promise<boole
   return true;
 }
 
-export function startHousekeeping(deps: HousekeepingDeps): Loop {
+export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
   const { abandoned, endedMs, historyMs } = deps;
   const { store, nodes, ending, checkpointing, now, log } = abandoned;
   const startedAt = now();
@@ -104,12 +106,18 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
     }
   }
 
-  return loop({ name: "housekeeping", everyMs: deps.everyMs, log }, async () => {
+  const { everyMs } = deps;
+  const own = loop({ name: "housekeeping", everyMs, log }, async () => {
     await ending.recordLate();
     await finishAbandoned(abandoned);
     await checkpointing.sweep(now() - SNAPSHOT_LEFT_MS);
     await loseSilentNodes();
     await deps.spawns.flush();
-    await forget();
   });
+  const history = deps.rounds({ name: "history", everyMs, log }, forget);
+  return {
+    async stop() {
+      await Promise.all([own.stop(), history.stop()]);
+    },
+  };
 }

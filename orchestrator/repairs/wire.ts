@@ -44,12 +44,13 @@ export async function finishAbandonedWork(base: Base, deps: Abandoned): Promise<
 
 /** Starts the periodic repairs; returns the handlers of the nodes' reports, which make the other repairs. */
 export function startRepairs(base: Base, deps: RepairsDeps) {
-  const { config, now, log, teardown } = base;
+  const { config, now, log, teardown, rounds } = base;
   const { store, nodes, lineage, pools, routes, spawns, metrics, meter } = deps;
   const { pausing, ending, holding } = deps.lifecycle;
   const housekeeping = startHousekeeping({
     abandoned: abandonedOf(base, deps),
     spawns,
+    rounds,
     everyMs: config.reconcileEveryMs,
     nodeLostMs: config.nodeLostMs,
     endedMs: config.endedSandboxKeepHours * HOUR_MS,

@@ -6,6 +6,7 @@ import type { BuildRow } from "./builds/record.ts";
 import type { IdentityKeyRow } from "./identity/record.ts";
 import type { KeyRow } from "./keys/record.ts";
 import type { MachineTables } from "./machines/record.ts";
+import type { MembershipTables } from "./membership/record.ts";
 import type { NodeRow } from "./nodes/record.ts";
 import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/record.ts";
 import type { SandboxRow } from "./sandboxes/record.ts";
@@ -88,7 +89,7 @@ interface StoreOpeningRow {
   readonly mark: number;
 }
 
-export interface Tables extends MachineTables, SecretTables, UsageTables, WebhookTables {
+export interface Tables extends MachineTables, MembershipTables, SecretTables, UsageTables, WebhookTables {
   readonly workspaces: WorkspaceRow;
   readonly projects: ProjectRow;
   readonly project_deletions: ProjectDeletionRow;

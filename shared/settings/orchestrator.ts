@@ -270,6 +270,7 @@ export const OrchestratorConfig = Type.Object({
   orphanGraceMs: ms(60_000, "How long a node may run a sandbox that no record names"),
   missingGraceMs: ms(10_000, "How long a record may name a sandbox that its node does not report"),
   nodeTimeoutMs: ms(20_000, "Time without a report after which a node is unhealthy"),
+  orchestratorLeaseMs: ms(30_000, "How long an orchestrator on PostgreSQL may be silent before others do its work"),
   nodeLostMs: ms(300_000, "Time without a report after which a node's sandboxes are lost"),
   nodeCpuOvercommit: Type.Number({
     default: 50,

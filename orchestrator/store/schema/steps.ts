@@ -20,9 +20,22 @@ const MACHINES = `
     node_id text primary key, key_digest text not null, join_token_id text not null, joined_at bigint not null
   )`;
 
+/** Which orchestrators use the database, and who does which rounds. */
+const MEMBERSHIP = `
+  create table orchestrators (
+    id text primary key, epoch bigint not null, version text not null, expires_at bigint not null
+  );
+  create table leases (
+    name text primary key, owner text not null, epoch bigint not null, expires_at bigint not null
+  )`;
+
 export const schemaSteps: MigrationProvider = {
   getMigrations: () =>
-    Promise.resolve({ [FIRST]: { up: createTables }, "schema-0002": { up: (db) => addTables(db, MACHINES) } }),
+    Promise.resolve({
+      [FIRST]: { up: createTables },
+      "schema-0002": { up: (db) => addTables(db, MACHINES) },
+      "schema-0003": { up: (db) => addTables(db, MEMBERSHIP) },
+    }),
 };
 
 /** Before there was a first step, this one completed the schema that `FIRST` makes. */
