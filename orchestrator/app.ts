@@ -75,7 +75,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   };
   const place = config.databaseUrl ?? config.database;
   const { orchestratorLeaseMs: leaseMs } = config;
-  const { store, lineage, condition, template, schema, ping, leases, rounds } = await startStore(
+  const { store, lineage, condition, template, schema, ping, sqlite, leases, rounds } = await startStore(
     { place, baseTemplate, sealing, now, log, version: VERSION, leaseMs, onDifference: clock.onDifference },
     teardown,
   );
@@ -95,7 +95,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
   const lifecycle = startLifecycle(base, { store, nodes, routes, metrics, callers, placeholders, tokenNames });
   const { ending, autoResuming } = lifecycle;
-  await finishAbandonedWork(base, { store, nodes, lifecycle });
+  await finishAbandonedWork(base, { store, nodes, lifecycle, alone: sqlite });
   const nodeToken = (id: string) => nodeKeys.tokenTo(id);
   const edge = await openEdge(base, { routes, autoResuming, nodeToken, meeting });
 

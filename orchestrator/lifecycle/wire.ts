@@ -52,7 +52,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
   const { snapshotTimeoutMs, stopTimeoutMs, patienceMs } = config;
 
   const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: stopTimeoutMs });
-  const transitions = createTransitions();
+  const transitions = createTransitions(store.operations);
   const core: Core = { store, nodes, routes, transitions, snapshots, background, now, random, log };
   const quotaBytes = config.projectStoredQuotaMb * MIB;
   const quota = quotaBytes === 0 ? undefined : createProjectQuota({ storage: store.storage, nodes, log, quotaBytes });

@@ -45,7 +45,7 @@ const RETRY_MS = 15_000;
 /** Delay of the repairs on an unreachable node, so that the others come first. */
 const ABSENT_MS = 1_000;
 /** Longest time of a fork or snapshot. */
-const SNAPSHOT_LEFT_MS = 1_800_000;
+export const SNAPSHOT_LEFT_MS = 1_800_000;
 
 /**
  * Finishes each transition whose deadline has passed, because no process works on it any more. Where the sandbox could
@@ -109,6 +109,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
   const { everyMs } = deps;
   const own = loop({ name: "housekeeping", everyMs, log }, async () => {
     await ending.recordLate();
+    await store.operations.abandonLapsed();
     await finishAbandoned(abandoned);
     await checkpointing.sweep(now() - SNAPSHOT_LEFT_MS);
     await loseSilentNodes();

@@ -13,7 +13,7 @@ import type { Meter } from "../usage/meter.ts";
 import { createAdoption } from "./adoption.ts";
 import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers } from "./heartbeat.ts";
-import { type AbandonedDeps, finishAbandoned, startHousekeeping } from "./housekeeping.ts";
+import { type AbandonedDeps, finishAbandoned, SNAPSHOT_LEFT_MS, startHousekeeping } from "./housekeeping.ts";
 import { createNodeStoreHandlers } from "./store-handlers.ts";
 
 const HOUR_MS = 3_600_000;
@@ -31,14 +31,19 @@ interface RepairsDeps {
   readonly meter: Meter;
 }
 
-type Abandoned = Pick<RepairsDeps, "store" | "nodes" | "lifecycle">;
+interface Abandoned extends Pick<RepairsDeps, "store" | "nodes" | "lifecycle"> {
+  /** Whether no other orchestrator can use the database. */
+  readonly alone: boolean;
+}
 
-/** One process owns the database: work that was under way when it opened has been abandoned, and is finished now. */
+/** Finishes the work that was under way at an orchestrator which has ended: the former process of a SQLite file is one. */
 export async function finishAbandonedWork(base: Base, deps: Abandoned): Promise<void> {
   await deps.store.sandboxes.abandonAll();
   base.background.run("finish abandoned transitions", async () => {
     await finishAbandoned(abandonedOf(base, deps));
-    await deps.lifecycle.checkpointing.sweep(base.now());
+    // Another orchestrator may be about to begin the snapshot.
+    const empty = base.now() - (deps.alone ? 0 : SNAPSHOT_LEFT_MS);
+    await deps.lifecycle.checkpointing.sweep(base.now(), empty);
   });
 }
 
@@ -79,7 +84,7 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   };
 }
 
-function abandonedOf({ now, log }: Base, { store, nodes, lifecycle }: Abandoned): AbandonedDeps {
+function abandonedOf({ now, log }: Base, { store, nodes, lifecycle }: Omit<Abandoned, "alone">): AbandonedDeps {
   const { ending, pausing, resuming, checkpointing, networks } = lifecycle;
   return { store, nodes, ending, pausing, resuming, checkpointing, networks, now, log };
 }

@@ -8,6 +8,7 @@ import type { KeyRow } from "./keys/record.ts";
 import type { MachineTables } from "./machines/record.ts";
 import type { MembershipTables } from "./membership/record.ts";
 import type { NodeRow } from "./nodes/record.ts";
+import type { OperationRow } from "./operations/record.ts";
 import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/record.ts";
 import type { SandboxRow } from "./sandboxes/record.ts";
 import type { SecretTables } from "./secrets/record.ts";
@@ -104,6 +105,7 @@ export interface Tables extends MachineTables, MembershipTables, SecretTables, U
   readonly sandboxes: SandboxRow;
   readonly sandbox_metadata: SandboxMetadataRow;
   readonly nodes: NodeRow;
+  readonly operations: OperationRow;
   readonly store_identity: StoreIdentityRow;
   readonly store_openings: StoreOpeningRow;
   readonly events: EventRow;

@@ -1,5 +1,6 @@
 /** Opens the store and makes sure that it has the base template. */
 
+import { defined } from "../../shared/defined.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { KeyedSeal } from "../../shared/program/seal.ts";
@@ -37,7 +38,7 @@ export async function startStore(
   const members = opened.sqlite ? undefined : await joinMembers(opened.database, { ...membership, now, log });
   if (members !== undefined) teardown.add("membership", () => members.stop());
   const condition = createCondition(opened.ballast, log);
-  const store = createStore(opened.database, now, sealing, condition);
+  const store = createStore(opened.database, now, sealing, { condition, ...defined({ members }) });
   await store.workspaces.seed();
   const template = await store.templates.seed("base", baseTemplate);
   const lineage = await createLineage(opened.database, { now, sqlite: opened.sqlite });
@@ -54,6 +55,7 @@ export async function startStore(
     schema: opened.schema,
     ping: () => opened.ping(),
     condition,
+    sqlite: opened.sqlite,
     leases,
     rounds: members === undefined ? loop : roundsWith(members),
   };

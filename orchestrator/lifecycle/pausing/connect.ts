@@ -42,8 +42,8 @@ export interface ConnectingDeps {
 }
 
 const ROUNDS = 4;
-/** Pause between two reads of a transition that another process performs. */
-const ELSEWHERE_MS = 100;
+/** Pause between two reads of a transition that nobody works on at the moment. */
+const AGAIN_MS = 100;
 
 export function createConnecting(deps: ConnectingDeps): Connecting {
   const { store } = deps.core;
@@ -73,10 +73,9 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
     return resumed.own ? resumed.record : deps.lifetime.connect(project, id, ask.seconds);
   }
 
-  /** Waits for the transition under way, in this process or another. */
+  /** Waits for the transition under way, here or at another orchestrator. */
   async function rest(id: string): Promise<void> {
-    if (deps.core.transitions.current(id) === undefined) await sleep(ELSEWHERE_MS);
-    else await deps.core.transitions.settled(id, deps.waitMs);
+    if (!(await deps.core.transitions.settled(id, deps.waitMs))) await sleep(AGAIN_MS);
   }
 
   async function connect(project: Project, id: string, ask: ConnectAsk): Promise<Connected> {

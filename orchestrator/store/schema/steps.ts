@@ -20,14 +20,20 @@ const MACHINES = `
     node_id text primary key, key_digest text not null, join_token_id text not null, joined_at bigint not null
   )`;
 
-/** Which orchestrators use the database, and who does which rounds. */
+/** Which orchestrators use the database, who does which rounds, and what they do with which sandboxes. */
 const MEMBERSHIP = `
   create table orchestrators (
     id text primary key, epoch bigint not null, version text not null, expires_at bigint not null
   );
   create table leases (
     name text primary key, owner text not null, epoch bigint not null, expires_at bigint not null
-  )`;
+  );
+  -- No foreign keys: an owner that has lapsed is forgotten before its work is taken over.
+  create table operations (
+    id text primary key, sandbox_id text not null, aim text not null, owner text not null, epoch bigint not null,
+    begun_at bigint not null, ended_at bigint, failure text
+  );
+  create unique index operations_unfinished on operations (sandbox_id) where ended_at is null`;
 
 export const schemaSteps: MigrationProvider = {
   getMigrations: () =>

@@ -22,7 +22,7 @@ async function databaseOf(steps: number): Promise<TestDatabase> {
   await opened.close();
   await database.query("delete from kysely_migration");
   // What the steps after the first one have made, which no earlier version had.
-  for (const later of ["authorities", "join_tokens", "members", "orchestrators", "leases"])
+  for (const later of ["authorities", "join_tokens", "members", "orchestrators", "leases", "operations"])
     await database.query(`drop table ${later}`);
   for (let step = 1; step <= steps; step++)
     await database.query(
