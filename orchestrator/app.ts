@@ -75,11 +75,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   };
   const place = config.databaseUrl ?? config.database;
   const { orchestratorLeaseMs: leaseMs } = config;
-  const { store, lineage, condition, template, schema, ping, sqlite, leases, rounds } = await startStore(
+  const { store, lineage, condition, template, schema, ping, sqlite, leases, rounds, feed } = await startStore(
     { place, baseTemplate, sealing, now, log, version: VERSION, leaseMs, onDifference: clock.onDifference },
     teardown,
   );
-  const base: Base = { ...deps, ...keyring, now, config, background, teardown, leases, rounds };
+  const base: Base = { ...deps, ...keyring, now, config, background, teardown, leases, rounds, feed };
   const machines = await startMachines(base, store);
   const { meeting } = machines;
   const { nodes, pools, routes } = await startNodes(base, { store, lineage, template, meeting });
@@ -173,6 +173,9 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     },
   });
   own.url = started.url;
+  // What was changed since the parts have read the database is in it.
+  feed.start();
+  teardown.add("changes of other orchestrators", () => feed.stop());
   // Before the API waits for requests under way: a stream would never end by itself.
   teardown.add("event streams", () => events.stop());
   const { url, nodesUrl } = started;

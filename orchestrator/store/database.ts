@@ -1,12 +1,13 @@
 /** Opens the store: dialect, schema, close. All other files see only Kysely. */
 
 import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExpression, sql } from "kysely";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { auditedDialect } from "./audit/dialect.ts";
 import { type Ballast, noBallast } from "./ballast.ts";
-import { openPostgres, type PostgresOptions } from "./postgres/postgres.ts";
+import { type Listen, openPostgres, type PostgresOptions } from "./postgres/postgres.ts";
 import { adoptFormerSteps, schemaSteps } from "./schema/steps.ts";
-import { openSqlite } from "./sqlite.ts";
+import { type OpenedSqlite, openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
 
 const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
@@ -17,6 +18,8 @@ export interface OpenedDatabase {
   readonly schema: string;
   readonly sqlite: boolean;
   readonly ballast: Ballast;
+  /** Hears what other processes announce. Undefined: a SQLite file has none. */
+  readonly listen?: Listen;
   ping(): Promise<void>;
   close(): Promise<void>;
 }
@@ -26,7 +29,7 @@ export interface OpenedDatabase {
  * @param place path of the SQLite file, or a `postgresql://` URL
  */
 export async function openDatabase(place: string, options?: PostgresOptions): Promise<OpenedDatabase> {
-  const { dialect, alone, ballast } = openDialect(place, options);
+  const { dialect, alone, ballast, listen } = openDialect(place, options);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
   const migrator = new Migrator({ db: database, provider: schemaSteps });
@@ -42,6 +45,7 @@ export async function openDatabase(place: string, options?: PostgresOptions): Pr
     schema: all.findLast(({ executedAt }) => executedAt !== undefined)?.name ?? "none",
     sqlite: !isPostgres(place),
     ballast,
+    ...defined({ listen }),
     async ping() {
       await sql`select 1`.execute(database);
     },
@@ -62,7 +66,7 @@ function isPostgres(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
 
-type OpenedDialect = ReturnType<typeof openSqlite>;
+type OpenedDialect = OpenedSqlite & { readonly listen?: Listen };
 
 /** @param place as of `openDatabase` */
 export function openDialect(place: string, options?: PostgresOptions): OpenedDialect {

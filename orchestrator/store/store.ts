@@ -9,6 +9,7 @@ import { buildStore } from "./builds/builds.ts";
 import { buildLeftovers } from "./builds/leftovers.ts";
 import { buildLogStore } from "./builds/logs.ts";
 import { type Build } from "./builds/record.ts";
+import { changeLog, noChanges } from "./changes/changes.ts";
 import type { Condition } from "./condition.ts";
 import { eventStore } from "./events/events.ts";
 import { identityStore } from "./identity/identity.ts";
@@ -77,7 +78,8 @@ export function createStore(
   const table = sandboxTable(sealing);
   const only = members === undefined;
   const operations = only ? onlyOwn : operationStore(db, () => members.self);
-  const sandboxes = sandboxStore(db, { table, now, operations, alone: only });
+  const changes = only ? noChanges(db) : changeLog(db, () => members.self);
+  const sandboxes = sandboxStore(db, { table, now, operations, changes, alone: only });
   const events = eventStore(db, now);
   const snapshots = snapshotStore(db, { now, operations });
   const networks = networkStore(db, { table, operations, alone: only });
@@ -89,14 +91,14 @@ export function createStore(
     events,
     snapshots,
     networks,
-    adopted: adoptedStore(db, table, sealing, now),
+    adopted: adoptedStore(db, { table, sealing, now, changes }),
     pausedSandboxes: pausedSandboxStore(db),
-    projects: projectStore(db, now),
+    projects: projectStore(db, { now, changes }),
     projectUse: projectUseStore(db, now),
-    projectDeletions: projectDeletionStore(db, now),
+    projectDeletions: projectDeletionStore(db, { now, changes }),
     workspaces: workspaceStore(db, now),
     allSandboxes: allSandboxStore(db),
-    keys: keyStore(db, now),
+    keys: keyStore(db, { now, changes }),
     secrets: secretStore(db, now),
     secretUses: secretUseStore(db, now),
     sealed: sealedStore(db, sealing),

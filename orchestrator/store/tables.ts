@@ -3,6 +3,7 @@
 import type { Kysely, Transaction } from "kysely";
 import type { AuditAnchorRow, AuditRow } from "./audit/row.ts";
 import type { BuildRow } from "./builds/record.ts";
+import type { ChangeTables } from "./changes/record.ts";
 import type { IdentityKeyRow } from "./identity/record.ts";
 import type { KeyRow } from "./keys/record.ts";
 import type { MachineTables } from "./machines/record.ts";
@@ -90,7 +91,13 @@ interface StoreOpeningRow {
   readonly mark: number;
 }
 
-export interface Tables extends MachineTables, MembershipTables, SecretTables, UsageTables, WebhookTables {
+export interface Tables
+  extends ChangeTables,
+    MachineTables,
+    MembershipTables,
+    SecretTables,
+    UsageTables,
+    WebhookTables {
   readonly workspaces: WorkspaceRow;
   readonly projects: ProjectRow;
   readonly project_deletions: ProjectDeletionRow;

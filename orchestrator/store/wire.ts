@@ -5,15 +5,19 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { KeyedSeal } from "../../shared/program/seal.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import { CHANNEL, changeLog } from "./changes/changes.ts";
+import { createFeed, type Feed, quietFeed } from "./changes/feed.ts";
 import { createCondition } from "./condition.ts";
-import { openDatabase } from "./database.ts";
+import { type OpenedDatabase, openDatabase } from "./database.ts";
 import { createLineage } from "./lineage.ts";
 import { allLeases, roundsWith } from "./membership/leases.ts";
-import { joinMembers } from "./membership/membership.ts";
+import { joinMembers, type Membership } from "./membership/membership.ts";
 import { createStore, type Store } from "./store.ts";
 
 /** A crash of the machine may lose what a node did for requests of so long a time: it holds that instead of deleting it. */
 const MARK_MS = 5_000;
+/** Time between two deletions of changes that everybody has read. */
+const FORGET_MS = 600_000;
 
 export interface OpenStoreDeps {
   /** As `openDatabase` takes it. */
@@ -39,6 +43,7 @@ export async function startStore(
   if (members !== undefined) teardown.add("membership", () => members.stop());
   const condition = createCondition(opened.ballast, log);
   const store = createStore(opened.database, now, sealing, { condition, ...defined({ members }) });
+  const feed = await openFeed(opened, { members, log, teardown });
   await store.workspaces.seed();
   const template = await store.templates.seed("base", baseTemplate);
   const lineage = await createLineage(opened.database, { now, sqlite: opened.sqlite });
@@ -56,7 +61,23 @@ export async function startStore(
     ping: () => opened.ping(),
     condition,
     sqlite: opened.sqlite,
+    feed,
     leases,
     rounds: members === undefined ? loop : roundsWith(members),
   };
+}
+
+interface FeedDeps {
+  readonly members: Membership | undefined;
+  readonly log: Log;
+  readonly teardown: Teardown;
+}
+
+/** Of a SQLite file nothing is read. */
+async function openFeed({ database, listen }: OpenedDatabase, { members, log, teardown }: FeedDeps): Promise<Feed> {
+  if (members === undefined || listen === undefined) return quietFeed;
+  const changes = changeLog(database, () => members.self);
+  const forgetting = roundsWith(members)({ name: "old changes", everyMs: FORGET_MS, log }, () => changes.forget());
+  teardown.add("old changes", () => forgetting.stop());
+  return createFeed({ changes, log, listen: (told) => listen({ ...told, channel: CHANNEL, log }) });
 }

@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
 import { concernsNew } from "../audit/scope.ts";
+import type { Changes } from "../changes/changes.ts";
 import { isPostgres, lock, locks } from "../locks.ts";
 import type { MovingOperations } from "../operations/operations.ts";
 import type { StartLimits } from "../projects/limits.ts";
@@ -20,6 +21,8 @@ export interface Position {
   readonly id: string;
 }
 
+/** Moves to these begin or end a route, of which other orchestrators have a copy. */
+const ROUTED: ReadonlySet<SandboxState> = new Set(["running", "pausing", "killing", "gone"]);
 const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
 
 export type SandboxStore = ReturnType<typeof sandboxStore>;
@@ -28,11 +31,12 @@ interface SandboxStoreDeps {
   readonly table: SandboxTable;
   readonly now: () => number;
   readonly operations: MovingOperations;
+  readonly changes: Changes;
   /** Whether no other process works on the sandboxes. */
   readonly alone: boolean;
 }
 
-export function sandboxStore(db: Database, { table, now, operations, alone }: SandboxStoreDeps) {
+export function sandboxStore(db: Database, { table, now, operations, changes, alone }: SandboxStoreDeps) {
   const { toRecord } = table;
   return {
     /** False: the project may not start it. One statement decides and inserts, so that a burst cannot overshoot. */
@@ -89,6 +93,7 @@ export function sandboxStore(db: Database, { table, now, operations, alone }: Sa
       const row = await query.returningAll().executeTakeFirst();
       if (row === undefined) return undefined;
       await operations.moved(session, move);
+      if (ROUTED.has(move.to)) await changes.note(session, "sandbox", move.id);
       return toRecord(row);
     },
 

@@ -35,12 +35,26 @@ const MEMBERSHIP = `
   );
   create unique index operations_unfinished on operations (sandbox_id) where ended_at is null`;
 
+/** What orchestrators tell each other about what they remember. */
+const CHANGES = `
+  create table changes (
+    id text primary key, kind text not null, subject text not null, origin text not null, at bigint not null,
+    txid bigint not null
+  );
+  create index changes_at on changes (at);
+  create index changes_txid on changes (txid);
+  create table change_receipts (
+    change_id text not null references changes (id) on delete cascade, member_id text not null,
+    constraint change_receipts_pk primary key (change_id, member_id)
+  )`;
+
 export const schemaSteps: MigrationProvider = {
   getMigrations: () =>
     Promise.resolve({
       [FIRST]: { up: createTables },
       "schema-0002": { up: (db) => addTables(db, MACHINES) },
       "schema-0003": { up: (db) => addTables(db, MEMBERSHIP) },
+      "schema-0004": { up: (db) => addTables(db, CHANGES) },
     }),
 };
 
