@@ -6,7 +6,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import { auditedDialect } from "./audit/dialect.ts";
 import { type Ballast, noBallast } from "./ballast.ts";
 import { type Listen, openPostgres, type PostgresOptions } from "./postgres/postgres.ts";
-import { adoptFormerSteps, schemaSteps } from "./schema/steps.ts";
+import { adoptFormerSteps, newerSteps, schemaSteps } from "./schema/steps.ts";
 import { type OpenedSqlite, openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
 
@@ -32,17 +32,16 @@ export async function openDatabase(place: string, options?: PostgresOptions): Pr
   const { dialect, alone, ballast, listen } = openDialect(place, options);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
-  const migrator = new Migrator({ db: database, provider: schemaSteps });
+  let schema: string;
   try {
-    await alone(() => bringUpToDate(database, migrator));
+    schema = await alone(() => bringUpToDate(database));
   } catch (error) {
     await database.destroy();
     throw error;
   }
-  const all = await migrator.getMigrations();
   return {
     database,
-    schema: all.findLast(({ executedAt }) => executedAt !== undefined)?.name ?? "none",
+    schema,
     sqlite: !isPostgres(place),
     ballast,
     ...defined({ listen }),
@@ -53,10 +52,18 @@ export async function openDatabase(place: string, options?: PostgresOptions): Pr
   };
 }
 
-async function bringUpToDate(database: Database, migrator: Migrator): Promise<void> {
+/** Returns the newest step in force. The migrator runs the steps under a lock of the database. */
+async function bringUpToDate(database: Database): Promise<string> {
   await adoptFormerSteps(database);
+  const newer = await newerSteps(database);
+  const migrator = new Migrator({ db: database, provider: schemaSteps(newer) });
   const { error, results } = await migrator.migrateToLatest();
-  if (error === undefined) return;
+  if (error === undefined) {
+    const all = await migrator.getMigrations();
+    return all.findLast(({ executedAt }) => executedAt !== undefined)?.name ?? "none";
+  }
+  // A newer version may have made its steps while this one waited for the lock.
+  if ((await newerSteps(database)).length > newer.length) return bringUpToDate(database);
   const step = results?.find(({ status }) => status === "Error")?.migrationName;
   const which = step === undefined ? "" : ` (${step})`;
   throw new AppError("internal", `cannot bring the database schema up to date${which}`, { cause: error });

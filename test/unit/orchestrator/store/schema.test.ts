@@ -62,6 +62,25 @@ test("a database that an earlier version has left at step 0012 is refused with b
   expect(await database.query("select name from projects")).toEqual([{ name: "kept" }]);
 });
 
+test("a database that a newer version has expanded is used as it is, and one that it has contracted is refused", async () => {
+  const database = await databaseOf(17);
+  await (await openDatabase(database.place)).close();
+  const note = (name: string) =>
+    database.query("insert into kysely_migration (name, timestamp) values (?, '2027-01-01T00:00:00.000Z')", name);
+  await database.query("alter table projects add column later text");
+  await note("schema-9998");
+  const opened = await openDatabase(database.place);
+  expect(opened.schema).toBe("schema-9998");
+  const store = createStore(opened.database, () => 5, testSeal);
+  await store.projects.create("made by the older version");
+  const names = (await store.projects.list()).map(({ name }) => name);
+  expect(new Set(names)).toEqual(new Set(["kept", "made by the older version"]));
+  await opened.close();
+  await note("schema-9999-contracts");
+  await expect(openDatabase(database.place)).rejects.toThrow(/to schema-9999-contracts, which takes away/);
+  expect(await database.query("select name from projects order by name")).toHaveLength(2);
+});
+
 test("the schema has exactly the columns that a sandbox's record is written to", async () => {
   const opened = await openTestDatabase();
   const { database } = opened;
