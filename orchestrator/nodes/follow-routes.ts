@@ -32,7 +32,7 @@ export function followRoutes({ feed, routes, store }: FollowDeps): void {
   async function followAll(): Promise<void> {
     const records = await store.routable();
     const running = new Set(records.map(({ id }) => id));
-    for (const { sandboxId } of [...routes.running()]) if (!running.has(sandboxId)) await follow(sandboxId, undefined);
+    for (const { sandboxId } of routes.running()) if (!running.has(sandboxId)) await follow(sandboxId, undefined);
     for (const record of records) await follow(record.id, record);
   }
 

@@ -38,6 +38,13 @@ interface SandboxStoreDeps {
 
 export function sandboxStore(db: Database, { table, now, operations, changes, alone }: SandboxStoreDeps) {
   const { toRecord } = table;
+
+  /** What other orchestrators must know of a move. */
+  async function follow(session: Session, move: Move): Promise<void> {
+    await operations.moved(session, move);
+    if (ROUTED.has(move.to)) await changes.note(session, "sandbox", move.id);
+  }
+
   return {
     /** False: the project may not start it. One statement decides and inserts, so that a burst cannot overshoot. */
     async add(sandbox: NewSandbox, limit: StartLimits): Promise<boolean> {
@@ -92,8 +99,7 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
       else if (move.to === "gone") query = query.where("end_reason", "is not", null);
       const row = await query.returningAll().executeTakeFirst();
       if (row === undefined) return undefined;
-      await operations.moved(session, move);
-      if (ROUTED.has(move.to)) await changes.note(session, "sandbox", move.id);
+      await follow(session, move);
       return toRecord(row);
     },
 
