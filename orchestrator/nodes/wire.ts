@@ -4,6 +4,7 @@ import type { Base } from "../base/base.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { Store } from "../store/store.ts";
+import { followRoutes } from "./follow-routes.ts";
 import { createNodes, type NodesDeps } from "./nodes.ts";
 import { createPools } from "./pool-targets.ts";
 import { createRoutingTable } from "./routing-table.ts";
@@ -18,7 +19,7 @@ interface StartNodesDeps {
 
 /** Resolves when the routing table holds every running sandbox. */
 export async function startNodes(base: Base, { store, lineage, template, meeting }: StartNodesDeps) {
-  const { config, now, log, machineId, teardown, seeds, nodeKeys } = base;
+  const { config, now, log, machineId, teardown, seeds, nodeKeys, feed } = base;
   const { nodeTimeoutMs, poolSize, platformPoolSize, poolCeiling } = config;
   const known = { store: store.nodes, lineage, now, log, nodeKeys };
   const nodes = await createNodes({ ...known, meeting, nodeTimeoutMs, machineId });
@@ -33,5 +34,6 @@ export async function startNodes(base: Base, { store, lineage, template, meeting
   });
   const routes = createRoutingTable({ seeds, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
+  followRoutes({ feed, routes, store: store.sandboxes });
   return { nodes, pools, routes };
 }
