@@ -16,7 +16,7 @@ import type { Store } from "../../../../orchestrator/store/store.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { createSeal } from "../../../../shared/program/seal.ts";
 import { lifecycleCore } from "../../../support/fakes/lifecycle-core.ts";
-import type { lifecycleNode } from "./lifecycle-node.ts";
+import type { LifecycleAgent } from "./lifecycle-node.ts";
 import { guarded } from "./mortal.ts";
 
 export const sealing = createSeal("key", "the test");
@@ -47,7 +47,7 @@ export interface Process {
 export function bootProcess(own: {
   readonly store: Store;
   readonly memberId: string;
-  readonly agent: ReturnType<typeof lifecycleNode>["agent"];
+  readonly agentFor: (caller: { readonly is: boolean }) => LifecycleAgent;
 }): Process {
   const alive = { is: true };
   let die: () => void = () => undefined;
@@ -58,11 +58,12 @@ export function bootProcess(own: {
     };
   });
   const mine = guarded(own.store, alive);
+  const agent = own.agentFor(alive);
   const nodes = {
     list: () => [],
     mayChange: () => true,
     refused: () => undefined,
-    agent: () => guarded(own.agent, alive),
+    agent: () => guarded(agent, alive),
     get: () => ({ status: "ready" }),
     freed: () => undefined,
     placing: () => () => undefined,

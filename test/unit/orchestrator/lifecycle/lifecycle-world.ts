@@ -21,6 +21,7 @@ import { openBeside, openTestDatabase } from "../../../support/store/databases.t
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { type Fault, ID, lifecycleNode } from "./lifecycle-node.ts";
 import { bootProcess, log, NOW, type Process, sealing } from "./lifecycle-process.ts";
+import { pendingCalls } from "./pending-calls.ts";
 
 const TUNNELLED: NewEgress = {
   network: { denyOut: ["203.0.113.0/24"], egressProxy: { address: "198.51.100.1:1080", username: "me" } },
@@ -49,6 +50,10 @@ export interface LifecycleWorld {
   /** The live executions, each with the policy under which it runs. */
   readonly live: Map<string, EgressPolicy>;
   readonly snapshots: Map<string, StoredSnapshot>;
+  /** Where two processes that live have worked on the sandbox at the same time. */
+  readonly clashes: readonly string[];
+  /** Whether two processes have asked their database, and it has not answered all of it. */
+  asks(): boolean;
   readonly store: Store;
   routes(): RoutingTable;
   /** @param at the process that performs it */
@@ -67,6 +72,7 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
   const [{ database }] = opened as [OpenedDatabase];
   const store = createStore(database, () => NOW, sealing);
   const memberships: Membership[] = [];
+  const pending = pendingCalls();
 
   /** A process as the only one, or as a member. */
   async function storeOf(at: number): Promise<{ readonly store: Store; readonly memberId: string }> {
@@ -75,7 +81,17 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
     const given = { log, now: Date.now, version: "0", leaseMs: 600_000, onDifference: () => undefined };
     const members = await joinMembers(own, given);
     memberships.push(members);
-    return { store: createStore(own, () => NOW, sealing, { members }), memberId: members.self?.id ?? "" };
+    const shared = pending.of(createStore(own, () => NOW, sealing, { members }));
+    // Between the look at what the others do and the work, they may begin and end something.
+    const operations: Store["operations"] = {
+      ...shared.operations,
+      async elsewhere(id) {
+        const found = await shared.operations.elsewhere(id);
+        await step();
+        return found;
+      },
+    };
+    return { store: { ...shared, operations }, memberId: members.self?.id ?? "" };
   }
 
   const project = await store.projects.create("test");
@@ -87,9 +103,9 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
     envdVersion: "0",
   });
   const node = lifecycleNode(step);
-  const { live, snapshots, agent } = node;
+  const { live, snapshots, clashes, agentFor } = node;
 
-  const boot = async (at = 0) => bootProcess({ ...(await storeOf(at)), agent });
+  const boot = async (at = 0) => bootProcess({ ...(await storeOf(at)), agentFor });
 
   async function seeded(): Promise<void> {
     const executionId = newExecutionId();
@@ -186,6 +202,8 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
   return {
     live,
     snapshots,
+    clashes,
+    asks: () => pending.count > 0,
     store,
     routes: () => process(0).routes,
     async perform(operation, at = 0) {
