@@ -100,7 +100,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const edge = await openEdge(base, { routes, autoResuming, nodeToken, meeting });
 
   const { names, spawns } = createTemplates(base, store);
-  const { meter, handlers: teamMetrics } = await startUsage(base, { store, metrics });
+  const { meter, handlers: teamMetrics } = startUsage(base, { store, metrics });
   const { removal, ...repairs } = startRepairs(base, {
     store,
     nodes,

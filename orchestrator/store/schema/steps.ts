@@ -52,11 +52,19 @@ const CHANGES = `
     constraint change_receipts_pk primary key (change_id, member_id)
   )`;
 
+/** What several orchestrators must know of executions, so that each report counts once. */
+const SHARED_USE = `
+  alter table usage_counters add column project_id text;
+  alter table usage_counters add column memory_bytes bigint;
+  alter table usage_counters add column disk_bytes bigint;
+  alter table usage_counters add column heard_at bigint`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
   "schema-0003": { up: (db) => addTables(db, MEMBERSHIP) },
   "schema-0004": { up: (db) => addTables(db, CHANGES) },
+  "schema-0005": { up: (db) => addTables(db, SHARED_USE) },
 };
 
 /** The end of the name of a step that takes something away. */
