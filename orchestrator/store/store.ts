@@ -2,6 +2,7 @@
 
 import type { Transaction } from "kysely";
 import type { EventType } from "../../shared/api/events.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { KeyedSeal } from "../../shared/program/seal.ts";
 import { auditStore } from "./audit/audit.ts";
@@ -126,7 +127,7 @@ export function createStore(
     seeds: seedStore(db),
     identity: identityStore(db, now),
     templates: templateStore(db, now),
-    builds: buildStore(db, now),
+    builds: buildStore(db, { now, ...defined({ members }) }),
     buildLogs: buildLogStore(db),
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),

@@ -59,12 +59,18 @@ const SHARED_USE = `
   alter table usage_counters add column disk_bytes bigint;
   alter table usage_counters add column heard_at bigint`;
 
+/** Who has the registry's credentials of a build, in its memory. */
+const BUILD_OWNERS = `
+  alter table builds add column owner text;
+  alter table builds add column owner_epoch bigint`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
   "schema-0003": { up: (db) => addTables(db, MEMBERSHIP) },
   "schema-0004": { up: (db) => addTables(db, CHANGES) },
   "schema-0005": { up: (db) => addTables(db, SHARED_USE) },
+  "schema-0006": { up: (db) => addTables(db, BUILD_OWNERS) },
 };
 
 /** The end of the name of a step that takes something away. */
