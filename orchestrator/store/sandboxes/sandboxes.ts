@@ -12,6 +12,7 @@ import { fits } from "../storage/quota.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { addUses } from "../volumes/volumes.ts";
+import { claimExpired, type ExpiredWanted, expired } from "./expired.ts";
 import { matches, type SandboxFilter } from "./filter.ts";
 import { countsOthers, type Move } from "./move.ts";
 import type { NewSandbox, SandboxRecord, SandboxTable } from "./record.ts";
@@ -170,17 +171,9 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
       return new Map(rows.map(({ state, count }) => [state, Number(count)]));
     },
 
-    /** Running sandboxes whose end has passed, oldest first. */
-    async expired(now: number, limit: number): Promise<SandboxRecord[]> {
-      const rows = await db
-        .selectFrom("sandboxes")
-        .selectAll()
-        .where("state", "=", "running")
-        .where("end_at", "<=", now)
-        .orderBy("end_at")
-        .limit(limit)
-        .execute();
-      return rows.map(toRecord);
+    /** Running sandboxes whose end has passed, oldest first. Of several processes one gets each of them. */
+    async expired(wanted: ExpiredWanted): Promise<SandboxRecord[]> {
+      return (await (alone ? expired(db, wanted) : claimExpired(db, wanted))).map(toRecord);
     },
 
     /**

@@ -64,6 +64,11 @@ const BUILD_OWNERS = `
   alter table builds add column owner text;
   alter table builds add column owner_epoch bigint`;
 
+/** Which orchestrator is about to end an expired sandbox: for which end, and how long the others leave it alone. */
+const EXPIRY_CLAIMS = `
+  alter table sandboxes add column expiring_end_at bigint;
+  alter table sandboxes add column expiring_until bigint`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -71,6 +76,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0004": { up: (db) => addTables(db, CHANGES) },
   "schema-0005": { up: (db) => addTables(db, SHARED_USE) },
   "schema-0006": { up: (db) => addTables(db, BUILD_OWNERS) },
+  "schema-0007": { up: (db) => addTables(db, EXPIRY_CLAIMS) },
 };
 
 /** The end of the name of a step that takes something away. */

@@ -14,8 +14,9 @@ import { testSeal } from "../../../support/store/test-seal.ts";
 const LATER_COLUMNS = {
   usage_counters: ["project_id", "memory_bytes", "disk_bytes", "heard_at"],
   builds: ["owner", "owner_epoch"],
+  sandboxes: ["expiring_end_at", "expiring_until"],
 };
-const STEPS = [1, 2, 3, 4, 5, 6].map((step) => `schema-000${step}`);
+const STEPS = [1, 2, 3, 4, 5, 6, 7].map((step) => `schema-000${step}`);
 
 /** A database with one project, whose notes of steps are those of a version that counted this many. */
 async function databaseOf(steps: number): Promise<TestDatabase> {
