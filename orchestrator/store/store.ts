@@ -11,6 +11,7 @@ import { buildLeftovers } from "./builds/leftovers.ts";
 import { buildLogStore } from "./builds/logs.ts";
 import { type Build } from "./builds/record.ts";
 import { changeLog, noChanges } from "./changes/changes.ts";
+import type { Kind } from "./changes/record.ts";
 import type { Condition } from "./condition.ts";
 import { eventStore } from "./events/events.ts";
 import { identityStore } from "./identity/identity.ts";
@@ -253,6 +254,13 @@ export function createStore(
         const changed = await networks.commit(session, record, columns);
         if (changed !== undefined) await events.add(session, "updated", changed, data);
         return changed;
+      });
+    },
+
+    /** Others may have in their memory what has changed in the database already. */
+    async tellOthers(kind: Kind, subjects: readonly string[]): Promise<void> {
+      await inTransaction(db, async (session) => {
+        for (const subject of subjects) await changes.note(session, kind, subject);
       });
     },
 

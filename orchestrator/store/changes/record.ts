@@ -1,7 +1,7 @@
 /** The rows of changes, as Kysely sees them. */
 
-/** What another orchestrator may have in its memory: an API key by its hash, a project, a sandbox or a node by its id. */
-export type Kind = "key" | "project" | "sandbox" | "node";
+/** What another orchestrator may have in its memory: an API key by its hash, a project, sandbox, node or build by its id. */
+export type Kind = "key" | "project" | "sandbox" | "node" | "build";
 
 interface ChangeRow {
   readonly id: string;
