@@ -10,7 +10,7 @@ import { type Change, type ChangeLog, KEPT_MS, TRUST_MS } from "./changes.ts";
 import type { Kind } from "./record.ts";
 
 /** Forgets, or reads again, what this process knows of these subjects. Undefined: of all. */
-export type Forget = (subjects: readonly string[] | undefined) => unknown;
+type Forget = (subjects: readonly string[] | undefined) => unknown;
 
 export interface Feed {
   /** Whether what a change may have revoked can be used from memory. */
