@@ -6,12 +6,13 @@ import { connectionLimits } from "../shared/http/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import type { Meeting } from "../shared/tls/peers.ts";
-import { ENVD_VERSION } from "../shared/version.ts";
+import { ENVD_VERSION, VERSION } from "../shared/version.ts";
 import { startCallers } from "./access/wire.ts";
 import { startApi } from "./api/wire.ts";
 import { startAudit } from "./audit/wire.ts";
 import { createBackground } from "./base/background.ts";
 import type { Base, OrchestratorDeps } from "./base/base.ts";
+import { createClock } from "./base/clock.ts";
 import { createKeyring } from "./base/keys/keyring.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
@@ -58,11 +59,12 @@ export async function startOrchestrator(config: OrchestratorConfig, deps: Orches
 }
 
 async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardown: Teardown): Promise<Orchestrator> {
-  const { log, now } = deps;
+  const { log } = deps;
+  const clock = createClock(deps.now);
+  const { now } = clock;
   const keyring = createKeyring(config, deps);
   const { sealing, nodeKeys } = keyring;
   const background = createBackground(log);
-  const base: Base = { ...deps, ...keyring, config, background, teardown };
 
   const baseTemplate = {
     image: config.baseImage,
@@ -72,10 +74,12 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     envdVersion: ENVD_VERSION,
   };
   const place = config.databaseUrl ?? config.database;
-  const { store, lineage, condition, template, schema, ping } = await startStore(
-    { place, baseTemplate, sealing, now, log },
+  const { orchestratorLeaseMs: leaseMs } = config;
+  const { store, lineage, condition, template, schema, ping, alone, leases, rounds, feed } = await startStore(
+    { place, baseTemplate, sealing, now, log, version: VERSION, leaseMs, onDifference: clock.onDifference },
     teardown,
   );
+  const base: Base = { ...deps, ...keyring, now, config, background, teardown, alone, leases, rounds, feed };
   const machines = await startMachines(base, store);
   const { meeting } = machines;
   const { nodes, pools, routes } = await startNodes(base, { store, lineage, template, meeting });
@@ -96,7 +100,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const edge = await openEdge(base, { routes, autoResuming, nodeToken, meeting });
 
   const { names, spawns } = createTemplates(base, store);
-  const { meter, handlers: teamMetrics } = await startUsage(base, { store, metrics });
+  const { meter, handlers: teamMetrics } = startUsage(base, { store, metrics });
   const { removal, ...repairs } = startRepairs(base, {
     store,
     nodes,
@@ -170,6 +174,9 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     },
   });
   own.url = started.url;
+  // What was changed since the parts have read the database is in it.
+  feed.start();
+  teardown.add("changes of other orchestrators", () => feed.stop());
   // Before the API waits for requests under way: a stream would never end by itself.
   teardown.add("event streams", () => events.stop());
   const { url, nodesUrl } = started;

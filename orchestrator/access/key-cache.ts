@@ -5,6 +5,7 @@
 
 import { LRUCache } from "lru-cache";
 import { hashApiKey } from "../../shared/ids.ts";
+import type { Feed } from "../store/changes/feed.ts";
 import type { KeyOwner, KeyStore } from "../store/keys/keys.ts";
 import type { KeyUses } from "./key-uses.ts";
 
@@ -21,6 +22,8 @@ export interface IdentityDeps {
   readonly keys: Pick<KeyStore, "findOwner">;
   readonly uses: KeyUses;
   readonly now: () => number;
+  /** Absent: no other process changes keys. */
+  readonly feed?: Pick<Feed, "current" | "on">;
 }
 
 const REMEMBERED = 10_000;
@@ -29,28 +32,45 @@ export function createIdentity(deps: IdentityDeps): Identity {
   const known = new LRUCache<string, KeyOwner>({ max: REMEMBERED });
   let generation = 0;
 
+  function forget(hash: string): void {
+    generation++;
+    known.delete(hash);
+  }
+
+  function forgetProject(projectId: string): void {
+    generation++;
+    for (const [hash, { project }] of known.entries()) if (project.id === projectId) known.delete(hash);
+  }
+
+  /** Forgets what other orchestrators have changed. */
+  const followed = (one: (subject: string) => void) => (subjects: readonly string[] | undefined) => {
+    if (subjects !== undefined) for (const subject of subjects) one(subject);
+    else {
+      generation++;
+      known.clear();
+    }
+  };
+  deps.feed?.on("key", followed(forget));
+  deps.feed?.on("project", followed(forgetProject));
+
   return {
     async owner(key) {
       const hash = hashApiKey(key);
+      // Another orchestrator may have revoked it, and this one has not heard of it.
+      if (deps.feed?.current === false) known.clear();
       let owner = known.get(hash);
       if (owner === undefined) {
         const before = generation;
         owner = await deps.keys.findOwner(hash);
         // A change during the look-up wins: the result of an older read must not be cached.
-        if (owner !== undefined && before === generation) known.set(hash, owner);
+        if (owner !== undefined && before === generation && deps.feed?.current !== false) known.set(hash, owner);
       }
       if (owner === undefined) return "unknown";
       if (owner.expiresAt !== undefined && owner.expiresAt <= deps.now()) return "expired";
       deps.uses.note(owner.keyId);
       return owner;
     },
-    forget(hash) {
-      generation++;
-      known.delete(hash);
-    },
-    forgetProject(projectId) {
-      generation++;
-      for (const [hash, { project }] of known.entries()) if (project.id === projectId) known.delete(hash);
-    },
+    forget,
+    forgetProject,
   };
 }

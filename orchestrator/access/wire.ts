@@ -14,14 +14,14 @@ const KEY_USES_MS = 5_000;
 
 export type Callers = ReturnType<typeof startCallers>;
 
-export function startCallers({ config, now, log, teardown }: Base, store: Store) {
+export function startCallers({ config, now, log, teardown, feed }: Base, store: Store) {
   const uses = createKeyUses({ keys: store.keys, now });
   const writing = loop({ name: "uses of keys", everyMs: KEY_USES_MS, log }, () => uses.flush());
   teardown.add("uses of keys", async () => {
     await writing.stop();
     await uses.flush();
   });
-  const identity = createIdentity({ keys: store.keys, uses, now });
+  const identity = createIdentity({ keys: store.keys, uses, now, feed });
   return {
     identity,
     keys: createKeys({ keys: store.keys, uses, identity, now }),

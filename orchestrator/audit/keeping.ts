@@ -7,6 +7,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { AuditStore } from "../store/audit/audit.ts";
 import type { Head } from "../store/audit/chain.ts";
+import type { Leases } from "../store/membership/leases.ts";
 
 export interface KeepingDeps {
   readonly store: Pick<AuditStore, "head" | "forget" | "hashAt">;
@@ -15,6 +16,7 @@ export interface KeepingDeps {
   readonly log: Log;
   readonly everyMs: number;
   readonly noteLeftOut: () => void;
+  readonly leases: Leases;
 }
 
 const HOUR_MS = 3_600_000;
@@ -22,7 +24,7 @@ const HOUR_MS = 3_600_000;
 const BATCH = 1000;
 const BATCHES = 50;
 
-export function startKeeping({ store, keepMs, now, log, everyMs, noteLeftOut }: KeepingDeps): Loop {
+export function startKeeping({ store, keepMs, now, log, everyMs, noteLeftOut, leases }: KeepingDeps): Loop {
   let dueAt = 0;
   let known: Head | undefined;
 
@@ -39,9 +41,9 @@ export function startKeeping({ store, keepMs, now, log, everyMs, noteLeftOut }: 
     log.info({ seq: head.seq, hash: head.hash }, "the audit log's last entry");
   }
 
-  async function forget(): Promise<boolean> {
+  async function forget(leading: AbortSignal): Promise<boolean> {
     let count = 0;
-    for (let batch = 0; batch < BATCHES; batch++) {
+    for (let batch = 0; batch < BATCHES && !leading.aborted; batch++) {
       const deleted = await store.forget(now() - keepMs, { limit: BATCH, now: now() });
       count += deleted;
       if (deleted === BATCH) continue;
@@ -56,6 +58,7 @@ export function startKeeping({ store, keepMs, now, log, everyMs, noteLeftOut }: 
     noteLeftOut();
     if (now() < dueAt) return;
     await checkHead();
-    if (await forget()) dueAt = now() + HOUR_MS;
+    const leading = await leases.lead("audit");
+    if (leading === undefined || (await forget(leading))) dueAt = now() + HOUR_MS;
   });
 }

@@ -14,7 +14,7 @@ import { createAuditWriter } from "./writer.ts";
 const DAY_MS = 86_400_000;
 const ROUND_MS = 60_000;
 
-export function startAudit({ config, log, now, teardown }: Base, store: Store) {
+export function startAudit({ config, log, now, teardown, leases }: Base, store: Store) {
   const writer = createAuditWriter({ store: store.audit, log });
   teardown.add("audit entries", () => writer.flush());
   const recording = createRecording({ writer, refusals: createRefusals(now), now });
@@ -24,6 +24,7 @@ export function startAudit({ config, log, now, teardown }: Base, store: Store) {
     now,
     log,
     everyMs: ROUND_MS,
+    leases,
     noteLeftOut: () => recording.noteLeftOut(),
   });
   teardown.add("audit retention", () => keeping.stop());

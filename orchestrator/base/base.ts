@@ -3,6 +3,8 @@
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { OrchestratorConfig } from "../config.ts";
+import type { Feed } from "../store/changes/feed.ts";
+import type { Leases, Rounds } from "../store/membership/leases.ts";
 import type { Background } from "./background.ts";
 import type { Keyring } from "./keys/keyring.ts";
 
@@ -21,4 +23,11 @@ export interface Base extends OrchestratorDeps, Keyring {
   readonly config: OrchestratorConfig;
   readonly background: Background;
   readonly teardown: Teardown;
+  /** Whether no other orchestrator can use the database. */
+  readonly alone: boolean;
+  /** As `loop`, for rounds that one orchestrator at a time does. */
+  readonly rounds: Rounds;
+  readonly leases: Leases;
+  /** What other orchestrators have changed. */
+  readonly feed: Feed;
 }

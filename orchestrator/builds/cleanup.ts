@@ -1,7 +1,6 @@
 /** Deletes unused builds and archives, and asks nodes to delete the builds that were removed. */
 
 import { isError } from "../../shared/http/errors.ts";
-import { loop } from "../../shared/program/loop.ts";
 import type { Base } from "../base/base.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
@@ -39,7 +38,7 @@ const BATCH = 32;
 
 export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
   const { store, archives } = deps;
-  const { config, now, log } = deps.base;
+  const { config, now, log, rounds } = deps.base;
   let collectedAt = now();
 
   async function unneeded(before: number): Promise<StoredArchive[]> {
@@ -84,7 +83,7 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     }
   }
 
-  const removing = loop({ name: "build cleaning", everyMs: config.reconcileEveryMs, log }, async () => {
+  const removing = rounds({ name: "build cleaning", everyMs: config.reconcileEveryMs, log }, async () => {
     const there = deps.nodes
       .list()
       .filter(({ status }) => status !== "unhealthy" && status !== "connecting")

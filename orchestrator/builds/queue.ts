@@ -1,6 +1,7 @@
 /**
  * Schedules builds: a queue in the database, a round that gives queued builds a node with room, and a follower for each
- * assigned build. A build is `building` from its start request, also while it is queued.
+ * assigned build. A build is `building` from its start request, also while it is queued. Of several orchestrators one gives
+ * nodes and follows; a build whose registry needs credentials is followed by the one that has them.
  */
 
 import type { RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
@@ -11,7 +12,7 @@ import type { Nodes } from "../nodes/nodes.ts";
 import { type Demand, placementPolicy } from "../nodes/placement/candidate.ts";
 import { choose } from "../nodes/placement/choose.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
-import type { StartedBuild } from "../store/builds/builds.ts";
+import type { StartedBuild, UnderWayBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
 import type { BuildCleaning } from "./cleanup.ts";
@@ -29,6 +30,8 @@ export interface BuildQueue {
 }
 
 const EVERY_MS = 500;
+/** The lease of those who give nodes to builds. */
+const LEASE = "builds";
 
 export interface BuildQueueDeps {
   readonly base: Base;
@@ -39,7 +42,7 @@ export interface BuildQueueDeps {
   readonly cleaning: BuildCleaning;
 }
 
-type Waiting = Build & { readonly projectId: string; readonly region: string | undefined };
+type Waiting = UnderWayBuild;
 
 /** Added to the node's own time limit before the orchestrator gives a build up. */
 const SLACK_MS = 60_000;
@@ -48,7 +51,7 @@ const REFUSED_MS = 1_000;
 const MIB = 1024 * 1024;
 
 export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }: BuildQueueDeps): BuildQueue {
-  const { config, sealing, now, random, log } = base;
+  const { config, sealing, now, random, log, leases } = base;
   const placement = placementPolicy(config);
   const runDeps: BuildRunDeps = {
     store,
@@ -65,8 +68,8 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
   /** Most builds of a project at the same time. */
   const mostOf = async (projectId: string) =>
     (await store.projects.find(projectId))?.limits.builds ?? config.maxProjectBuilds;
-  /** Registry credentials of queued builds: kept in this memory only. */
-  const access = new Map<string, RegistryAccess>();
+  /** Registry credentials of queued builds: kept in this memory only. `begun`: the record says that the build is queued. */
+  const access = new Map<string, { readonly credentials: RegistryAccess; readonly begun: boolean }>();
   const followed = new Map<string, { readonly stopping: AbortController; readonly done: Promise<void> }>();
   const refusedUntil = new Map<string, number>();
 
@@ -75,7 +78,7 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
     // The node itself reports the disks of the containers that it builds in.
     const free = nodes.placing(nodeId, { ...build, diskSizeMB: 0 });
     try {
-      const credentials = { get: () => access.get(id), drop: () => void access.delete(id) };
+      const credentials = { get: () => access.get(id)?.credentials, drop: () => void access.delete(id) };
       const end = await followBuild({ build, credentials, signal }, runDeps);
       if (end === "stopped") return;
       if (end === "refused") {
@@ -145,7 +148,7 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
     if (choice.is === "node") {
       const deadlineAt = now() + config.buildLimitMs + SLACK_MS;
       if (!(await store.builds.place(build.id, choice.id, deadlineAt))) return undefined;
-      follow({ ...build, nodeId: choice.id, deadlineAt });
+      if (!build.elsewhere) follow({ ...build, nodeId: choice.id, deadlineAt });
       return choice.id;
     }
     const reason = choice.is === "connecting" ? "the node is not connected again yet" : choice.reason;
@@ -161,19 +164,41 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
     return undefined;
   }
 
+  /** Whether this orchestrator follows the build. */
+  function isOurs({ id, elsewhere }: UnderWayBuild, leads: boolean): boolean {
+    return !elsewhere && (leads || access.has(id));
+  }
+
+  /** Another orchestrator may have failed or deleted builds of which this one has the credentials. */
+  function forgetAccess(all: readonly UnderWayBuild[]): void {
+    const queued = new Set(all.map(({ id }) => id));
+    for (const [id, { begun }] of access) if (begun && !queued.has(id)) access.delete(id);
+  }
+
+  /** Stops following what another orchestrator follows from now on. */
+  function leaveToOthers(all: readonly UnderWayBuild[], leads: boolean): void {
+    const ours = new Set(all.filter((build) => isOurs(build, leads)).map(({ id }) => id));
+    const known = new Set(all.map(({ id }) => id));
+    for (const [id, { stopping }] of followed) if (known.has(id) && !ours.has(id)) stopping.abort();
+  }
+
   const rounds = loop({ name: "builds", everyMs: EVERY_MS, log }, async () => {
+    const leading = await leases.lead(LEASE);
     const all = await store.builds.underWay();
+    forgetAccess(all);
+    leaveToOthers(all, leading !== undefined);
     const ofProject = new Map<string, number>();
     const onNode = new Map<string, number>();
     const count = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
-    for (const { nodeId, projectId, region: _, ...build } of all) {
+    for (const build of all) {
+      const { nodeId } = build;
       if (nodeId === undefined) continue;
-      count(ofProject, projectId);
+      count(ofProject, build.projectId);
       count(onNode, nodeId);
-      follow({ ...build, nodeId });
+      if (isOurs(build, leading !== undefined)) follow({ ...build, nodeId });
     }
     for (const build of all) {
-      if (build.nodeId !== undefined) continue;
+      if (build.nodeId !== undefined || leading === undefined || leading.aborted) continue;
       if ((ofProject.get(build.projectId) ?? 0) >= (await mostOf(build.projectId))) continue;
       const nodeId = await give(build, onNode);
       if (nodeId === undefined) continue;
@@ -197,13 +222,19 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
 
     async start(started, credentials) {
       // Before the record is written, because the next round may read it at once.
-      if (credentials !== undefined) access.set(started.id, credentials);
+      const former = access.get(started.id);
+      if (credentials !== undefined) access.set(started.id, { credentials, begun: false });
       const begun = await store.builds.start({
         ...started,
         withAccess: credentials !== undefined,
         deadlineAt: now() + config.buildQueueMs,
       });
-      if (begun === undefined) return false;
+      if (begun === undefined) {
+        if (former === undefined) access.delete(started.id);
+        else access.set(started.id, former);
+        return false;
+      }
+      if (credentials !== undefined && access.has(started.id)) access.set(started.id, { credentials, begun: true });
       forget(begun.superseded.map(({ id }) => id));
       rounds.wake();
       return true;

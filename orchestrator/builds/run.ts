@@ -129,9 +129,11 @@ class Follower {
   }
 
   async #accept(): Promise<boolean> {
+    // First the record: until it says so, only whoever has the credentials works on the build.
+    const still = await this.#deps.store.builds.accepted(this.#run.build.id);
     this.#accepted = true;
     this.#run.credentials.drop();
-    return this.#deps.store.builds.accepted(this.#run.build.id);
+    return still;
   }
 
   #look(): Promise<BuildState> {

@@ -25,10 +25,10 @@ interface StartBuildsDeps {
 }
 
 export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: StartBuildsDeps) {
-  const { config, seeds, now, teardown } = base;
+  const { config, seeds, now, teardown, alone } = base;
   const archives = createArchives(filesDirectory(config));
-  // One process owns the uploads: those that were under way when it ended do not continue.
-  await archives.sweepUnfinished(now());
+  // Uploads that were under way when the only process ended do not continue. Another one may have some in the same folder.
+  if (alone) await archives.sweepUnfinished(now());
 
   const cleaning = startBuildCleaning({ base, store, nodes, archives, pools });
   teardown.add("build cleaning", () => cleaning.stop());

@@ -1,7 +1,6 @@
 /** Constructs the signing keys, the issuer of workload identity tokens and the handlers of both. */
 
 import { AppError } from "../../shared/http/errors.ts";
-import { loop } from "../../shared/program/loop.ts";
 import type { Base } from "../base/base.ts";
 import type { Store } from "../store/store.ts";
 import { createDiscoveryHandlers, createIdentityHandlers } from "./handlers.ts";
@@ -21,7 +20,7 @@ export interface WorkloadIdentityDeps {
 
 /** Resolves when there is a key to sign with. */
 export async function startWorkloadIdentity(
-  base: Pick<Base, "config" | "sealing" | "now" | "log" | "teardown">,
+  base: Pick<Base, "config" | "sealing" | "now" | "log" | "teardown" | "rounds">,
   { store, apiUrl }: WorkloadIdentityDeps,
 ) {
   const { config, sealing, now, log, teardown } = base;
@@ -38,8 +37,8 @@ export async function startWorkloadIdentity(
     rotateMs: config.identityRotateDays * DAY_MS,
   });
   await keys.start();
-  const rounds = loop({ name: "identity keys", everyMs: ROUND_MS, log }, () => keys.round());
-  teardown.add("identity keys", () => rounds.stop());
+  const keeping = base.rounds({ name: "identity keys", everyMs: ROUND_MS, log }, () => keys.round());
+  teardown.add("identity keys", () => keeping.stop());
 
   function issuer(): string {
     const known = config.identityIssuer ?? config.publicUrl ?? apiUrl();

@@ -127,6 +127,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     const { record, sealed } = changing;
     if (record.state === "pausing" || record.state === "snapshotting") return;
     const change = openChange(sealing, id, sealed);
+    if (record.state === "running") await store.operations.take(id, "network", ["running"]);
     if (record.state !== "running" || record.executionId !== change.executionId) {
       // The execution has ended; the next one starts with the options of the record.
       await store.networks.replaceChange(record, null);
@@ -164,8 +165,9 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
         left.map(async ({ id, nodeId }) => {
           const status = deps.core.nodes.get(nodeId)?.status;
           const away = status === undefined || status === "unhealthy" || status === "connecting";
-          // Another request of this process is changing it.
+          // Another request is changing it, here or at another orchestrator.
           if (away || deps.core.transitions.current(id) !== undefined) return;
+          if ((await store.operations.elsewhere(id)) !== undefined) return;
           const work = () => recoverNow(id);
           await deps.core.transitions
             .perform({ sandboxId: id, aim: "network", same: "wait", waitMs: timeouts.networkTimeoutMs, work })

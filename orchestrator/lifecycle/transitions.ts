@@ -1,14 +1,14 @@
 /**
  * One transition at a time per sandbox: a caller with the same aim joins and shares the result, one with another aim
- * waits and tries again. The compare-and-set on the row decides; this file only prevents races within one process.
+ * waits and tries again. The compare-and-set on the row decides; this file prevents races within one process, and waits for
+ * what other orchestrators do with the sandbox.
  */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
 import { withDeadline } from "../../shared/program/deadline.ts";
-import type { SandboxState } from "../../shared/states/sandbox-state.ts";
-
-/** The stable state that a transition leads to, or the kind of a transition that ends in the state it began in. */
-export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting"> | "network";
+import { type Elsewhere, type Operations, onlyOwn } from "../store/operations/operations.ts";
+import { type Aim, UnderWay, yieldsToKill } from "../store/operations/record.ts";
 
 interface Transition<T> {
   readonly sandboxId: string;
@@ -19,6 +19,10 @@ interface Transition<T> {
   readonly same?: "join" | "wait" | "refuse";
   /** Called when no other transition runs. It must read and check the row again, because the row may have changed. */
   readonly work: () => Promise<T>;
+  /** Called before a caller joins the same aim at another orchestrator; throws when that is not what the caller asked for. */
+  readonly beforeJoining?: () => Promise<void>;
+  /** What a caller gets that joined the same aim at another orchestrator, which succeeded. Absent: the result of `work`. */
+  readonly shared?: T;
 }
 
 export interface Transitions {
@@ -26,8 +30,8 @@ export interface Transitions {
   perform<T>(transition: Transition<T>): Promise<T>;
   /** The aim under way for a sandbox in this process. */
   current(sandboxId: string): Aim | undefined;
-  /** Waits up to `waitMs` for the transition under way in this process; returns at once when there is none. */
-  settled(sandboxId: string, waitMs: number): Promise<void>;
+  /** Waits up to `waitMs` for the transition under way, here or at another orchestrator. False: there is none. */
+  settled(sandboxId: string, waitMs: number): Promise<boolean>;
 }
 
 interface Running {
@@ -35,11 +39,71 @@ interface Running {
   readonly done: Promise<unknown>;
 }
 
-export function createTransitions(): Transitions {
+/** Time between two looks at what another orchestrator does. */
+const LOOK_MS = 50;
+
+/** @param operations absent: no other process works on the sandboxes */
+export function createTransitions(operations: Operations = onlyOwn): Transitions {
   const running = new Map<string, Running>();
 
-  function begin<T>({ sandboxId, aim, work }: Transition<T>): Promise<T> {
-    const done = work();
+  /** Resolves with the reason of its failure, if it failed. */
+  async function ended({ id }: Elsewhere, limit: AbortSignal): Promise<AppError | undefined> {
+    for (;;) {
+      const outcome = await operations.outcome(id);
+      if (outcome !== "under way") return outcome;
+      if (limit.aborted) throw busy();
+      await sleep(LOOK_MS);
+    }
+  }
+
+  /** Works when no other orchestrator works on the sandbox, or shares what that one does. */
+  async function work<T>(transition: Transition<T>, limit: AbortSignal): Promise<T> {
+    const { sandboxId, aim, same = "join" } = transition;
+    for (;;) {
+      const other = await operations.elsewhere(sandboxId);
+      if (other === undefined || (aim === "gone" && yieldsToKill(other.aim))) {
+        try {
+          return await transition.work();
+        } catch (error) {
+          await retryIfUnderWay(error, transition, limit);
+        }
+      } else if (other.aim !== aim || same === "wait") await ended(other, limit);
+      else if (same === "refuse") throw busy();
+      else {
+        await transition.beforeJoining?.();
+        const failure = await ended(other, limit);
+        if (failure !== undefined) throw failure;
+        if (transition.shared !== undefined) return transition.shared;
+      }
+    }
+  }
+
+  /** Returns, after a while, when another orchestrator's work began or ended between the look and the move. */
+  async function retryIfUnderWay(
+    error: unknown,
+    { sandboxId, aim }: Pick<Transition<unknown>, "sandboxId" | "aim">,
+    limit: AbortSignal,
+  ): Promise<void> {
+    if (!(error instanceof UnderWay)) {
+      // Where its outcome is unknown, the next caller takes it over.
+      await release(sandboxId, aim);
+      throw error;
+    }
+    if (limit.aborted) throw error;
+    await sleep(LOOK_MS);
+  }
+
+  async function release(sandboxId: string, aim: Aim): Promise<void> {
+    try {
+      await operations.release(sandboxId, aim);
+    } catch {
+      // The caller gets the reason of its failure. Housekeeping here finds the operation when its time has passed.
+    }
+  }
+
+  function begin<T>(transition: Transition<T>, limit: AbortSignal): Promise<T> {
+    const { sandboxId, aim } = transition;
+    const done = work(transition, limit);
     const mine: Running = { aim, done };
     running.set(sandboxId, mine);
     const end = () => {
@@ -52,21 +116,26 @@ export function createTransitions(): Transitions {
   return {
     current: (sandboxId) => running.get(sandboxId)?.aim,
     async settled(sandboxId, waitMs) {
+      const limit = AbortSignal.timeout(waitMs);
       const current = running.get(sandboxId);
-      if (current !== undefined) await settled(current.done, AbortSignal.timeout(waitMs));
+      if (current !== undefined) await settled(current.done, limit);
+      else {
+        const other = await operations.elsewhere(sandboxId);
+        if (other === undefined) return false;
+        await ended(other, limit);
+      }
+      return true;
     },
 
     async perform<T>(transition: Transition<T>): Promise<T> {
       const limit = AbortSignal.timeout(transition.waitMs);
       for (;;) {
         const current = running.get(transition.sandboxId);
-        if (current === undefined) return begin(transition);
+        if (current === undefined) return begin(transition, limit);
         // Transitions of one aim have one type of result.
         if (current.aim === transition.aim && transition.same === "refuse") throw busy();
         if (current.aim === transition.aim && transition.same !== "wait") return current.done as Promise<T>;
-        // A kill does not wait for these: they find the row moved and stop.
-        const yields = current.aim === "running" || current.aim === "network";
-        if (transition.aim === "gone" && yields) return begin(transition);
+        if (transition.aim === "gone" && yieldsToKill(current.aim)) return begin(transition, limit);
         await settled(current.done, limit);
       }
     },

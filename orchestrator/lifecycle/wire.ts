@@ -56,7 +56,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
     store,
     nodes,
     routes,
-    transitions: createTransitions(),
+    transitions: createTransitions(store.operations),
     snapshots,
     history,
     deadlines: createDeadlines(now),

@@ -6,10 +6,12 @@ import type { Build } from "../store/builds/record.ts";
 export interface Pools {
   /** Keeps containers of this build, of a template of the platform, warm without any demand. */
   keep(build: Build): void;
-  /** Counts a start of a sandbox of this build. */
-  used(build: Build): void;
+  /** Counts a start of a sandbox of this build. @param at its time; absent: now */
+  used(build: Build, at?: number): void;
   /** The tags moved to another build: demand for the old build counts for the new one. */
   replaced(formerIds: Iterable<string>, build: Build): void;
+  /** The builds that are kept warm, or were started not long ago. */
+  builds(): Build[];
   /** Forgets builds that no sandbox can start from any more. */
   gone(buildIds: readonly string[]): void;
   /** The containers that the node should keep warm, given the number of nodes that share the load. */
@@ -30,7 +32,7 @@ export interface PoolsDeps {
 /** Span of a burst: nodes keep as many containers warm as sandboxes started within one. */
 const BURST_MS = 10_000;
 /** Older starts do not count. */
-const MEMORY_MS = 300_000;
+export const MEMORY_MS = 300_000;
 /** Builds with fewer starts in that time get no warm container. */
 const LEAST_USES = 3;
 
@@ -64,10 +66,10 @@ export function createPools(deps: PoolsDeps): Pools {
 
   return {
     keep,
-    used(build) {
+    used(build, at = deps.now()) {
       const demand = demands.get(build.id) ?? { build, starts: [] };
       demands.set(build.id, demand);
-      demand.starts.push(deps.now());
+      demand.starts.push(at);
       if (demand.starts.length > REMEMBERED) demand.starts.shift();
     },
     replaced(formerIds, build) {
@@ -83,6 +85,7 @@ export function createPools(deps: PoolsDeps): Pools {
       const known = demands.get(build.id)?.starts ?? [];
       demands.set(build.id, { build, starts: [...known, ...starts].sort((a, b) => a - b).slice(-REMEMBERED) });
     },
+    builds: () => [...demands.values()].map(({ build }) => build),
     gone(buildIds) {
       for (const id of buildIds) {
         kept.delete(id);

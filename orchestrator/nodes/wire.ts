@@ -4,9 +4,11 @@ import type { Base } from "../base/base.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { Store } from "../store/store.ts";
+import { followRoutes } from "./follow-routes.ts";
 import { createNodes, type NodesDeps } from "./nodes.ts";
 import { createPools } from "./pool-targets.ts";
 import { createRoutingTable } from "./routing-table.ts";
+import { shareDemand } from "./shared-demand.ts";
 
 interface StartNodesDeps {
   readonly store: Store;
@@ -18,12 +20,12 @@ interface StartNodesDeps {
 
 /** Resolves when the routing table holds every running sandbox. */
 export async function startNodes(base: Base, { store, lineage, template, meeting }: StartNodesDeps) {
-  const { config, now, log, machineId, teardown, seeds, nodeKeys } = base;
+  const { config, now, log, machineId, teardown, seeds, nodeKeys, feed, background, alone } = base;
   const { nodeTimeoutMs, poolSize, platformPoolSize, poolCeiling } = config;
   const known = { store: store.nodes, lineage, now, log, nodeKeys };
   const nodes = await createNodes({ ...known, meeting, nodeTimeoutMs, machineId });
   teardown.add("node connections", () => nodes.stop());
-  const pools = createPools({
+  const own = createPools({
     base: template,
     platform: await store.templates.promotedBuilds(),
     baseSize: poolSize,
@@ -31,7 +33,10 @@ export async function startNodes(base: Base, { store, lineage, template, meeting
     ceiling: poolCeiling,
     now,
   });
+  const shared = alone ? undefined : shareDemand({ own, store, feed, background, now, log });
+  if (shared !== undefined) teardown.add("starts of sandboxes", () => shared.stop());
   const routes = createRoutingTable({ seeds, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
-  return { nodes, pools, routes };
+  followRoutes({ feed, routes, store: store.sandboxes });
+  return { nodes, pools: shared?.pools ?? own, routes };
 }

@@ -6,6 +6,7 @@ import type { OrchestratorConfig } from "../config.ts";
 import { isResuming } from "../lifecycle/record-state.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { Rounds } from "../store/membership/leases.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Spawns } from "../templates/usage.ts";
@@ -25,6 +26,7 @@ export interface HousekeepingDeps {
   readonly abandoned: AbandonedDeps;
   readonly spawns: Spawns;
   readonly config: OrchestratorConfig;
+  readonly rounds: Rounds;
 }
 
 const HOUR_MS = 3_600_000;
@@ -36,7 +38,7 @@ const RETRY_MS = 15_000;
 /** Delay of the repairs on an unreachable node, so that the others come first. */
 const ABSENT_MS = 1_000;
 /** Longest time of a fork or snapshot. */
-const SNAPSHOT_LEFT_MS = 1_800_000;
+export const SNAPSHOT_LEFT_MS = 1_800_000;
 
 /**
  * Finishes each transition whose deadline has passed, because no process works on it any more. Where the sandbox could
@@ -76,12 +78,13 @@ async function finish(record: SandboxRecord, deps: AbandonedDeps): Promise<boole
   return true;
 }
 
-export function startHousekeeping(deps: HousekeepingDeps): Loop {
-  const { abandoned, config } = deps;
+export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
+  const { abandoned, rounds, config } = deps;
   const { store, nodes, now, log } = abandoned;
   const { ending, checkpointing } = abandoned.lifecycle;
   const endedMs = config.endedSandboxKeepHours * HOUR_MS;
   const historyMs = config.historyDays * DAY_MS;
+  const everyMs = config.reconcileEveryMs;
   const startedAt = now();
   const collectBlobs = createBlobGarbage({ refs: store.blobRefs, nodes, now, log });
   const forget = createForgetting({ store, endedMs, historyMs, now, log });
@@ -101,13 +104,19 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
     }
   }
 
-  return loop({ name: "housekeeping", everyMs: config.reconcileEveryMs, log }, async () => {
+  const own = loop({ name: "housekeeping", everyMs, log }, async () => {
     await ending.recordLate();
+    await store.operations.abandonLapsed();
     await finishAbandoned(abandoned);
     await checkpointing.sweep(now() - SNAPSHOT_LEFT_MS);
     await loseSilentNodes();
     await deps.spawns.flush();
-    await forget();
     await collectBlobs();
   });
+  const history = rounds({ name: "history", everyMs, log }, forget);
+  return {
+    async stop() {
+      await Promise.all([own.stop(), history.stop()]);
+    },
+  };
 }

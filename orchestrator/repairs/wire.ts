@@ -5,7 +5,7 @@ import type { Spawns } from "../templates/usage.ts";
 import { createAdoption } from "./adoption.ts";
 import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers, type ReportParts } from "./heartbeat.ts";
-import { finishAbandoned, startHousekeeping } from "./housekeeping.ts";
+import { finishAbandoned, SNAPSHOT_LEFT_MS, startHousekeeping } from "./housekeeping.ts";
 import { createNodeRemoval } from "./node-removal.ts";
 import { createNodeStoreHandlers } from "./store-handlers.ts";
 
@@ -13,25 +13,27 @@ interface RepairsDeps extends ReportParts {
   readonly spawns: Spawns;
 }
 
-/** One process owns the database: work that was under way when it opened has been abandoned, and is finished now. */
+/** Finishes the work that was under way at an orchestrator which has ended: the former process of a SQLite file is one. */
 export async function finishAbandonedWork(
   base: Base,
   { store, nodes, lifecycle }: Pick<ReportParts, "store" | "nodes" | "lifecycle">,
 ): Promise<void> {
-  const { background, now, log } = base;
+  const { background, alone, now, log } = base;
   await store.sandboxes.abandonAll();
   background.run("finish abandoned transitions", async () => {
     await finishAbandoned({ store, nodes, lifecycle, now, log });
-    await lifecycle.checkpointing.sweep(now());
+    // Another orchestrator may be about to begin the snapshot.
+    const empty = now() - (alone ? 0 : SNAPSHOT_LEFT_MS);
+    await lifecycle.checkpointing.sweep(now(), empty);
   });
 }
 
 /** Starts the periodic repairs; returns the handlers of the nodes' reports, which make the other repairs. */
 export function startRepairs(base: Base, deps: RepairsDeps) {
-  const { config, now, log, teardown } = base;
+  const { config, now, log, teardown, rounds } = base;
   const { store, nodes, lineage, lifecycle, routes, spawns } = deps;
   const abandoned = { store, nodes, lifecycle, now, log };
-  const housekeeping = startHousekeeping({ abandoned, spawns, config });
+  const housekeeping = startHousekeeping({ abandoned, spawns, config, rounds });
   teardown.add("housekeeping", () => housekeeping.stop());
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
   const grace = { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs };

@@ -4,9 +4,10 @@
  */
 
 import type { Log } from "../../shared/program/log.ts";
-import { type Loop, loop } from "../../shared/program/loop.ts";
+import type { Loop } from "../../shared/program/loop.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { SnapshotRemover } from "../lifecycle/snapshots/snapshot-removal.ts";
+import type { Rounds } from "../store/membership/leases.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
 import type { Store } from "../store/store.ts";
 import type { Lifetimes } from "./storage-plan.ts";
@@ -19,6 +20,7 @@ export interface StorageExpiryDeps {
   readonly now: () => number;
   readonly log: Log;
   readonly everyMs: number;
+  readonly rounds: Rounds;
 }
 
 /** Read in one round. */
@@ -59,7 +61,7 @@ export function startStorageExpiry({ store, ending, remover, now, log, ...deps }
     }
   }
 
-  return loop({ name: "storage expiry", everyMs: deps.everyMs, log }, async (signal) => {
+  return deps.rounds({ name: "storage expiry", everyMs: deps.everyMs, log }, async (signal) => {
     if (pausedMs > 0) await expirePaused(signal);
     if (snapshotMs > 0) await expireSnapshots();
   });

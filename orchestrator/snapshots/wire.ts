@@ -22,13 +22,13 @@ interface SnapshotSources {
 }
 
 export function startSnapshots(base: Base, { store, nodes, lifecycle, names, volumeProblems }: SnapshotSources) {
-  const { config, now, log, teardown } = base;
+  const { config, now, log, teardown, rounds } = base;
   const { ending, snapshots: remover, checkpointing } = lifecycle;
   const lifetimes = { pausedMs: config.pausedKeepHours * HOUR_MS, snapshotMs: config.snapshotKeepHours * HOUR_MS };
   if (lifetimes.pausedMs > 0 || lifetimes.snapshotMs > 0) {
     const everyMs = config.reconcileEveryMs;
-    const rounds = startStorageExpiry({ store, ending, remover, lifetimes, now, log, everyMs });
-    teardown.add("storage expiry", () => rounds.stop());
+    const expiry = startStorageExpiry({ store, ending, remover, lifetimes, rounds, now, log, everyMs });
+    teardown.add("storage expiry", () => expiry.stop());
   }
   const quotaBytes = config.projectStoredQuotaMb * MIB;
   return {

@@ -1,12 +1,13 @@
 /** Opens the store: dialect, schema, close. All other files see only Kysely. */
 
 import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExpression, sql } from "kysely";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { auditedDialect } from "./audit/dialect.ts";
 import { type Ballast, noBallast } from "./ballast.ts";
-import { openPostgres, type PostgresOptions } from "./postgres/postgres.ts";
-import { adoptFormerSteps, schemaSteps } from "./schema/steps.ts";
-import { openSqlite } from "./sqlite.ts";
+import { type Listen, openPostgres, type PostgresOptions } from "./postgres/postgres.ts";
+import { adoptFormerSteps, newerSteps, schemaSteps } from "./schema/steps.ts";
+import { type OpenedSqlite, openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
 
 const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
@@ -17,6 +18,8 @@ export interface OpenedDatabase {
   readonly schema: string;
   readonly sqlite: boolean;
   readonly ballast: Ballast;
+  /** Hears what other processes announce. Undefined: a SQLite file has none. */
+  readonly listen?: Listen;
   ping(): Promise<void>;
   close(): Promise<void>;
 }
@@ -26,22 +29,22 @@ export interface OpenedDatabase {
  * @param place path of the SQLite file, or a `postgresql://` URL
  */
 export async function openDatabase(place: string, options?: PostgresOptions): Promise<OpenedDatabase> {
-  const { dialect, alone, ballast } = openDialect(place, options);
+  const { dialect, alone, ballast, listen } = openDialect(place, options);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
-  const migrator = new Migrator({ db: database, provider: schemaSteps });
+  let schema: string;
   try {
-    await alone(() => bringUpToDate(database, migrator));
+    schema = await alone(() => bringUpToDate(database));
   } catch (error) {
     await database.destroy();
     throw error;
   }
-  const all = await migrator.getMigrations();
   return {
     database,
-    schema: all.findLast(({ executedAt }) => executedAt !== undefined)?.name ?? "none",
+    schema,
     sqlite: !isPostgres(place),
     ballast,
+    ...defined({ listen }),
     async ping() {
       await sql`select 1`.execute(database);
     },
@@ -49,10 +52,18 @@ export async function openDatabase(place: string, options?: PostgresOptions): Pr
   };
 }
 
-async function bringUpToDate(database: Database, migrator: Migrator): Promise<void> {
+/** Returns the newest step in force. The migrator runs the steps under a lock of the database. */
+async function bringUpToDate(database: Database): Promise<string> {
   await adoptFormerSteps(database);
+  const newer = await newerSteps(database);
+  const migrator = new Migrator({ db: database, provider: schemaSteps(newer) });
   const { error, results } = await migrator.migrateToLatest();
-  if (error === undefined) return;
+  if (error === undefined) {
+    const all = await migrator.getMigrations();
+    return all.findLast(({ executedAt }) => executedAt !== undefined)?.name ?? "none";
+  }
+  // A newer version may have made its steps while this one waited for the lock.
+  if ((await newerSteps(database)).length > newer.length) return bringUpToDate(database);
   const step = results?.find(({ status }) => status === "Error")?.migrationName;
   const which = step === undefined ? "" : ` (${step})`;
   throw new AppError("internal", `cannot bring the database schema up to date${which}`, { cause: error });
@@ -62,7 +73,7 @@ function isPostgres(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
 
-type OpenedDialect = ReturnType<typeof openSqlite>;
+type OpenedDialect = OpenedSqlite & { readonly listen?: Listen };
 
 /** @param place as of `openDatabase` */
 export function openDialect(place: string, options?: PostgresOptions): OpenedDialect {

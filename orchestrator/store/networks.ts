@@ -4,31 +4,55 @@
  */
 
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
+import type { MovingOperations } from "./operations/operations.ts";
+import { Overtaken } from "./operations/record.ts";
 import type { NetworkColumns, SandboxRecord, SandboxTable } from "./sandboxes/record.ts";
 import type { Database, Session } from "./tables.ts";
+import { inTransaction } from "./transactions.ts";
 
 const LIVE_OR_PAUSED: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];
 
-export function networkStore(db: Database, { toRecord, toColumns }: SandboxTable) {
+interface NetworkStoreDeps {
+  readonly table: SandboxTable;
+  readonly operations: MovingOperations;
+  /** Whether no other process works on the sandboxes: then each of these is one statement. */
+  readonly alone: boolean;
+}
+
+export function networkStore(db: Database, { table, operations, alone }: NetworkStoreDeps) {
+  const { toRecord, toColumns } = table;
+  const together = <T>(work: (session: Session) => Promise<T>): Promise<T> =>
+    alone ? work(db) : inTransaction(db, work);
+
   return {
-    /** The record with its next version. Undefined: the sandbox has moved on since `seen`. */
+    /**
+     * The record with its next version. Undefined: the sandbox has moved on since `seen`.
+     * @throws {UnderWay} another orchestrator works on the sandbox
+     */
     async begin(
       seen: Pick<SandboxRecord, "id" | "executionId" | "networkVersion">,
       sealedChange: string,
     ): Promise<SandboxRecord | undefined> {
-      const row = await db
-        .updateTable("sandboxes")
-        .set({ network_version: seen.networkVersion + 1, network_change: sealedChange })
-        .where("id", "=", seen.id)
-        .where("execution_id", "=", seen.executionId)
-        .where("network_version", "=", seen.networkVersion)
-        .where("state", "=", "running")
-        .returningAll()
-        .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      return together(async (session) => {
+        const row = await session
+          .updateTable("sandboxes")
+          .set({ network_version: seen.networkVersion + 1, network_change: sealedChange })
+          .where("id", "=", seen.id)
+          .where("execution_id", "=", seen.executionId)
+          .where("network_version", "=", seen.networkVersion)
+          .where("state", "=", "running")
+          .returningAll()
+          .executeTakeFirst();
+        if (row === undefined) return undefined;
+        await operations.begin(session, seen.id, "network");
+        return toRecord(row);
+      });
     },
 
-    /** Records that the node has the change. Undefined: a newer one began, it was dropped, or the execution ended. */
+    /**
+     * Records that the node has the change. Undefined: a newer one began, it was dropped, or the execution ended.
+     * @throws {Overtaken} another orchestrator has taken the change over
+     */
     async commit(
       session: Session,
       { id, executionId, networkVersion }: Pick<SandboxRecord, "id" | "executionId" | "networkVersion">,
@@ -54,7 +78,9 @@ export function networkStore(db: Database, { toRecord, toColumns }: SandboxTable
         .where("state", "in", LIVE_OR_PAUSED)
         .returningAll()
         .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      if (row === undefined) return undefined;
+      if (!(await operations.end(session, id))) throw new Overtaken();
+      return toRecord(row);
     },
 
     /** Replaces the change under way, or clears it (null). False: it is no longer under way. */
@@ -62,14 +88,18 @@ export function networkStore(db: Database, { toRecord, toColumns }: SandboxTable
       { id, networkVersion }: Pick<SandboxRecord, "id" | "networkVersion">,
       sealedChange: string | null,
     ): Promise<boolean> {
-      const result = await db
-        .updateTable("sandboxes")
-        .set({ network_change: sealedChange })
-        .where("id", "=", id)
-        .where("network_version", "=", networkVersion)
-        .where("network_change", "is not", null)
-        .executeTakeFirst();
-      return result.numUpdatedRows === 1n;
+      return together(async (session) => {
+        const result = await session
+          .updateTable("sandboxes")
+          .set({ network_change: sealedChange })
+          .where("id", "=", id)
+          .where("network_version", "=", networkVersion)
+          .where("network_change", "is not", null)
+          .executeTakeFirst();
+        const replaced = result.numUpdatedRows === 1n;
+        if (replaced && sealedChange === null) await operations.end(session, id);
+        return replaced;
+      });
     },
 
     /** A sandbox and the change under way, sealed. */

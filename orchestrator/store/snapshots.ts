@@ -3,6 +3,7 @@
 import { newTemplateId } from "../../shared/ids.ts";
 import { type Build, buildTable, toBuild } from "./builds/record.ts";
 import { lock, locks } from "./locks.ts";
+import type { MovingOperations } from "./operations/operations.ts";
 import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { StoredBytes } from "./storage/stored-bytes.ts";
 import type { Database, Session } from "./tables.ts";
@@ -40,7 +41,12 @@ export interface SnapshotFilter {
   readonly tag?: string;
 }
 
-export function snapshotStore(db: Database, now: () => number) {
+interface SnapshotStoreDeps {
+  readonly now: () => number;
+  readonly operations: MovingOperations;
+}
+
+export function snapshotStore(db: Database, { now, operations }: SnapshotStoreDeps) {
   return {
     /** The template for new snapshots of this name, made when missing. Undefined: the name is a template's. */
     async templateFor(
@@ -100,6 +106,8 @@ export function snapshotStore(db: Database, now: () => number) {
       });
       await session.insertInto("builds").values(row).execute();
       await addUses(session, source.volumeMounts, { build_id: snapshot.id });
+      // The operation of the checkpoint ends before the forks have started from it.
+      if (kind === "fork") await operations.begin(session, id, "snapshotting");
     },
 
     /** The snapshot is durable: sandboxes may start from it, under `tag` when one is given. */
@@ -150,6 +158,7 @@ export function snapshotStore(db: Database, now: () => number) {
       // A build that is added now must be seen: it would be deleted with its template.
       await lock(session, locks.template(build.template_id));
       await session.deleteFrom("builds").where("id", "=", id).execute();
+      await operations.end(session, id);
       await session
         .deleteFrom("templates")
         .where("id", "=", build.template_id)
@@ -194,13 +203,14 @@ export function snapshotStore(db: Database, now: () => number) {
       });
     },
 
-    /** Checkpoints of forks that were under way before `before`. */
+    /** Checkpoints of forks that were under way before `before`, and that no other orchestrator works on. */
     async leftForks(before: number): Promise<Build[]> {
       const rows = await db
         .selectFrom("builds")
         .selectAll()
         .where("kind", "=", "fork")
         .where("created_at", "<=", before)
+        .where(operations.isFree("builds.id"))
         .execute();
       return rows.map(toBuild);
     },

@@ -1,30 +1,37 @@
 /** All tables, and the writes that span two of them, such as a move and its event. */
 
+import type { Transaction } from "kysely";
 import type { EventType } from "../../shared/api/events.ts";
+import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { KeyedSeal } from "../../shared/program/seal.ts";
-import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 import { auditStore } from "./audit/audit.ts";
 import { buildStore } from "./builds/builds.ts";
 import { buildLeftovers } from "./builds/leftovers.ts";
 import { buildLogStore } from "./builds/logs.ts";
 import { type Build } from "./builds/record.ts";
+import { changeLog, noChanges } from "./changes/changes.ts";
+import type { Kind } from "./changes/record.ts";
 import type { Condition } from "./condition.ts";
 import { eventStore } from "./events/events.ts";
 import { identityStore } from "./identity/identity.ts";
 import { keyStore } from "./keys/keys.ts";
 import { machineStore } from "./machines/machines.ts";
+import type { Member } from "./membership/record.ts";
 import { networkStore } from "./networks.ts";
 import { nodeStore } from "./nodes/nodes.ts";
+import { onlyOwn, operationStore } from "./operations/operations.ts";
+import { Overtaken } from "./operations/record.ts";
 import { allSandboxStore } from "./projects/all-sandboxes.ts";
 import { projectDeletionStore } from "./projects/deletions.ts";
 import { projectStore } from "./projects/projects.ts";
 import { projectUseStore } from "./projects/use.ts";
 import { workspaceStore } from "./projects/workspaces.ts";
 import { adoptedStore } from "./sandboxes/adopted.ts";
+import { countsOthers, type Move } from "./sandboxes/move.ts";
 import { pausedSandboxStore } from "./sandboxes/paused.ts";
-import { type MoveSet, type NetworkColumns, type SandboxRecord, sandboxTable } from "./sandboxes/record.ts";
-import { countsOthers, type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
+import { type NetworkColumns, type SandboxRecord, sandboxTable } from "./sandboxes/record.ts";
+import { sandboxStore } from "./sandboxes/sandboxes.ts";
 import { sealedStore } from "./sealed/sealed.ts";
 import { seedStore } from "./sealed/seeds.ts";
 import { secretStore } from "./secrets/secrets.ts";
@@ -33,7 +40,7 @@ import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
 import { blobRefStore } from "./storage/blob-refs.ts";
 import { type Old, type StoredItem, storageStore } from "./storage/storage.ts";
 import type { StoredBytes } from "./storage/stored-bytes.ts";
-import type { Database, Session } from "./tables.ts";
+import type { Database, Session, Tables } from "./tables.ts";
 import { tagStore } from "./templates/tags.ts";
 import { templateStore } from "./templates/templates.ts";
 import { inTransaction } from "./transactions.ts";
@@ -41,13 +48,6 @@ import { usageStore } from "./usage/usage.ts";
 import { volumeStore } from "./volumes/volumes.ts";
 import { deliveryStore } from "./webhooks/deliveries.ts";
 import { webhookStore } from "./webhooks/webhooks.ts";
-
-export interface Move {
-  readonly id: string;
-  readonly to: SandboxState;
-  readonly when?: MoveIf;
-  readonly set?: MoveSet;
-}
 
 export interface NewEvent {
   readonly type: EventType;
@@ -64,21 +64,28 @@ export type Store = ReturnType<typeof createStore>;
 
 const ALWAYS: Pick<Condition, "admit" | "essential"> = { admit: () => undefined, essential: (write) => write() };
 
-/**
- * @param sealing encrypts the columns that must not be readable in the file
- * @param condition of the database's disk; absent: it has room
- */
+interface StoreOptions {
+  /** Of the database's disk; absent: it has room. */
+  readonly condition?: Pick<Condition, "admit" | "essential">;
+  /** This process as one of several; absent: no other one works on the sandboxes. */
+  readonly members?: { readonly self: Member | undefined };
+}
+
+/** @param sealing encrypts the columns that must not be readable in the file */
 export function createStore(
   db: Database,
   now: () => number,
   sealing: KeyedSeal,
-  condition: Pick<Condition, "admit" | "essential"> = ALWAYS,
+  { condition = ALWAYS, members }: StoreOptions = {},
 ) {
   const table = sandboxTable(sealing);
-  const sandboxes = sandboxStore(db, table, now);
+  const only = members === undefined;
+  const operations = only ? onlyOwn : operationStore(db, () => members.self);
+  const changes = only ? noChanges(db) : changeLog(db, () => members.self);
+  const sandboxes = sandboxStore(db, { table, now, operations, changes, alone: only });
   const events = eventStore(db, now);
-  const snapshots = snapshotStore(db, now);
-  const networks = networkStore(db, table);
+  const snapshots = snapshotStore(db, { now, operations });
+  const networks = networkStore(db, { table, operations, alone: only });
   const storage = storageStore(db);
   const audit = auditStore(db);
 
@@ -104,24 +111,25 @@ export function createStore(
 
   return {
     sandboxes,
+    operations,
     events,
     snapshots,
     networks,
-    adopted: adoptedStore(db, table, sealing, now),
+    adopted: adoptedStore(db, { table, sealing, now, changes }),
     pausedSandboxes: pausedSandboxStore(db),
-    projects: projectStore(db, now),
+    projects: projectStore(db, { now, changes }),
     projectUse: projectUseStore(db, now),
-    projectDeletions: projectDeletionStore(db, now),
+    projectDeletions: projectDeletionStore(db, { now, changes }),
     workspaces: workspaceStore(db, now),
     allSandboxes: allSandboxStore(db),
-    keys: keyStore(db, now),
+    keys: keyStore(db, { now, changes }),
     secrets: secretStore(db, now),
     secretUses: secretUseStore(db, now),
     sealed: sealedStore(db, sealing),
     seeds: seedStore(db),
     identity: identityStore(db, now),
     templates: templateStore(db, now),
-    builds: buildStore(db, now),
+    builds: buildStore(db, { now, ...defined({ members }) }),
     buildLogs: buildLogStore(db),
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
@@ -138,10 +146,10 @@ export function createStore(
     /** The record after the move. Undefined: another state, another execution, or its end has not passed. */
     async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
       const end = move.set?.end ?? undefined;
-      const alone = event === undefined && end === undefined && !countsOthers(move.when ?? {});
+      const alone = only && event === undefined && end === undefined && !countsOthers(move.when ?? {});
       if (alone) return condition.essential(() => sandboxes.move(db, move));
       return condition.essential(() =>
-        inTransaction(db, async (session) => {
+        moving(db, async (session) => {
           const moved = await sandboxes.move(session, move);
           if (moved === undefined) return undefined;
           if (event !== undefined) await events.add(session, event.type, moved, event.data);
@@ -186,7 +194,7 @@ export function createStore(
 
     /** A move to `snapshotting` and the build of the snapshot, in one transaction. */
     async beginSnapshot(move: Move, snapshot: NewSnapshot): Promise<SandboxRecord | undefined> {
-      return inTransaction(db, async (session) => {
+      return moving(db, async (session) => {
         const moved = await sandboxes.move(session, move);
         if (moved !== undefined) await snapshots.begin(session, snapshot);
         return moved;
@@ -207,7 +215,7 @@ export function createStore(
       },
       tag: string | undefined,
     ): Promise<{ readonly record: SandboxRecord; readonly build: Build } | undefined> {
-      return inTransaction(db, async (session) => {
+      return moving(db, async (session) => {
         const record = await sandboxes.move(session, move);
         if (record === undefined) return undefined;
         const build = await snapshots.finish(session, taken.id, { ...taken, tag });
@@ -219,11 +227,15 @@ export function createStore(
 
     /** Drops the snapshot: its node will delete it, and the sandbox continues if it still runs. */
     async giveUpSnapshot(buildId: string, move?: Move): Promise<SandboxRecord | undefined> {
-      return inTransaction(db, async (session) => {
-        const record = move === undefined ? undefined : await sandboxes.move(session, move);
+      const record = await moving(db, async (session) => {
+        const moved = move === undefined ? undefined : await sandboxes.move(session, move);
         await snapshots.drop(session, buildId);
-        return record;
+        return moved;
       });
+      // Where another orchestrator has taken the sandbox over, nothing was changed.
+      if (record === undefined && move !== undefined)
+        await inTransaction(db, (session) => snapshots.drop(session, buildId));
+      return record;
     },
 
     /** As `storage.dropUnused`, with an event of each snapshot's source. */
@@ -240,10 +252,17 @@ export function createStore(
       columns: NetworkColumns,
       data: Readonly<Record<string, unknown>>,
     ): Promise<SandboxRecord | undefined> {
-      return inTransaction(db, async (session) => {
+      return moving(db, async (session) => {
         const changed = await networks.commit(session, record, columns);
         if (changed !== undefined) await events.add(session, "updated", changed, data);
         return changed;
+      });
+    },
+
+    /** Others may have in their memory what has changed in the database already. */
+    async tellOthers(kind: Kind, subjects: readonly string[]): Promise<void> {
+      await inTransaction(db, async (session) => {
+        for (const subject of subjects) await changes.note(session, kind, subject);
       });
     },
 
@@ -260,4 +279,14 @@ export function createStore(
       });
     },
   };
+}
+
+/** As `inTransaction`. Undefined: another orchestrator has taken over what was to be moved, and nothing is changed. */
+async function moving<T>(db: Database, work: (session: Transaction<Tables>) => Promise<T>): Promise<T | undefined> {
+  try {
+    return await inTransaction(db, work);
+  } catch (error) {
+    if (error instanceof Overtaken) return undefined;
+    throw error;
+  }
 }

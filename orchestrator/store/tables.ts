@@ -3,10 +3,13 @@
 import type { Kysely, Transaction } from "kysely";
 import type { AuditAnchorRow, AuditRow } from "./audit/row.ts";
 import type { BuildRow } from "./builds/record.ts";
+import type { ChangeTables } from "./changes/record.ts";
 import type { IdentityKeyRow } from "./identity/record.ts";
 import type { KeyRow } from "./keys/record.ts";
 import type { MachineTables } from "./machines/record.ts";
+import type { MembershipTables } from "./membership/record.ts";
 import type { NodeRow } from "./nodes/record.ts";
+import type { OperationRow } from "./operations/record.ts";
 import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/record.ts";
 import type { SandboxRow } from "./sandboxes/record.ts";
 import type { SecretTables } from "./secrets/record.ts";
@@ -89,7 +92,13 @@ interface StoreOpeningRow {
   readonly mark: number;
 }
 
-export interface Tables extends MachineTables, SecretTables, UsageTables, WebhookTables {
+export interface Tables
+  extends ChangeTables,
+    MachineTables,
+    MembershipTables,
+    SecretTables,
+    UsageTables,
+    WebhookTables {
   readonly workspaces: WorkspaceRow;
   readonly projects: ProjectRow;
   readonly project_deletions: ProjectDeletionRow;
@@ -106,6 +115,7 @@ export interface Tables extends MachineTables, SecretTables, UsageTables, Webhoo
   readonly nodes: NodeRow;
   readonly blob_refs: BlobRefRow;
   readonly blob_sweeps: BlobSweepRow;
+  readonly operations: OperationRow;
   readonly store_identity: StoreIdentityRow;
   readonly store_openings: StoreOpeningRow;
   readonly events: EventRow;

@@ -26,11 +26,7 @@ export function createSampling({ store, meter, now, observe }: SamplingDeps): ()
     if (began !== undefined && last !== undefined)
       for (let slot = last + FINEST; slot < at; slot += FINEST) missed.push(slot);
     const since = began ?? at;
-    await meter.flush(async (pending) => {
-      const { samples, ended } = await store.add({ ...pending, at, missed, began: since });
-      observe(samples);
-      return ended;
-    });
+    await meter.flush(async (heard) => observe(await store.add({ heard, at, missed, began: since })));
     began = since;
     last = at;
   };

@@ -16,8 +16,8 @@ interface UsageDeps {
   readonly metrics: { used(samples: readonly ProjectSample[]): void };
 }
 
-export async function startUsage({ now, log, teardown }: Base, { store, metrics }: UsageDeps) {
-  const meter = createMeter(await store.usage.counters(), now);
+export function startUsage({ now, log, teardown }: Base, { store, metrics }: UsageDeps) {
+  const meter = createMeter(now);
   const sample = createSampling({ store: store.usage, meter, now, observe: (samples) => metrics.used(samples) });
   const sampling = loop({ name: "usage of projects", everyMs: EVERY_MS, log }, sample);
   teardown.add("usage of projects", () => sampling.stop());

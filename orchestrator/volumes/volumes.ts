@@ -7,11 +7,12 @@ import { LRUCache } from "lru-cache";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { newUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
-import { type Loop, loop } from "../../shared/program/loop.ts";
+import type { Loop } from "../../shared/program/loop.ts";
 import type { Background } from "../base/background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { PlacementPolicy } from "../nodes/placement/candidate.ts";
 import { choose } from "../nodes/placement/choose.ts";
+import type { Rounds } from "../store/membership/leases.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { Volume } from "../store/volumes/record.ts";
 import type { NotAdded, VolumeLimits, VolumeStore } from "../store/volumes/volumes.ts";
@@ -26,6 +27,7 @@ export interface VolumesDeps {
   /** For one call to a node. */
   readonly timeoutMs: number;
   readonly repairEveryMs: number;
+  readonly rounds: Rounds;
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
@@ -175,7 +177,8 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
 
     gaveUp: (id) => givenUp.has(id),
 
-    startRepairs: () => loop({ name: "volume repairs", everyMs: deps.repairEveryMs, log: deps.log }, () => repair()),
+    startRepairs: () =>
+      deps.rounds({ name: "volume repairs", everyMs: deps.repairEveryMs, log: deps.log }, () => repair()),
   };
 }
 

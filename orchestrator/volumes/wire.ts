@@ -35,7 +35,7 @@ interface VolumeSources {
 
 export function startVolumes(base: Base, sources: VolumeSources) {
   const { store, nodes, nodeToken, meeting, limits, metrics, domain } = sources;
-  const { config, background, now, random, log, teardown } = base;
+  const { config, background, now, random, log, teardown, rounds } = base;
   const tokens = createVolumeTokens(base.seeds.all, now);
   const work = createVolumeWork({
     background,
@@ -52,6 +52,7 @@ export function startVolumes(base: Base, sources: VolumeSources) {
     sizeMb: config.volumeSizeMb,
     timeoutMs: CALL_LIMIT_MS,
     repairEveryMs: config.reconcileEveryMs,
+    rounds,
   });
   const content = createContent({
     tokens,

@@ -16,7 +16,7 @@ interface WebhooksDeps {
   readonly metrics: Metrics;
 }
 
-export function startWebhooks({ config, now, random, log, teardown }: Base, { store, metrics }: WebhooksDeps) {
+export function startWebhooks({ config, now, random, log, teardown, rounds }: Base, { store, metrics }: WebhooksDeps) {
   const addresses = targetAddresses(config.webhookAllow);
   const { webhookTimeoutMs: timeoutMs } = config;
   const delivering = startDelivering({
@@ -29,7 +29,7 @@ export function startWebhooks({ config, now, random, log, teardown }: Base, { st
     disableMs: config.webhookDisableDays * DAY_MS,
     observe: (result) => metrics.sent(result),
   });
-  const upkeep = startUpkeep({ store, keepMs: config.webhookLogDays * DAY_MS, now, log });
+  const upkeep = startUpkeep({ store, keepMs: config.webhookLogDays * DAY_MS, rounds, now, log });
   teardown.add("webhooks", () => delivering.stop());
   teardown.add("webhook log", () => upkeep.stop());
   teardown.add(

@@ -258,6 +258,7 @@ export const OrchestratorConfig = Type.Object({
     description: "Most expired sandboxes that are ended concurrently",
   }),
   reconcileEveryMs: ms(5_000, "Time between two comparisons of records and nodes"),
+  orchestratorLeaseMs: ms(30_000, "How long an orchestrator on PostgreSQL may be silent before others do its work"),
   egressProxyAllow: Type.String({
     default: "",
     maxLength: 4096,

@@ -66,12 +66,13 @@ async function measured(path: string, count: number, say: Bench["say"]): Promise
       rows.push(row({ name: `usage of a project, ${name}`, unit: "ms", ours, budgets, note }));
     }
     // What every round costs while all projects use something, each with one sandbox.
-    const use = { cpuMs: 9, sentBytes: 9, receivedBytes: 9, memoryBytes: 9, diskBytes: 9 };
-    const used = new Map(projects.map(({ id }) => [id, use]));
-    const counters = new Map(projects.map(({ id }) => [`execution of ${id}`, use]));
+    const counted = { cpuMs: 9, sentBytes: 9, receivedBytes: 9 };
+    const use = { counted, grown: counted, memoryBytes: 9, diskBytes: 9 };
     const rounds: number[] = [];
     for (let at = now; at < now + 5 * ROUNDS; at += 5) {
-      const sample = { at, missed: [], began: now - 90 * DAY, used, counters, silent: [] };
+      const told = { since: (at - 5) * 1000, at: at * 1000 };
+      const heard = new Map(projects.map(({ id }) => [`execution of ${id}`, { projectId: id, ...use, ...told }]));
+      const sample = { at, missed: [], began: now - 90 * DAY, heard };
       rounds.push(await timed(() => store.usage.add(sample)));
     }
     rows.push(row({ name: "sample of all projects", unit: "ms", ours: summarise(rounds), budgets: [] }));

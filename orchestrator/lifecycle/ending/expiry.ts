@@ -1,4 +1,7 @@
-/** Ends sandboxes whose timeout has passed: found by an index, checked again in the move, a bounded number at once. */
+/**
+ * Ends sandboxes whose timeout has passed: found by an index, claimed where several orchestrators look, checked again in the
+ * move, a bounded number at once.
+ */
 
 import { loop } from "../../../shared/program/loop.ts";
 import { backoffMs } from "../../nodes/retry.ts";
@@ -48,8 +51,9 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
     const free = deps.concurrency - busy.size;
     if (free <= 0) return;
     for (const [id, { until }] of failed) if (until + BACKOFF.longestMs < deps.core.now()) failed.delete(id);
-    // The result includes sandboxes under way or waiting for a retry: read that many more, so that others are found.
-    for (const record of await deps.core.store.sandboxes.expired(deps.core.now(), deps.concurrency + failed.size)) {
+    // Sandboxes that are under way or wait for a retry may be found again: as many more are read, so that others are found.
+    const wanted = { now: deps.core.now(), free, known: busy.size + failed.size };
+    for (const record of await deps.core.store.sandboxes.expired(wanted)) {
       if (busy.size >= deps.concurrency) break;
       if ((failed.get(record.id)?.until ?? 0) > deps.core.now()) continue;
       if (!deps.core.nodes.mayChange(record.nodeId)) {

@@ -5,8 +5,8 @@ import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { cleanDetail, type End, type EndReason } from "../../../shared/states/end-reason.ts";
 import { statesBefore } from "../../../shared/states/sandbox-state.ts";
+import type { MoveIf } from "../../store/sandboxes/move.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
 import type { NewEvent } from "../../store/store.ts";
 import type { Core } from "../core.ts";
 import { createUnrecordedKills } from "./unrecorded.ts";
@@ -108,12 +108,13 @@ export function createEnding(deps: EndingDeps): Ending {
     return true;
   }
 
-  const transition = (id: string, work: () => Promise<boolean>) =>
+  const transition = (id: string, work: () => Promise<boolean>, more: { readonly shared?: boolean } = {}) =>
     deps.core.transitions.perform({
       sandboxId: id,
       aim: "gone",
       waitMs: timeouts.stopTimeoutMs * 3 + timeouts.snapshotTimeoutMs,
       work,
+      ...more,
     });
 
   return {
@@ -130,7 +131,7 @@ export function createEnding(deps: EndingDeps): Ending {
     },
     async kill(id, reason) {
       for (;;) {
-        if (await transition(id, () => killNow(id, reason))) return true;
+        if (await transition(id, () => killNow(id, reason), { shared: true })) return true;
         // The caller joined a timeout whose end had moved, or the end of another execution, so the kill is still to do.
         const record = await store.sandboxes.get(id);
         if (record === undefined || record.state === "gone") return false;

@@ -56,7 +56,7 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
     for (let round = 0; round < ROUNDS; round++) {
       const record = await store.sandboxes.get(sandboxId);
       if (record === undefined) return NOT_FOUND;
-      if (record.state === "running" || record.state === "snapshotting") return routed(sandboxId);
+      if (record.state === "running" || record.state === "snapshotting") return routed(record);
       const unresumed = shown(record) === "paused" && isHolder(proof, record) ? PAUSED : NOT_FOUND;
       if (!mayAutoResume(record)) return unresumed;
       const message = denial(record, { port, tokens, seeds: deps.core.seeds });
@@ -73,17 +73,20 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
         limit: deps.core.limits.starts(project),
       };
       try {
-        await deps.resuming.resume(sandboxId, ask);
+        const resumed = await deps.resuming.resume(sandboxId, ask);
+        return routed(resumed.record);
       } catch (reason) {
         return failure(sandboxId, reason, unresumed);
       }
-      return routed(sandboxId);
     }
     return { is: "transitioning" };
   }
 
-  function routed(sandboxId: string): AutoResumeResult {
-    const route = deps.core.routes.lookup(sandboxId);
+  /** Another orchestrator may have started it, and its route is not known here yet. */
+  function routed(record: SandboxRecord): AutoResumeResult {
+    const { routes } = deps.core;
+    if (routes.lookup(record.id)?.executionId !== record.executionId) routes.add(record);
+    const route = routes.lookup(record.id);
     return route === undefined ? NOT_FOUND : { is: "running", route };
   }
 

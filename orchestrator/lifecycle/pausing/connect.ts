@@ -36,8 +36,8 @@ export interface ConnectingDeps {
 }
 
 const ROUNDS = 4;
-/** Pause between two reads of a transition that another process performs. */
-const ELSEWHERE_MS = 100;
+/** Pause between two reads of a transition that nobody works on at the moment. */
+const AGAIN_MS = 100;
 
 export function createConnecting(deps: ConnectingDeps): Connecting {
   const { store, timeouts } = deps.core;
@@ -67,10 +67,9 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
     return resumed.own ? resumed.record : deps.lifetime.connect(project, id, ask.seconds);
   }
 
-  /** Waits for the transition under way, in this process or another. */
+  /** Waits for the transition under way, here or at another orchestrator. */
   async function rest(id: string): Promise<void> {
-    if (deps.core.transitions.current(id) === undefined) await sleep(ELSEWHERE_MS);
-    else await deps.core.transitions.settled(id, timeouts.patienceMs);
+    if (!(await deps.core.transitions.settled(id, timeouts.patienceMs))) await sleep(AGAIN_MS);
   }
 
   async function connect(project: Project, id: string, ask: ConnectAsk): Promise<Connected> {

@@ -66,7 +66,13 @@ export function createPausing(deps: PausingDeps): Pausing {
   const { store, routes, timeouts, now } = deps.core;
 
   function begin(id: string, work: () => Promise<Outcome>): Promise<Outcome> {
-    return deps.core.transitions.perform({ sandboxId: id, aim: "paused", waitMs: timeouts.snapshotTimeoutMs, work });
+    return deps.core.transitions.perform({
+      sandboxId: id,
+      aim: "paused",
+      waitMs: timeouts.snapshotTimeoutMs,
+      work,
+      shared: { is: "paused" },
+    });
   }
 
   async function pauseNow(id: string, { memory, frozen, endAtMost, reason }: PauseAsk): Promise<Outcome> {
@@ -84,8 +90,11 @@ export function createPausing(deps: PausingDeps): Pausing {
       );
     if (pausing !== undefined) return complete(pausing, { repeated: false, frozen, reason });
     const record = await store.sandboxes.get(id);
-    // A crashed process began it: no one in this process pauses it, or this caller would have joined.
-    if (record?.state === "pausing") return complete(record, { repeated: true });
+    // An orchestrator that crashed began it, or nobody knows its outcome: or this caller would have joined.
+    if (record?.state === "pausing") {
+      await store.operations.take(id, "paused", ["pausing"]);
+      return complete(record, { repeated: true });
+    }
     // Another snapshot of the project may have taken the room since.
     if (record?.state === "running" && room !== undefined) await deps.quota?.check(record, room);
     return { is: "not", record };
@@ -118,19 +127,20 @@ export function createPausing(deps: PausingDeps): Pausing {
         { now, random: deps.core.random, patienceMs: timeouts.patienceMs, repeated },
       );
     } catch (failure) {
-      if (!isError(failure, "node_unreachable")) await back(record);
+      if (!isError(failure, "node_unreachable")) await back(record, AppError.from(failure));
       throw failure;
     }
     return settle(record, { id: pendingSnapshot.id, memory: taken.memory, size: storedBytesOf(taken) }, reason);
   }
 
   /** If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. */
-  async function back({ id, executionId }: SandboxRecord): Promise<void> {
+  async function back({ id, executionId }: SandboxRecord, failure: AppError): Promise<void> {
     const running = await store.move({
       id,
       to: "running",
       when: { executionId, from: ["pausing"] },
       set: { pendingSnapshot: null },
+      failure,
     });
     if (running !== undefined) routes.add(running);
   }
@@ -217,7 +227,9 @@ export function createPausing(deps: PausingDeps): Pausing {
     async recover({ id }) {
       await begin(id, async () => {
         const record = await store.sandboxes.get(id);
-        return record?.state === "pausing" ? complete(record, { repeated: true }) : { is: "not", record };
+        if (record?.state !== "pausing") return { is: "not", record };
+        await store.operations.take(id, "paused", ["pausing"]);
+        return complete(record, { repeated: true });
       });
     },
   };

@@ -62,8 +62,18 @@ export function createResuming(deps: ResumingDeps): Resuming {
   /** Resumes under way in this process, by sandbox: whether they restore memory. */
   const underWay = new Map<string, boolean>();
 
-  function begin(id: string, work: () => Promise<Done>): Promise<Done> {
-    return deps.core.transitions.perform({ sandboxId: id, aim: "running", waitMs: timeouts.patienceMs, work });
+  function begin(id: string, ask: ResumeAsk | undefined): Promise<Done> {
+    return deps.core.transitions.perform({
+      sandboxId: id,
+      aim: "running",
+      waitMs: timeouts.patienceMs,
+      work: () => resumeNow(id, ask),
+      beforeJoining: async () => {
+        const record = await store.sandboxes.get(id);
+        if (ask === undefined || record === undefined || !isResuming(record)) return;
+        if (isOther(ask, record.resumption?.memory ?? true)) throw inFlight(id);
+      },
+    });
   }
 
   async function resumeNow(id: string, ask: ResumeAsk | undefined): Promise<Done> {
@@ -74,6 +84,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     if (record.state === "running" || record.state === "snapshotting") return { record, by: undefined, memory: false };
     if (isResuming(record)) {
       if (ask !== undefined && isOther(ask, record.resumption?.memory ?? true)) throw inFlight(id);
+      await store.operations.take(id, "running", ["starting"]);
       return start(record, undefined);
     }
     if (record.state === "killing") throw new AppError("conflict", `Sandbox "${id}" is being killed`);
@@ -144,6 +155,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
           to: "paused",
           when: { executionId: record.executionId, from: ["starting"] },
           set: { resumption: null },
+          failure: AppError.from(reason),
         });
       }
       throw reason;
@@ -233,12 +245,12 @@ export function createResuming(deps: ResumingDeps): Resuming {
     async resume(id, ask) {
       const memory = deps.core.transitions.current(id) === "running" ? underWay.get(id) : undefined;
       if (memory !== undefined && isOther(ask, memory)) throw inFlight(id);
-      const done = await begin(id, () => resumeNow(id, ask));
+      const done = await begin(id, ask);
       if (done.by !== ask && done.by !== undefined && isOther(ask, done.memory)) throw inFlight(id);
       return { record: done.record, own: done.by === ask };
     },
     async recover({ id }) {
-      await begin(id, () => resumeNow(id, undefined));
+      await begin(id, undefined);
     },
   };
 }

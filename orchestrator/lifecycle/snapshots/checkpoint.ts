@@ -11,8 +11,8 @@ import { newUuid } from "../../../shared/ids.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects/record.ts";
+import type { MoveIf } from "../../store/sandboxes/move.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
-import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
 import { storedBytesOf } from "../../store/storage/stored-bytes.ts";
 import type { Core } from "../core.ts";
 import type { ProjectQuota } from "./stored-quota.ts";
@@ -41,8 +41,11 @@ export interface Checkpointing {
   discard(build: Build): Promise<void>;
   /** Returns a sandbox to running whose checkpoint was interrupted. */
   recover(record: SandboxRecord): Promise<void>;
-  /** Removes what crashes left of snapshots that began before that time. */
-  sweep(before: number): Promise<void>;
+  /**
+   * Removes what crashes left of snapshots that began before that time. What another orchestrator works on stays.
+   * @param empty for templates that were made for a snapshot which was not begun
+   */
+  sweep(before: number, empty?: number): Promise<void>;
 }
 
 export interface CheckpointingDeps {
@@ -193,6 +196,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         work: async () => {
           const record = await store.sandboxes.get(id);
           if (record?.state !== "snapshotting") return undefined;
+          await store.operations.take(id, "snapshotting", ["snapshotting"]);
           const { executionId, pendingSnapshot, nodeId } = record;
           const when = { executionId, from: ["snapshotting" as const] };
           await store.giveUpSnapshot(pendingSnapshot?.id ?? "", {
@@ -207,13 +211,13 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       });
     },
 
-    async sweep(before) {
+    async sweep(before, empty = before) {
       const left = [...(await store.snapshots.leftForks(before)), ...(await store.snapshots.leftSnapshots(before))];
       for (const build of left) {
         deps.core.log.warn({ snapshotId: build.id, kind: build.kind }, "removing an interrupted snapshot");
         await discard(build);
       }
-      await store.snapshots.dropEmpty(before);
+      await store.snapshots.dropEmpty(empty);
     },
   };
 }

@@ -1,9 +1,13 @@
 /** The life of a build: requested, started, on a node, ended. The only SQL that sets its status (build-status.ts). */
 
+import { sql } from "kysely";
 import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import { type BuildStatus, statusesBefore } from "../../../shared/states/build-status.ts";
 import { lock, locks } from "../locks.ts";
+import { lives } from "../membership/membership.ts";
+import type { Member } from "../membership/record.ts";
 import type { Database, Session } from "../tables.ts";
 import { type TemplateName, templateNamed } from "../templates/named.ts";
 import { type Template, toTemplate } from "../templates/record.ts";
@@ -44,7 +48,33 @@ export interface BuildReason {
   readonly step: string | undefined;
 }
 
-export function buildStore(db: Database, now: () => number) {
+/** A build under way. */
+export type UnderWayBuild = Build & {
+  readonly projectId: string;
+  readonly region: string | undefined;
+  /** Another orchestrator, which lives, has its registry's credentials and works on it. */
+  readonly elsewhere: boolean;
+};
+
+/** @param members this process as one of several; absent: no other one works on builds */
+export function buildStore(
+  db: Database,
+  { now, members }: { readonly now: () => number; readonly members?: { readonly self: Member | undefined } },
+) {
+  function ownerOf({ withAccess }: StartedBuild) {
+    if (members === undefined || !withAccess) return {};
+    const { self } = members;
+    if (self !== undefined) return { owner: self.id, ownerEpoch: self.epoch };
+    throw new AppError("unavailable", "this orchestrator has lost its connection to the database: try again");
+  }
+
+  /** Whether another member that lives owns the build. */
+  const elsewhere = (session: Session) =>
+    members === undefined
+      ? sql<unknown>`1 = 0`
+      : sql<unknown>`builds.owner is not null and builds.owner <> ${members.self?.id ?? ""}
+          and ${lives(session, { owner: "builds.owner", epoch: "builds.owner_epoch" })}`;
+
   /** building → error, and queues the removal from its node. Undefined: the build had ended or was deleted. */
   async function fail(
     session: Session,
@@ -108,6 +138,7 @@ export function buildStore(db: Database, now: () => number) {
               status: "building",
               sealedBody: started.sealedBody,
               withAccess: started.withAccess,
+              ...ownerOf(started),
               parentBuildId: started.parentBuildId ?? null,
               diskSizeMB: started.diskSizeMB,
               startedAt: at,
@@ -146,15 +177,13 @@ export function buildStore(db: Database, now: () => number) {
     },
 
     /** Everything under way, in the order of its start. */
-    async underWay(
-      projectId?: string,
-    ): Promise<(Build & { readonly projectId: string; readonly region: string | undefined })[]> {
+    async underWay(projectId?: string): Promise<UnderWayBuild[]> {
       let query = db
         .selectFrom("builds")
         .innerJoin("templates", "templates.id", "builds.template_id")
         .selectAll("builds")
         .leftJoin("projects", "projects.id", "templates.project_id")
-        .select(["templates.project_id", "projects.region"])
+        .select(["templates.project_id", "projects.region", elsewhere(db).as("elsewhere")])
         .where("builds.status", "=", "building")
         .where("builds.kind", "=", "template");
       if (projectId !== undefined) query = query.where("templates.project_id", "=", projectId);
@@ -163,6 +192,8 @@ export function buildStore(db: Database, now: () => number) {
         ...toBuild(row),
         projectId: row.project_id ?? "",
         region: row.region ?? undefined,
+        // SQLite has numbers for these.
+        elsewhere: Boolean(row.elsewhere),
       }));
     },
 
@@ -197,11 +228,12 @@ export function buildStore(db: Database, now: () => number) {
       );
     },
 
+    /** The node has what it needs: the build has no owner any more. */
     async accepted(id: string): Promise<boolean> {
       return changed(
         db
           .updateTable("builds")
-          .set({ accepted: 1, updated_at: now() })
+          .set({ accepted: 1, owner: null, owner_epoch: null, updated_at: now() })
           .where("id", "=", id)
           .where("status", "=", "building"),
       );

@@ -44,7 +44,7 @@ export const buildTable = table(
     startedAt: number("started_at").later(),
     /** The time at which a build that is still building fails. */
     deadlineAt: number("deadline_at").later(),
-    /** The image's registry needs credentials, which are in memory only. */
+    /** The image's registry needs credentials, which are in the memory of the build's owner only. */
     withAccess: flag("with_access").initially(false),
     /** The node has confirmed the start request. */
     accepted: flag("accepted").initially(false),
@@ -60,6 +60,9 @@ export const buildTable = table(
     sealedBody: text("body").later(),
     /** Length of its stored log; at the limit further entries are dropped. */
     logCharacters: number("log_characters").initially(0),
+    /** The orchestrator that has its registry's credentials, as a member; null where nobody needs to have any. */
+    owner: text("owner").later(),
+    ownerEpoch: number("owner_epoch").later(),
   },
 );
 

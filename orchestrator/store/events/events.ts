@@ -113,6 +113,31 @@ export function eventStore(db: Database, now: () => number) {
         .execute();
     },
 
+    /**
+     * The builds and times of creates, in their order; without those that mount volumes, which no warm container can be for.
+     * @param range.after sequence of the last event that the reader knows; absent: only the newest ones
+     */
+    async created({
+      after,
+      until,
+      most,
+    }: {
+      readonly after: number | undefined;
+      readonly until: number;
+      readonly most: number;
+    }): Promise<{ readonly buildId: string; readonly at: number }[]> {
+      let query = db
+        .selectFrom("events")
+        .leftJoin("sandboxes", "sandboxes.id", "events.sandbox_id")
+        .select(["events.build_id", "events.created_at"])
+        .where("events.type", "=", "sandbox.lifecycle.created")
+        .where("sandboxes.volume_mounts", "is", null)
+        .where("events.sequence", "<=", until);
+      if (after !== undefined) query = query.where("events.sequence", ">", after);
+      const rows = await query.orderBy("events.sequence", "desc").limit(most).execute();
+      return rows.map((row) => ({ buildId: row.build_id, at: row.created_at })).toReversed();
+    },
+
     /** Sequence of the newest event of all projects, 0 before the first. */
     async newest(): Promise<number> {
       return (await db.selectFrom("event_order").select("last").executeTakeFirst())?.last ?? 0;

@@ -2,6 +2,7 @@
 
 import type { Scope } from "../../../shared/http/scopes.ts";
 import { hashApiKey, newApiKey, newUuid } from "../../../shared/ids.ts";
+import type { Changes } from "../changes/changes.ts";
 import { type Project, toProject } from "../projects/record.ts";
 import type { Database } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
@@ -30,7 +31,7 @@ export type KeyChange = Pick<NewKey, "name"> & Partial<Pick<NewKey, "scopes" | "
 
 export type KeyStore = ReturnType<typeof keyStore>;
 
-export function keyStore(db: Database, now: () => number) {
+export function keyStore(db: Database, { now, changes }: { readonly now: () => number; readonly changes: Changes }) {
   return {
     /** Only this answer contains the key. */
     async create(projectId: string, made: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }> {
@@ -86,9 +87,9 @@ export function keyStore(db: Database, now: () => number) {
       return rows.map(keyTable.toRecord);
     },
 
-    /** The hash of the changed key, for the cache; undefined: the project has no such key. */
+    /** The hash of the changed key, for this process's cache; undefined: the project has no such key. */
     async change(projectId: string, id: string, { name, scopes, expiresAt }: KeyChange): Promise<string | undefined> {
-      return inTransaction(db, async (session) => {
+      return changes.throughout(async (session) => {
         const row = await session
           .updateTable("api_keys")
           .set(keyTable.toColumns({ name, scopes, expiresAt }))
@@ -96,19 +97,21 @@ export function keyStore(db: Database, now: () => number) {
           .where("id", "=", id.toLowerCase())
           .returning("hash")
           .executeTakeFirst();
+        if (row !== undefined) await changes.note(session, "key", row.hash);
         return row?.hash;
       });
     },
 
-    /** The hash of the deleted key, for the cache; undefined: the project has no such key. */
+    /** The hash of the deleted key, for this process's cache; undefined: the project has no such key. */
     async delete(projectId: string, id: string): Promise<string | undefined> {
-      return inTransaction(db, async (session) => {
+      return changes.throughout(async (session) => {
         const row = await session
           .deleteFrom("api_keys")
           .where("project_id", "=", projectId)
           .where("id", "=", id.toLowerCase())
           .returning("hash")
           .executeTakeFirst();
+        if (row !== undefined) await changes.note(session, "key", row.hash);
         return row?.hash;
       });
     },

@@ -18,7 +18,7 @@ export interface News {
   stop(): Promise<void>;
 }
 
-interface NewsOptions {
+export interface NewsOptions {
   readonly open: () => Promise<Client>;
   readonly channel: string;
   readonly log: Log;

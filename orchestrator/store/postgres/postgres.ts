@@ -7,9 +7,14 @@ import { holdAlone } from "./alone.ts";
 import { findPrimary, type Primary } from "./connecting.ts";
 import { cut } from "./cut.ts";
 import { urlsOfHosts } from "./hosts.ts";
+import { listenForNews, type News, type NewsOptions } from "./news.ts";
+
+/** Hears announcements over a connection of its own. */
+export type Listen = (options: Omit<NewsOptions, "open">) => News;
 
 interface OpenedPostgres {
   readonly dialect: Dialect;
+  readonly listen: Listen;
 }
 
 export interface PostgresOptions {
@@ -59,7 +64,10 @@ export function openPostgres(url: string, { beside = false }: PostgresOptions = 
   // The pool listens to idle connections only: one that is lost within a transaction would end the process.
   pool.on("connect", (client) => void client.on("error", () => undefined));
   const alone = beside ? undefined : holdAlone(() => primary.open(`${NAME} lock`), cutter(pool));
-  return { dialect: new PostgresDialect({ pool: holding(pool, primary, alone) }) };
+  return {
+    dialect: new PostgresDialect({ pool: holding(pool, primary, alone) }),
+    listen: (given) => listenForNews({ ...given, open: () => primary.open(`${NAME} news`) }),
+  };
 }
 
 /** Counts and times are whole numbers far below 2^53. */

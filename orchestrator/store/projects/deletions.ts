@@ -1,5 +1,6 @@
 /** SQL on the deletion of projects: begun with its keys, finished when nothing of the project is left. */
 
+import type { Changes } from "../changes/changes.ts";
 import { lock, locks } from "../locks.ts";
 import type { Database } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
@@ -9,11 +10,14 @@ import { remaining } from "./use.ts";
 /** Records of ended sandboxes, or events, that one transaction deletes. */
 const BATCH = 500;
 
-export function projectDeletionStore(db: Database, now: () => number) {
+export function projectDeletionStore(
+  db: Database,
+  { now, changes }: { readonly now: () => number; readonly changes: Changes },
+) {
   return {
     /** Closes the project and deletes its keys. No effect on a project that is being deleted or does not exist. */
     async begin({ id }: Pick<Project, "id">): Promise<void> {
-      await inTransaction(db, async (session) => {
+      await changes.throughout(async (session) => {
         const row = await session
           .updateTable("projects")
           .set({ status: "deleting", status_reason: null })
@@ -29,6 +33,7 @@ export function projectDeletionStore(db: Database, now: () => number) {
           .insertInto("project_deletions")
           .values({ project_id: id, ...row, begun_at: now(), finished_at: null })
           .execute();
+        await changes.note(session, "project", id);
       });
     },
 

@@ -3,6 +3,7 @@
 import { AppError } from "../../../shared/http/errors.ts";
 import { newProjectId, newUuid } from "../../../shared/ids.ts";
 import { concernsProject } from "../audit/scope.ts";
+import type { Changes } from "../changes/changes.ts";
 import { lock, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
@@ -27,7 +28,10 @@ export interface ProjectChange {
 
 export type ProjectStore = ReturnType<typeof projectStore>;
 
-export function projectStore(db: Database, now: () => number) {
+export function projectStore(
+  db: Database,
+  { now, changes }: { readonly now: () => number; readonly changes: Changes },
+) {
   return {
     /** @throws {AppError} conflict for a slug that another project has, `not_found` for an unknown workspace */
     async create(name: string, given: NewProject = {}): Promise<Project> {
@@ -56,7 +60,7 @@ export function projectStore(db: Database, now: () => number) {
      * @throws {AppError} not_found for an unknown workspace
      */
     async change(id: string, { name, workspaceId, limits = {} }: ProjectChange): Promise<Project | undefined> {
-      return inTransaction(db, async (session) => {
+      return changes.throughout(async (session) => {
         const workspace = workspaceId === undefined ? undefined : await known(session, workspaceId);
         const row = await session
           .updateTable("projects")
@@ -69,7 +73,9 @@ export function projectStore(db: Database, now: () => number) {
           .where("status", "!=", "deleting")
           .returningAll()
           .executeTakeFirst();
-        return row === undefined ? undefined : toProject(row);
+        if (row === undefined) return undefined;
+        await changes.note(session, "project", id);
+        return toProject(row);
       });
     },
 
@@ -79,7 +85,7 @@ export function projectStore(db: Database, now: () => number) {
       status: Exclude<ProjectStatus, "deleting">,
       reason: string | undefined,
     ): Promise<Project | undefined> {
-      return inTransaction(db, async (session) => {
+      return changes.throughout(async (session) => {
         const row = await session
           .updateTable("projects")
           .set({ status, status_reason: reason ?? null })
@@ -87,7 +93,9 @@ export function projectStore(db: Database, now: () => number) {
           .where("status", "!=", "deleting")
           .returningAll()
           .executeTakeFirst();
-        return row === undefined ? undefined : toProject(row);
+        if (row === undefined) return undefined;
+        await changes.note(session, "project", id);
+        return toProject(row);
       });
     },
   };

@@ -4,6 +4,7 @@
  */
 
 import type { KeyedSeal } from "../../../shared/program/seal.ts";
+import type { Changes } from "../changes/changes.ts";
 import { lock, locks } from "../locks.ts";
 import type { Database } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
@@ -41,7 +42,14 @@ export interface Adopted {
   readonly fallback: Omit<NewSandbox, "sealedEnvs" | "deadlineAt">;
 }
 
-export function adoptedStore(db: Database, table: SandboxTable, sealing: KeyedSeal, now: () => number) {
+interface AdoptedDeps {
+  readonly table: SandboxTable;
+  readonly sealing: KeyedSeal;
+  readonly now: () => number;
+  readonly changes: Changes;
+}
+
+export function adoptedStore(db: Database, { table, sealing, now, changes }: AdoptedDeps) {
   const { toRecord, toRow, toColumns } = table;
 
   /** The kept row where it is readable, without columns that this version does not have. */
@@ -65,6 +73,7 @@ export function adoptedStore(db: Database, table: SandboxTable, sealing: KeyedSe
         const set = toColumns(change);
         const found = await session.selectFrom("sandboxes").selectAll().where("id", "=", adopted.id).executeTakeFirst();
         if (found !== undefined && isAs(toRecord(found), change)) return { how: "same", record: toRecord(found) };
+        await changes.note(session, "sandbox", adopted.id);
         if (found !== undefined) {
           const row = await session
             .updateTable("sandboxes")

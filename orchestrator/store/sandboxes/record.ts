@@ -111,6 +111,9 @@ export function sandboxTable(sealing: Seal) {
       sealedNetworkChange: text("network_change").later(),
       /** Deadline of the transition under way; 0 in a state of rest. */
       deadlineAt: number("deadline_at"),
+      /** The end that an orchestrator is about to carry out (expired.ts), and how long others leave the sandbox alone. */
+      expiringEndAt: number("expiring_end_at").later(),
+      expiringUntil: number("expiring_until").later(),
     },
   );
 }

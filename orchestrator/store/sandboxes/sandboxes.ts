@@ -3,44 +3,49 @@
 import { sql } from "kysely";
 import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
 import { concernsNew } from "../audit/scope.ts";
+import type { Changes } from "../changes/changes.ts";
 import { isPostgres, lock, locks } from "../locks.ts";
+import type { MovingOperations } from "../operations/operations.ts";
 import type { StartLimits } from "../projects/limits.ts";
 import { LIVE, maySnapshot, mayStart, ROW_TERMS } from "../projects/use.ts";
-import { fits, type Room } from "../storage/quota.ts";
+import { fits } from "../storage/quota.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { addUses } from "../volumes/volumes.ts";
+import { claimExpired, type ExpiredWanted, expired } from "./expired.ts";
 import { matches, type SandboxFilter } from "./filter.ts";
-import type { MoveSet, NewSandbox, SandboxRecord, SandboxTable } from "./record.ts";
-
-/** Conditions of a move beyond the state: the execution, its node, its end, its snapshot, the project's limit. */
-export interface MoveIf {
-  readonly executionId?: string;
-  readonly nodeId?: string;
-  readonly endAtMost?: number;
-  /** The snapshot that a paused sandbox resumes from: a pause in between makes another one. */
-  readonly snapshotId?: string;
-  /** The project may start the sandbox. Part of the statement, so that a burst cannot exceed a limit. */
-  readonly limit?: StartLimits;
-  /** The project may have one more snapshot: fewer than `most`, where that is given. */
-  readonly snapshots?: { readonly most: number | undefined };
-  /** The new snapshot fits the quota of the sandbox's project: part of the statement, as the limit is. */
-  readonly room?: Room;
-  /** The states to move from, where the table of moves allows more. */
-  readonly from?: readonly SandboxState[];
-}
+import { countsOthers, type Move } from "./move.ts";
+import type { NewSandbox, SandboxRecord, SandboxTable } from "./record.ts";
 
 export interface Position {
   readonly startedAt: number;
   readonly id: string;
 }
 
+/** Moves to these begin or end a route, of which other orchestrators have a copy. */
+const ROUTED: ReadonlySet<SandboxState> = new Set(["running", "pausing", "killing", "gone"]);
 const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
 
 export type SandboxStore = ReturnType<typeof sandboxStore>;
 
-export function sandboxStore(db: Database, table: SandboxTable, now: () => number) {
+interface SandboxStoreDeps {
+  readonly table: SandboxTable;
+  readonly now: () => number;
+  readonly operations: MovingOperations;
+  readonly changes: Changes;
+  /** Whether no other process works on the sandboxes. */
+  readonly alone: boolean;
+}
+
+export function sandboxStore(db: Database, { table, now, operations, changes, alone }: SandboxStoreDeps) {
   const { toRecord } = table;
+
+  /** What other orchestrators must know of a move. */
+  async function follow(session: Session, move: Move): Promise<void> {
+    await operations.moved(session, move);
+    if (ROUTED.has(move.to)) await changes.note(session, "sandbox", move.id);
+  }
+
   return {
     /** False: the project may not start it. One statement decides and inserts, so that a burst cannot overshoot. */
     async add(sandbox: NewSandbox, limit: StartLimits): Promise<boolean> {
@@ -52,6 +57,7 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
         const rows = Object.entries(metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
         if (rows.length > 0) await session.insertInto("sandbox_metadata").values(rows).execute();
         await addUses(session, volumeMounts, { sandbox_id: sandbox.id });
+        await operations.begin(session, sandbox.id, "running");
         return true;
       });
     },
@@ -68,12 +74,11 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
 
     /**
      * The record after the move. Undefined: the table allows no such move from its state, or `when` does not hold. One
-     * that `countsOthers` needs a transaction.
+     * that `countsOthers` needs a transaction, and so does each with several processes.
+     * @throws {UnderWay} another orchestrator works on the sandbox
+     * @throws {Overtaken} another orchestrator has taken over what this move would end
      */
-    async move(
-      session: Session,
-      move: { readonly id: string; readonly to: SandboxState; readonly when?: MoveIf; readonly set?: MoveSet },
-    ): Promise<SandboxRecord | undefined> {
+    async move(session: Session, move: Move): Promise<SandboxRecord | undefined> {
       const { when = {}, set = {} } = move;
       const allowed = statesBefore(move.to).filter((state) => when.from?.includes(state) ?? true);
       if (allowed.length === 0) return undefined;
@@ -94,7 +99,9 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
       if (set.end !== undefined) query = query.where("end_reason", "is", null);
       else if (move.to === "gone") query = query.where("end_reason", "is not", null);
       const row = await query.returningAll().executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      if (row === undefined) return undefined;
+      await follow(session, move);
+      return toRecord(row);
     },
 
     /** A start goes to another node, as another execution, as long as no caller has ended it. */
@@ -164,34 +171,31 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
       return new Map(rows.map(({ state, count }) => [state, Number(count)]));
     },
 
-    /** Running sandboxes whose end has passed, oldest first. */
-    async expired(now: number, limit: number): Promise<SandboxRecord[]> {
-      const rows = await db
-        .selectFrom("sandboxes")
-        .selectAll()
-        .where("state", "=", "running")
-        .where("end_at", "<=", now)
-        .orderBy("end_at")
-        .limit(limit)
-        .execute();
-      return rows.map(toRecord);
+    /** Running sandboxes whose end has passed, oldest first. Of several processes one gets each of them. */
+    async expired(wanted: ExpiredWanted): Promise<SandboxRecord[]> {
+      return (await (alone ? expired(db, wanted) : claimExpired(db, wanted))).map(toRecord);
     },
 
-    /** Sandboxes in a transition that should have ended before `deadline`, the longest overdue first. */
+    /**
+     * Sandboxes in a transition that should have ended before `deadline`, the longest overdue first; without those on which
+     * another orchestrator works.
+     */
     async stuck(deadline: number, limit: number): Promise<SandboxRecord[]> {
       const rows = await db
         .selectFrom("sandboxes")
         .selectAll()
         .where("state", "in", IN_TRANSITION)
         .where("deadline_at", "<=", deadline)
+        .where(operations.isFree("sandboxes.id"))
         .orderBy("deadline_at")
         .limit(limit)
         .execute();
       return rows.map(toRecord);
     },
 
-    /** The process that worked on them is gone: all transitions are overdue from now on. */
+    /** The process that worked on them is gone: all transitions are overdue from now on. Others keep theirs. */
     async abandonAll(): Promise<void> {
+      if (!alone) return operations.abandonLapsed();
       await db.updateTable("sandboxes").set({ deadline_at: 0 }).where("state", "in", IN_TRANSITION).execute();
     },
 
@@ -299,11 +303,6 @@ export function sandboxStore(db: Database, table: SandboxTable, now: () => numbe
       return Number(result.numDeletedRows);
     },
   };
-}
-
-/** Whether the conditions read other rows of the project: limits and quotas. */
-export function countsOthers({ limit, snapshots, room }: MoveIf): boolean {
-  return limit !== undefined || snapshots !== undefined || room !== undefined;
 }
 
 async function lockProjectOf(session: Session, id: string): Promise<void> {

@@ -1,6 +1,10 @@
-/** Numbered steps of the schema, forward only. A published step is never edited; the next one corrects it. */
+/**
+ * Numbered steps of the schema, forward only. A published step is never edited; the next one corrects it. During an upgrade
+ * two versions use the database at the same time, so a step only expands: it makes tables, indexes, and columns that may be
+ * absent. What an earlier version needs is taken away in a step of its own, in a later version, whose name ends with CONTRACTS.
+ */
 
-import { type MigrationProvider, sql } from "kysely";
+import { type Migration, type MigrationProvider, sql } from "kysely";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Database } from "../tables.ts";
 import { addTables, createTables } from "./tables.ts";
@@ -20,6 +24,51 @@ const MACHINES = `
     node_id text primary key, key_digest text not null, join_token_id text not null, joined_at bigint not null
   )`;
 
+/** Which orchestrators use the database, who does which rounds, and what they do with which sandboxes. */
+const MEMBERSHIP = `
+  create table orchestrators (
+    id text primary key, epoch bigint not null, version text not null, expires_at bigint not null
+  );
+  create table leases (
+    name text primary key, owner text not null, epoch bigint not null, expires_at bigint not null
+  );
+  -- No foreign keys: an owner that has lapsed is forgotten before its work is taken over.
+  create table operations (
+    id text primary key, sandbox_id text not null, aim text not null, owner text not null, epoch bigint not null,
+    begun_at bigint not null, ended_at bigint, failure text
+  );
+  create unique index operations_unfinished on operations (sandbox_id) where ended_at is null`;
+
+/** What orchestrators tell each other about what they remember. */
+const CHANGES = `
+  create table changes (
+    id text primary key, kind text not null, subject text not null, origin text not null, at bigint not null,
+    txid bigint not null
+  );
+  create index changes_at on changes (at);
+  create index changes_txid on changes (txid);
+  create table change_receipts (
+    change_id text not null references changes (id) on delete cascade, member_id text not null,
+    constraint change_receipts_pk primary key (change_id, member_id)
+  )`;
+
+/** What several orchestrators must know of executions, so that each report counts once. */
+const SHARED_USE = `
+  alter table usage_counters add column project_id text;
+  alter table usage_counters add column memory_bytes bigint;
+  alter table usage_counters add column disk_bytes bigint;
+  alter table usage_counters add column heard_at bigint`;
+
+/** Who has the registry's credentials of a build, in its memory. */
+const BUILD_OWNERS = `
+  alter table builds add column owner text;
+  alter table builds add column owner_epoch bigint`;
+
+/** Which orchestrator is about to end an expired sandbox: for which end, and how long the others leave it alone. */
+const EXPIRY_CLAIMS = `
+  alter table sandboxes add column expiring_end_at bigint;
+  alter table sandboxes add column expiring_until bigint`;
+
 /** Snapshots in the blob store. No foreign key: a row outlives its snapshot. */
 const BLOBS = `
   create table blob_refs (
@@ -32,14 +81,42 @@ const BLOBS = `
     day bigint primary key, claimed_at bigint not null
   )`;
 
-export const schemaSteps: MigrationProvider = {
-  getMigrations: () =>
-    Promise.resolve({
-      [FIRST]: { up: createTables },
-      "schema-0002": { up: (db) => addTables(db, MACHINES) },
-      "schema-0003": { up: (db) => addTables(db, BLOBS) },
-    }),
+const steps: Readonly<Record<string, Migration>> = {
+  [FIRST]: { up: createTables },
+  "schema-0002": { up: (db) => addTables(db, MACHINES) },
+  "schema-0003": { up: (db) => addTables(db, MEMBERSHIP) },
+  "schema-0004": { up: (db) => addTables(db, CHANGES) },
+  "schema-0005": { up: (db) => addTables(db, SHARED_USE) },
+  "schema-0006": { up: (db) => addTables(db, BUILD_OWNERS) },
+  "schema-0007": { up: (db) => addTables(db, EXPIRY_CLAIMS) },
+  "schema-0008": { up: (db) => addTables(db, BLOBS) },
 };
+
+/** The end of the name of a step that takes something away. */
+const CONTRACTS = "-contracts";
+
+/** @param newer steps that a newer version has made, and with which this one goes on as it is */
+export function schemaSteps(newer: readonly string[]): MigrationProvider {
+  const made = newer.map((name): [string, Migration] => [name, { up: () => Promise.resolve() }]);
+  return { getMigrations: () => Promise.resolve({ ...steps, ...Object.fromEntries(made) }) };
+}
+
+/**
+ * The steps of the database that this version does not know: a newer version has made them.
+ * @throws {AppError} internal, when one of them has taken away what this version may need
+ */
+export async function newerSteps(db: Database): Promise<string[]> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some(({ name }) => name === "kysely_migration")) return [];
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db);
+  const newer = rows.map(({ name }) => name).filter((name) => !Object.hasOwn(steps, name));
+  const contracts = newer.find((name) => name.endsWith(CONTRACTS));
+  if (contracts === undefined) return newer;
+  throw new AppError(
+    "internal",
+    `a newer version has brought the database to ${contracts}, which takes away what this version needs: start that version, or restore the copy from before it`,
+  );
+}
 
 /** Before there was a first step, this one completed the schema that `FIRST` makes. */
 const LAST_FORMER = "0017";

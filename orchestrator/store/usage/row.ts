@@ -41,12 +41,18 @@ export interface UsageTables {
   /** Of the longer steps, in blocks that are not packed yet. */
   readonly usage_samples: UsageSampleRow;
   readonly usage_blocks: UsageBlockRow;
-  /** Counters of running executions as they were counted last. */
+  /** Counters of running executions as they were counted last, and what they used then. */
   readonly usage_counters: {
     readonly execution_id: string;
     readonly cpu_ms: number;
     readonly sent_bytes: number;
     readonly received_bytes: number;
+    /** This and the others: absent in a row of an earlier version. */
+    readonly project_id: string | null;
+    readonly memory_bytes: number | null;
+    readonly disk_bytes: number | null;
+    /** Time of the report, unix milliseconds. */
+    readonly heard_at: number | null;
   };
   /** Times in which the orchestrator took samples, Unix seconds: outside of them nothing is known. */
   readonly usage_spans: { readonly began: number; readonly until: number };

@@ -27,6 +27,24 @@ export const NOTHING: Sample = {
   receivedBytes: 0,
 };
 
+/** A counter that is lower than before has begun again at 0, with its agent. */
+export function since(before: Counters, after: Counters): Counters {
+  const difference = (name: keyof Counters) => (after[name] >= before[name] ? after[name] - before[name] : after[name]);
+  return {
+    cpuMs: difference("cpuMs"),
+    sentBytes: difference("sentBytes"),
+    receivedBytes: difference("receivedBytes"),
+  };
+}
+
+export function plus(one: Counters, other: Counters): Counters {
+  return {
+    cpuMs: one.cpuMs + other.cpuMs,
+    sentBytes: one.sentBytes + other.sentBytes,
+    receivedBytes: one.receivedBytes + other.receivedBytes,
+  };
+}
+
 /** What is in use, without what is counted. */
 export function gauges({ sandboxes, memoryBytes, diskBytes }: Sample): Sample {
   return { ...NOTHING, sandboxes, memoryBytes, diskBytes };

@@ -12,6 +12,7 @@ import { serve } from "../../../../shared/http/serve.ts";
 import { createServer } from "../../../../shared/http/server.ts";
 import { readConfig } from "../../../../shared/program/config.ts";
 import { createLog } from "../../../../shared/program/log.ts";
+import { loop } from "../../../../shared/program/loop.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";
 import { openTestDatabase } from "../../../support/store/databases.ts";
 import { sandboxRecord } from "../../../support/store/sandbox-records.ts";
@@ -61,7 +62,7 @@ export async function startIssuer({ config, database, onLog = () => undefined }:
     }),
     ...config,
   };
-  const base = { config: given, sealing: testSeal, teardown, log, now };
+  const base = { config: given, sealing: testSeal, teardown, log, now, rounds: loop };
   const own: { url?: string } = {};
   const identity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });
   const server = createServer(log);

@@ -1,4 +1,7 @@
-/** A node with the containers and snapshots of one sandbox. It may refuse calls, and its answers may be lost. */
+/**
+ * A node with the containers and snapshots of one sandbox. It may refuse calls, and its answers may be lost. It notes when two
+ * processes that live work on the sandbox at the same time.
+ */
 
 import type { StartRequest, StoredSnapshot } from "../../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
@@ -14,11 +17,33 @@ interface TakeSnapshotCall {
   readonly body: { readonly snapshotId: string; readonly memory: boolean };
 }
 
+/** The process that makes a call. */
+interface Caller {
+  readonly is: boolean;
+}
+
+export type LifecycleAgent = ReturnType<ReturnType<typeof lifecycleNode>["agentFor"]>;
+
 export function lifecycleNode(step: () => Promise<void>) {
   const live = new Map<string, EgressPolicy>();
   const snapshots = new Map<string, StoredSnapshot>();
   const stopped = new Set<string>();
   const faults: Fault[] = [];
+  /** Calls under way that a living process must not make while another one does: all but those that a kill makes. */
+  const working: { readonly name: string; readonly caller: Caller }[] = [];
+  const clashes: string[] = [];
+
+  async function alone<T>(name: string, caller: Caller, call: () => Promise<T>): Promise<T> {
+    for (const other of working)
+      if (other.caller !== caller && other.caller.is) clashes.push(`${name} during ${other.name} of another process`);
+    const mine = { name, caller };
+    working.push(mine);
+    try {
+      return await call();
+    } finally {
+      working.splice(working.indexOf(mine), 1);
+    }
+  }
 
   /**
    * One call to the node: it arrives late, the node may refuse it unless the work is `done` already, and its answer may be
@@ -48,51 +73,57 @@ export function lifecycleNode(step: () => Promise<void>) {
     return { ...snapshots.get(body.snapshotId), image: "copy" };
   }
 
-  const agent = {
+  const agentFor = (caller: Caller) => ({
     startExecution: ({ params, body }: { params: { executionId: string }; body: StartRequest }) =>
-      called(
-        () => {
-          const { executionId } = params;
-          if (stopped.has(executionId)) throw new AppError("conflict", "stopped");
-          const stored = snapshots.get(body.origin?.snapshotId ?? "");
-          if (!live.has(executionId)) {
-            if (stored === undefined) throw new AppError("snapshot_files_missing", "missing");
-            live.set(executionId, body.egress);
-          }
-          const restored = body.origin?.memory === true && stored?.memory === true ? "memory" : "disk";
-          return {
-            executionId,
-            sandboxId: ID,
-            address: "127.0.0.1",
-            envdVersion: "0",
-            startedAt: 0,
-            warm: false,
-            restored,
-          };
-        },
-        () => live.has(params.executionId),
+      alone("start", caller, () =>
+        called(
+          () => {
+            const { executionId } = params;
+            if (stopped.has(executionId)) throw new AppError("conflict", "stopped");
+            const stored = snapshots.get(body.origin?.snapshotId ?? "");
+            if (!live.has(executionId)) {
+              if (stored === undefined) throw new AppError("snapshot_files_missing", "missing");
+              live.set(executionId, body.egress);
+            }
+            const restored = body.origin?.memory === true && stored?.memory === true ? "memory" : "disk";
+            return {
+              executionId,
+              sandboxId: ID,
+              address: "127.0.0.1",
+              envdVersion: "0",
+              startedAt: 0,
+              warm: false,
+              restored,
+            };
+          },
+          () => live.has(params.executionId),
+        ),
       ),
     replaceEgress: ({ params, body }: { params: { executionId: string }; body: EgressPolicy }) =>
-      called(() => {
-        if (!live.has(params.executionId)) throw new AppError("not_found", "no such execution");
-        live.set(params.executionId, body);
-        return { trust: "applied" as const };
-      }),
+      alone("change of the policy", caller, () =>
+        called(() => {
+          if (!live.has(params.executionId)) throw new AppError("not_found", "no such execution");
+          live.set(params.executionId, body);
+          return { trust: "applied" as const };
+        }),
+      ),
     stopExecution: ({ params }: { params: { executionId: string } }) =>
       called(() => {
         stopped.add(params.executionId);
         live.delete(params.executionId);
       }),
     pauseExecution: (call: TakeSnapshotCall) =>
-      called(
-        () => take("pause", call.params.executionId, call.body),
-        () => snapshots.has(call.body.snapshotId),
+      alone("pause", caller, () =>
+        called(
+          () => take("pause", call.params.executionId, call.body),
+          () => snapshots.has(call.body.snapshotId),
+        ),
       ),
     checkpointExecution: (call: TakeSnapshotCall) =>
-      called(() => take("checkpoint", call.params.executionId, call.body)),
+      alone("checkpoint", caller, () => called(() => take("checkpoint", call.params.executionId, call.body))),
     deleteSnapshot: ({ params }: { params: { snapshotId: string } }) =>
       called(() => void snapshots.delete(params.snapshotId)),
-  };
+  });
 
-  return { live, snapshots, faults, agent };
+  return { live, snapshots, faults, clashes, agentFor };
 }

@@ -1,35 +1,27 @@
 /**
  * A world of one sandbox for the property test. Its node has containers and snapshots, and may refuse a call or stay silent
- * before or after the work. Its orchestrator process may die between any two lines.
+ * before or after the work. Its orchestrator process may die between any two lines; there may be two of them on one
+ * PostgreSQL database.
  */
 
-import { createBackground } from "../../../../orchestrator/base/background.ts";
-import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
-import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
-import { createPausing } from "../../../../orchestrator/lifecycle/pausing/pause.ts";
-import { createResuming } from "../../../../orchestrator/lifecycle/pausing/resume.ts";
-import { createNetworkUpdating, type NewEgress } from "../../../../orchestrator/lifecycle/replace-policy.ts";
+import { sql } from "kysely";
+import type { NewEgress } from "../../../../orchestrator/lifecycle/replace-policy.ts";
 import { createCheckpointing } from "../../../../orchestrator/lifecycle/snapshots/checkpoint.ts";
-import { createSnapshotRemover } from "../../../../orchestrator/lifecycle/snapshots/snapshot-removal.ts";
-import { createProjectQuota } from "../../../../orchestrator/lifecycle/snapshots/stored-quota.ts";
-import { createTransitions } from "../../../../orchestrator/lifecycle/transitions.ts";
-import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
-import { createRoutingTable, type RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
+import type { RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
 import { finishAbandoned } from "../../../../orchestrator/repairs/housekeeping.ts";
 import { noSuspicions, reconcile } from "../../../../orchestrator/repairs/reconcile.ts";
+import type { OpenedDatabase } from "../../../../orchestrator/store/database.ts";
+import { joinMembers, type Membership } from "../../../../orchestrator/store/membership/membership.ts";
 import type { Project } from "../../../../orchestrator/store/projects/record.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import type { StoredSnapshot } from "../../../../shared/agent-api/routes.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
-import { createLog } from "../../../../shared/program/log.ts";
-
-import { createSeal } from "../../../../shared/program/seal.ts";
-import { lifecycleCore } from "../../../support/fakes/lifecycle-core.ts";
-import { openTestDatabase } from "../../../support/store/databases.ts";
+import { openBeside, openTestDatabase } from "../../../support/store/databases.ts";
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { type Fault, ID, lifecycleNode } from "./lifecycle-node.ts";
-import { guarded } from "./mortal.ts";
+import { bootProcess, log, NOW, type Process, sealing } from "./lifecycle-process.ts";
+import { pendingCalls } from "./pending-calls.ts";
 
 const TUNNELLED: NewEgress = {
   network: { denyOut: ["203.0.113.0/24"], egressProxy: { address: "198.51.100.1:1080", username: "me" } },
@@ -37,12 +29,7 @@ const TUNNELLED: NewEgress = {
   proxyPassword: "secret",
 };
 const FAULTS: Record<Fault, true> = { refuse: true, break: true, "silent before": true, "silent after": true };
-export const sealing = createSeal("key", "the test");
 const NODE = "n1";
-/** As much as the sandbox reserves for a snapshot: a reservation that is never given back refuses the next one. */
-const ROOM_FOR_ONE = 128 * 1024 ** 2;
-const NOW = 5;
-const log = createLog({ component: "test", level: "silent" });
 
 export type Operation =
   | "pause"
@@ -59,39 +46,54 @@ export type Operation =
   | "crash"
   | Fault;
 
-/** One life of the orchestrator's process: after its death it reaches neither the database nor the node. */
-interface Process {
-  readonly alive: { is: boolean };
-  readonly died: Promise<void>;
-  readonly die: () => void;
-  readonly ending: Ending;
-  readonly pausing: ReturnType<typeof createPausing>;
-  readonly resuming: ReturnType<typeof createResuming>;
-  readonly checkpointing: ReturnType<typeof createCheckpointing>;
-  readonly networks: ReturnType<typeof createNetworkUpdating>;
-  readonly routes: RoutingTable;
-  readonly background: ReturnType<typeof createBackground>;
-  readonly store: Store;
-  readonly nodes: Nodes;
-}
-
 export interface LifecycleWorld {
   /** The live executions, each with the policy under which it runs. */
   readonly live: Map<string, EgressPolicy>;
   readonly snapshots: Map<string, StoredSnapshot>;
+  /** Where two processes that live have worked on the sandbox at the same time. */
+  readonly clashes: readonly string[];
+  /** Whether two processes have asked their database, and it has not answered all of it. */
+  asks(): boolean;
   readonly store: Store;
   routes(): RoutingTable;
-  perform(operation: Operation): Promise<unknown>;
-  /** Restarts the orchestrator with a healthy node; it completes or undoes each operation that its former process left. */
+  /** @param at the process that performs it */
+  perform(operation: Operation, at?: number): Promise<unknown>;
+  /** Restarts one orchestrator with a healthy node; it completes or undoes each operation that former processes left. */
   settle(): Promise<void>;
   /** The snapshots that the orchestrator would ask the node to remove once all grace periods are over. */
   strays(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-export async function lifecycleWorld(step: () => Promise<void>): Promise<LifecycleWorld> {
-  const opened = await openTestDatabase();
-  const store = createStore(opened.database, () => NOW, sealing);
+/** @param beside a database on a server, which two processes use */
+export async function lifecycleWorld(step: () => Promise<void>, beside?: string): Promise<LifecycleWorld> {
+  const opened =
+    beside === undefined ? [await openTestDatabase()] : [await openBeside(beside), await openBeside(beside)];
+  const [{ database }] = opened as [OpenedDatabase];
+  const store = createStore(database, () => NOW, sealing);
+  const memberships: Membership[] = [];
+  const pending = pendingCalls();
+
+  /** A process as the only one, or as a member. */
+  async function storeOf(at: number): Promise<{ readonly store: Store; readonly memberId: string }> {
+    if (beside === undefined) return { store, memberId: "" };
+    const own = (opened[at] as OpenedDatabase).database;
+    const given = { log, now: Date.now, version: "0", leaseMs: 600_000, onDifference: () => undefined };
+    const members = await joinMembers(own, given);
+    memberships.push(members);
+    const shared = pending.of(createStore(own, () => NOW, sealing, { members }));
+    // Between the look at what the others do and the work, they may begin and end something.
+    const operations: Store["operations"] = {
+      ...shared.operations,
+      async elsewhere(id) {
+        const found = await shared.operations.elsewhere(id);
+        await step();
+        return found;
+      },
+    };
+    return { store: { ...shared, operations }, memberId: members.self?.id ?? "" };
+  }
+
   const project = await store.projects.create("test");
   const base = await store.templates.seed("base", {
     image: "base",
@@ -101,73 +103,9 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     envdVersion: "0",
   });
   const node = lifecycleNode(step);
-  const { live, snapshots, agent } = node;
+  const { live, snapshots, clashes, agentFor } = node;
 
-  function boot(): Process {
-    const alive = { is: true };
-    let die: () => void = () => undefined;
-    const died = new Promise<void>((resolve) => {
-      die = () => {
-        alive.is = false;
-        resolve();
-      };
-    });
-    const mine = guarded(store, alive);
-    const nodes = {
-      list: () => [],
-      mayChange: () => true,
-      refused: () => undefined,
-      agent: () => guarded(agent, alive),
-      get: () => ({ status: "ready" }),
-      freed: () => undefined,
-      placing: () => () => undefined,
-    } as unknown as Nodes;
-    const background = createBackground(log);
-    const routes = createRoutingTable({
-      seeds: createSeeds("seed", []),
-      place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }),
-    });
-    const transitions = createTransitions();
-    const removal = createSnapshotRemover({ nodes, background, log, timeoutMs: 1_000 });
-    const core = lifecycleCore({
-      store: mine,
-      nodes,
-      routes,
-      transitions,
-      snapshots: removal,
-      sealing,
-      background,
-      log,
-    });
-    const quota = createProjectQuota({ storage: mine.storage, nodes, log, quotaBytes: ROOM_FOR_ONE });
-    const ending = createEnding({ core, observe: () => undefined });
-    return {
-      alive,
-      died,
-      die,
-      ending,
-      routes,
-      background,
-      store: mine,
-      nodes,
-      pausing: createPausing({ core, quota, onPaused: () => undefined }),
-      resuming: createResuming({
-        // The wait must be above zero: it is the time for concurrent transitions, and not for the node.
-        core: {
-          ...core,
-          transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
-        },
-        ending,
-        elsewhere: { nodeFor: ({ home }) => Promise.resolve(home) },
-      }),
-      checkpointing: createCheckpointing({ core, quota }),
-      networks: createNetworkUpdating({
-        core,
-        placeholders: { check: () => Promise.resolve() },
-        tokenNames: () => new Set(),
-      }),
-    };
-  }
+  const boot = async (at = 0) => bootProcess({ ...(await storeOf(at)), agentFor });
 
   async function seeded(): Promise<void> {
     const executionId = newExecutionId();
@@ -184,17 +122,25 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     await store.sandboxes.add(sandbox, { sandboxes: 10 });
     const running = await store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
     live.set(executionId, OPEN);
-    if (running !== undefined) current.routes.add(running);
+    if (running !== undefined) for (const { routes } of processes) routes.add(running);
   }
 
-  let current = boot();
+  const processes = await Promise.all(opened.map((_, at) => boot(at)));
+  const process = (at: number) => processes[at] as Process;
   await seeded();
 
-  async function reborn(): Promise<void> {
-    current.die();
-    current = boot();
-    for (const record of await store.sandboxes.routable()) current.routes.add(record);
-    await store.sandboxes.abandonAll();
+  /** Nobody waits until the row of the former process lapses. */
+  async function die({ die: end, memberId }: Process): Promise<void> {
+    end();
+    await sql`update orchestrators set expires_at = 0 where id = ${memberId}`.execute(database);
+  }
+
+  async function reborn(at: number): Promise<void> {
+    await die(process(at));
+    const born = await boot(at);
+    processes[at] = born;
+    for (const record of await store.sandboxes.routable()) born.routes.add(record);
+    await born.store.sandboxes.abandonAll();
   }
 
   async function exit({ ending }: Process): Promise<unknown> {
@@ -230,16 +176,16 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     allow: ({ networks }) =>
       networks.replace(project, ID, { network: {}, internet: undefined, proxyPassword: undefined }),
     kill: ({ ending }) => ending.kill(ID, "request"),
-    crash: () => reborn(),
+    crash: (of) => reborn(processes.indexOf(of)),
     exit,
     expire,
     "expire paused": expirePaused,
   };
 
-  async function act(operation: Operation, process: Process): Promise<unknown> {
+  async function act(operation: Operation, by: Process): Promise<unknown> {
     return operation in FAULTS
       ? node.faults.push(operation as Fault)
-      : acts[operation as Exclude<Operation, Fault>](process);
+      : acts[operation as Exclude<Operation, Fault>](by);
   }
 
   async function plan() {
@@ -256,17 +202,21 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
   return {
     live,
     snapshots,
+    clashes,
+    asks: () => pending.count > 0,
     store,
-    routes: () => current.routes,
-    async perform(operation) {
-      const process = current;
-      const work = act(operation, process);
+    routes: () => process(0).routes,
+    async perform(operation, at = 0) {
+      const by = process(at);
+      const work = act(operation, by);
       // Callers of a dead process get no answer, and stop waiting.
-      return operation === "crash" ? work : Promise.race([work, process.died]);
+      return operation === "crash" ? work : Promise.race([work, by.died]);
     },
     async settle() {
       node.faults.length = 0;
-      await reborn();
+      for (const other of processes.slice(1)) await die(other);
+      await reborn(0);
+      const current = process(0);
       for (let round = 0; round < 5; round++) {
         const { store: mine, nodes } = current;
         await finishAbandoned({ store: mine, nodes, lifecycle: current, now: () => Number.MAX_SAFE_INTEGER, log });
@@ -281,7 +231,10 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       await current.background.settled();
     },
     strays: async () => (await plan()).deleteSnapshots.map(({ snapshotId }) => snapshotId),
-    close: () => opened.close(),
+    async close() {
+      for (const membership of memberships) await membership.stop();
+      for (const each of opened) await each.close();
+    },
   };
 }
 

@@ -5,10 +5,11 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
-import type { Aim, Transitions } from "../../../../orchestrator/lifecycle/transitions.ts";
+import type { Transitions } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import type { RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
 import type { OpenedDatabase } from "../../../../orchestrator/store/database.ts";
+import type { Aim } from "../../../../orchestrator/store/operations/record.ts";
 import type { NewSandbox } from "../../../../orchestrator/store/sandboxes/record.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import { isError } from "../../../../shared/http/errors.ts";

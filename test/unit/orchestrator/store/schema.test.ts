@@ -11,6 +11,13 @@ import { newDatabase, openTestDatabase, type TestDatabase } from "../../../suppo
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
+const LATER_COLUMNS = {
+  usage_counters: ["project_id", "memory_bytes", "disk_bytes", "heard_at"],
+  builds: ["owner", "owner_epoch"],
+  sandboxes: ["expiring_end_at", "expiring_until"],
+};
+const STEPS = [1, 2, 3, 4, 5, 6, 7, 8].map((step) => `schema-000${step}`);
+
 /** A database with one project, whose notes of steps are those of a version that counted this many. */
 async function databaseOf(steps: number): Promise<TestDatabase> {
   const folder = await mkdtemp(join(tmpdir(), "svc-schema-test-"));
@@ -22,8 +29,21 @@ async function databaseOf(steps: number): Promise<TestDatabase> {
   await opened.close();
   await database.query("delete from kysely_migration");
   // What the steps after the first one have made, which no earlier version had.
-  for (const later of ["authorities", "join_tokens", "members", "blob_refs", "blob_sweeps"])
+  for (const later of [
+    "authorities",
+    "join_tokens",
+    "members",
+    "orchestrators",
+    "leases",
+    "operations",
+    "change_receipts",
+    "changes",
+    "blob_refs",
+    "blob_sweeps",
+  ])
     await database.query(`drop table ${later}`);
+  for (const [table, columns] of Object.entries(LATER_COLUMNS))
+    for (const column of columns) await database.query(`alter table ${table} drop column ${column}`);
   for (let step = 1; step <= steps; step++)
     await database.query(
       "insert into kysely_migration (name, timestamp) values (?, '2026-11-01T00:00:00.000Z')",
@@ -39,9 +59,9 @@ test("a database that earlier versions have brought to their last step keeps its
   const database = await databaseOf(17);
   for (const _start of ["first", "second"]) {
     const opened = await openDatabase(database.place);
-    expect(opened.schema).toBe("schema-0003");
+    expect(opened.schema).toBe(STEPS.at(-1));
     await opened.close();
-    expect(await noted(database)).toEqual(["schema-0001", "schema-0002", "schema-0003"]);
+    expect(await noted(database)).toEqual(STEPS);
     expect(await database.query("select name from projects")).toEqual([{ name: "kept" }]);
   }
 });
@@ -51,6 +71,25 @@ test("a database that an earlier version has left at step 0012 is refused with b
   await expect(openDatabase(database.place)).rejects.toThrow(/schema 0012 .* goes on from 0017 only/);
   expect(await noted(database)).toHaveLength(12);
   expect(await database.query("select name from projects")).toEqual([{ name: "kept" }]);
+});
+
+test("a database that a newer version has expanded is used as it is, and one that it has contracted is refused", async () => {
+  const database = await databaseOf(17);
+  await (await openDatabase(database.place)).close();
+  const note = (name: string) =>
+    database.query("insert into kysely_migration (name, timestamp) values (?, '2027-01-01T00:00:00.000Z')", name);
+  await database.query("alter table projects add column later text");
+  await note("schema-9998");
+  const opened = await openDatabase(database.place);
+  expect(opened.schema).toBe("schema-9998");
+  const store = createStore(opened.database, () => 5, testSeal);
+  await store.projects.create("made by the older version");
+  const names = (await store.projects.list()).map(({ name }) => name);
+  expect(new Set(names)).toEqual(new Set(["kept", "made by the older version"]));
+  await opened.close();
+  await note("schema-9999-contracts");
+  await expect(openDatabase(database.place)).rejects.toThrow(/to schema-9999-contracts, which takes away/);
+  expect(await database.query("select name from projects order by name")).toHaveLength(2);
 });
 
 test("the schema has exactly the columns that a sandbox's record is written to", async () => {

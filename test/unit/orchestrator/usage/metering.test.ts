@@ -1,8 +1,9 @@
 /** What projects use: how the nodes' reports are counted, and when samples are taken. */
 
 import { describe, expect, test } from "vitest";
+import type { Heard } from "../../../../orchestrator/store/usage/counters.ts";
 import type { NewSamples, ProjectSample } from "../../../../orchestrator/store/usage/usage.ts";
-import { createMeter, type Pending } from "../../../../orchestrator/usage/meter.ts";
+import { createMeter } from "../../../../orchestrator/usage/meter.ts";
 import { createSampling } from "../../../../orchestrator/usage/sampling.ts";
 import type { LiveExecution } from "../../../../shared/agent-api/routes.ts";
 
@@ -17,86 +18,91 @@ function execution(id: string, use?: Partial<LiveExecution["use"]>): LiveExecuti
 const owner = (id: string, projectId: string) => ({ id, executionId: `e-${id}`, projectId });
 
 describe("the meter", () => {
-  async function pending(meter: ReturnType<typeof createMeter>, ended: readonly string[] = []): Promise<Pending> {
-    let taken: Pending | undefined;
+  async function flushed(meter: ReturnType<typeof createMeter>): Promise<ReadonlyMap<string, Heard>> {
+    let taken: ReadonlyMap<string, Heard> | undefined;
     await meter.flush((all) => {
       taken = all;
-      return Promise.resolve(ended);
+      return Promise.resolve();
     });
     if (taken === undefined) throw new Error("nothing was flushed");
     return taken;
   }
 
-  test("adds up what counters have grown by, and what is in use, by project", async () => {
-    const meter = createMeter(new Map([["e-a", { cpuMs: 100, sentBytes: 10, receivedBytes: 1 }]]), () => 0);
-    const owners = [owner("a", "p1"), owner("b", "p1"), owner("c", "p2")];
+  test("passes on what the counters of each execution have grown by since it did so last, and what is in use", async () => {
+    const clock = { now: 1 };
+    const meter = createMeter(() => clock.now);
+    const owners = [owner("a", "p1"), owner("c", "p2")];
     meter.heard(
       [
         execution("a", { cpuMs: 150, sentBytes: 10, receivedBytes: 3, memoryBytes: 5, diskBytes: 7 }),
-        execution("b", { cpuMs: 20, memoryBytes: 1, diskBytes: 2 }),
         execution("c", { sentBytes: 9 }),
         execution("not measured"),
         execution("of nobody", { cpuMs: 1_000 }),
       ],
       owners,
     );
-    const first = await pending(meter);
-    expect(Object.fromEntries(first.used)).toEqual({
-      p1: { cpuMs: 70, sentBytes: 0, receivedBytes: 2, memoryBytes: 6, diskBytes: 9 },
-      p2: { cpuMs: 0, sentBytes: 9, receivedBytes: 0, memoryBytes: 0, diskBytes: 0 },
+    const first = await flushed(meter);
+    const counted = { cpuMs: 150, sentBytes: 10, receivedBytes: 3 };
+    expect(Object.fromEntries(first)).toEqual({
+      "e-a": { projectId: "p1", counted, grown: counted, memoryBytes: 5, diskBytes: 7, at: 1 },
+      "e-c": {
+        projectId: "p2",
+        counted: { cpuMs: 0, sentBytes: 9, receivedBytes: 0 },
+        grown: { cpuMs: 0, sentBytes: 9, receivedBytes: 0 },
+        memoryBytes: 0,
+        diskBytes: 0,
+        at: 1,
+      },
     });
-    expect(first.counters.get("e-a")).toEqual({ cpuMs: 150, sentBytes: 10, receivedBytes: 3 });
-    // Nothing new: what is in use stays, what was counted is not counted again.
-    expect((await pending(meter)).used.get("p1")).toMatchObject({ cpuMs: 0, memoryBytes: 6 });
+    expect(await flushed(meter)).toEqual(new Map());
+    for (const cpuMs of [160, 180]) {
+      clock.now++;
+      meter.heard([execution("a", { cpuMs, sentBytes: 10, receivedBytes: 3 })], owners);
+    }
+    expect((await flushed(meter)).get("e-a")).toMatchObject({
+      counted: { cpuMs: 180 },
+      grown: { cpuMs: 30, sentBytes: 0, receivedBytes: 0 },
+      since: 1,
+      at: 3,
+    });
   });
 
   test("takes a counter that has become smaller for one that began again", async () => {
-    const meter = createMeter(new Map(), () => 0);
+    const meter = createMeter(() => 0);
     for (const cpuMs of [500, 40]) meter.heard([execution("a", { cpuMs })], [owner("a", "p")]);
-    expect((await pending(meter)).used.get("p")?.cpuMs).toBe(540);
+    expect((await flushed(meter)).get("e-a")?.grown.cpuMs).toBe(540);
   });
 
   test("forgets nothing when the samples could not be stored", async () => {
-    const meter = createMeter(new Map(), () => 0);
-    meter.heard([execution("a", { cpuMs: 30 })], [owner("a", "p")]);
-    await expect(meter.flush(() => Promise.reject(new Error("disk full")))).rejects.toThrow("disk full");
-    meter.heard([execution("a", { cpuMs: 35 })], [owner("a", "p")]);
-    const { used, counters } = await pending(meter);
-    expect([used.get("p")?.cpuMs, counters.get("e-a")?.cpuMs]).toEqual([35, 35]);
+    const clock = { now: 1 };
+    const meter = createMeter(() => clock.now);
+    const report = (cpuMs: number) => meter.heard([execution("a", { cpuMs })], [owner("a", "p")]);
+    report(10);
+    await flushed(meter);
+    clock.now = 2;
+    report(30);
+    await expect(
+      meter.flush(() => {
+        clock.now = 3;
+        report(32);
+        return Promise.reject(new Error("disk full"));
+      }),
+    ).rejects.toThrow("disk full");
+    clock.now = 4;
+    report(35);
+    expect((await flushed(meter)).get("e-a")).toMatchObject({ counted: { cpuMs: 35 }, grown: { cpuMs: 25 }, since: 1 });
   });
 
-  test("stops counting an execution that no report mentions any more, and forgets it once it has ended", async () => {
+  test("does not say what an execution has grown by that it has not heard of for a minute", async () => {
     const clock = { now: 0 };
-    const meter = createMeter(new Map(), () => clock.now);
-    const report = () => meter.heard([execution("a", { cpuMs: 100, memoryBytes: 8 })], [owner("a", "p")]);
-    report();
-    expect((await pending(meter)).silent).toEqual([]);
-    clock.now = 61_000;
-    const last = await pending(meter);
-    expect([last.silent, [...last.used]]).toEqual([["e-a"], []]);
-    // Its node could not be reached: what was counted before is not counted again.
-    expect((await pending(meter)).silent).toEqual(["e-a"]);
-    report();
-    expect((await pending(meter)).used.get("p")).toMatchObject({ cpuMs: 0, memoryBytes: 8 });
-    clock.now = 122_000;
-    expect((await pending(meter, ["e-a"])).silent).toEqual(["e-a"]);
-    expect((await pending(meter)).silent).toEqual([]);
-  });
-
-  test("counts on when a report comes while the end of its execution is stored", async () => {
-    const clock = { now: 0 };
-    const meter = createMeter(new Map(), () => clock.now);
+    const meter = createMeter(() => clock.now);
     const report = (cpuMs: number) => meter.heard([execution("a", { cpuMs })], [owner("a", "p")]);
     report(100);
-    await pending(meter);
+    await flushed(meter);
     clock.now = 61_000;
-    await meter.flush(({ silent }) => {
-      report(130);
-      return Promise.resolve(silent);
-    });
-    expect((await pending(meter)).used.get("p")?.cpuMs).toBe(30);
-    report(135);
-    expect((await pending(meter)).used.get("p")?.cpuMs).toBe(5);
+    await flushed(meter);
+    report(130);
+    expect((await flushed(meter)).get("e-a")).not.toHaveProperty("since");
   });
 });
 
@@ -109,10 +115,10 @@ describe("a round of sampling", () => {
       store: {
         add({ at, missed, began }) {
           added.push({ at: at - T, missed: missed.map((each) => each - T), began: began - T });
-          return Promise.resolve({ samples: [], ended: [] });
+          return Promise.resolve([]);
         },
       },
-      meter: createMeter(new Map(), () => clock.now),
+      meter: createMeter(() => clock.now),
       now: () => clock.now,
       observe: (samples) => observed.push(...samples),
     });

@@ -2,6 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Heard } from "../../../../orchestrator/store/usage/counters.ts";
 import { pack, unpack } from "../../../../orchestrator/store/usage/packed.ts";
 import type { Used } from "../../../../orchestrator/store/usage/sample.ts";
 import { STORED_STEPS, stepsFor } from "../../../../orchestrator/store/usage/steps.ts";
@@ -40,18 +41,16 @@ describe("the step of an answer", () => {
 });
 
 describe("stored samples", () => {
-  const NONE: Pick<NewSamples, "used" | "counters" | "silent" | "missed"> = {
-    used: new Map(),
-    counters: new Map(),
-    silent: [],
-    missed: [],
-  };
+  const NONE = { used: new Map<string, Used>(), missed: [] };
   const USED: Used = { cpuMs: 1, sentBytes: 0, receivedBytes: 0, memoryBytes: 0, diskBytes: 0 };
 
   async function opened() {
     const world = await openWorld(() => T * 1000);
     onTestFinished(() => world.opened.close());
     const { usage } = world.store;
+    /** One execution of each project has used that since the sample before. */
+    const add = ({ used, ...step }: Omit<NewSamples, "heard"> & { readonly used: ReadonlyMap<string, Used> }) =>
+      usage.add({ ...step, heard: new Map([...used].map(([id, use]) => [`e-${id}`, heardOf(id, use, step.at)])) });
     const series = async (length: number, now: number, projectId = world.project.id) => {
       const range = { start: now - length, end: now };
       const { step, stored } = stepsFor(range, now);
@@ -74,21 +73,21 @@ describe("stored samples", () => {
         packed: packed.length,
       };
     };
-    return { ...world, usage, series, count };
+    return { ...world, usage, add, series, count };
   }
 
   test("have the running sandboxes and the starts since the sample before", async () => {
-    const { store, usage, run, series } = await opened();
+    const { store, add, run, series } = await opened();
     await run("i0");
     const before = await store.sandboxes.get("i0");
     if (before === undefined) throw new Error("no record");
     await store.addEvent(before, { type: "created" });
-    await usage.add({ ...NONE, at: T, began: T });
+    await add({ ...NONE, at: T, began: T });
     await run("i1");
     for (const type of ["created", "resumed", "paused"] as const) await store.addEvent(before, { type });
-    await usage.add({ ...NONE, at: T + 5, began: T });
+    await add({ ...NONE, at: T + 5, began: T });
     // The same step once more, as a second process would after a crash.
-    await usage.add({ ...NONE, at: T + 5, began: T });
+    await add({ ...NONE, at: T + 5, began: T });
     expect(await series(60, T + 30)).toMatchObject([
       { at: T, sandboxes: 1, starts: 0 },
       { at: T + 5, sandboxes: 2, starts: 2 },
@@ -96,37 +95,36 @@ describe("stored samples", () => {
   });
 
   test("have the use of each project, once, and the counters that it was counted from", async () => {
-    const { project, other, usage, series } = await opened();
+    const { opened: database, project, other, usage, add, series } = await opened();
     const use = { cpuMs: 1_000, sentBytes: 7, receivedBytes: 3, memoryBytes: 5 * MIB, diskBytes: 2 ** 40 };
-    const counters = new Map([["e1", { cpuMs: 4, sentBytes: 2, receivedBytes: 1 }]]);
-    const added = await usage.add({ ...NONE, at: T, began: T, used: new Map([[project.id, use]]), counters });
-    expect(added).toEqual({
-      samples: [{ publicId: project.publicId, sample: { ...use, sandboxes: 0, starts: 0 } }],
-      ended: [],
-    });
-    expect(await usage.counters()).toEqual(counters);
-    await usage.add({ ...NONE, at: T + 5, began: T, silent: ["e1"], used: new Map([["of nobody", use]]) });
-    expect(await usage.counters()).toEqual(new Map());
+    const added = await add({ ...NONE, at: T, began: T, used: new Map([[project.id, use]]) });
+    expect(added).toEqual([{ publicId: project.publicId, sample: { ...use, sandboxes: 0, starts: 0 } }]);
+    const counters = () => database.database.selectFrom("usage_counters").select(["execution_id", "cpu_ms"]).execute();
+    expect(await counters()).toEqual([{ execution_id: `e-${project.id}`, cpu_ms: 1_000 }]);
+    await add({ ...NONE, at: T + 5, began: T, used: new Map([["of nobody", use]]) });
     expect(await series(10, T + 10)).toMatchObject([
       { at: T, ...use },
-      { at: T + 5, cpuMs: 0 },
+      { at: T + 5, cpuMs: 0, memoryBytes: use.memoryBytes },
     ]);
     expect(await series(10, T + 10, other.id)).toMatchObject([{ cpuMs: 0 }, { cpuMs: 0 }]);
+    // Nothing was heard for half a minute: nothing is in use.
+    await usage.add({ at: T + 40, began: T, missed: [], heard: new Map() });
+    expect(await series(5, T + 45)).toMatchObject([{ at: T + 40, memoryBytes: 0, diskBytes: 0 }]);
   });
 
   test("are rolled up once into every longer step, over a restart and a gap, and an answer of any step has the newest ones", async () => {
-    const { project, usage, series } = await opened();
-    const add = (at: number, began: number, memoryBytes: number) =>
-      usage.add({
+    const { project, add, series } = await opened();
+    const step = (at: number, began: number, memoryBytes: number) =>
+      add({
         ...NONE,
         at,
         began,
         used: new Map([[project.id, { cpuMs: 10, sentBytes: 1, receivedBytes: 2, memoryBytes, diskBytes: 0 }]]),
       });
-    for (let at = T; at < T + 1_000; at += 5) await add(at, T, at - T);
+    for (let at = T; at < T + 1_000; at += 5) await step(at, T, at - T);
     // The platform does not run for a quarter of an hour.
     const again = T + 1_900;
-    for (let at = again; at < again + 100; at += 5) await add(at, again, 1);
+    for (let at = again; at < again + 100; at += 5) await step(at, again, 1);
     const now = again + 100;
     const sum = (points: readonly { readonly cpuMs: number }[]) => points.reduce((all, { cpuMs }) => all + cpuMs, 0);
     for (const length of [2_000, HOUR, 6 * HOUR, 12 * HOUR, DAY, 30 * DAY]) {
@@ -139,13 +137,13 @@ describe("stored samples", () => {
   });
 
   test("are packed, and deleted when they are old, a project at a time, so that their number has a limit", async () => {
-    const { project, usage, count } = await opened();
+    const { project, usage, add, count } = await opened();
     const used = new Map([[project.id, USED]]);
-    for (let at = T; at < T + 900; at += 5) await usage.add({ ...NONE, at, began: T, used });
+    for (let at = T; at < T + 900; at += 5) await add({ ...NONE, at, began: T, used });
     expect(await count()).toEqual({ 5: 180, 30: 29, 300: 2, 900: 0, packed: 0 });
     const later = async (at: number) => {
       // One round deletes the samples of one project and a minute of the finest; the next ones begin again.
-      for (let round = 0; round < 20; round++) await usage.add({ ...NONE, at: at + round * 5, began: at - 600 });
+      for (let round = 0; round < 20; round++) await add({ ...NONE, at: at + round * 5, began: at - 600 });
       return count();
     };
     expect(await later(T + 2 * HOUR)).toEqual({ 5: 0, 30: 30, 300: 3, 900: 1, packed: 30 });
@@ -158,25 +156,25 @@ describe("stored samples", () => {
   });
 
   test("are deleted by no process that has just started: its clock may be wrong", async () => {
-    const { project, usage, series, count } = await opened();
-    for (const at of [T, T + 5]) await usage.add({ ...NONE, at, began: T, used: new Map([[project.id, USED]]) });
+    const { project, add, series, count } = await opened();
+    for (const at of [T, T + 5]) await add({ ...NONE, at, began: T, used: new Map([[project.id, USED]]) });
     const wrong = T + 1_000 * DAY;
-    for (const at of [wrong, wrong + 5, wrong + 10]) await usage.add({ ...NONE, at, began: wrong });
+    for (const at of [wrong, wrong + 5, wrong + 10]) await add({ ...NONE, at, began: wrong });
     expect(await count()).toMatchObject({ 5: 2, 30: 1 });
     expect((await series(60, T + 10)).map(({ cpuMs }) => cpuMs)).toEqual([1, 1]);
   });
 
   test("are in answers of every step after a clock that was ahead is set back, before and after they are packed", async () => {
-    const { project, usage, series, count } = await opened();
+    const { project, add, series, count } = await opened();
     const used = new Map([[project.id, USED]]);
     const minute = async (from: number, began = from) => {
-      for (let at = from; at < from + 60; at += 5) await usage.add({ ...NONE, at, began, used });
+      for (let at = from; at < from + 60; at += 5) await add({ ...NONE, at, began, used });
     };
     await minute(T);
     await minute(T + 10 * DAY);
     // Two samples more, which a busy process missed, have what is in use and count nothing.
     await minute(T + 60);
-    await usage.add({ ...NONE, at: T + 130, missed: [T + 120, T + 125], began: T + 60, used });
+    await add({ ...NONE, at: T + 130, missed: [T + 120, T + 125], began: T + 60, used });
     const now = T + 135;
     for (const length of [HOUR - 1, HOUR, 12 * HOUR, DAY, 30 * DAY]) {
       const points = await series(length, now);
@@ -187,35 +185,35 @@ describe("stored samples", () => {
     }
     // The clock has come to where it was ahead.
     const again = T + 10 * DAY + HOUR;
-    for (let round = 0; round < 3; round++) await usage.add({ ...NONE, at: again + round * 5, began: T });
+    for (let round = 0; round < 3; round++) await add({ ...NONE, at: again + round * 5, began: T });
     expect(await count()).toMatchObject({ 900: 2, packed: 1 });
     // It is set back once more, into a block that is packed.
     await minute(T + 200);
     expect((await series(30 * DAY, T + 300)).map(({ cpuMs }) => cpuMs)).toEqual([37]);
-    for (let round = 0; round < 3; round++) await usage.add({ ...NONE, at: again + 900 + round * 5, began: T });
+    for (let round = 0; round < 3; round++) await add({ ...NONE, at: again + 900 + round * 5, began: T });
     expect(await count()).toMatchObject({ 900: 2, packed: 1 });
     expect((await series(30 * DAY, T + 300)).map(({ cpuMs }) => cpuMs)).toEqual([37]);
   });
 
   test("of a step keep the end of their time when a process begins again within it", async () => {
-    const { usage } = await opened();
-    await usage.add({ ...NONE, at: T + 100, began: T });
-    await usage.add({ ...NONE, at: T, began: T });
+    const { usage, add } = await opened();
+    await add({ ...NONE, at: T + 100, began: T });
+    await add({ ...NONE, at: T, began: T });
     expect(await usage.spans({ start: T, end: T + 200 })).toEqual([{ began: T, until: T + 105 }]);
   });
 
   test("go with their project, and a new project has none of them", async () => {
-    const { opened: database, store, project, usage, series, count } = await opened();
+    const { opened: database, store, project, add, series, count } = await opened();
     const gone = await store.projects.create("gone");
     const used = new Map([[gone.id, USED]]);
-    for (let at = T; at < T + 3 * HOUR; at += 900) await usage.add({ ...NONE, at, began: T - HOUR, used });
+    for (let at = T; at < T + 3 * HOUR; at += 900) await add({ ...NONE, at, began: T - HOUR, used });
     expect(await count()).toMatchObject({ 30: 11, packed: expect.any(Number) as number });
-    await usage.add({ ...NONE, at: T + 3 * HOUR, began: T, used });
+    await add({ ...NONE, at: T + 3 * HOUR, began: T, used });
     await database.database.deleteFrom("projects").where("id", "=", gone.id).execute();
     expect(await count()).toMatchObject({ 30: 0, 300: 0, 900: 0, packed: 0 });
     const next = await store.projects.create("next");
     // The finest samples of the deleted project are still there when the next step is rolled up.
-    await usage.add({
+    await add({
       ...NONE,
       at: T + 3 * HOUR + 30,
       began: T,
@@ -235,12 +233,12 @@ describe("stored samples", () => {
   });
 
   test("are all in the first step of an answer, which begins before the range does", async () => {
-    const { project, usage } = await opened();
+    const { project, usage, add } = await opened();
     for (let at = T; at < T + 120; at += 5) {
-      await usage.add({ ...NONE, at, began: T, used: new Map([[project.id, { ...USED, sentBytes: 10 }]]) });
+      await add({ ...NONE, at, began: T, used: new Map([[project.id, { ...USED, sentBytes: 10 }]]) });
     }
     const now = T + 13 * HOUR;
-    await usage.add({ ...NONE, at: now, began: T });
+    await add({ ...NONE, at: now, began: T });
     const { teamMetrics } = createUsageHandlers({ store: usage, now: () => now * 1000 });
     const input = { params: { teamID: project.id }, query: { start: T + 110, end: now }, body: undefined };
     const points = await teamMetrics(input, { caller: project } as Parameters<typeof teamMetrics>[1]);
@@ -249,18 +247,28 @@ describe("stored samples", () => {
   });
 
   test("count an execution that no node reports for as long as its sandbox runs", async () => {
-    const { store, usage, run } = await opened();
+    const { opened: database, store, project, usage, run } = await opened();
     await run("i0");
     const record = await store.sandboxes.get("i0");
     if (record === undefined) throw new Error("no record");
-    const [live, over] = [record.executionId, "e-over"];
-    const counted = { cpuMs: 1, sentBytes: 2, receivedBytes: 3 };
-    const counters = new Map([live, over].map((id) => [id, counted]));
-    await usage.add({ ...NONE, at: T, began: T, counters });
-    expect((await usage.add({ ...NONE, at: T + 5, began: T, silent: [live, over] })).ended).toEqual([over]);
-    expect([...(await usage.counters()).keys()]).toEqual([live]);
+    const heard = new Map([record.executionId, "e-over"].map((id) => [id, heardOf(project.id, USED, T)]));
+    await usage.add({ at: T, began: T, missed: [], heard });
+    await usage.add({ at: T + 55, began: T, missed: [], heard: new Map() });
+    const known = async () => {
+      const rows = await database.database.selectFrom("usage_counters").select("execution_id").execute();
+      return rows.map(({ execution_id: id }) => id).sort();
+    };
+    expect(await known()).toEqual([...heard.keys()].sort());
+    await usage.add({ at: T + 65, began: T, missed: [], heard: new Map() });
+    expect(await known()).toEqual([record.executionId]);
   });
 });
+
+function heardOf(projectId: string, { memoryBytes, diskBytes, ...grown }: Used, at: number): Heard {
+  // The same process has told the database of all that it has heard before.
+  const told = { since: Number.MAX_SAFE_INTEGER };
+  return { projectId, memoryBytes, diskBytes, grown, counted: grown, at: at * 1000, ...told };
+}
 
 describe("packed samples", () => {
   const sample = fc.record({

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { createVolumeWork, type VolumesDeps } from "../../../../orchestrator/volumes/volumes.ts";
 import { createLog } from "../../../../shared/program/log.ts";
+import { loop } from "../../../../shared/program/loop.ts";
 
 /** A store in which the volume has become ready meanwhile, so that nothing gives it up; `calls` has what its node was asked. */
 function world(store: object) {
@@ -22,6 +23,7 @@ function world(store: object) {
     maxSandboxes: 100,
   };
   const work = createVolumeWork({
+    rounds: loop,
     store: { giveUp: () => Promise.resolve(false), ...store },
     nodes: {
       list: () => [node],
