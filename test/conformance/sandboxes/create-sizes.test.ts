@@ -2,7 +2,7 @@
 
 import { Sandbox } from "e2b";
 import { expect, onTestFinished, test } from "vitest";
-import type { SandboxDetail, SandboxMetric } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { SandboxDetail, SandboxMetric, StartResult } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { api, openPlatform } from "../../support/platform/platform.ts";
 
 const platform = openPlatform();
@@ -73,8 +73,24 @@ test.each([
   [{ cpuCount: 33 }, 403, "ask for at most 32"],
   [{ memoryMB: 65_537 }, 403, "ask for at most 65536 MiB"],
   [{ memoryMB: 127 }, 400, "memoryMB"],
-  [{ count: 3 }, 400, "fork it"],
+  [{ count: 101 }, 400, "count"],
 ])("a create with %j is %i, with the way out", async (body, status, message) => {
   const reply = await api(platform, "POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
   expect([reply.status, reply.text]).toEqual([status, expect.stringContaining(message)]);
+});
+
+test("a create of four starts four sandboxes, each with commands, files and a name of its own", async () => {
+  const reply = await api(platform, "POST", "/v2/sandboxes", { body: { templateID: "base", timeout: 120, count: 4 } });
+  expect(reply.status, reply.text).toBe(201);
+  const ids = (reply.json as StartResult[]).map(({ sandbox }) => sandbox?.sandboxID ?? "");
+  onTestFinished(async () => void (await Promise.all(ids.map((id) => Sandbox.kill(id)))));
+  const said = await Promise.all(
+    ids.map(async (id) => {
+      const sandbox = await Sandbox.connect(id);
+      await sandbox.files.write("own.txt", id);
+      return (await sandbox.commands.run('echo "$E2B_SANDBOX_ID $(cat own.txt)"')).stdout.trim();
+    }),
+  );
+  expect(new Set(ids).size).toBe(4);
+  expect(said).toEqual(ids.map((id) => `${id} ${id}`));
 });

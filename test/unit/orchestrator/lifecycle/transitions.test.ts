@@ -234,13 +234,13 @@ describe("ends", () => {
     expect(await w.store.sandboxes.get(ID)).toMatchObject({ state: "gone", end: { reason: "request" } });
   });
 
-  test("an exit that the node reports during a kill finishes it with the reason of the kill", async () => {
+  test("an exit that the node reports during a kill finishes it with the reason and the time of the kill", async () => {
     const executionId = await running({});
-    await w.store.move({ id: ID, to: "killing", set: { deadlineAt: 7, end: { reason: "timeout" } } });
+    await w.store.move({ id: ID, to: "killing", set: { endAt: 4, deadlineAt: 7, end: { reason: "timeout" } } });
     const exit = { sandboxId: ID, executionId, nodeId: "n1" };
     expect(await w.ending.ended(exit, { reason: "exited", exitCode: 137 })).toBe(true);
     const record = await w.store.sandboxes.get(ID);
-    expect(record).toMatchObject({ state: "gone", endedAt: 5, end: { reason: "timeout" } });
+    expect(record).toMatchObject({ state: "gone", endedAt: 4, end: { reason: "timeout" } });
     expect(record?.end?.exitCode).toBeUndefined();
   });
 
