@@ -1,8 +1,8 @@
 /** Wires the orchestrator: calls each folder's constructor in the order of their needs, and stops the parts in reverse. */
 
 import { defined } from "../shared/defined.ts";
-import { addressList } from "../shared/http/client-address.ts";
-import { connectionLimits } from "../shared/http/connection-limits.ts";
+import { addressList } from "../shared/http/connections/client-address.ts";
+import { connectionLimits } from "../shared/http/connections/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import type { Meeting } from "../shared/tls/peers.ts";

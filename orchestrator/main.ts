@@ -2,8 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import { Type } from "typebox";
-import { nodeToken } from "../shared/agent-api/node-tokens.ts";
-import { addressList } from "../shared/http/client-address.ts";
+import { nodeToken } from "../shared/agent-api/joining/node-tokens.ts";
+import { addressList } from "../shared/http/connections/client-address.ts";
 import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";

@@ -1,8 +1,8 @@
 /** Serves the agent API and the operators' pages. Requests wait until the agent has made all of its parts. */
 
-import { type AgentRun, identityApi } from "../../shared/agent-api/identity-shapes.ts";
+import { type AgentRun, identityApi } from "../../shared/agent-api/joining/identity-shapes.ts";
 import { agentApi } from "../../shared/agent-api/routes.ts";
-import { connectionLimits } from "../../shared/http/connection-limits.ts";
+import { connectionLimits } from "../../shared/http/connections/connection-limits.ts";
 import { serve } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";

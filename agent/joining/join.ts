@@ -1,7 +1,7 @@
 /** Makes this machine a node of a platform: finds the authority, makes a key, and changes the join token for a certificate. */
 
-import { joinApi } from "../../shared/agent-api/join-shapes.ts";
-import { readJoinToken } from "../../shared/agent-api/join-token.ts";
+import { joinApi } from "../../shared/agent-api/joining/join-shapes.ts";
+import { readJoinToken } from "../../shared/agent-api/joining/join-token.ts";
 import { connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { authorityAt } from "../../shared/http/first-meeting.ts";

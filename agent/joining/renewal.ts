@@ -1,6 +1,6 @@
 /** Changes the node's certificate for a fresh one when two thirds of its time have passed. No open connection notices. */
 
-import { memberApi } from "../../shared/agent-api/join-shapes.ts";
+import { memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
 import { connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { Socket } from "node:net";
-import { type ConnectionLimits, promote } from "../../shared/http/connection-limits.ts";
+import { type ConnectionLimits, promote } from "../../shared/http/connections/connection-limits.ts";
 import { sameSecret } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
 import {

@@ -1,6 +1,6 @@
 /** Starts the node's proxy over the live set, with its share of the process's descriptors. */
 
-import { connectionLimits } from "../../shared/http/connection-limits.ts";
+import { connectionLimits } from "../../shared/http/connections/connection-limits.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { clientOf } from "../../shared/http/client-address.ts";
+import { clientOf } from "../../shared/http/connections/client-address.ts";
 import type { Access, Route } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { lackedScope } from "../../shared/http/scopes.ts";

@@ -1,7 +1,7 @@
 /** Handlers of the operators' routes: keys, mass kill, counts, unused builds, nodes. */
 
 import type { adminApi } from "../../shared/api/admin.ts";
-import type { NodeDetail, nodesApi } from "../../shared/api/nodes.ts";
+import type { NodeDetail, nodesApi } from "../../shared/api/nodes/nodes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { findLivingProject, findProject } from "../access/find.ts";

@@ -5,10 +5,10 @@
 
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { joinApi, memberApi } from "../../shared/agent-api/join-shapes.ts";
+import { joinApi, memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
 import { nodeApi } from "../../shared/agent-api/routes.ts";
 import { valueApi } from "../../shared/agent-api/value-shapes.ts";
-import { connectionLimits } from "../../shared/http/connection-limits.ts";
+import { connectionLimits } from "../../shared/http/connections/connection-limits.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { isLoopback, JOIN } from "../../shared/http/plain-addresses.ts";
 import { type Authenticate, serve } from "../../shared/http/serve.ts";

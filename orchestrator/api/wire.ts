@@ -1,8 +1,8 @@
 /** Constructs the platform API: authentication, keys, operators' routes, and the server with every folder's handlers. */
 
 import type { AddressInfo } from "node:net";
-import { addressList } from "../../shared/http/client-address.ts";
-import { connectionLimits } from "../../shared/http/connection-limits.ts";
+import { addressList } from "../../shared/http/connections/client-address.ts";
+import { connectionLimits } from "../../shared/http/connections/connection-limits.ts";
 import type { Around } from "../../shared/http/serve.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
 import { createAdminTokens } from "../access/admin-tokens.ts";

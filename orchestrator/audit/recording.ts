@@ -32,7 +32,7 @@ export function createRecording({ writer, refusals, now }: RecordingDeps): Recor
   function recordOf(call: Call, input?: Input<Route>): RequestRecord | undefined {
     const action = actionOf(call.operation, call.route);
     if (action === undefined) return undefined;
-    return new RequestRecord({ ...call, action, caller: callerOf(call.request), input, writer, now });
+    return new RequestRecord({ ...call, action, caller: callerOf(call.request), input, writer, refusals, now });
   }
 
   return {
@@ -43,8 +43,7 @@ export function createRecording({ writer, refusals, now }: RecordingDeps): Recor
       records.set(call.request, record);
       try {
         const result = await runAs(caller, () => runAudited(record, work));
-        const end = record.ended({ result: "done", status: call.reply.statusCode, answer: result });
-        if (end !== undefined) writer.add(end);
+        record.succeed(call.reply.statusCode, result);
         return result;
       } finally {
         record.underWay = false;
@@ -54,11 +53,7 @@ export function createRecording({ writer, refusals, now }: RecordingDeps): Recor
     failed(call, reason) {
       const record = records.get(call.request) ?? recordOf(call);
       if (record === undefined) return;
-      const { kind, keyId, address } = record.caller;
-      const identified = kind !== "open";
-      if (record.seq === undefined && !refusals.admit(keyId ?? (identified ? kind : address), identified)) return;
-      const end = record.ended(endOf(reason));
-      if (end !== undefined) writer.add(end);
+      record.fail(reason);
     },
 
     noteLeftOut() {
@@ -87,6 +82,7 @@ interface RequestFacts {
   readonly caller: Caller;
   readonly input: Input<Route> | undefined;
   readonly writer: RecordingDeps["writer"];
+  readonly refusals: Refusals;
   readonly now: () => number;
 }
 
@@ -129,6 +125,24 @@ class RequestRecord implements AuditScope {
     return new PartRecord(this.#facts);
   }
 
+  succeed(status: number, answer?: unknown): void {
+    this.#write({ result: "done", status, answer });
+  }
+
+  /** Of a caller's many refusals, which change nothing, only some are written. */
+  fail(reason: unknown): void {
+    const { refusals } = this.#facts;
+    const { kind, keyId, address } = this.caller;
+    const identified = kind !== "open";
+    if (this.seq === undefined && !refusals.admit(keyId ?? (identified ? kind : address), identified)) return;
+    this.#write(endOf(reason));
+  }
+
+  #write(how: End): void {
+    const end = this.#ended(how);
+    if (end !== undefined) this.#facts.writer.add(end);
+  }
+
   entry(): NewEntry {
     const { action } = this.#facts;
     return {
@@ -139,7 +153,7 @@ class RequestRecord implements AuditScope {
   }
 
   /** The entry about the end of the request; undefined: the entry of its change has said it all. */
-  ended({ result, status, errorCode, answer }: End): NewEntry | undefined {
+  #ended({ result, status, errorCode, answer }: End): NewEntry | undefined {
     const { action } = this.#facts;
     if (result === "done" && this.seq !== undefined && action.steps !== "several") return undefined;
     return {
@@ -180,19 +194,17 @@ class RequestRecord implements AuditScope {
 
 /** The same of one of its parts. */
 class PartRecord extends RequestRecord implements AuditPart {
-  readonly #writer: RecordingDeps["writer"];
-  readonly #route: Route;
+  readonly #status: number;
 
   constructor(facts: RequestFacts) {
     super(facts);
-    this.#writer = facts.writer;
-    this.#route = facts.route;
+    this.#status = facts.route.status;
   }
 
   end(error?: unknown): void {
     this.underWay = false;
-    const end = this.ended(error === undefined ? { result: "done", status: this.#route.status } : endOf(error));
-    if (end !== undefined) this.#writer.add(end);
+    if (error === undefined) this.succeed(this.#status);
+    else this.fail(error);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import { plainAddress } from "../../shared/http/client-address.ts";
+import { plainAddress } from "../../shared/http/connections/client-address.ts";
 
 export interface Caller {
   /** `open`: the caller has shown no right credentials. `metrics`: the program that collects metrics has called. */

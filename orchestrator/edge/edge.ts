@@ -3,8 +3,8 @@
  * the edge makes itself come from `answers.ts`.
  */
 
-import { addressReader } from "../../shared/http/client-address.ts";
-import { type ConnectionLimits, promote } from "../../shared/http/connection-limits.ts";
+import { addressReader } from "../../shared/http/connections/client-address.ts";
+import { type ConnectionLimits, promote } from "../../shared/http/connections/connection-limits.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";

@@ -1,10 +1,10 @@
 /** Handlers of join tokens, and of the join itself. */
 
 import { createHash, randomBytes, randomInt } from "node:crypto";
-import type { joinApi, memberApi } from "../../shared/agent-api/join-shapes.ts";
-import { joinTokenText } from "../../shared/agent-api/join-token.ts";
-import { nodeToken } from "../../shared/agent-api/node-tokens.ts";
-import type { joinTokenApi } from "../../shared/api/join-tokens.ts";
+import type { joinApi, memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
+import { joinTokenText } from "../../shared/agent-api/joining/join-token.ts";
+import { nodeToken } from "../../shared/agent-api/joining/node-tokens.ts";
+import type { joinTokenApi } from "../../shared/api/nodes/join-tokens.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";

@@ -1,11 +1,11 @@
 /** Calls a node back at both of its addresses, as its sandboxes will need it: what it reports does not say that it can be reached. */
 
 import { Agent, request } from "undici";
-import { type AgentRun, identityApi } from "../../shared/agent-api/identity-shapes.ts";
+import { type AgentRun, identityApi } from "../../shared/agent-api/joining/identity-shapes.ts";
 import type { NodeFacts } from "../../shared/agent-api/routes.ts";
 import { connect } from "../../shared/http/client.ts";
+import { connectorFor } from "../../shared/http/connections/meeting-connector.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { connectorFor } from "../../shared/http/meeting-connector.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import { NODE_TOKEN_HEADER, PROXY_ERROR_HEADER } from "../../shared/proxy/hop-contract.ts";
 import { reachFailure } from "../../shared/tls/failures.ts";

@@ -8,7 +8,7 @@ import {
   type Resources,
   STORE_HEADER,
 } from "../../shared/agent-api/routes.ts";
-import type { NodeStatus } from "../../shared/api/nodes.ts";
+import type { NodeStatus } from "../../shared/api/nodes/nodes.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Finding } from "../../shared/program/finding.ts";

@@ -3,7 +3,7 @@
  * of all that, each with its event, because nobody reaches it any more. What is in the blob store starts on another node, and stays.
  */
 
-import type { NodeContents } from "../../shared/api/nodes.ts";
+import type { NodeContents } from "../../shared/api/nodes/nodes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";

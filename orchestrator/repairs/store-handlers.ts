@@ -1,6 +1,6 @@
 /** Handlers of the operators' routes about the database that a node serves, and about what the node holds. */
 
-import type { nodeStoreApi } from "../../shared/api/nodes.ts";
+import type { nodeStoreApi } from "../../shared/api/nodes/nodes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { iso } from "../forms/time.ts";
 import type { Nodes } from "../nodes/nodes.ts";

@@ -4,9 +4,9 @@ import { type Dispatcher, Pool } from "undici";
 import { anySignal } from "../program/any-signal.ts";
 import { reachFailure } from "../tls/failures.ts";
 import type { Meeting } from "../tls/peers.ts";
+import { connectorFor } from "./connections/meeting-connector.ts";
 import type { CallOptions, Client, Contract, Route } from "./contract.ts";
 import { AppError, fromBody } from "./errors.ts";
-import { connectorFor } from "./meeting-connector.ts";
 
 type Headers = Readonly<Record<string, string>>;
 

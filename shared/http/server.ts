@@ -14,7 +14,7 @@ import Fastify, {
 } from "fastify";
 import type { Log } from "../program/log.ts";
 import { type Door, guard, isRefused, serverOptions } from "../tls/peers.ts";
-import { type ConnectionLimits, promote, type Rank } from "./connection-limits.ts";
+import { type ConnectionLimits, promote, type Rank } from "./connections/connection-limits.ts";
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
 import { shortFailure, wholeFailure } from "./failure-facts.ts";
 import { type BodyPace, closeGently, isUnread, pacedBody } from "./request-body.ts";

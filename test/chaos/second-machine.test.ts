@@ -81,7 +81,7 @@ test("sandboxes outlive kill -9 of the second machine's agent, and of the orches
   await expectAllThere(all, platform.apiKey);
 }, 240_000);
 
-test("a machine leaves when nothing is on it, is told so, and is not taken back", async () => {
+test("the platform removes an empty machine, and the machine's agent says so and does not come back", async () => {
   const id = secondId();
   const there = await onSecond();
   const refused = await script("node", ["remove", id], platform).catch((error: Error) => error.message);

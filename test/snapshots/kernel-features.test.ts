@@ -1,4 +1,4 @@
-/** CRIU does not find out anew at each call what the kernel can do: the agent's note tells it, also where it is confined. */
+/** A confined CRIU reads in the agent's note what the kernel can do, and does not try the kernel out at each call. */
 
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";

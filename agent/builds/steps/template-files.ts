@@ -2,8 +2,8 @@
 
 import type { Readable } from "node:stream";
 import { Agent, request } from "undici";
+import { connectorFor } from "../../../shared/http/connections/meeting-connector.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { connectorFor } from "../../../shared/http/meeting-connector.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import { authorization, type Peering } from "../../joining/peering.ts";
 

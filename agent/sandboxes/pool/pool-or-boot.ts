@@ -45,7 +45,6 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
   };
 
   const bootInTurn = async ({ executionId, body }: LaunchSpec, signal: AbortSignal): Promise<Unclaimed> => {
-    const since = arrivals.of(executionId);
     const flavour = await flavourOf(body);
     // Containers of the pool run already, and volumes are mounted before the first process.
     const waits = !hasVolumes(body);
@@ -55,7 +54,7 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     const limit = AbortSignal.timeout(queueMs);
     const queue = anySignal(signal, limit, over.signal);
     // One project's many starts leave a permit to others.
-    const release = semaphore.take(queue, body.projectId, since);
+    const release = semaphore.take(queue, body.projectId, arrivals.of(executionId));
     const spare = waits ? pool.next(flavour, queue) : never;
     const first = await Promise.race([release, spare]).catch((error: unknown) => {
       if (!limit.aborted || signal.aborted) throw error;

@@ -1,7 +1,8 @@
 /**
- * CRIU's note of what the kernel can do, without which each of its calls finds that out again: 20 to 60 ms. CRIU writes it on a
- * tmpfs only, because it must not outlive the kernel, and confined it writes none (scripts/host/criu/confine): so every agent
- * makes it anew when it starts, before the first dump, and again when CRIU is replaced.
+ * CRIU's note of what the kernel can do. Without the note every call of CRIU tries the kernel out again, for 20 to 60 ms. CRIU
+ * writes the note on a tmpfs only, because the note must not outlive the kernel, and a confined CRIU writes none
+ * (scripts/host/criu/confine). So the agent makes the note when the agent starts, before the first dump, and when an operator
+ * has replaced CRIU.
  */
 
 import { rename, rm, writeFile } from "node:fs/promises";
@@ -23,6 +24,10 @@ export async function noteKernelFeatures(run: RunCommand): Promise<void> {
     path: CRIU_PATH,
   });
   const fresh = `${NOTE}.${process.pid}`;
-  await writeFile(fresh, Buffer.from(made, "base64"), { mode: 0o600 });
-  await rename(fresh, NOTE);
+  try {
+    await writeFile(fresh, Buffer.from(made, "base64"), { mode: 0o600 });
+    await rename(fresh, NOTE);
+  } finally {
+    await rm(fresh, { force: true });
+  }
 }

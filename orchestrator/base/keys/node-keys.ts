@@ -3,7 +3,7 @@
  * gets tokens of the key that it used last, so that nodes change over one after another.
  */
 
-import { nodeOfToken, nodeToken } from "../../../shared/agent-api/node-tokens.ts";
+import { nodeOfToken, nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
 import { createVersions } from "./versions.ts";
 
 export interface NodeKeys {

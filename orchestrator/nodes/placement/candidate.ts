@@ -1,7 +1,7 @@
 /** What a placement compares: the nodes, what a sandbox needs of one, and what nodes may promise. */
 
 import type { SandboxDisk } from "../../../shared/agent-api/routes.ts";
-import type { NodeStatus } from "../../../shared/api/nodes.ts";
+import type { NodeStatus } from "../../../shared/api/nodes/nodes.ts";
 import type { OrchestratorConfig } from "../../config.ts";
 
 export interface Candidate {

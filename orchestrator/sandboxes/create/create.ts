@@ -31,7 +31,7 @@ export interface CreatingParts {
   readonly resolveMounts: ResolveMounts;
 }
 
-export interface CreateAsk {
+interface CreateAsk {
   readonly defaultTimeoutSeconds: number;
   /** Aborted: the client has disconnected. */
   readonly signal: AbortSignal;

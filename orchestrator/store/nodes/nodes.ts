@@ -1,7 +1,7 @@
 /** The last report of each node, so that a restarted orchestrator knows the nodes. The only SQL on nodes. */
 
 import type { NodeFacts, NodeLoad } from "../../../shared/agent-api/routes.ts";
-import type { NodeContents } from "../../../shared/api/nodes.ts";
+import type { NodeContents } from "../../../shared/api/nodes/nodes.ts";
 import { LIVE } from "../projects/use.ts";
 import type { Database } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { AuthenticationError, Sandbox, SandboxNotFoundError } from "e2b";
 import { beforeAll, describe, expect, test } from "vitest";
-import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
+import { nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
 import { api, asAdmin, checkout, openPlatform, readEnvFile } from "../../support/platform/platform.ts";
 import { ownSandbox, refusal } from "../../support/sandbox/sdk.ts";
 

@@ -87,7 +87,7 @@ test("a value with quotes, dollars and backslashes is the same after it was writ
 
 const KEYS = `orchestrator=$CONFIG_DIR/orchestrator.env agent=$CONFIG_DIR/agent.env secrets_key=$CONFIG_DIR/secrets.key
 chosen() { local value; value=$(setting "$CONFIG_DIR/config.env" "$1"); printf '%s' "\${value:-$2}"; }
-. ${library}/keys.sh
+. ${library}/secrets/keys.sh
 new_keys_are_harmless && echo fine`;
 
 test("a new machine gets new keys; one whose database has records that a lost key opens does not, and the refusal names them", () => {

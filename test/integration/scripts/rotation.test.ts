@@ -18,7 +18,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 
 /** Runs a line of bash with the functions of the library; FILE is the file of the test. */
 function bash(line: string): number | null {
-  const text = `. ${scripts}lib/instance.sh; . ${scripts}lib/rotation.sh; ${line}`;
+  const text = `. ${scripts}lib/instance.sh; . ${scripts}lib/secrets/rotation.sh; ${line}`;
   return spawnSync("bash", ["-euc", text], { env: { ...process.env, FILE: file, SVC_INSTANCE: "" } }).status;
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Orchestrator, startOrchestrator } from "../../../orchestrator/app.ts";
 import { OrchestratorConfig } from "../../../orchestrator/config.ts";
-import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
+import { nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../../shared/program/log.ts";
 import { forgetKeptConnections } from "../connections/kept-connections.ts";

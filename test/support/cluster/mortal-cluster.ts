@@ -1,7 +1,7 @@
 /** An orchestrator that a test kills, with a fake agent as its node and a project of the test. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
+import { nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent } from "../fakes/fake-agent-shapes.ts";
 import type { DatabaseChoice } from "../store/databases.ts";

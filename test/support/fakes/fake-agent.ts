@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { createServing } from "../../../agent/serving/serving.ts";
-import { identityApi } from "../../../shared/agent-api/identity-shapes.ts";
+import { identityApi } from "../../../shared/agent-api/joining/identity-shapes.ts";
 import {
   agentApi,
   type MetricSample,

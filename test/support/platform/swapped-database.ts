@@ -74,21 +74,27 @@ export function swappedDatabase(platform: Platform): SwappedDatabase {
       await service(platform, "start", "orchestrator");
     },
     isOlderThanHeard(copy) {
-      const heard = one<{ opening: string; mark: number }>(agentFile, "select opening, mark from served_store");
-      const had = one<{ mark: number }>(copy, "select mark from store_openings where id = ?", heard?.opening);
+      const heard = one(agentFile, "select opening, mark from served_store") as Mark | undefined;
+      const had = one(copy, "select mark from store_openings where id = ?", heard?.opening) as Mark | undefined;
       return heard !== undefined && heard.mark > (had?.mark ?? -1);
     },
     reportedAt() {
-      return one<{ at: number | null }>(file, "select max(last_heartbeat_at) as at from nodes")?.at ?? 0;
+      const last = one(file, "select max(last_heartbeat_at) as at from nodes") as { at: number | null };
+      return last.at ?? 0;
     },
   };
 }
 
+interface Mark {
+  readonly opening: string;
+  readonly mark: number;
+}
+
 /** The first row of the answer. */
-function one<Row>(file: string, sql: string, ...values: unknown[]): Row | undefined {
+function one(file: string, sql: string, ...values: unknown[]): unknown {
   const database = new SQLite(file, { readonly: true });
   try {
-    return database.prepare(sql).get(...values) as Row | undefined;
+    return database.prepare(sql).get(...values);
   } finally {
     database.close();
   }

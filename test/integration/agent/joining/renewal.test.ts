@@ -6,7 +6,7 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { filesOf } from "../../../../agent/joining/open-peering.ts";
 import { startRenewal } from "../../../../agent/joining/renewal.ts";
-import { memberApi } from "../../../../shared/agent-api/join-shapes.ts";
+import { memberApi } from "../../../../shared/agent-api/joining/join-shapes.ts";
 import { connect } from "../../../../shared/http/client.ts";
 import { createServer } from "../../../../shared/http/server.ts";
 import { createLog } from "../../../../shared/program/log.ts";

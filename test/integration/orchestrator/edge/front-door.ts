@@ -13,7 +13,7 @@ import type {
   RemovalListener,
   RemovalReason,
 } from "../../../../orchestrator/edge/sandbox-lookup.ts";
-import { connectionLimits } from "../../../../shared/http/connection-limits.ts";
+import { connectionLimits } from "../../../../shared/http/connections/connection-limits.ts";
 import type { Room } from "../../../../shared/program/descriptors.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";

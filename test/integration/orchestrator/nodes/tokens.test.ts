@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Direction, nodeOfToken, nodeToken } from "../../../../shared/agent-api/node-tokens.ts";
+import { type Direction, nodeOfToken, nodeToken } from "../../../../shared/agent-api/joining/node-tokens.ts";
 import type { SandboxDetail } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
 import { type Cluster, NODE_KEY, startCluster } from "../../../support/cluster/cluster.ts";

@@ -3,7 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { nodeToken } from "../../../../shared/agent-api/node-tokens.ts";
+import { nodeToken } from "../../../../shared/agent-api/joining/node-tokens.ts";
 import type { Rotation } from "../../../../shared/api/keys/rotation.ts";
 import type { Sandbox } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { envdToken } from "../../../../shared/ids.ts";

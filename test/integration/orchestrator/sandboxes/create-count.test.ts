@@ -23,6 +23,9 @@ afterEach(async () => {
   for (const { sandboxID } of await listed()) await cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
 });
 
+/** Twenty of a caller in a minute (orchestrator/audit/refusals.ts), and a request may reach into the next one. */
+const MOST_REFUSALS = 40;
+
 const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
 const create = (count: number | undefined, more: object = {}, ask: Ask = {}): Promise<Answer> =>
   cluster.ask("POST", "/v2/sandboxes", { ...ask, body: { templateID: "base", count, ...more } });
@@ -109,6 +112,18 @@ describe("what fails is told in its place, and the others run:", () => {
   });
 });
 
+test("many refusals of one request leave no more in the audit log than as many requests", async () => {
+  const { key, projectId } = await cluster.addProject("Refused");
+  await cluster.ask("PATCH", `/admin/projects/${projectId}`, { ...admin, body: { limits: { sandboxes: 30 } } });
+  const full = await create(30, {}, { key });
+  const refused = [await create(30, {}, { key }), await create(30, {}, { key })];
+  for (const answer of refused) expect(results(answer).every(({ error }) => error?.code === 429)).toBe(true);
+  await expect.poll(async () => (await entriesOf(refused[1] as Answer)).length).toBeGreaterThan(0);
+  const written = (await Promise.all(refused.map(entriesOf))).flat().filter(({ result }) => result === "refused");
+  expect(written.length).toBeLessThanOrEqual(MOST_REFUSALS);
+  for (const { sandbox } of results(full)) await cluster.ask("DELETE", `/sandboxes/${sandbox?.sandboxID}`, { key });
+});
+
 test("a request that is wrong for each is refused as one, before a node is asked", async () => {
   const answers = [await create(31), await create(101), await create(0), await create(2, { templateID: "nosuch" })];
   expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 404]);
@@ -116,7 +131,7 @@ test("a request that is wrong for each is refused as one, before a node is asked
   expect(cluster.agent.starts).toEqual([]);
 });
 
-test("the sandboxes of a caller who has left are ended", async () => {
+test("the orchestrator ends the sandboxes of a caller who has left", async () => {
   const left = new AbortController();
   cluster.agent.onStart = async (_start, run) => {
     left.abort();

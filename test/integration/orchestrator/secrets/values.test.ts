@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { nodeToken } from "../../../../shared/agent-api/node-tokens.ts";
+import { nodeToken } from "../../../../shared/agent-api/joining/node-tokens.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { ADMIN_TOKEN, type Answer, type Cluster, NODE_KEY, startCluster } from "../../../support/cluster/cluster.ts";

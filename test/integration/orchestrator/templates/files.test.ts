@@ -8,7 +8,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { nodeToken } from "../../../../shared/agent-api/node-tokens.ts";
+import { nodeToken } from "../../../../shared/agent-api/joining/node-tokens.ts";
 import { buildingOn, messageOf, type Requested } from "../../../support/cluster/building.ts";
 import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../../support/cluster/cluster.ts";
 import type { FakeBuild } from "../../../support/fakes/fake-agent-builds.ts";

@@ -1,7 +1,7 @@
 /** Who answers at an agent API. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../http/contract.ts";
+import { contract } from "../../http/contract.ts";
 
 /** A node, and one run of its agent. */
 export const AgentRun = Type.Object({ nodeId: Type.String(), serviceInstanceId: Type.String() });

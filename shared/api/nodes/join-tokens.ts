@@ -1,8 +1,8 @@
 /** Routes for operators: the tokens with which machines join the platform. */
 
 import { Type } from "typebox";
-import { contract } from "../http/contract.ts";
-import { nullable, Timestamp } from "./common.ts";
+import { contract } from "../../http/contract.ts";
+import { nullable, Timestamp } from "../common.ts";
 
 const joinToken = {
   id: Type.String(),

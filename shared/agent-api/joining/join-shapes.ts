@@ -1,8 +1,8 @@
 /** How a machine becomes a node: the one route of the orchestrator that a machine without a certificate may call. */
 
 import { Type } from "typebox";
-import { contract } from "../http/contract.ts";
-import { closed, strings, time } from "./shapes.ts";
+import { contract } from "../../http/contract.ts";
+import { closed, strings, time } from "../shapes.ts";
 
 const nodeId = Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" });
 const address = Type.String({ pattern: "^https://[^/]+$", maxLength: 1024 });

@@ -1,8 +1,8 @@
 /** Limits a server's connections, in all and per address, and chooses the connection to close when there is no room. */
 
 import type { Socket } from "node:net";
-import type { Room } from "../program/descriptors.ts";
-import type { Log } from "../program/log.ts";
+import type { Room } from "../../program/descriptors.ts";
+import type { Log } from "../../program/log.ts";
 import { clientOf, isLoopback, plainAddress } from "./client-address.ts";
 
 export interface ConnectionLimitsOptions extends Room {

@@ -1,7 +1,7 @@
 /** Opens the connections of a client to another machine of the platform: TLS with the credentials of that moment. */
 
 import { buildConnector } from "undici";
-import { clientOptions, type Meeting } from "../tls/peers.ts";
+import { clientOptions, type Meeting } from "../../tls/peers.ts";
 
 const CONNECT_LIMIT_MS = 10_000;
 

@@ -1,9 +1,9 @@
 /** Routes for operators about nodes: their status, what is on them, and the database that they serve. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../http/contract.ts";
-import { Finding } from "../program/finding.ts";
-import { nullable, Timestamp } from "./common.ts";
+import { contract } from "../../http/contract.ts";
+import { Finding } from "../../program/finding.ts";
+import { nullable, Timestamp } from "../common.ts";
 
 export const NodeStatus = Type.Enum(["ready", "draining", "connecting", "unhealthy", "standby"]);
 export type NodeStatus = Static<typeof NodeStatus>;

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
-import { readCidr } from "../policy/cidr.ts";
-import { ConfigError } from "../program/config.ts";
+import { readCidr } from "../../policy/cidr.ts";
+import { ConfigError } from "../../program/config.ts";
 
 /**
  * An IPv4 address counts unchanged, an IPv6 address by its /64, because a provider's customer has all addresses of a

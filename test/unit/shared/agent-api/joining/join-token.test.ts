@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { joinTokenText, readJoinToken } from "../../../../shared/agent-api/join-token.ts";
+import { joinTokenText, readJoinToken } from "../../../../../shared/agent-api/joining/join-token.ts";
 
 const token = { digest: "a".repeat(64), id: "abcdefghij12", secret: "S_-".padEnd(32, "x") };
 const text = joinTokenText(token);

@@ -4,7 +4,7 @@
  */
 
 import { createHmac } from "node:crypto";
-import { sameSecret } from "../ids.ts";
+import { sameSecret } from "../../ids.ts";
 
 /** `to node`: sent by orchestrator and edge. `from node`: sent by the node's agent. */
 export type Direction = "to node" | "from node";
