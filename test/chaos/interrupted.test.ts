@@ -35,6 +35,15 @@ interface Run extends Case {
   readonly kept: "memory" | "disk";
 }
 
+interface Interruptible {
+  /** Brings the sandbox into the state in which the action begins. */
+  readonly prepare: () => Promise<void>;
+  /** Resolves to what the caller hears. */
+  readonly action: () => Promise<string>;
+  /** Makes the sandbox run again after an action that was not interrupted. */
+  readonly again: () => Promise<void>;
+}
+
 const runs: Run[] = [];
 
 beforeAll(() => untilReady(platform), 90_000);
@@ -98,7 +107,7 @@ async function survives(one: Case): Promise<void> {
         () => "done",
         (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message.slice(0, 60)}` : "unknown"),
       );
-    const answer = await interrupted(prepare, action, victim, moment, () => connected(sandbox, true));
+    const answer = await interrupted({ prepare, action, again: () => connected(sandbox, true) }, victim, moment);
     await untilReady(platform);
     const { state } = await Sandbox.getInfo(sandbox.sandboxId);
     // A transition whose process has died is finished or undone; until then a caller may have to repeat its request.
@@ -157,13 +166,7 @@ async function poolAtRest(): Promise<void> {
  * Resolves to the action's answer. A CRIU that ended before this process, which other work had kept waiting, could kill it
  * is no interruption: the sandbox is made to run again and the action is repeated, five times at most.
  */
-async function interrupted(
-  prepare: () => Promise<void>,
-  action: () => Promise<string>,
-  victim: Victim,
-  moment: Moment,
-  again: () => Promise<void>,
-): Promise<string> {
+async function interrupted({ prepare, action, again }: Interruptible, victim: Victim, moment: Moment): Promise<string> {
   await prepare();
   if (victim === "criu") {
     const answers: string[] = [];
