@@ -1,6 +1,6 @@
 /** Whether what is stored on a node is started there or on another node, and what callers are told where neither can be. Pure. */
 
-import type { NodeStatus } from "../../../shared/api/nodes.ts";
+import type { NodeStatus } from "../../../shared/api/nodes/nodes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 
 /** The node that made a snapshot, as this orchestrator sees it. */
