@@ -34,20 +34,50 @@ case $ROLE in
   *) PROGRAMS=(orchestrator agent) ;;
 esac
 
-# The default instance has the documented ports and subnet. The numbers of other instances are shifted by an amount
-# that depends on the name alone. A multiple of 100 keeps the ports of two instances apart.
-if [ -z "$INSTANCE" ]; then
-  NUMBER=0
-else
-  NUMBER=$(($(printf '%s' "$INSTANCE" | cksum | cut -d ' ' -f 1) % 200 + 1))
-fi
+# number_of INSTANCE: by how much its ports and subnet are shifted. The default instance has the documented ones. `up` writes
+# the number of another one down; before that, and for instances of earlier versions, it follows from the name.
+number_of() {
+  if [ -z "$1" ]; then
+    printf 0
+  elif ! cat "$(dirname "$CONFIG_DIR")/svc-$1/number" 2>/dev/null; then
+    printf '%s' "$(($(printf '%s' "$1" | cksum | cut -d ' ' -f 1) % 200 + 1))"
+  fi
+}
+
+# subnet_of NUMBER: the addresses of its sandboxes.
+subnet_of() { if [ "$1" -eq 0 ]; then printf 10.213.0.0/16; else printf '10.%s.0.0/16' "$(($1 % 30 + 214))"; fi; }
+
+# keep_number: writes down a number that gives this instance ports and addresses which no other one of the machine has. An
+# instance that was set up already keeps what it has.
+keep_number() {
+  local number other tries taken=''
+  [ -n "$INSTANCE" ] && [ ! -e "$CONFIG_DIR/number" ] || return 0
+  number=$(number_of "$INSTANCE")
+  if [ ! -f "$CONFIG_DIR/orchestrator.env" ] && [ ! -f "$CONFIG_DIR/agent.env" ]; then
+    for other in "${CONFIG_DIR%"$SUFFIX"}"-*; do
+      if [ -d "$other" ] && [ "$other" != "$CONFIG_DIR" ]; then
+        taken+=" $(($(number_of "${other#"${CONFIG_DIR%"$SUFFIX"}-"}") % 30)) "
+      fi
+    done
+    # Subnets repeat after thirty numbers; two with different subnets have different ports, too.
+    for ((tries = 0; tries < 30; tries++)); do
+      [[ $taken == *" $((number % 30)) "* ]] || break
+      number=$((number % 200 + 1))
+    done
+  fi
+  install -d -m 0750 "$CONFIG_DIR"
+  printf '%s\n' "$number" >"$CONFIG_DIR/number"
+}
+
+# A multiple of 100 keeps the ports of two instances apart.
+NUMBER=$(number_of "$INSTANCE")
 API_PORT=$((3000 + NUMBER * 100))
 EDGE_PORT=$((3002 + NUMBER * 100))
 AGENT_PORT=$((5010 + NUMBER * 100))
 PROXY_PORT=$((5011 + NUMBER * 100))
 # Where nodes of other machines report to, once there may be some.
 NODES_PORT=$((3003 + NUMBER * 100))
-if [ "$NUMBER" -eq 0 ]; then SUBNET=10.213.0.0/16; else SUBNET=10.$((NUMBER % 30 + 214)).0.0/16; fi
+SUBNET=$(subnet_of "$NUMBER")
 
 # setting FILE NAME: the value of one line of a settings file that host/services/settings made; nothing when
 # the file or the line is not there.

@@ -26,8 +26,15 @@ export interface PostgresServer {
 /**
  * Starts a server; throws when the machine has no PostgreSQL programs.
  * @param port of 127.0.0.1, in place of the socket
+ * @param durable the server writes to the disk as one with real data does; tests are quicker without
  */
-export async function startPostgres({ port }: { readonly port?: number } = {}): Promise<PostgresServer> {
+export async function startPostgres({
+  port,
+  durable = false,
+}: {
+  readonly port?: number;
+  readonly durable?: boolean;
+} = {}): Promise<PostgresServer> {
   const programs = await findPrograms();
   const folder = await mkdtemp(join(tmpdir(), "svc-postgres-"));
   const asRoot = process.getuid?.() === 0;
@@ -38,7 +45,8 @@ export async function startPostgres({ port }: { readonly port?: number } = {}): 
     ...user,
     cwd: folder,
   });
-  const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
+  const careless = durable ? [] : ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+  const settings = [...careless, "max_connections=200"];
   const listening =
     port === undefined ? ["-c", "listen_addresses="] : ["-c", "listen_addresses=127.0.0.1", "-p", String(port)];
   const server = spawn(
