@@ -25,7 +25,13 @@ interface Given {
   readonly say: (line: string) => void;
 }
 
-const SETTINGS = { SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000", SVC_RATE_LIMIT_READ_PER_SECOND: "100000" };
+/** Limits that would answer in the place of the orchestrator. */
+const SETTINGS = {
+  SVC_RATE_LIMIT_CREATE_PER_SECOND: "100000",
+  SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000",
+  SVC_RATE_LIMIT_READ_PER_SECOND: "100000",
+  SVC_MAX_PROJECT_SANDBOXES: "1000000",
+};
 
 export async function orchestrating(given: Given): Promise<Row[]> {
   const { store, server, nodes, records, say } = given;

@@ -4,6 +4,7 @@
  */
 
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
@@ -148,6 +149,7 @@ export async function startSimulatedNodes(
   }
 
   const abort = new AbortController();
+  setMaxListeners(0, abort.signal);
   async function reportUntilStopped(node: SimulatedNode, first: number): Promise<void> {
     await delay(first, undefined, { signal: abort.signal }).catch(() => undefined);
     while (!abort.signal.aborted) {
