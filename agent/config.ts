@@ -3,6 +3,7 @@
 import { isPlainToAnother } from "../shared/http/plain-addresses.ts";
 import { ConfigError, readConfig } from "../shared/program/config.ts";
 import { AgentConfig } from "../shared/settings/agent.ts";
+import { EdgeConfig } from "../shared/settings/edge.ts";
 import { OrchestratorConfig } from "../shared/settings/orchestrator.ts";
 import { ScriptSettings } from "../shared/settings/scripts.ts";
 
@@ -10,7 +11,7 @@ export { AgentConfig };
 
 /** Settings of other programs may be in the same environment. A name that no program knows is an error. */
 export function readAgentConfig(environment: NodeJS.ProcessEnv): AgentConfig {
-  const config = readConfig(AgentConfig, environment, { others: [OrchestratorConfig, ScriptSettings] });
+  const config = readConfig(AgentConfig, environment, { others: [OrchestratorConfig, EdgeConfig, ScriptSettings] });
   readLabels(config.labels);
   readBlobPlace(config);
   return config;

@@ -1,6 +1,5 @@
 /** Wires the orchestrator: calls each folder's constructor in the order of their needs, and stops the parts in reverse. */
 
-import { defined } from "../shared/defined.ts";
 import { addressList } from "../shared/http/connections/client-address.ts";
 import { connectionLimits } from "../shared/http/connections/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
@@ -18,6 +17,7 @@ import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
 import type { EdgeRoutingTable } from "./edge/sandbox-lookup.ts";
+import { createEdges } from "./edges/wire.ts";
 import { createEvents } from "./events/wire.ts";
 import { startWorkloadIdentity } from "./identity/wire.ts";
 import { type Lifecycle, startLifecycle } from "./lifecycle/wire.ts";
@@ -41,7 +41,8 @@ const EDGE_SHARE = 3 / 8;
 
 export interface Orchestrator {
   readonly url: string;
-  readonly edgeUrl: string;
+  /** Undefined: this program is no edge. */
+  readonly edgeUrl: string | undefined;
   /** For nodes on other machines; undefined: the platform has no port for them. */
   readonly nodesUrl: string | undefined;
   stop(): Promise<void>;
@@ -97,7 +98,10 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { ending, autoResuming } = lifecycle;
   await finishAbandonedWork(base, { store, nodes, lifecycle });
   const nodeToken = (id: string) => nodeKeys.tokenTo(id);
-  const edge = await openEdge(base, { routes, autoResuming, nodeToken, meeting });
+  const docsUrl = documentation(config);
+  const edge =
+    config.edge === "off" ? undefined : await openEdge(base, { routes, autoResuming, nodeToken, meeting, docsUrl });
+  const edges = createEdges(base, { store, nodes, routes, autoResuming, docsUrl });
 
   const { names, spawns } = createTemplates(base, store);
   const { meter, handlers: teamMetrics } = startUsage(base, { store, metrics });
@@ -117,7 +121,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
   const { queue, cleaning, archives } = builds;
   const templates = createTemplateHandling({ store, names, lifecycle, pools, archives, builds: queue });
-  const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
+  const domain = config.domain ?? `localhost:${edge?.port ?? config.edgePort}`;
   const { limits } = callers;
   const volumes = startVolumes(base, { store, nodes, nodeToken, meeting, limits, metrics, domain });
   const sandboxes = createSandboxes(base, {
@@ -165,7 +169,9 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       ...workloadIdentity.handlers,
       ...rotation,
       teamMetrics,
+      edges: edges.handlers,
       joinTokens: machines.joinTokens,
+      joinedEdges: machines.edges,
       volumes: volumes.handlers,
       unknownVolumes: volumes.unknown,
       builds: builds.handlers,
@@ -179,9 +185,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   teardown.add("changes of other orchestrators", () => feed.stop());
   // Before the API waits for requests under way: a stream would never end by itself.
   teardown.add("event streams", () => events.stop());
+  teardown.add("edges", () => edges.stop());
   const { url, nodesUrl } = started;
-  log.info({ url, edgeUrl: edge.url, nodesUrl, schema, routes: routes.size }, "orchestrator started");
-  return { url, edgeUrl: edge.url, nodesUrl, stop: () => teardown.run() };
+  const edgeUrl = edge?.url;
+  log.info({ url, edgeUrl, nodesUrl, schema, routes: routes.size }, "orchestrator started");
+  return { url, edgeUrl, nodesUrl, stop: () => teardown.run() };
 }
 
 interface EdgeParts {
@@ -189,24 +197,32 @@ interface EdgeParts {
   readonly autoResuming: Lifecycle["autoResuming"];
   readonly nodeToken: (nodeId: string) => string;
   readonly meeting: (nodeId: string) => Meeting | undefined;
+  readonly docsUrl: string | undefined;
+}
+
+/** Where the API's documentation is. Port 0 means that no port is chosen yet: the edge's page then has no link to the API. */
+function documentation({ apiPort, publicUrl }: OrchestratorConfig): string | undefined {
+  const apiUrl = publicUrl ?? (apiPort === 0 ? undefined : `http://localhost:${apiPort}`);
+  return apiUrl === undefined ? undefined : `${apiUrl.replace(/\/+$/, "")}/docs`;
 }
 
 /** Opens the edge, which imports nothing of the orchestrator: this function reads the settings for it. */
-async function openEdge(base: Base, { routes, autoResuming, nodeToken: tokenTo, meeting }: EdgeParts): Promise<Edge> {
-  const { config, teardown } = base;
+async function openEdge(
+  base: Base,
+  { routes, autoResuming, nodeToken: tokenTo, meeting, docsUrl }: EdgeParts,
+): Promise<Edge> {
+  const { config, teardown, alone } = base;
   const log = base.log.child({ part: "edge" });
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
-  // Port 0 means that no port is chosen yet: the edge's page then has no link to the API.
-  const ownUrl = config.apiPort === 0 ? undefined : `http://localhost:${config.apiPort}`;
-  const apiUrl = config.publicUrl ?? ownUrl;
-  const documentation = apiUrl === undefined ? undefined : `${apiUrl.replace(/\/+$/, "")}/docs`;
   const edge = await startEdge(
     {
       host: config.edgeHost,
       port: config.edgePort,
-      ...defined({ docsUrl: documentation }),
+      docsUrl: () => docsUrl,
       nodeToken: tokenTo,
       meeting,
+      // Another orchestrator may have ended a sandbox whose address is another one's since: then its node is asked.
+      mayDialStraight: () => alone,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },
     {

@@ -2,6 +2,7 @@
 
 import { readConfig } from "../shared/program/config.ts";
 import { AgentConfig } from "../shared/settings/agent.ts";
+import { EdgeConfig } from "../shared/settings/edge.ts";
 import { OrchestratorConfig } from "../shared/settings/orchestrator.ts";
 import { ScriptSettings } from "../shared/settings/scripts.ts";
 
@@ -9,5 +10,5 @@ export { OrchestratorConfig };
 
 /** Settings of other programs may be in the same environment. A name that no program knows is an error. */
 export function readOrchestratorConfig(environment: NodeJS.ProcessEnv): OrchestratorConfig {
-  return readConfig(OrchestratorConfig, environment, { others: [AgentConfig, ScriptSettings] });
+  return readConfig(OrchestratorConfig, environment, { others: [AgentConfig, EdgeConfig, ScriptSettings] });
 }

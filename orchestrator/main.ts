@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { Type } from "typebox";
-import { nodeToken } from "../shared/agent-api/joining/node-tokens.ts";
+import { edgeToken, nodeToken } from "../shared/agent-api/joining/node-tokens.ts";
 import { addressList } from "../shared/http/connections/client-address.ts";
 import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
 import { createLog } from "../shared/program/log.ts";
@@ -25,6 +25,7 @@ if (process.argv.includes("--version")) {
                        only check the audit log of a database that no orchestrator uses: a SQLite file or a postgresql://
                        URL; SEQ and HASH are of an entry that was noted earlier
   --node-tokens NODE   only print the two tokens of a node, as settings of its agent; reads SVC_NODE_KEY
+  --edge-token         only print the token of edges on this machine, as a setting of theirs; reads SVC_NODE_KEY
 \n${describeConfig(OrchestratorConfig)}\n`,
   );
 } else if (process.argv.includes("--verify-audit")) {
@@ -34,21 +35,30 @@ if (process.argv.includes("--version")) {
   if (!whole) process.exitCode = 1;
 } else if (process.argv.includes("--node-tokens")) {
   printNodeTokens(process.argv.at(-1) ?? "");
+} else if (process.argv.includes("--edge-token")) {
+  printFromNodeKey((nodeKey) => `SVC_EDGE_TOKEN=${edgeToken(nodeKey)}\n`);
 } else {
   await main();
 }
 
-/** Prints settings of a node's agent, made from SVC_NODE_KEY: for `scripts/up`, and for an operator who adds a node. */
+/** Prints settings of a node's agent: for `scripts/up`, and for an operator who adds a node. */
 function printNodeTokens(nodeId: string): void {
+  printFromNodeKey((nodeKey) => {
+    if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(nodeId)) throw new ConfigError(["--node-tokens needs a node's id"]);
+    return (
+      `SVC_NODE_TOKEN=${nodeToken(nodeKey, nodeId, "from node")}\n` +
+      `SVC_ORCHESTRATOR_TOKEN=${nodeToken(nodeKey, nodeId, "to node")}\n`
+    );
+  });
+}
+
+/** Prints settings that are made from SVC_NODE_KEY. */
+function printFromNodeKey(settings: (nodeKey: string) => string): void {
   try {
     const { nodeKey } = readConfig(Type.Pick(OrchestratorConfig, ["nodeKey"]), {
       SVC_NODE_KEY: process.env.SVC_NODE_KEY,
     });
-    if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(nodeId)) throw new ConfigError(["--node-tokens needs a node's id"]);
-    process.stdout.write(
-      `SVC_NODE_TOKEN=${nodeToken(nodeKey, nodeId, "from node")}\n` +
-        `SVC_ORCHESTRATOR_TOKEN=${nodeToken(nodeKey, nodeId, "to node")}\n`,
-    );
+    process.stdout.write(settings(nodeKey));
   } catch (error) {
     refuse(error);
   }

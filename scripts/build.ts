@@ -184,6 +184,7 @@ function zeromqAddon(): string {
 
 const builders: Record<string, () => Promise<void>> = {
   orchestrator: () => bundleProgram("orchestrator"),
+  edge: () => bundleProgram("edge", "orchestrator/edge/main.ts"),
   agent: bundleAgent,
   egress: bundleEgress,
   envd: bundleEnvd,

@@ -3,11 +3,11 @@
  * Only root reads the directory. Each file is replaced in one step that survives a power cut.
  */
 
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Static, Type } from "typebox";
 import { Value } from "typebox/value";
 import { ConfigError } from "../../shared/program/config.ts";
+import { contentOf, replaceFile } from "../../shared/program/private-files.ts";
 import type { Credentials } from "../../shared/tls/credentials.ts";
 import { newPrivateKey } from "../../shared/tls/request.ts";
 
@@ -57,12 +57,12 @@ export function membershipFiles(directory: string): MembershipFiles {
       const known = contentOf(keyPath);
       if (known !== undefined) return known;
       const key = await newPrivateKey();
-      replace(directory, keyPath, key);
+      replaceFile(keyPath, key);
       return key;
     },
     write({ credentials: { authority, certificate }, nodeToken, orchestratorToken }) {
       const kept: Static<typeof Kept> = { authority, certificate, nodeToken, orchestratorToken };
-      replace(directory, keptPath, `${JSON.stringify(kept, null, 2)}\n`);
+      replaceFile(keptPath, `${JSON.stringify(kept, null, 2)}\n`);
     },
   };
 }
@@ -74,26 +74,4 @@ function parse(text: string): Static<typeof Kept> | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Undefined: there is no such file. */
-function contentOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
-  }
-}
-
-function replace(directory: string, path: string, text: string): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  // The directory may be of another umask, or of a copy.
-  chmodSync(directory, 0o700);
-  const draft = `${path}.${process.pid}.new`;
-  writeFileSync(draft, text, { mode: 0o600, flush: true });
-  renameSync(draft, path);
-  const opened = openSync(directory, "r");
-  fsyncSync(opened);
-  closeSync(opened);
 }

@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { clientOf } from "../../shared/http/connections/client-address.ts";
 import type { Access, Route } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
+import { isLoopback } from "../../shared/http/plain-addresses.ts";
 import { lackedScope } from "../../shared/http/scopes.ts";
 import type { Authenticate } from "../../shared/http/serve.ts";
 import { isApiKey, sameSecret } from "../../shared/ids.ts";
@@ -36,6 +37,14 @@ export interface AuthDeps {
   observeLimited(group: string): void;
 }
 
+/** An edge program. */
+export interface EdgeVisitor {
+  /** For the log. */
+  readonly name: string;
+  /** Absent: it has not joined, and goes by its token. */
+  readonly isMember?: () => Promise<boolean>;
+}
+
 export interface Auth {
   /** Routes of a project: an API key, or an operator naming the project. */
   readonly project: Authenticate<ProjectCaller>;
@@ -43,6 +52,8 @@ export interface Auth {
   readonly operator: Authenticate<undefined>;
   /** The node that the caller may speak for. */
   readonly node: Authenticate<string>;
+  /** An edge program on this machine. */
+  readonly edge: Authenticate<EdgeVisitor>;
   /** Operators and the program that collects metrics. */
   readonly metrics: Authenticate<undefined>;
   readonly open: Authenticate<undefined>;
@@ -181,6 +192,13 @@ export function createAuth(deps: AuthDeps): Auth {
           return Promise.resolve(nodeId);
         }
         throw new AppError("unauthorized", "Invalid node token");
+      }),
+    edge: async (_access, request) =>
+      guarded(request, async () => {
+        if (!isLoopback(request.raw.socket.remoteAddress ?? ""))
+          throw new AppError("forbidden", "an edge of another machine joins the platform, and comes to SVC_NODES_PORT");
+        if (deps.nodeKeys.isEdge(bearer(request) ?? "")) return Promise.resolve({ name: "edge on this machine" });
+        throw new AppError("unauthorized", "Invalid token of an edge");
       }),
     metrics: async (_access, request) =>
       guarded(request, async () => {

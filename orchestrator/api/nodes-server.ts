@@ -1,10 +1,12 @@
 /**
- * The server for nodes on other machines: TLS, and each request from the node that the certificate names. Only the join
- * itself comes without a certificate.
+ * The server for nodes and edges on other machines: TLS, and each request from whom the certificate names. Only the join itself
+ * comes without a certificate.
  */
 
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
+import type { FastifyRequest } from "fastify";
+import { edgeJoinApi, edgeMemberApi } from "../../shared/agent-api/joining/edge-join-shapes.ts";
 import { joinApi, memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
 import { nodeApi } from "../../shared/agent-api/routes.ts";
 import { valueApi } from "../../shared/agent-api/value-shapes.ts";
@@ -15,11 +17,13 @@ import { type Authenticate, serve } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
 import { digestOf } from "../../shared/tls/digest.ts";
-import { nodeOfName } from "../../shared/tls/names.ts";
+import { EDGE, nodeOfName } from "../../shared/tls/names.ts";
 import { nameOf } from "../../shared/tls/peers.ts";
-import type { Auth } from "../access/auth.ts";
+import type { Auth, EdgeVisitor } from "../access/auth.ts";
 import type { Base } from "../base/base.ts";
 import { addDownloads, type FileRoutesDeps } from "../builds/uploads/routes.ts";
+import { edgeApi } from "../edge/following/messages.ts";
+import type { EdgeCaller } from "../machines/join.ts";
 import type { Machines } from "../machines/wire.ts";
 import type { ApiHandlers } from "./server.ts";
 
@@ -30,7 +34,7 @@ export interface NodesServerParts {
   readonly joining: NonNullable<Machines["joining"]>;
   readonly auth: Auth;
   readonly files: Pick<FileRoutesDeps, "archives" | "isBuilding">;
-  readonly handlers: Pick<ApiHandlers, "reports" | "values">;
+  readonly handlers: Pick<ApiHandlers, "reports" | "values" | "edges">;
 }
 
 /** Resolves with the server's URL when it listens. */
@@ -46,6 +50,9 @@ export async function startNodesServer(base: Base, parts: NodesServerParts): Pro
   serve(server, memberApi, joining.memberHandlers, node);
   serve(server, nodeApi, handlers.reports, node);
   serve(server, valueApi, handlers.values, node);
+  serve(server, edgeJoinApi, joining.edgeHandlers, auth.open);
+  serve(server, edgeMemberApi, joining.edgeMemberHandlers, (_access, request) => edgeByCertificate(request, joining));
+  serve(server, edgeApi, handlers.edges, followerOf(joining));
   addDownloads(server, { ...parts.files, node });
   await server.listen({ host: config.nodesHost, port: config.nodesPort ?? 0 });
   teardown.add("server for nodes", () => server.close());
@@ -72,6 +79,38 @@ export function withoutMembers(auth: Auth, joining: Machines["joining"]): Auth {
         `node '${nodeId}' has joined, and reports with its certificate only: SVC_ORCHESTRATOR_URL is the address with the port of SVC_NODES_PORT`,
       );
     },
+  };
+}
+
+/** The edge whose key the connection has proved. @throws {AppError} forbidden */
+async function edgeByCertificate(
+  request: FastifyRequest,
+  { edgeOf }: NodesServerParts["joining"],
+): Promise<EdgeCaller> {
+  const keyDigest = edgeKeyOf(request);
+  const edgeId = await edgeOf(keyDigest);
+  if (edgeId !== undefined) return { edgeId, keyDigest };
+  throw new AppError(
+    "forbidden",
+    "this edge is not on this platform any more: join the platform again with a new token",
+  );
+}
+
+/** @throws {AppError} forbidden */
+function edgeKeyOf(request: FastifyRequest): string {
+  const socket = request.raw.socket as TLSSocket;
+  const certificate = socket.getPeerX509Certificate();
+  if (nameOf(socket) !== EDGE || certificate === undefined)
+    throw new AppError("forbidden", "the connection has no certificate of an edge of this platform");
+  return digestOf(certificate);
+}
+
+function followerOf(joining: NodesServerParts["joining"]): Authenticate<EdgeVisitor> {
+  return async (_access, request, route) => {
+    // Several times a second, and only to a stream that was opened with the look at the record.
+    if (route.path === edgeApi.say.path) return { name: edgeKeyOf(request) };
+    const { edgeId, keyDigest } = await edgeByCertificate(request, joining);
+    return { name: edgeId, isMember: async () => (await joining.edgeOf(keyDigest)) === edgeId };
   };
 }
 

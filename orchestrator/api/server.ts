@@ -11,6 +11,7 @@ import { eventApi } from "../../shared/api/events.ts";
 import { healthApi } from "../../shared/api/health.ts";
 import { discoveryApi, identityAdminApi } from "../../shared/api/identity/identity.ts";
 import { rotationApi } from "../../shared/api/keys/rotation.ts";
+import { edgesApi } from "../../shared/api/nodes/edges.ts";
 import { joinTokenApi } from "../../shared/api/nodes/join-tokens.ts";
 import { nodeStoreApi, nodesApi } from "../../shared/api/nodes/nodes.ts";
 import { adminSandboxApi, projectAdminApi, projectApi, workspaceApi } from "../../shared/api/projects/projects.ts";
@@ -27,9 +28,10 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { type Around, serve, surround } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Auth } from "../access/auth.ts";
+import type { Auth, EdgeVisitor } from "../access/auth.ts";
 import type { ProjectCaller } from "../access/project-caller.ts";
 import { addFileRoutes, type FileRoutesDeps } from "../builds/uploads/routes.ts";
+import { edgeApi } from "../edge/following/messages.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { Content } from "../volumes/content.ts";
@@ -71,6 +73,8 @@ export interface ApiHandlers {
   readonly joinTokens: Handlers<typeof joinTokenApi>;
   readonly volumes: Handlers<typeof volumeApi, Project>;
   readonly reports: Handlers<typeof nodeApi, string>;
+  readonly edges: Handlers<typeof edgeApi, EdgeVisitor>;
+  readonly joinedEdges: Handlers<typeof edgesApi>;
   readonly health: Handlers<typeof healthApi>;
 }
 
@@ -111,6 +115,7 @@ export function createApiServer(deps: {
   serve(server, nodesApi, handlers.nodes, auth.operator);
   serve(server, nodeStoreApi, handlers.nodeStores, auth.operator);
   serve(server, joinTokenApi, handlers.joinTokens, auth.operator);
+  serve(server, edgesApi, handlers.joinedEdges, auth.operator);
   serve(server, storageApi, handlers.storage, auth.operator);
   serve(server, unknownVolumeApi, handlers.unknownVolumes, auth.operator);
   serve(server, rotationApi, handlers.rotation, auth.operator);
@@ -119,6 +124,7 @@ export function createApiServer(deps: {
   serve(server, identityAdminApi, handlers.identity, auth.operator);
   serve(server, discoveryApi, handlers.discovery, auth.open);
   serve(server, nodeApi, handlers.reports, auth.node);
+  serve(server, edgeApi, handlers.edges, auth.edge);
   serve(server, secretApi, handlers.secrets, auth.project);
   serve(server, secretKeyApi, handlers.secretKeys, auth.operator);
   serve(server, valueApi, handlers.values, auth.node);

@@ -33,6 +33,7 @@ type ObjectKind =
   | "webhook"
   | "key"
   | "node"
+  | "edge"
   | "project"
   | "workspace"
   | "platform";
@@ -110,8 +111,9 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   createKey: { object: "key", table: "api_keys", fields: ["name", "scopes", "expiresAt"], shown: ["id"] },
   renameKey: { ...key, fields: ["name", "scopes", "expiresAt"] },
   deleteKey: key,
-  createJoinToken: { object: "node", table: "join_tokens", shown: ["id"] },
+  createJoinToken: { object: "node", table: "join_tokens", fields: ["kind"], shown: ["id"] },
   revokeJoinToken: { object: "node", param: "joinTokenID" },
+  removeEdge: { object: "edge", param: "edgeID" },
   setNodeStatus: { object: "node", param: "nodeID", fields: ["status"] },
   removeNode: {
     object: "node",

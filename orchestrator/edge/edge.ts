@@ -21,13 +21,14 @@ import { isPreflight } from "./answers/navigation.ts";
 import { unaddressedAnswer } from "./answers/root.ts";
 import { isInternalRoute } from "./internal-routes.ts";
 import { refuse, send } from "./refuse.ts";
-import type {
-  AutoResume,
-  EdgeRoute,
-  EdgeRoutingTable,
-  PausedSandbox,
-  RemovalReason,
-  VisitorTokens,
+import {
+  type AutoResume,
+  type EdgeRoute,
+  type EdgeRoutingTable,
+  OrchestratorAway,
+  type PausedSandbox,
+  type RemovalReason,
+  type VisitorTokens,
 } from "./sandbox-lookup.ts";
 import { readSigned } from "./signed-url.ts";
 import { createSigners, type FoundSandbox } from "./signers.ts";
@@ -45,11 +46,13 @@ export interface EdgeConfig {
   /** 0 takes any free port. */
   readonly port: number;
   /** URL of the API's documentation, for people who open the bare address. */
-  readonly docsUrl?: string;
+  readonly docsUrl?: () => string | undefined;
   /** The token that the edge sends to a node's proxy. */
   readonly nodeToken: (nodeId: string) => string;
   /** How a node's `https` address is met. Absent: by its host name and the system's authorities. */
   readonly meeting?: NodeAccess["meeting"];
+  /** Whether containers of this machine may be dialled by their address now; absent: they may. Else their nodes confirm each request. */
+  readonly mayDialStraight?: () => boolean;
   /** Requests and upgraded connections at once, per sandbox; more get 429. */
   readonly maxConnectionsPerSandbox: number;
 }
@@ -63,6 +66,8 @@ export interface EdgeDeps {
   readonly isProxy?: (address: string) => boolean;
   /** Absent: paused sandboxes stay paused. */
   readonly autoResume?: AutoResume;
+  /** Whether the routing table has every removal; absent: it has. Otherwise a node may run another execution than it names. */
+  readonly isCurrent?: () => boolean;
   /** Paused sandboxes that a signed URL may resume. */
   readonly pausedSandboxes?: () => Promise<readonly PausedSandbox[]>;
 }
@@ -96,12 +101,18 @@ const WRONG_TOKEN: Wrong = { refusal: { is: "unknown_token" }, tooMany: "too_man
 interface Visit {
   readonly client: ClientSide;
   readonly visitor: Visitor;
+  /** The execution that its node did not have. */
+  readonly stale?: string;
 }
 
 export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edge> {
   const { log, routes } = deps;
   const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
-  const planner = new UpstreamPlanner({ token: config.nodeToken, meeting: config.meeting });
+  const planner = new UpstreamPlanner({
+    token: config.nodeToken,
+    meeting: config.meeting,
+    mayDialStraight: config.mayDialStraight ?? (() => true),
+  });
   const clientAddress = addressReader(deps.isProxy);
   const signers = createSigners({
     routes,
@@ -145,7 +156,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const [token, ...others] = new Set(visitor.envdTokens);
     const named = signed !== undefined || (token !== undefined && others.length === 0);
     if (!named)
-      refuse(client, unaddressedAnswer(client.request, { path: visitor.path, message, docsUrl: config.docsUrl }));
+      refuse(client, unaddressedAnswer(client.request, { path: visitor.path, message, docsUrl: config.docsUrl?.() }));
     // A preflight carries no secret that the answer needs, and its method was not signed.
     else if (isPreflight(method, rawHeaders)) refuse(client, { is: "invalid_signature" });
     else if (signed !== undefined) void visitFound(visit, (address) => signers.find(signed, address), WRONG_SIGNATURE);
@@ -157,10 +168,11 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const { client, visitor } = visit;
     const found = await find(clientAddress(client.request)).catch((error: unknown) => {
       log.warn({ err: error }, "could not read the paused sandboxes");
-      return { is: "wrong" } as const;
+      return error instanceof OrchestratorAway ? ({ is: "away" } as const) : ({ is: "wrong" } as const);
     });
     if (client.gone) return;
-    if (found.is === "later") refuse(client, { ...found, is: wrong.tooMany });
+    if (found.is === "away") refuse(client, { is: "unasked" });
+    else if (found.is === "later") refuse(client, { ...found, is: wrong.tooMany });
     else if (found.is === "wrong") refuse(client, wrong.refusal);
     else if (isInternalRoute(visitor.path)) {
       const sandboxId = found.is === "running" ? found.route.sandboxId : found.sandboxId;
@@ -195,12 +207,16 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     try {
       const result = await autoResume(sandboxId, port, tokensOf(visit), left.signal);
       if (client.gone || left.signal.aborted) return;
-      if (result.is === "running") visitRoute(visit, result.route, port);
+      // Its node has said that this execution is not there, and the record does not know yet.
+      if (result.is === "running" && result.route.executionId === visit.stale)
+        refuse(client, { is: "not_found", sandboxId });
+      else if (result.is === "running") visitRoute(visit, result.route, port);
       else if (result.is === "denied") refuse(client, { is: "resume_denied", sandboxId, message: result.message });
       else refuse(client, { ...result, sandboxId });
     } catch (error) {
       log.warn({ err: error, sandboxId }, "auto-resume failed");
-      if (!client.gone) refuse(client, { is: "not_found", sandboxId });
+      if (client.gone) return;
+      refuse(client, error instanceof OrchestratorAway ? { is: "unasked", sandboxId } : { is: "not_found", sandboxId });
     }
   }
 
@@ -243,19 +259,29 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     };
   }
 
+  /** The node runs another execution than the route names: a newer route may have arrived since, or has to be asked for. */
+  function visitAgain(visit: Visit, route: EdgeRoute, port: number): void {
+    const { client } = visit;
+    const { sandboxId, executionId } = route;
+    const current = routes.lookup(sandboxId);
+    const moved = current !== undefined && current.executionId !== executionId;
+    const sentBody = announcesBody(client.request.rawHeaders);
+    const { autoResume, isCurrent } = deps;
+    if (moved && shownState(current.state) === "running" && !sentBody) visitRoute(visit, current, port);
+    else if (isCurrent?.() !== false || autoResume === undefined || visit.stale !== undefined)
+      refuse(client, { is: "not_found", sandboxId });
+    // The node may have read some of the body.
+    else if (sentBody) refuse(client, { is: "unasked", sandboxId });
+    else void resumeAndVisit({ ...visit, stale: executionId }, sandboxId, { port, autoResume });
+  }
+
   function failed(visit: Visit, route: EdgeRoute, port: number, failure: Failure): void {
     const { client } = visit;
     const { sandboxId } = route;
     switch (failure.is) {
-      case "removed": {
-        // The node runs another execution than the route names: a newer route may have arrived since.
-        const current = routes.lookup(sandboxId);
-        const moved = current !== undefined && current.executionId !== route.executionId;
-        if (moved && shownState(current.state) === "running" && !announcesBody(client.request.rawHeaders))
-          visitRoute(visit, current, port);
-        else refuse(client, { is: "not_found", sandboxId });
+      case "removed":
+        visitAgain(visit, route, port);
         return;
-      }
       case "held":
         refuse(client, { is: "held", sandboxId });
         return;

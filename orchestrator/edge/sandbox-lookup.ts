@@ -78,3 +78,11 @@ export type AutoResume = (
   tokens: VisitorTokens,
   signal: AbortSignal,
 ) => Promise<AutoResumeResult>;
+
+/** Nothing is known of the sandbox, because no orchestrator can be asked. */
+export class OrchestratorAway extends Error {
+  constructor() {
+    super("no orchestrator can be asked at the moment");
+    this.name = "OrchestratorAway";
+  }
+}

@@ -1,4 +1,7 @@
-/** Chooses how to reach a sandbox's port: its address when the node is this machine, otherwise the node's proxy. */
+/**
+ * Chooses how to reach a sandbox's port: its address when the node is this machine and every removal of a route is known,
+ * otherwise the node's proxy, which confirms that the execution is there.
+ */
 
 import { isIP, type Socket } from "node:net";
 import type { ConnectionOptions } from "node:tls";
@@ -43,11 +46,13 @@ export interface NodeAccess {
   readonly token: (nodeId: string) => string;
   /** How an `https` address of a node is met. Absent: by its host name and the system's authorities. */
   readonly meeting?: ((nodeId: string) => Meeting | undefined) | undefined;
+  /** Whether an address of a container is certainly still that of the execution. */
+  readonly mayDialStraight: () => boolean;
 }
 
 export class UpstreamPlanner {
   readonly #access: NodeAccess;
-  readonly #prepared = new WeakMap<EdgeRoute, Map<number, PreparedPort>>();
+  readonly #prepared = new WeakMap<EdgeRoute, Map<number, Ways>>();
 
   constructor(access: NodeAccess) {
     this.#access = access;
@@ -66,18 +71,24 @@ export class UpstreamPlanner {
       prepared = prepare(route, port, this.#access);
       ports.set(port, prepared);
     }
-    return prepared;
+    return this.#access.mayDialStraight() ? prepared.any : prepared.confirmed;
   }
 }
 
-function prepare(route: EdgeRoute, port: number, access: NodeAccess): PreparedPort {
+interface Ways {
+  readonly any: PreparedPort;
+  /** Through the node's proxy only. */
+  readonly confirmed: PreparedPort;
+}
+
+function prepare(route: EdgeRoute, port: number, access: NodeAccess): Ways {
   const envd = port === ENVD_PORT;
   const host = envd ? undefined : route.maskRequestHost?.replaceAll("${PORT}", String(port));
   const serverName = envd || !route.httpsPorts.includes(port) ? undefined : serverNameOf(host);
   const node = throughNode(route, port, serverName, access);
-  return {
+  const confirmed: PreparedPort = {
     host,
-    nextHops: route.sameHost ? [direct(route, port, serverName), node] : [node],
+    nextHops: [node],
     drops(name, value) {
       if (ROUTING_HEADERS.has(name) || TRAFFIC_TOKEN_HEADERS.has(name)) return true;
       if (envd || (port === INTERPRETER_PORT && name === "x-access-token")) return false;
@@ -86,18 +97,27 @@ function prepare(route: EdgeRoute, port: number, access: NodeAccess): PreparedPo
       return host !== undefined && name === "x-forwarded-host";
     },
   };
+  const straight = () => direct(route, port, serverName, access.mayDialStraight);
+  return { confirmed, any: route.sameHost ? { ...confirmed, nextHops: [straight(), node] } : confirmed };
 }
 
 function serverNameOf(host: string | undefined): string {
   return host === undefined ? DEFAULT_SERVER_NAME : hostName(host);
 }
 
-function direct(route: EdgeRoute, port: number, serverName: string | undefined): NextHop {
+function direct(
+  route: EdgeRoute,
+  port: number,
+  serverName: string | undefined,
+  mayDialStraight: () => boolean,
+): NextHop {
   const target = { host: route.address, port, timeoutMs: DIAL_TIMEOUT_MS };
   const envd = port === ENVD_PORT;
   return {
     key: `direct ${port}`,
     async dial(signal) {
+      // Some time may have passed since the way was chosen. The next hop is the node's proxy.
+      if (!mayDialStraight()) throw new Error("the address may be another sandbox's by now");
       const socket = await dialTcp(target, signal);
       return serverName === undefined ? socket : secure(socket, serverName, DIAL_TIMEOUT_MS, signal);
     },

@@ -1,15 +1,17 @@
 /** Handlers of join tokens, and of the join itself. */
 
 import { createHash, randomBytes, randomInt } from "node:crypto";
+import type { edgeJoinApi, edgeMemberApi } from "../../shared/agent-api/joining/edge-join-shapes.ts";
 import type { joinApi, memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
 import { joinTokenText } from "../../shared/agent-api/joining/join-token.ts";
 import { nodeToken } from "../../shared/agent-api/joining/node-tokens.ts";
+import type { edgesApi } from "../../shared/api/nodes/edges.ts";
 import type { joinTokenApi } from "../../shared/api/nodes/join-tokens.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Authority } from "../../shared/tls/authority.ts";
-import { nodeName } from "../../shared/tls/names.ts";
+import { EDGE, nodeName } from "../../shared/tls/names.ts";
 import { digestOfRequest } from "../../shared/tls/request.ts";
 import { iso } from "../forms/time.ts";
 import type { MachineStore } from "../store/machines/machines.ts";
@@ -29,16 +31,16 @@ export function createJoinTokenHandlers(
   now: () => number,
 ): Handlers<typeof joinTokenApi> {
   return {
-    async createJoinToken() {
+    async createJoinToken({ body: { kind = "node" } }) {
       if (authority === undefined) {
         throw new AppError(
           "failed_precondition",
-          "this platform has no port for nodes of other machines: set SVC_NODES_PORT and SVC_NODES_HOST, then run ./scripts/up",
+          "this platform has no port for other machines: set SVC_NODES_PORT and SVC_NODES_HOST, then run ./scripts/up",
         );
       }
       const id = Array.from({ length: ID_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
       const secret = randomBytes(SECRET_BYTES).toString("base64url");
-      const record = await store.addToken({ id, hash: hashOf(secret), expiresAt: now() + VALID_MS });
+      const record = await store.addToken({ id, hash: hashOf(secret), expiresAt: now() + VALID_MS, kind });
       return { ...shown(record), token: joinTokenText({ digest: authority.digest, id, secret }) };
     },
     listJoinTokens: async () => (await store.listTokens()).map(shown),
@@ -51,7 +53,7 @@ export function createJoinTokenHandlers(
 }
 
 export interface JoinDeps {
-  readonly store: Pick<MachineStore, "join" | "keyOf">;
+  readonly store: Pick<MachineStore, "join" | "keyOf" | "joinEdge">;
   readonly authority: Authority;
   /** The key that nodes' tokens are made from now. */
   readonly nodeKey: string;
@@ -95,6 +97,55 @@ export function createMemberHandlers({
   };
 }
 
+export function createEdgeJoinHandlers(deps: JoinDeps): Handlers<typeof edgeJoinApi> {
+  const { store, authority, now, log } = deps;
+  return {
+    async joinEdge({ body: { tokenId, secret, edgeId, request, at } }) {
+      checkClock(at, now());
+      const keyDigest = await keyIn(request);
+      await store.joinEdge({ tokenId, hash: hashOf(secret), edgeId, keyDigest });
+      log.info({ edgeId, tokenId, keyDigest }, "a machine joined as an edge");
+      return { certificate: await authority.sign(request, EDGE, now()) };
+    },
+  };
+}
+
+/** For an edge that has shown its certificate, whose digest is the caller's name here. */
+export function createEdgeMemberHandlers({
+  authority,
+  now,
+  log,
+}: JoinDeps): Handlers<typeof edgeMemberApi, EdgeCaller> {
+  return {
+    async renewEdge({ body: { request } }, { caller: { edgeId, keyDigest } }) {
+      if ((await keyIn(request)) !== keyDigest) {
+        throw new AppError(
+          "forbidden",
+          `the request is for another key than edge '${edgeId}' has joined with: a new key joins with a new token`,
+        );
+      }
+      log.info({ edgeId }, "renewed the certificate of an edge");
+      return { certificate: await authority.sign(request, EDGE, now()) };
+    },
+  };
+}
+
+export interface EdgeCaller {
+  readonly edgeId: string;
+  readonly keyDigest: string;
+}
+
+export function createEdgeListHandlers(
+  store: Pick<MachineStore, "listEdges" | "removeEdge">,
+): Handlers<typeof edgesApi> {
+  return {
+    listEdges: async () => (await store.listEdges()).map(({ id, joinedAt }) => ({ id, joinedAt: iso(joinedAt) })),
+    async removeEdge({ params: { edgeID } }) {
+      if (!(await store.removeEdge(edgeID))) throw new AppError("not_found", `edge '${edgeID}' not found`);
+    },
+  };
+}
+
 /** The digest of the key that the request is for. @throws {AppError} bad_request */
 function keyIn(request: string): Promise<string> {
   return digestOfRequest(request).catch((cause: unknown) => {
@@ -130,13 +181,15 @@ function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
 
-function shown({ id, createdAt, expiresAt, usedAt, nodeId, revokedAt }: JoinTokenRecord) {
+function shown({ id, kind, createdAt, expiresAt, usedAt, nodeId, edgeId, revokedAt }: JoinTokenRecord) {
   return {
     id,
+    kind: kind ?? "node",
     createdAt: iso(createdAt),
     expiresAt: iso(expiresAt),
     usedAt: usedAt === undefined ? null : iso(usedAt),
     nodeID: nodeId ?? null,
+    edgeID: edgeId ?? null,
     revokedAt: revokedAt === undefined ? null : iso(revokedAt),
   };
 }

@@ -5,7 +5,14 @@ import { type Meeting } from "../../shared/tls/peers.ts";
 import type { Base } from "../base/base.ts";
 import type { Store } from "../store/store.ts";
 import { ownCredentials, platformAuthority } from "./authority.ts";
-import { createJoinHandlers, createJoinTokenHandlers, createMemberHandlers } from "./join.ts";
+import {
+  createEdgeJoinHandlers,
+  createEdgeListHandlers,
+  createEdgeMemberHandlers,
+  createJoinHandlers,
+  createJoinTokenHandlers,
+  createMemberHandlers,
+} from "./join.ts";
 
 export type Machines = Awaited<ReturnType<typeof startMachines>>;
 
@@ -13,7 +20,12 @@ export type Machines = Awaited<ReturnType<typeof startMachines>>;
 export async function startMachines(base: Base, { machines: store }: Pick<Store, "machines">) {
   const { config, sealing, now, log } = base;
   if (config.nodesPort === undefined) {
-    return { meeting: () => undefined, joining: undefined, joinTokens: createJoinTokenHandlers(store, undefined, now) };
+    return {
+      meeting: () => undefined,
+      joining: undefined,
+      joinTokens: createJoinTokenHandlers(store, undefined, now),
+      edges: createEdgeListHandlers(store),
+    };
   }
   const authority = await platformAuthority({ store, sealing, now });
   const credentials = await ownCredentials(authority, base);
@@ -25,8 +37,12 @@ export async function startMachines(base: Base, { machines: store }: Pick<Store,
       credentials,
       handlers: createJoinHandlers(joinDeps),
       memberHandlers: createMemberHandlers(joinDeps),
+      edgeHandlers: createEdgeJoinHandlers(joinDeps),
+      edgeMemberHandlers: createEdgeMemberHandlers(joinDeps),
       keyOf: (nodeId: string) => store.keyOf(nodeId),
+      edgeOf: (keyDigest: string) => store.edgeOf(keyDigest),
     },
     joinTokens: createJoinTokenHandlers(store, authority, now),
+    edges: createEdgeListHandlers(store),
   };
 }

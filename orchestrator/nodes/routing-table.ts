@@ -2,8 +2,8 @@
 
 import { LRUCache } from "lru-cache";
 import type { Seeds } from "../base/keys/seeds.ts";
-import type { EdgeRoute, EdgeRoutingTable, RemovalListener, RemovalReason } from "../edge/sandbox-lookup.ts";
-import { TokenIndex } from "../edge/token-index.ts";
+import { RouteMap } from "../edge/route-map.ts";
+import type { EdgeRoute, EdgeRoutingTable, RemovalReason } from "../edge/sandbox-lookup.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 
 /** Address of a node's sandboxes. */
@@ -21,7 +21,9 @@ export interface RoutingTable extends EdgeRoutingTable {
   suspend(sandboxId: string, executionId: string): Promise<void>;
   /** The sandbox was frozen or thawed. No effect for an unknown or other execution. */
   hold(sandboxId: string, executionId: string, held: boolean): void;
-  /** The address of a node has changed. */
+  /** Calls the listener with each route that is added or changed. Returns the function that removes the listener. */
+  onPut(listener: (route: EdgeRoute) => void): () => void;
+  /** The address of a node has changed, or the key of its tokens. */
   refreshNode(nodeId: string): void;
   readonly size: number;
 }
@@ -35,35 +37,24 @@ export interface RoutingTableDeps {
 const REMEMBERED = 10_000;
 
 export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
-  const routes = new Map<string, EdgeRoute>();
-  const tokens = new TokenIndex<EdgeRoute>();
+  const routes = new RouteMap();
   const removed = new LRUCache<string, true>({ max: REMEMBERED });
-  const listeners = new Set<RemovalListener>();
+  const listeners = new Set<(route: EdgeRoute) => void>();
 
-  async function unroute(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void> {
-    const route = routes.get(sandboxId);
-    if (route === undefined || route.executionId !== executionId) return;
-    routes.delete(sandboxId);
-    tokens.delete(route);
-    await Promise.all([...listeners].map(async (listener) => listener(executionId, sandboxId, reason)));
-  }
-
-  /** The token of a sandbox changes when its seed is rotated. */
   function put(route: EdgeRoute): void {
-    const before = routes.get(route.sandboxId);
-    if (before !== undefined && before.envdAccessToken !== route.envdAccessToken) tokens.delete(before);
-    routes.set(route.sandboxId, route);
-    tokens.set(route);
+    routes.put(route);
+    for (const listener of listeners) listener(route);
   }
 
   return {
     get size() {
       return routes.size;
     },
-    lookup: (sandboxId) => routes.get(sandboxId),
-    byToken: (envdAccessToken) => tokens.find(envdAccessToken),
-    running: () => routes.values(),
-    onRemove(listener) {
+    lookup: (sandboxId) => routes.lookup(sandboxId),
+    byToken: (envdAccessToken) => routes.byToken(envdAccessToken),
+    running: () => routes.running(),
+    onRemove: (listener) => routes.onRemove(listener),
+    onPut(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
@@ -75,18 +66,18 @@ export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
     },
     async remove(sandboxId, executionId, reason) {
       removed.set(executionId, true);
-      await unroute(sandboxId, executionId, reason);
+      await routes.remove(sandboxId, executionId, reason);
     },
-    suspend: (sandboxId, executionId) => unroute(sandboxId, executionId, "paused"),
+    suspend: (sandboxId, executionId) => routes.remove(sandboxId, executionId, "paused"),
     hold(sandboxId, executionId, held) {
-      const route = routes.get(sandboxId);
+      const route = routes.lookup(sandboxId);
       if (route === undefined || route.executionId !== executionId || route.held === held) return;
       put({ ...route, held });
     },
     refreshNode(nodeId) {
       const place = deps.place(nodeId);
       if (place === undefined) return;
-      for (const route of routes.values()) {
+      for (const route of routes.running()) {
         if (route.nodeId === nodeId) put({ ...route, ...place });
       }
     },

@@ -95,7 +95,7 @@ module.exports = {
       severity: "error",
       from: {
         path: "^(shared|orchestrator|agent|envd|interpreter)/",
-        pathNot: "^((orchestrator|agent)/config\\.ts$|shared/settings/)",
+        pathNot: "^((orchestrator|agent)/config\\.ts$|orchestrator/edge/program/config\\.ts$|shared/settings/)",
       },
       to: { path: "^shared/settings/" },
     },
@@ -105,7 +105,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(orchestrator|agent|envd)/app\\.ts$" },
       to: {
-        path: "^(orchestrator/(access|api|audit|builds|events|identity|lifecycle|nodes|projects|repairs|rotation|sandboxes|secrets|snapshots|store|templates|usage|volumes|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
+        path: "^(orchestrator/(access|api|audit|builds|edges|events|identity|lifecycle|nodes|projects|repairs|rotation|sandboxes|secrets|snapshots|store|templates|usage|volumes|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
         pathNot: "/wire\\.ts$",
       },
     },

@@ -9,7 +9,7 @@ const ladder = [
   ["projects"],
   ["sandboxes", "snapshots"],
   ["builds", "volumes", "webhooks"],
-  ["templates", "events", "usage", "identity", "audit", "rotation"],
+  ["templates", "events", "usage", "identity", "audit", "rotation", "edges"],
   ["lifecycle"],
   ["secrets", "metrics"],
   ["nodes"],

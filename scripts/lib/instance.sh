@@ -25,11 +25,12 @@ ENVD_RUNTIME=$INSTALLED/envd-runtime/current$SUFFIX
 
 NETWORK_NAME=svc$INSTANCE
 SERVICE_USER=svc
-# What runs here: `node` (an agent that has joined a platform of another machine), `orchestrator` (with its edge, and agents on
-# other machines only), or both. `up` writes the word down.
+# What runs here: `node` (an agent that has joined a platform of another machine), `edge` (an edge program that has), `orchestrator`
+# (with its edge, and agents on other machines only), or orchestrator and agent. `up` writes the word down.
 ROLE=$(cat "$CONFIG_DIR/role" 2>/dev/null || true)
 case $ROLE in
   node) PROGRAMS=(agent) ;;
+  edge) PROGRAMS=(edge) ;;
   orchestrator) PROGRAMS=(orchestrator) ;;
   *) PROGRAMS=(orchestrator agent) ;;
 esac
@@ -77,6 +78,8 @@ AGENT_PORT=$((5010 + NUMBER * 100))
 PROXY_PORT=$((5011 + NUMBER * 100))
 # Where nodes of other machines report to, once there may be some.
 NODES_PORT=$((3003 + NUMBER * 100))
+# Where an edge program answers operators' tools.
+EDGE_STATUS_PORT=$((3004 + NUMBER * 100))
 SUBNET=$(subnet_of "$NUMBER")
 
 # setting FILE NAME: the value of one line of a settings file that host/services/settings made; nothing when

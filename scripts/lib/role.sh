@@ -14,12 +14,23 @@ keep_setting() {
 # take_role ROLE: writes down what this machine runs. A machine keeps what it is: its data belong to it.
 take_role() {
   if [ "$ROLE" = "$1" ]; then return 0; fi
-  if [ -f "$CONFIG_DIR/orchestrator.env" ] || [ -f "$CONFIG_DIR/agent.env" ]; then
+  if [ -f "$CONFIG_DIR/orchestrator.env" ] || [ -f "$CONFIG_DIR/agent.env" ] || [ -f "$CONFIG_DIR/edge.env" ]; then
     fail "this machine runs ${ROLE:-a platform of its own} already, so it cannot become another one's $1" \
       "'./scripts/down --purge' removes that with all its data; SVC_INSTANCE=name ./scripts/up … sets a second one up beside it"
   fi
   install -d -m 0750 "$CONFIG_DIR"
   printf '%s\n' "$1" >"$CONFIG_DIR/role"
+}
+
+# hosts_in URLS: the hosts of https URLs with commas between them, one a line; nothing when one of them is any other text.
+hosts_in() {
+  local url host hosts=''
+  for url in ${1//,/ }; do
+    host=$(host_in "$url")
+    [ -n "$host" ] || return 0
+    hosts+=$host$'\n'
+  done
+  printf '%s' "$hosts"
 }
 
 # host_in URL: the host of an https URL, without brackets; nothing for any other text.

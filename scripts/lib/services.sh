@@ -1,4 +1,4 @@
-# Runs the two programs as services: as systemd units if systemd runs, otherwise as supervised background
+# Runs the programs as services: as systemd units if systemd runs, otherwise as supervised background
 # processes. Needs engine.sh (runs, under_systemd) and instance.sh.
 # shellcheck shell=bash
 
@@ -88,6 +88,7 @@ service_stop() { # PROGRAM
 ready_url() { # PROGRAM
   case $1 in
     orchestrator) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective orchestrator SVC_API_PORT)" ;;
+    edge) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective edge SVC_EDGE_STATUS_PORT)" ;;
     agent)
       # A node that has joined speaks TLS, at the address at which the orchestrator reaches it.
       if [ "$ROLE" = node ]; then

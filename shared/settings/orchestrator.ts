@@ -2,33 +2,26 @@
 
 import { type Static, Type } from "typebox";
 import { LOG_LEVELS } from "../program/log.ts";
+import { edgeSettings } from "./edge.ts";
 import { identitySettings } from "./identity.ts";
 import { nodeSettings } from "./nodes.ts";
 import { projectSettings } from "./projects.ts";
-import { ms } from "./schemas.ts";
+import { connections, ms, port, secret } from "./schemas.ts";
 import { secretSettings } from "./secrets.ts";
 import { webhookSettings } from "./webhooks.ts";
 
-const port = (fallback: number, description: string) =>
-  Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
-const secret = (description: string) => Type.String({ minLength: 16, maxLength: 1024, description });
 const previous = (description: string) =>
   Type.Optional(
     Type.String({ maxLength: 16_384, description: `${description}, which stay valid: comma-separated, newest first` }),
   );
-const connections = (description: string) =>
-  Type.Integer({
-    default: 0,
-    minimum: 0,
-    maximum: 1_000_000,
-    description: `${description}; 0 derives it from the limit of open files`,
-  });
-
 export const OrchestratorConfig = Type.Object({
   apiHost: Type.String({ default: "127.0.0.1", description: "Address the platform API listens on" }),
   apiPort: port(3000, "Port of the platform API; 0 picks a free one"),
-  edgeHost: Type.String({ default: "127.0.0.1", description: "Address the sandbox host (edge) listens on" }),
-  edgePort: port(3002, "Port of the sandbox host; 0 picks a free one"),
+  edge: Type.Enum(["on", "off"], {
+    default: "on",
+    description: "Whether this program is an edge too; off leaves that to edge programs (svc-edge)",
+  }),
+  ...edgeSettings,
   ...nodeSettings,
   domain: Type.Optional(
     Type.String({
@@ -227,12 +220,6 @@ export const OrchestratorConfig = Type.Object({
     description: "Refusals of one wrong credential from one address; of all wrong credentials together, ten times this",
   }),
 
-  trustedProxies: Type.String({
-    default: "",
-    maxLength: 4096,
-    description:
-      "Proxies in front of the API or the edge whose X-Forwarded-For is believed: addresses and CIDR, comma-separated",
-  }),
   apiConnections: connections("Connections to the platform API at a time"),
   apiConnectionsPerAddress: connections("Connections to the platform API from one address"),
 
@@ -266,14 +253,6 @@ export const OrchestratorConfig = Type.Object({
   }),
   networkTimeoutMs: ms(15_000, "Limit of one change of a network policy on one node"),
   shutdownGraceMs: ms(30_000, "How long a stopping orchestrator waits for work under way"),
-  edgeConnectionLimit: Type.Integer({
-    default: 2048,
-    minimum: 1,
-    maximum: 1_000_000,
-    description: "Most open connections to one sandbox through the edge",
-  }),
-  edgeConnections: connections("Connections to the edge at a time"),
-  edgeConnectionsPerAddress: connections("Connections to the edge from one address"),
   ...identitySettings,
   ...projectSettings,
   ...secretSettings,

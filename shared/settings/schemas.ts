@@ -14,3 +14,16 @@ export const limit = (minimum: number, description: string) =>
 
 export const ms = (fallback: number, description: string) =>
   Type.Integer({ default: fallback, minimum: 10, maximum: 86_400_000, description: `${description}, ms` });
+
+export const port = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
+
+export const secret = (description: string) => Type.String({ minLength: 16, maxLength: 1024, description });
+
+export const connections = (description: string) =>
+  Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 1_000_000,
+    description: `${description}; 0 derives it from the limit of open files`,
+  });

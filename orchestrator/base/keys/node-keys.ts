@@ -3,7 +3,8 @@
  * gets tokens of the key that it used last, so that nodes change over one after another.
  */
 
-import { nodeOfToken, nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
+import { edgeToken, nodeOfToken, nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
+import { sameSecret } from "../../../shared/ids.ts";
 import { createVersions } from "./versions.ts";
 
 export interface NodeKeys {
@@ -16,6 +17,8 @@ export interface NodeKeys {
   restore(nodeId: string, keyId: string | undefined): void;
   /** The token that the orchestrator and the edge send to the node. */
   tokenTo(nodeId: string): string;
+  /** Whether the token is that of edge programs on this machine. */
+  isEdge(token: string): boolean;
 }
 
 /** @param previous earlier keys, newest first */
@@ -36,5 +39,6 @@ export function createNodeKeys(current: string, previous: readonly string[]): No
     keyOf: (nodeId) => used.get(nodeId),
     restore: (nodeId, keyId) => void used.set(nodeId, keyId ?? keys.oldestId),
     tokenTo: (nodeId) => nodeToken(keys.of(used.get(nodeId) ?? "") ?? current, nodeId, "to node"),
+    isEdge: (token) => keys.ids.some((id) => sameSecret(token, edgeToken(keys.of(id) ?? current))),
   };
 }

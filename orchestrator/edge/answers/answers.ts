@@ -18,6 +18,8 @@ export type Refusal =
   | { readonly is: "held"; readonly sandboxId: string }
   | { readonly is: "transitioning"; readonly sandboxId: string }
   | { readonly is: "limited"; readonly sandboxId: string; readonly message: string }
+  /** No orchestrator says at the moment where the sandbox runs. */
+  | { readonly is: "unasked"; readonly sandboxId?: string }
   | { readonly is: "invalid_signature" }
   | { readonly is: "too_many_wrong_signatures"; readonly retryAfterSeconds: number }
   /** As for an unknown sandbox: clients ask with the token of a killed sandbox whether it runs. */
@@ -49,6 +51,7 @@ export function answerFor(refusal: Refusal, reader: Reader): Answer {
     const message = `Too many wrong ${refusal.is === "too_many_wrong_tokens" ? "tokens" : "signatures"} came from this address`;
     return jsonAnswer(429, { code: 429, message }, ["Retry-After", String(refusal.retryAfterSeconds)]);
   }
+  if (refusal.is === "unasked") return unaskedAnswer(refusal.sandboxId, reader);
   const { status, message, page, more } = describe(refusal);
   if (reader === "script") return jsonAnswer(status, { sandboxId: refusal.sandboxId, message, ...more, code: status });
   return htmlAnswer({ ...page, sandboxId: refusal.sandboxId, status }, reader);
@@ -111,6 +114,23 @@ interface Described {
   readonly message: string;
   readonly more?: Readonly<Record<string, unknown>>;
   readonly page: Pick<Page, "title" | "what" | "advice">;
+}
+
+/** Any status but 502: SDKs read that as the end of the sandbox. */
+function unaskedAnswer(sandboxId: string | undefined, reader: Reader): Answer {
+  const again = ["Retry-After", "1"];
+  const message = "The platform cannot say at the moment where the sandbox runs: send the request again";
+  if (reader === "script" || sandboxId === undefined)
+    return jsonAnswer(503, { ...(sandboxId === undefined ? {} : { sandboxId }), message, code: 503 }, again);
+  const page = {
+    title: "Sandbox Not Found at the Moment",
+    what: "The platform cannot say at the moment where this sandbox runs.",
+    advice: "Try again in a few seconds.",
+    sandboxId,
+    status: 503,
+  };
+  const { headers, ...rest } = htmlAnswer(page, reader);
+  return { ...rest, headers: [...headers, ...again] };
 }
 
 type WithSandbox = Extract<Refusal, { readonly sandboxId: string }>;

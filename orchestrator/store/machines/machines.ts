@@ -1,9 +1,18 @@
-/** SQL on the authority, on join tokens and on the keys of nodes. A join is one transaction: the token is used with it or not at all. */
+/** SQL on the authority, on join tokens and on the keys of nodes and edges. A join is one transaction: the token is used with it or not at all. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { AuditStore } from "../audit/audit.ts";
 import type { Database, Session } from "../tables.ts";
-import { type AuthorityRecord, authorityTable, type JoinTokenRecord, joinTokenTable, memberTable } from "./record.ts";
+import {
+  type AuthorityRecord,
+  authorityTable,
+  type EdgeRecord,
+  edgeTable,
+  type JoinTokenRecord,
+  joinTokenTable,
+  type MachineKind,
+  memberTable,
+} from "./record.ts";
 
 /** How long a token is listed after its end. */
 const LISTED_MS = 30 * 86_400_000;
@@ -14,6 +23,17 @@ export interface Join {
   readonly hash: string;
   readonly nodeId: string;
   readonly keyDigest: string;
+}
+
+interface NewToken {
+  readonly id: string;
+  readonly hash: string;
+  readonly expiresAt: number;
+  readonly kind: MachineKind;
+}
+
+export interface EdgeJoin extends Omit<Join, "nodeId"> {
+  readonly edgeId: string;
 }
 
 export type MachineStore = ReturnType<typeof machineStore>;
@@ -40,7 +60,7 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
       return authorityTable.toRecord((await read()) ?? row);
     },
 
-    async addToken(token: { readonly id: string; readonly hash: string; readonly expiresAt: number }) {
+    async addToken(token: NewToken) {
       const row = joinTokenTable.toRow({ ...token, createdAt: now() });
       await db.transaction().execute(async (session) => {
         await session
@@ -77,23 +97,12 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
      */
     async join({ tokenId, hash, nodeId, keyDigest }: Join): Promise<void> {
       await db.transaction().execute(async (session) => {
-        const token = await session
-          .selectFrom("join_tokens")
-          .selectAll()
-          .where("id", "=", tokenId)
-          .where("hash", "=", hash)
-          .executeTakeFirst();
-        if (token === undefined) {
-          throw new AppError(
-            "forbidden",
-            "the platform does not know this join token: make one with POST /admin/join-tokens",
-          );
-        }
+        const token = await tokenFor("node", session, { tokenId, hash });
         const member = await session.selectFrom("members").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
         const repeated =
-          token.node_id === nodeId && member?.join_token_id === tokenId && member.key_digest === keyDigest;
+          token.nodeId === nodeId && member?.join_token_id === tokenId && member.key_digest === keyDigest;
         if (repeated) return;
-        checkUsable(joinTokenTable.toRecord(token), now());
+        checkUsable(token, now());
         const taken = member !== undefined || (await isReporting(session, nodeId));
         if (taken && member?.key_digest !== keyDigest) {
           throw new AppError(
@@ -101,14 +110,7 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
             `node '${nodeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_NODE_ID, or remove that node first`,
           );
         }
-        const used = await session
-          .updateTable("join_tokens")
-          .set(joinTokenTable.toColumns({ usedAt: now(), nodeId }))
-          .where("id", "=", tokenId)
-          .where("used_at", "is", null)
-          .returning("id")
-          .executeTakeFirst();
-        if (used === undefined) throw new AppError("conflict", "another machine is joining with this join token");
+        await take(session, tokenId, { usedAt: now(), nodeId });
         const row = memberTable.toRow({ nodeId, keyDigest, joinTokenId: tokenId, joinedAt: now() });
         await session
           .insertInto("members")
@@ -127,6 +129,53 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
       });
     },
 
+    /**
+     * As `join`, for an edge. An edge that has joined joins again with the same key.
+     * @throws {AppError} forbidden, conflict
+     */
+    async joinEdge({ tokenId, hash, edgeId, keyDigest }: EdgeJoin): Promise<void> {
+      await db.transaction().execute(async (session) => {
+        const token = await tokenFor("edge", session, { tokenId, hash });
+        const known = await session.selectFrom("edges").selectAll().where("id", "=", edgeId).executeTakeFirst();
+        if (token.edgeId === edgeId && known?.join_token_id === tokenId && known.key_digest === keyDigest) return;
+        checkUsable(token, now());
+        if (known !== undefined && known.key_digest !== keyDigest) {
+          throw new AppError(
+            "conflict",
+            `edge '${edgeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_EDGE_ID, or remove that edge first (DELETE /admin/edges/${edgeId})`,
+          );
+        }
+        await take(session, tokenId, { usedAt: now(), edgeId });
+        const row = edgeTable.toRow({ id: edgeId, keyDigest, joinTokenId: tokenId, joinedAt: now() });
+        // A machine that joins under another name leaves its former one.
+        await session.deleteFrom("edges").where("key_digest", "=", keyDigest).execute();
+        await session.insertInto("edges").values(row).execute();
+        await audit.noteUnlessRequested(session, {
+          at: now(),
+          action: "joinEdge",
+          projectId: undefined,
+          object: { kind: "edge", id: edgeId },
+          details: { joinTokenId: tokenId, keyDigest },
+        });
+      });
+    },
+
+    /** The edge that joined with this key; undefined: none, or it was removed. */
+    async edgeOf(keyDigest: string): Promise<string | undefined> {
+      const row = await db.selectFrom("edges").select("id").where("key_digest", "=", keyDigest).executeTakeFirst();
+      return row?.id;
+    },
+
+    async listEdges(): Promise<EdgeRecord[]> {
+      return (await db.selectFrom("edges").selectAll().orderBy("id").execute()).map(edgeTable.toRecord);
+    },
+
+    /** False: there is no such edge. */
+    async removeEdge(edgeId: string): Promise<boolean> {
+      const gone = await db.deleteFrom("edges").where("id", "=", edgeId).returning("id").executeTakeFirst();
+      return gone !== undefined;
+    },
+
     /** Forgets the key of a node, so that none of its reports is taken and its name is free. */
     async removeMember(nodeId: string): Promise<void> {
       await db.deleteFrom("members").where("node_id", "=", nodeId).execute();
@@ -140,13 +189,61 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
   };
 }
 
+/** @throws {AppError} forbidden when there is no such token, or it makes something else of a machine */
+async function tokenFor(
+  kind: MachineKind,
+  session: Session,
+  { tokenId, hash }: Pick<Join, "tokenId" | "hash">,
+): Promise<JoinTokenRecord> {
+  const row = await session
+    .selectFrom("join_tokens")
+    .selectAll()
+    .where("id", "=", tokenId)
+    .where("hash", "=", hash)
+    .executeTakeFirst();
+  if (row === undefined) {
+    throw new AppError(
+      "forbidden",
+      "the platform does not know this join token: make one with POST /admin/join-tokens",
+    );
+  }
+  const token = joinTokenTable.toRecord(row);
+  const { kind: made = "node" } = token;
+  if (made === kind) return token;
+  throw new AppError(
+    "forbidden",
+    `join token ${tokenId} is for ${ONE_OF[made]}, and this machine would become ${ONE_OF[kind]}: make a token for that (POST /admin/join-tokens with {"kind": "${kind}"})`,
+  );
+}
+
+const ONE_OF: Readonly<Record<MachineKind, string>> = { node: "a node", edge: "an edge" };
+
+/** @throws {AppError} conflict */
+async function take(
+  session: Session,
+  tokenId: string,
+  used: { readonly usedAt: number; readonly nodeId?: string; readonly edgeId?: string },
+): Promise<void> {
+  const taken = await session
+    .updateTable("join_tokens")
+    .set(joinTokenTable.toColumns(used))
+    .where("id", "=", tokenId)
+    .where("used_at", "is", null)
+    .returning("id")
+    .executeTakeFirst();
+  if (taken === undefined) throw new AppError("conflict", "another machine is joining with this join token");
+}
+
 /** @throws {AppError} forbidden with the way out */
-function checkUsable({ id, usedAt, nodeId, revokedAt, expiresAt }: JoinTokenRecord, at: number): void {
+function checkUsable({ id, usedAt, nodeId, edgeId, revokedAt, expiresAt }: JoinTokenRecord, at: number): void {
   const refuse = (what: string) => {
     throw new AppError("forbidden", `join token ${id} ${what}: make another one with POST /admin/join-tokens`);
   };
   if (revokedAt !== undefined) refuse(`was revoked at ${iso(revokedAt)}`);
-  if (usedAt !== undefined) refuse(`was used at ${iso(usedAt)} by node '${nodeId ?? ""}', and is valid once`);
+  if (usedAt !== undefined)
+    refuse(
+      `was used at ${iso(usedAt)} by ${edgeId === undefined ? `node '${nodeId ?? ""}'` : `edge '${edgeId}'`}, and is valid once`,
+    );
   if (expiresAt <= at) refuse(`ended at ${iso(expiresAt)}, and is valid for one hour`);
 }
 

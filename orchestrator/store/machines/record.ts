@@ -1,6 +1,9 @@
-/** The tables of the platform's authority, of join tokens, and of the keys of nodes that joined. */
+/** The tables of the platform's authority, of join tokens, and of the keys of nodes and edges that joined. */
 
 import { number, type RecordOf, type RowOf, table, text } from "../codec.ts";
+
+/** What a machine becomes with a join token. */
+export type MachineKind = "node" | "edge";
 
 export const authorityTable = table({
   /** Always `platform`. */
@@ -20,6 +23,9 @@ export const joinTokenTable = table(
     /** When a machine has joined with it. */
     usedAt: number("used_at").later(),
     nodeId: text("node_id").later(),
+    edgeId: text("edge_id").later(),
+    /** Absent in tokens of earlier versions, which make nodes. */
+    kind: text("kind").as<MachineKind>().optional(),
     revokedAt: number("revoked_at").later(),
   },
   { hash: text("hash") },
@@ -34,6 +40,16 @@ export const memberTable = table({
   joinedAt: number("joined_at"),
 });
 
+/** An edge program that has joined. */
+export const edgeTable = table({
+  id: text("id"),
+  /** SHA-256 of the edge's public key. */
+  keyDigest: text("key_digest"),
+  joinTokenId: text("join_token_id"),
+  joinedAt: number("joined_at"),
+});
+
+export type EdgeRecord = RecordOf<typeof edgeTable>;
 export type JoinTokenRecord = RecordOf<typeof joinTokenTable>;
 export type AuthorityRecord = RecordOf<typeof authorityTable>;
 
@@ -41,4 +57,5 @@ export interface MachineTables {
   readonly authorities: RowOf<typeof authorityTable>;
   readonly join_tokens: RowOf<typeof joinTokenTable>;
   readonly members: RowOf<typeof memberTable>;
+  readonly edges: RowOf<typeof edgeTable>;
 }

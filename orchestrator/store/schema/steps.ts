@@ -81,6 +81,15 @@ const BLOBS = `
     day bigint primary key, claimed_at bigint not null
   )`;
 
+/** What a join token makes of a machine, and the keys of edges that joined. */
+const EDGES = `
+  alter table join_tokens add column kind text;
+  alter table join_tokens add column edge_id text;
+  create table edges (
+    id text primary key, key_digest text not null, join_token_id text not null, joined_at bigint not null
+  );
+  create unique index edges_key on edges (key_digest)`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -90,6 +99,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0006": { up: (db) => addTables(db, BUILD_OWNERS) },
   "schema-0007": { up: (db) => addTables(db, EXPIRY_CLAIMS) },
   "schema-0008": { up: (db) => addTables(db, BLOBS) },
+  "schema-0009": { up: (db) => addTables(db, EDGES) },
 };
 
 /** The end of the name of a step that takes something away. */

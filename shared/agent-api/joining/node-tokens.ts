@@ -19,3 +19,8 @@ export function nodeOfToken(key: string, token: string, direction: Direction): s
   const nodeId = token.slice(0, Math.max(0, token.lastIndexOf(":")));
   return sameSecret(token, nodeToken(key, nodeId, direction)) ? nodeId : undefined;
 }
+
+/** The token of edge programs on the orchestrator's machine. It has the form of no node's token. */
+export function edgeToken(key: string): string {
+  return `edge.${createHmac("sha256", key).update("edge").digest("base64url")}`;
+}

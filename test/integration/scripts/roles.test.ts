@@ -31,6 +31,7 @@ ${command}`;
 test.each([
   [undefined, "orchestrator agent", "http://127.0.0.1:5010/readyz?verbose"],
   ["node", "agent", "https://198.51.100.7:5010/readyz?verbose"],
+  ["edge", "edge", "http://127.0.0.1:5010/readyz?verbose"],
   ["orchestrator", "orchestrator", "http://127.0.0.1:5010/readyz?verbose"],
 ])("a machine with the role %s runs %s, and its agent is asked at %s", (role, programs, url) => {
   const { etc, run } = machine(role);
@@ -75,6 +76,18 @@ test.each([
   expect(machine().run(`host_in '${url}'`).stdout).toBe(host);
 });
 
+test("an edge follows several orchestrators, each at an address with TLS", () => {
+  const { run } = machine();
+  expect(run("hosts_in https://198.51.100.1:3003,https://svc.example").stdout).toBe("198.51.100.1\nsvc.example");
+  expect(run("hosts_in https://198.51.100.1:3003,http://198.51.100.2:3003").stdout).toBe("");
+});
+
+test("an edge is asked at its port for operators", () => {
+  const { etc, run } = machine("edge");
+  writeFileSync(join(etc, "edge.env"), "SVC_EDGE_STATUS_PORT=3004\n");
+  expect(run("ready_url edge").stdout).toBe("http://127.0.0.1:3004/readyz?verbose");
+});
+
 test("an address of this machine is found by the way to the orchestrator, and none where no way leads", () => {
   const { run } = machine();
   expect(run("address_towards 127.0.0.1").stdout).toBe("127.0.0.1");
@@ -89,5 +102,7 @@ test.each([
 ])("%s %j is refused with the usage, which names the join", (script, given) => {
   const { status, stdout } = spawnSync(join(scripts, script), given, { encoding: "utf8" });
   expect(status).toBe(2);
-  expect(stdout).toMatch(script === "up" ? /--join TOKEN https:\/\/ORCHESTRATOR:PORT/ : /node add \[ADDRESS\]/);
+  expect(stdout).toMatch(
+    script === "up" ? /--join TOKEN https:\/\/ORCHESTRATOR:PORT/ : /node add \[--edge\] \[ADDRESS\]/,
+  );
 });

@@ -4,15 +4,18 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { NodeProxy } from "../../../agent/proxy/node-proxy.ts";
 import { type Orchestrator, startOrchestrator } from "../../../orchestrator/app.ts";
 import { OrchestratorConfig } from "../../../orchestrator/config.ts";
 import { nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../../shared/program/log.ts";
 import { forgetKeptConnections } from "../connections/kept-connections.ts";
+import { type ApartEdge, startApartEdge } from "../edges/apart-edge.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent, FakeAgentOptions } from "../fakes/fake-agent-shapes.ts";
 import { newMigratedDatabase, type TestDatabase } from "../store/databases.ts";
+import { startAgentProxy } from "./agent-proxy.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0001";
 export const NODE_KEY = "test-node-key-0001";
@@ -63,6 +66,11 @@ export interface ClusterOptions {
   /** Uses SQLite even where the tests run on PostgreSQL, for behaviour that only the file has. */
   readonly onSqlite?: boolean;
   readonly agents?: number;
+  /**
+   * Whether an edge program carries the traffic, in this process, in place of the orchestrator. Default: what SVC_TEST_EDGE says
+   * (`apart` or nothing), so that every test can run with both.
+   */
+  readonly edge?: "within" | "apart";
   /** Settings, by property name. */
   readonly config?: Partial<OrchestratorConfig>;
   readonly agent?: Partial<FakeAgentOptions>;
@@ -91,11 +99,20 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     SVC_RECONCILE_EVERY_MS: "100",
   });
   let config: OrchestratorConfig = { ...defaults, ...options.config };
+  const isApart = (options.edge ?? process.env["SVC_TEST_EDGE"]) === "apart";
+  if (isApart) config = { ...config, edge: "off" };
   const deps = { log, now: Date.now, random: Math.random, machineId: "fake-machine" };
   let orchestrator: Orchestrator = await startOrchestrator(config, deps);
-  config = { ...config, apiPort: portOf(orchestrator.url), edgePort: portOf(orchestrator.edgeUrl) };
+  config = { ...config, apiPort: portOf(orchestrator.url) };
+  const apart: ApartEdge | undefined = isApart
+    ? await startApartEdge({ orchestratorUrl: orchestrator.url, nodeKey: NODE_KEY, log, edgePort: config.edgePort })
+    : undefined;
+  const edgeUrl = () => apart?.url ?? orchestrator.edgeUrl ?? "";
+  if (edgeUrl() !== "") config = { ...config, edgePort: portOf(edgeUrl()) };
 
   const agents: FakeAgent[] = [];
+  const proxies: NodeProxy[] = [];
+  const isShared = database.place.startsWith("postgres");
   for (let index = 1; index <= (options.agents ?? 1); index++) {
     const nodeId = `n${index}`;
     const tokens = {
@@ -103,7 +120,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       orchestratorToken: nodeToken(NODE_KEY, nodeId, "to node"),
     };
     const given = { orchestratorUrl: orchestrator.url, nodeId, ...tokens };
-    agents.push(await startFakeAgent({ ...given, ...options.agent }));
+    const { agent, proxy } = await startNode({ ...given, ...options.agent }, isShared);
+    agents.push(agent);
+    if (proxy !== undefined) proxies.push(proxy);
   }
 
   async function ask(method: string, path: string, { key, headers, body }: Ask = {}): Promise<Answer> {
@@ -141,7 +160,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       return orchestrator.url;
     },
     get edgeUrl() {
-      return orchestrator.edgeUrl;
+      return edgeUrl();
     },
     get nodesUrl() {
       return orchestrator.nodesUrl;
@@ -168,12 +187,26 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     },
     async stop() {
       forgetKeptConnections();
+      await apart?.stop();
       await Promise.all(agents.map((each) => each.stop()));
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
       await orchestrator.stop();
       await database.drop();
       if (options.folder === undefined) await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** @param isShared several orchestrators may use the database: then every request goes through a node's proxy */
+async function startNode(options: FakeAgentOptions, isShared: boolean) {
+  const running: { agent?: FakeAgent } = {};
+  const proxy =
+    isShared && options.proxyUrl === undefined
+      ? await startAgentProxy({ nodeTokens: () => [options.orchestratorToken] }, () => running.agent)
+      : undefined;
+  const agent = await startFakeAgent({ ...options, ...(proxy === undefined ? {} : { proxyUrl: proxy.url }) });
+  running.agent = agent;
+  return { agent, proxy };
 }
 
 /** Makes the file with the key of secrets. */

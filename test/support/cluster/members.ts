@@ -6,10 +6,11 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { filesOf, openPeering, type PeeringConfig } from "../../../agent/joining/open-peering.ts";
 import type { Peering } from "../../../agent/joining/peering.ts";
-import { type NodeProxy, startNodeProxy } from "../../../agent/proxy/node-proxy.ts";
+import type { NodeProxy } from "../../../agent/proxy/node-proxy.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent, FakeAgentOptions } from "../fakes/fake-agent-shapes.ts";
+import { startAgentProxy } from "./agent-proxy.ts";
 import { ADMIN_TOKEN, type Cluster } from "./cluster.ts";
 
 export const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
@@ -69,16 +70,9 @@ export async function startMemberProxy(
   agent: () => FakeAgent | undefined,
   port = 0,
 ): Promise<NodeProxy> {
-  const proxy = await startNodeProxy(
-    { host: "127.0.0.1", port, nodeTokens: () => peering.orchestratorTokens, door: peering.proxyDoor },
-    {
-      log,
-      route(sandboxId) {
-        const started = [...(agent()?.live.values() ?? [])].find(({ body }) => body.sandboxId === sandboxId);
-        if (started === undefined) return undefined;
-        return { executionId: started.executionId, address: "127.0.0.1", controlToken: "c" };
-      },
-    },
+  const proxy = await startAgentProxy(
+    { port, nodeTokens: () => peering.orchestratorTokens, door: peering.proxyDoor },
+    agent,
   );
   onTestFinished(() => proxy.stop());
   return proxy;

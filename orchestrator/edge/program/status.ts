@@ -1,0 +1,84 @@
+/** The edge program's port for operators' tools. It is apart from the sandboxes' port, where every path belongs to sandboxes. */
+
+import type { AddressInfo } from "node:net";
+import { Gauge, Registry } from "prom-client";
+import { healthApi } from "../../../shared/api/health.ts";
+import type { Handlers } from "../../../shared/http/contract.ts";
+import { serve } from "../../../shared/http/serve.ts";
+import { createServer } from "../../../shared/http/server.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Teardown } from "../../../shared/program/teardown.ts";
+import { COMMIT, ENVD_VERSION, VERSION } from "../../../shared/version.ts";
+import type { Edge } from "../edge.ts";
+import type { Follower } from "../following/follower.ts";
+import type { EdgeConfig } from "./config.ts";
+
+export interface StatusDeps {
+  readonly log: Log;
+  readonly follower: Pick<Follower, "followed" | "size" | "isCurrent">;
+  /** Undefined: it does not listen yet. */
+  readonly edge: () => Edge | undefined;
+  readonly teardown: Teardown;
+}
+
+/** Resolves with its URL when it listens. */
+export async function startStatus(
+  config: Pick<EdgeConfig, "edgeStatusHost" | "edgeStatusPort">,
+  deps: StatusDeps,
+): Promise<string> {
+  const { log, teardown } = deps;
+  const { edgeStatusHost: host } = config;
+  const server = createServer(log);
+  const stopping = { asked: false };
+  serve(server, healthApi, handlersOf(deps, stopping), () => undefined);
+  const registry = gauges(deps);
+  server.get("/metrics", async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
+  await server.listen({ host, port: config.edgeStatusPort });
+  teardown.add("status", () => server.close());
+  teardown.add("readiness", () => {
+    stopping.asked = true;
+  });
+  const { port } = server.server.address() as AddressInfo;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function handlersOf({ follower, edge }: StatusDeps, stopping: { asked: boolean }): Handlers<typeof healthApi> {
+  return {
+    health: () => undefined,
+    live: () => undefined,
+    version: () => ({ version: VERSION, commit: COMMIT, envdVersion: ENVD_VERSION }),
+    ready({ query }, { status }) {
+      const checks = {
+        // Without an orchestrator it goes on with the sandboxes that it knows, so it stays ready.
+        orchestrator:
+          follower.followed === undefined
+            ? "ok, except that none answers: sandboxes are reached as far as their nodes confirm them, and none is resumed"
+            : `ok (${follower.size} routes of ${follower.followed})`,
+        edge: edge() === undefined ? "failed: no orchestrator has answered yet" : "ok",
+        stopping: stopping.asked ? "failed: asked to stop" : "ok",
+      };
+      const ready = Object.values(checks).every((check) => check.startsWith("ok"));
+      if (!ready) status(503);
+      return query.verbose === undefined ? { ready } : { ready, checks };
+    },
+  };
+}
+
+function gauges({ follower, edge }: StatusDeps): Registry {
+  const registry = new Registry();
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge("svc_edge_routes", "Routes to running sandboxes", () => follower.size);
+  gauge("svc_edge_current", "1 while every removal of a route is known", () => Number(follower.isCurrent()));
+  gauge("svc_edge_clients", "Open client connections", () => edge()?.stats().clients ?? 0);
+  gauge("svc_edge_active", "Requests and upgraded connections under way", () => edge()?.stats().active ?? 0);
+  gauge("svc_edge_upstream", "Open connections to sandboxes and nodes", () => edge()?.stats().upstream ?? 0);
+  return registry;
+}
