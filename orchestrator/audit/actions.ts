@@ -113,6 +113,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   createJoinToken: { object: "node", table: "join_tokens", shown: ["id"] },
   revokeJoinToken: { object: "node", param: "joinTokenID" },
   setNodeStatus: { object: "node", param: "nodeID", fields: ["status"] },
+  drainNode: { object: "node", param: "nodeID", fields: ["deadlineSeconds", "running", "atDeadline"], ...several },
   removeNode: {
     object: "node",
     param: "nodeID",

@@ -9,6 +9,7 @@ import { eventApi } from "./events.ts";
 import { healthApi } from "./health.ts";
 import { discoveryApi, identityAdminApi } from "./identity/identity.ts";
 import { rotationApi } from "./keys/rotation.ts";
+import { drainApi } from "./nodes/drains.ts";
 import { joinTokenApi } from "./nodes/join-tokens.ts";
 import { nodeStoreApi, nodesApi } from "./nodes/nodes.ts";
 import { adminSandboxApi, projectAdminApi, projectApi, workspaceApi } from "./projects/projects.ts";
@@ -40,6 +41,7 @@ export const publicApi = {
   ...keyApi,
   ...nodesApi,
   ...nodeStoreApi,
+  ...drainApi,
   ...joinTokenApi,
   ...projectApi,
   ...projectAdminApi,
