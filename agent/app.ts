@@ -97,6 +97,7 @@ function startParts({ config, log, teardown }: Base, parts: Awaited<ReturnType<t
   network.reach.start();
   blobs.store.start();
   stored.uploads.start();
+  stored.imageArrivals.start();
   taking.expiry.start();
   teardown.add("Docker events", () => engine.stop());
   engine.start();

@@ -26,6 +26,8 @@ export interface NodeNow {
   readonly isHeld: (executionId: string) => boolean;
   readonly use: (executionId: string) => ExecutionUse | undefined;
   readonly starting: number;
+  /** Unix milliseconds. */
+  readonly at: number;
   readonly stored: NonNullable<NodeLoad["stored"]>;
   readonly sandboxDisk: NodeLoad["sandboxDisk"];
   readonly snapshots: Heartbeat["snapshots"];
@@ -46,7 +48,12 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       commit: COMMIT,
       labels: { ...readLabels(config.labels), ...(config.nodeRegion === "" ? {} : { region: config.nodeRegion }) },
       maxSandboxes: config.maxSandboxes,
-      capabilities: { ...node.capabilities, ...(node.hasBlobStore ? { blobStore: true } : {}), records: true },
+      capabilities: {
+        ...node.capabilities,
+        ...(node.hasBlobStore ? { blobStore: true } : {}),
+        peers: true,
+        records: true,
+      },
       ...identity,
     },
     load: {
@@ -58,6 +65,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       stored: node.stored,
       ...defined({ sandboxDisk: node.sandboxDisk }),
       pools: node.pools,
+      at: node.at,
       findings: [...node.findings],
       ...(node.networkRefused ? { networkRefused: true } : {}),
     },

@@ -87,6 +87,7 @@ export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Repo
           ...defined({ stored: uploads.of(each.snapshotId) }),
         })),
         starting: live.starting(),
+        at: deps.now(),
         stored: admission.used(),
         sandboxDisk: diskAccount.load(),
         findings: deps.findings(),

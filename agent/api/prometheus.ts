@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { NodeLoad, SandboxDisk } from "../../shared/agent-api/routes.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
+import type { Traffic } from "../blobs/traffic.ts";
 import type { HostLimits } from "../host/limits.ts";
 import type { Reach } from "../network/reach/reach.ts";
 import type { DiskAccount } from "../node-disk/account.ts";
@@ -25,6 +26,7 @@ export interface InstrumentSources {
   readonly sandboxDisk: DiskAccount["load"];
   readonly diskWork: () => DiskWork;
   readonly stored: Admission["used"];
+  readonly blobTraffic: Traffic["read"];
   readonly pools: () => NodeLoad["pools"];
   readonly slots: () => number;
   readonly pendingRemovals: () => number;
@@ -119,6 +121,14 @@ export function createInstruments(sources: InstrumentSources): Instruments {
   );
   gauge("svc_snapshot_quota_bytes", "Quota of stored snapshots in bytes; 0: no quota", [], (one) =>
     one.set(sources.stored().quotaBytes),
+  );
+  counted(
+    "svc_blob_bytes_total",
+    "Bytes of snapshots and images by way: to_store, from_store, to_nodes, from_nodes",
+    ["way"],
+    (one) => {
+      for (const [way, bytes] of Object.entries(sources.blobTraffic())) one.inc({ way }, bytes);
+    },
   );
   gauge("svc_pool_size", "Warm containers by build", ["build", "state"], (one) => {
     one.reset();

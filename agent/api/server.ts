@@ -28,6 +28,8 @@ import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { Serving } from "../serving/serving.ts";
 import type { Arrivals } from "../snapshots/beyond/arrivals.ts";
+import type { ImageArrivals } from "../snapshots/beyond/image-arrivals.ts";
+import type { Offers } from "../snapshots/beyond/offers.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
@@ -40,7 +42,9 @@ export interface ApiDeps {
   readonly sandboxes: Sandboxes;
   readonly taker: Pick<SnapshotTaker, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
-  readonly arrivals: Pick<Arrivals, "fetch">;
+  readonly arrivals: Pick<Arrivals, "fetch" | "cancel">;
+  readonly imageArrivals: Pick<ImageArrivals, "fetch">;
+  readonly offers: Offers;
   readonly collecting: Pick<Collecting, "begin">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
   readonly volumes: Pick<Volumes, "make" | "remove" | "list" | "capacityMb">;
@@ -83,8 +87,14 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     pauseExecution: ({ params, body }) => taker.pause(params.executionId, body),
     checkpointExecution: ({ params, body }) => taker.checkpoint(params.executionId, body),
     fetchSnapshot: ({ params, body }) => deps.arrivals.fetch({ ...params, ...body }),
+    offerSnapshot: ({ params }) => deps.offers.snapshot(params.snapshotId),
+    offerImage: ({ body }) => deps.offers.image(body.image, body.projectId),
+    fetchImage: ({ body }) => deps.imageArrivals.fetch(body),
     collectBlobs: ({ body }) => deps.collecting.begin(body),
-    deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
+    deleteSnapshot({ params }) {
+      deps.arrivals.cancel(params.snapshotId);
+      return snapshots.delete(params.snapshotId);
+    },
     listGarbage: () => deps.listGarbage(),
     holdings: () => deps.holdings(),
     serveStore: ({ body }) => deps.serving.adopt(body),
@@ -177,7 +187,7 @@ export function servedOnly(authenticate: (request: FastifyRequest) => undefined,
   };
 }
 
-function bearer({ headers }: FastifyRequest): string {
+export function bearer({ headers }: FastifyRequest): string {
   return /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
 }
 

@@ -13,6 +13,7 @@ import type { AgentConfig } from "../config.ts";
 import type { Peering } from "../joining/peering.ts";
 import { addVolumeRoutes } from "../volumes/routes.ts";
 import type { VolumeFiles } from "../volumes/volume-files.ts";
+import { addPeerRoutes } from "./peer-routes.ts";
 import type { Instruments } from "./prometheus.ts";
 import {
   type ApiDeps,
@@ -65,6 +66,7 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
     },
     refusal: deps.refusal,
   });
+  addPeerRoutes(server, deps);
   addOperatorRoutes(server, {
     instruments,
     checks,

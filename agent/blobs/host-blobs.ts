@@ -9,6 +9,7 @@ import { type BlobCodec, createCodec } from "./content/codec.ts";
 import { directoryStore } from "./stores/directory.ts";
 import { s3Store } from "./stores/s3.ts";
 import type { BlobStore } from "./stores/store.ts";
+import { countedStore, createTraffic, type Traffic } from "./traffic.ts";
 import { createTransfers, type Transfers } from "./transfers.ts";
 import { type FindExtents, hostExtents } from "./trees/extents.ts";
 
@@ -20,6 +21,7 @@ export interface Blobs {
   readonly extents: FindExtents;
   /** The limit of all uploads and downloads of this node together. */
   readonly transfers: Transfers;
+  readonly traffic: Traffic;
   /** Directory for what is unpacked on its way; nothing in it outlives the agent. */
   readonly work: string;
   /** Ends the store's connections. */
@@ -31,8 +33,11 @@ export function hostBlobs(config: AgentConfig): Blobs {
   const place = readBlobPlace(config);
   const s3 = place?.is === "s3" ? s3Store(place.at, place.secrets) : undefined;
   const keys = [...(blobKey === undefined ? [] : [blobKey]), ...readPrevious(blobKeyPrevious)];
+  const store = place?.is === "directory" ? directoryStore(place.directory) : s3;
+  const traffic = createTraffic();
   return {
-    store: place?.is === "directory" ? directoryStore(place.directory) : s3,
+    store: store === undefined ? undefined : countedStore(store, traffic),
+    traffic,
     codec: (projectId) => createCodec({ keys, domain: projectId }),
     extents: hostExtents(runCommand, () => nativeProgram(runCommand, "blobs/trees/svc-extents", runDir)),
     transfers: createTransfers(),

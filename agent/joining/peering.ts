@@ -15,7 +15,7 @@ export interface Peering {
   readonly orchestratorTokens: readonly string[];
   /** How the orchestrator is met; undefined: over loopback, or by its host name. */
   readonly meeting: Meeting | undefined;
-  /** The agent API's: strangers get in for the pages of operators only. Undefined: plain HTTP. */
+  /** The agent API's: other nodes get in for what this one offers them, strangers for the pages of operators. Undefined: plain HTTP. */
   readonly apiDoor: Door | undefined;
   /** The node proxy's. */
   readonly proxyDoor: Door | undefined;
@@ -58,7 +58,7 @@ export function peeringOfMember(first: Membership): Peering {
       return orchestratorTokens;
     },
     meeting: { credentials, expects: ORCHESTRATOR },
-    apiDoor: { credentials, admits: (name) => name === undefined || name === ORCHESTRATOR },
+    apiDoor: { credentials, admits: (name) => name !== EDGE },
     proxyDoor: { credentials, admits: (name) => name === ORCHESTRATOR || name === EDGE },
     member: {
       credentials,

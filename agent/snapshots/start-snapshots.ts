@@ -5,11 +5,15 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import { nodeName } from "../../shared/tls/names.ts";
+import type { Meeting } from "../../shared/tls/peers.ts";
 import type { ClaimedStore } from "../blobs/claimed-store.ts";
+import { openPeer } from "../blobs/peer.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Flavour, LiveContainer } from "../containers/live-container.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { Origins } from "../host/origins.ts";
+import type { Peering } from "../joining/peering.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
 import type { DiskReserve } from "../node-disk/reserve.ts";
@@ -20,7 +24,9 @@ import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import { type Arrivals, createArrivals } from "./beyond/arrivals.ts";
 import { fetchSnapshot } from "./beyond/fetch-snapshot.ts";
+import { createImageArrivals, type ImageArrivals } from "./beyond/image-arrivals.ts";
 import { createImageTrees } from "./beyond/image-trees.ts";
+import { createOffers, type Offers } from "./beyond/offers.ts";
 import { uploadSnapshot } from "./beyond/upload-snapshot.ts";
 import { createUploads, type Uploads } from "./beyond/uploads.ts";
 import { outsideConnections } from "./connections/outside.ts";
@@ -61,6 +67,7 @@ export interface StartSnapshotsDeps {
   readonly machine: SnapshotMachine;
   readonly stores: Stores;
   readonly blobStore: ClaimedStore;
+  readonly peering: Pick<Peering, "member">;
   readonly slots: Slots;
   readonly gate: Gate;
   readonly disposal: Disposal;
@@ -82,6 +89,8 @@ export interface SnapshotParts {
   readonly snapshots: Snapshots;
   readonly uploads: Uploads;
   readonly arrivals: Arrivals;
+  readonly imageArrivals: ImageArrivals;
+  readonly offers: Offers;
   readonly holding: Holding;
   readonly frozen: FrozenContainers;
   readonly admission: Admission;
@@ -157,11 +166,25 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   teardown.add("uploads of snapshots", () => uploads.stop());
   const arrivals = arrivalsOf(deps, { mutex, origins });
   teardown.add("downloads of snapshots", () => arrivals.stop());
+  const imageArrivals = createImageArrivals({
+    blobs: machine.blobs,
+    containers,
+    copies: stores.copies,
+    disk: deps.disk,
+    peer: (place) => openPeer(place, meetingOf(place.nodeId, deps.peering), machine.blobs.traffic),
+    now,
+    log,
+  });
+  teardown.add("downloads of images", () => imageArrivals.stop());
+  const offers = createOffers({ blobs: machine.blobs, containers, files, snapshots: store, now, log });
+  teardown.add("offers to other nodes", () => offers.stop());
 
   return {
     snapshots,
     uploads,
     arrivals,
+    imageArrivals,
+    offers,
     holding,
     frozen,
     admission,
@@ -207,7 +230,7 @@ function uploadsOf({ config, machine, stores, blobStore, onChange, now, log }: S
 }
 
 function arrivalsOf(
-  { machine, stores, blobStore, disk, now, log }: StartSnapshotsDeps,
+  { machine, stores, blobStore, peering, disk, now, log }: StartSnapshotsDeps,
   { mutex, origins }: { readonly mutex: KeyedMutex; readonly origins: () => Omit<Origins, "envd"> },
 ): Arrivals {
   const { blobs, docker, memory } = machine;
@@ -215,7 +238,12 @@ function arrivalsOf(
   return createArrivals({
     store: blobStore,
     snapshots: stores.snapshots,
-    fetch: (wanted, store, options) => fetchSnapshot(wanted, store, from, options),
+    peer: (place) => openPeer(place, meetingOf(place.nodeId, peering), blobs.traffic),
+    fetch: (wanted, sources, options) => fetchSnapshot(wanted, sources, from, options),
     mutex,
   });
+}
+
+function meetingOf(nodeId: string, { member }: Pick<Peering, "member">): Meeting | undefined {
+  return member === undefined ? undefined : { credentials: member.credentials, expects: nodeName(nodeId) };
 }

@@ -1,5 +1,7 @@
 /** All tables of one file, opened and closed together. */
 
+import { type CopyStore, copyStore } from "./beyond/copies.ts";
+import { type UploadStore, uploadStore } from "./beyond/uploads.ts";
 import { type BlobStoreStore, blobStoreStore } from "./blob-stores.ts";
 import { type BuildStore, buildStore } from "./builds.ts";
 import { type ContainerStore, containerStore } from "./containers.ts";
@@ -14,7 +16,6 @@ import { renewSealed } from "./renewal.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
 import { type ServedStoreStore, servedStoreStore } from "./served-store.ts";
 import { type SnapshotStore, snapshotStore } from "./snapshots.ts";
-import { type UploadStore, uploadStore } from "./uploads.ts";
 
 export interface Stores {
   readonly containers: ContainerStore;
@@ -29,6 +30,7 @@ export interface Stores {
   readonly remains: RemainsStore;
   readonly blobStores: BlobStoreStore;
   readonly uploads: UploadStore;
+  readonly copies: CopyStore;
   close(): void;
 }
 
@@ -48,6 +50,7 @@ export function openStores(path: string, sealing: NodeSeal): Stores {
     remains: remainsStore(database),
     blobStores: blobStoreStore(database),
     uploads: uploadStore(database),
+    copies: copyStore(database),
     close: () => void database.close(),
   };
 }

@@ -44,7 +44,7 @@ export async function createApi(base: Base, parts: ApiSources) {
   const { egressProcess, reach } = network;
   const { capabilities, disk } = node;
   const { contact, taker } = taking;
-  const { snapshots, uploads, arrivals, holding, admission } = stored;
+  const { snapshots, uploads, arrivals, imageArrivals, offers, holding, admission } = stored;
   const running = () => [...live.set.running(), ...live.set.leaving()];
   const findings = () => [...capabilities.findings(), ...reach.findings(), ...blobs.store.findings()];
   const instruments = createInstruments({
@@ -56,6 +56,7 @@ export async function createApi(base: Base, parts: ApiSources) {
     sandboxDisk: () => diskAccount.load(),
     diskWork: disks.work,
     stored: () => admission.used(),
+    blobTraffic: () => machine.blobs.traffic.read(),
     pools: () => own.pool.load(),
     slots: () => network.slots.taken,
     placeholderUses: () => network.values.results(),
@@ -96,6 +97,8 @@ export async function createApi(base: Base, parts: ApiSources) {
       taker,
       snapshots,
       arrivals,
+      imageArrivals,
+      offers,
       collecting: blobs.collecting,
       holding,
       sandboxes: own.sandboxes,

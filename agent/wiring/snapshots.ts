@@ -21,14 +21,14 @@ interface SnapshotSources {
 }
 
 export function createSnapshotParts(base: Base, sources: SnapshotSources): SnapshotParts {
-  const { config, machine, stores, events, now, log, teardown } = base;
+  const { config, machine, peering, stores, events, now, log, teardown } = base;
   const { found, network, node, live, blobStore } = sources;
   const { slots, gate } = network;
   const { disposal, semaphore } = live;
   const { capabilities, disk } = node;
   const diskBytes = (executionId: string) => live.usage.latest(executionId)?.diskUsed ?? 0;
   const onChange = () => void events.emit("changed");
-  const places = { stores, blobStore, slots, gate, disposal, disk };
+  const places = { stores, blobStore, peering, slots, gate, disposal, disk };
   return startSnapshots(
     { config, machine, ...places, semaphore, capabilities, found, diskBytes, onChange, now, log },
     teardown,

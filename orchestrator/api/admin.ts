@@ -107,6 +107,7 @@ export interface NodeHandlersDeps {
   readonly removal: NodeRemoval;
   readonly placement: PlacementPolicy;
   readonly templates: Pick<Store["templates"], "tagged">;
+  readonly drains: Pick<Store["drains"], "end">;
 }
 
 export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof nodesApi> {
@@ -139,6 +140,7 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
     getNode: ({ params }) => toDetail(node(params.nodeID)),
     setNodeStatus: async ({ params, body }) => {
       await nodes.setWanted(params.nodeID, body.status);
+      if (body.status !== "draining") await deps.drains.end(params.nodeID);
     },
     removeNode: ({ params, query }) => removal.remove(params.nodeID, { force: query.force ?? false }),
   };
@@ -168,6 +170,14 @@ function toDetail({ facts, load, unreached, ...node }: NodeView): NodeDetail {
     commit: facts.commit,
     status: node.status,
     statusChangedAt: iso(node.statusChangedAt),
+    apiURL: facts.apiUrl,
+    proxyURL: facts.proxyUrl,
+    region: facts.labels["region"] ?? null,
+    labels: facts.labels,
+    lastHeardAt: iso(node.lastHeardAt),
+    clockSkewMs: load.at === undefined ? null : load.at - node.lastHeardAt,
+    maxSandboxes: facts.maxSandboxes,
+    pools: load.pools.map(({ buildId, ready, wanted }) => ({ buildID: buildId, ready, wanted })),
     sandboxCount: load.sandboxCount,
     createSuccesses: node.createSuccesses,
     createFails: node.createFails,
@@ -196,13 +206,15 @@ function toDetail({ facts, load, unreached, ...node }: NodeView): NodeDetail {
   };
 }
 
-function toCapabilities({ memorySnapshots, lazyPages, diskLimit, volumes, detail }: NodeView["facts"]["capabilities"]) {
+function toCapabilities({ memorySnapshots, lazyPages, detail, ...can }: NodeView["facts"]["capabilities"]) {
   const { kernel = "", criu = "", runc = "", engine: docker = "", ...details } = detail;
   return {
     memorySnapshots,
     lazyPages: lazyPages ?? false,
-    ownDisks: diskLimit,
-    volumes: volumes ?? false,
+    ownDisks: can.diskLimit,
+    volumes: can.volumes ?? false,
+    blobStore: can.blobStore ?? false,
+    peers: can.peers ?? false,
     kernel,
     criu,
     runc,

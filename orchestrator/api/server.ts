@@ -11,6 +11,7 @@ import { eventApi } from "../../shared/api/events.ts";
 import { healthApi } from "../../shared/api/health.ts";
 import { discoveryApi, identityAdminApi } from "../../shared/api/identity/identity.ts";
 import { rotationApi } from "../../shared/api/keys/rotation.ts";
+import { drainApi } from "../../shared/api/nodes/drains.ts";
 import { edgesApi } from "../../shared/api/nodes/edges.ts";
 import { joinTokenApi } from "../../shared/api/nodes/join-tokens.ts";
 import { nodeStoreApi, nodesApi } from "../../shared/api/nodes/nodes.ts";
@@ -59,6 +60,7 @@ export interface ApiHandlers {
   readonly admin: Handlers<typeof adminApi>;
   readonly nodes: Handlers<typeof nodesApi>;
   readonly nodeStores: Handlers<typeof nodeStoreApi>;
+  readonly drains: Handlers<typeof drainApi>;
   readonly storage: Handlers<typeof storageApi>;
   readonly unknownVolumes: Handlers<typeof unknownVolumeApi>;
   readonly teamMetrics: Handlers<typeof teamMetricsApi, Project>;
@@ -114,6 +116,7 @@ export function createApiServer(deps: {
   serve(server, adminApi, handlers.admin, auth.operator);
   serve(server, nodesApi, handlers.nodes, auth.operator);
   serve(server, nodeStoreApi, handlers.nodeStores, auth.operator);
+  serve(server, drainApi, handlers.drains, auth.operator);
   serve(server, joinTokenApi, handlers.joinTokens, auth.operator);
   serve(server, edgesApi, handlers.joinedEdges, auth.operator);
   serve(server, storageApi, handlers.storage, auth.operator);

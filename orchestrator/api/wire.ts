@@ -100,6 +100,7 @@ export async function startApi(
         removal: parts.removal,
         placement: placementPolicy(config),
         templates: store.templates,
+        drains: store.drains,
       }),
       health: createHealthHandlers({
         nodes,

@@ -115,6 +115,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   revokeJoinToken: { object: "node", param: "joinTokenID" },
   removeEdge: { object: "edge", param: "edgeID" },
   setNodeStatus: { object: "node", param: "nodeID", fields: ["status"] },
+  drainNode: { object: "node", param: "nodeID", fields: ["deadlineSeconds", "running", "atDeadline"], ...several },
   removeNode: {
     object: "node",
     param: "nodeID",

@@ -27,6 +27,7 @@ import { createForking } from "./snapshots/fork.ts";
 import { createSnapshotRemover } from "./snapshots/snapshot-removal.ts";
 import { createProjectQuota } from "./snapshots/stored-quota.ts";
 import { createElsewhere } from "./start/elsewhere.ts";
+import { createImages } from "./start/images.ts";
 import { createLaunch } from "./start/launch.ts";
 import { createTransitions } from "./transitions.ts";
 
@@ -87,7 +88,14 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
   });
   const pausing = createPausing({ core, quota, onPaused: () => autoResuming.changed() });
   const checkpointing = createCheckpointing({ core, quota });
-  const launch = createLaunch({ core, ending, elsewhere, placement, observe: (outcome) => metrics.created(outcome) });
+  const launch = createLaunch({
+    core,
+    ending,
+    elsewhere,
+    images: createImages(core),
+    placement,
+    observe: (outcome) => metrics.created(outcome),
+  });
   const lifetime = createLifetime(core);
   const concurrency = config.forkConcurrency;
   const expiry = startExpiry({
@@ -103,6 +111,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
     history,
     nodeData: createNodeData({ nodes, nodeLostMs: config.nodeLostMs, now, log }),
     launch,
+    elsewhere,
     lifetime,
     connecting: createConnecting({ core, lifetime, resuming }),
     forking: createForking({ core, checkpointing, launch, placeholders, tokenNames, concurrency }),

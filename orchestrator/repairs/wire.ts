@@ -3,6 +3,8 @@
 import type { Base } from "../base/base.ts";
 import type { Spawns } from "../templates/usage.ts";
 import { createAdoption } from "./adoption.ts";
+import { createDrainHandlers } from "./drain-handlers.ts";
+import { startDrains } from "./drains.ts";
 import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers, type ReportParts } from "./heartbeat.ts";
 import { finishAbandoned, SNAPSHOT_LEFT_MS, startHousekeeping } from "./housekeeping.ts";
@@ -39,8 +41,12 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   const grace = { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs };
   const { ending } = lifecycle;
   const removal = createNodeRemoval({ store, nodes, ending, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
+  const { background } = base;
+  const drains = startDrains({ store, nodes, lifecycle, rounds, background, now, log });
+  teardown.add("drains", () => drains.stop());
   return {
     removal,
+    drains: createDrainHandlers({ store, nodes, wake: () => drains.wake(), now }),
     nodeStores: createNodeStoreHandlers({ adoption, nodes }),
     reports: createReportHandlers({ parts: deps, givenUp: createGivenUp({ store, log }), grace, now, log }),
   };

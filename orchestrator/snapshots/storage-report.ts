@@ -30,13 +30,14 @@ type Shown = StorageReport["projects"][number];
 export function createStorageHandlers(deps: StorageReportDeps): Handlers<typeof storageApi> {
   const { store, nodes, lifetimes, quotaBytes, now } = deps;
 
-  const shownItem = (item: StoredItem): Shown["largest"][number] => {
+  const shownItem = async (item: StoredItem): Promise<Shown["largest"][number]> => {
     const end = expiresAt(item, lifetimes);
     return {
       kind: item.kind,
       id: item.id,
       templateID: item.templateId,
       nodeID: item.nodeId ?? null,
+      inStore: (await store.blobRefs.of(item.snapshotId)) !== undefined,
       storedBytes: item.size === undefined ? null : totalBytes(item.size),
       unusedSince: iso(item.unusedSince),
       inUse: item.inUse,
@@ -52,8 +53,8 @@ export function createStorageHandlers(deps: StorageReportDeps): Handlers<typeof 
       storedBytes: await store.storage.projectBytes(projectId),
       quotaBytes,
       ...counts,
-      expiringSoon: expiringSoon.map(shownItem),
-      largest: largest.map(shownItem),
+      expiringSoon: await Promise.all(expiringSoon.map(shownItem)),
+      largest: await Promise.all(largest.map(shownItem)),
     };
   }
 

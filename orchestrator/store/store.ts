@@ -19,6 +19,7 @@ import { keyStore } from "./keys/keys.ts";
 import { machineStore } from "./machines/machines.ts";
 import type { Member } from "./membership/record.ts";
 import { networkStore } from "./networks.ts";
+import { drainStore } from "./nodes/drains.ts";
 import { nodeStore } from "./nodes/nodes.ts";
 import { onlyOwn, operationStore } from "./operations/operations.ts";
 import { Overtaken } from "./operations/record.ts";
@@ -134,6 +135,7 @@ export function createStore(
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
     nodes: nodeStore(db),
+    drains: drainStore(db, now),
     machines: machineStore(db, { now, audit }),
     volumes: volumeStore(db, now),
     storage,

@@ -8,6 +8,7 @@ import type { IdentityKeyRow } from "./identity/record.ts";
 import type { KeyRow } from "./keys/record.ts";
 import type { MachineTables } from "./machines/record.ts";
 import type { MembershipTables } from "./membership/record.ts";
+import type { DrainTables } from "./nodes/drain-record.ts";
 import type { NodeRow } from "./nodes/record.ts";
 import type { OperationRow } from "./operations/record.ts";
 import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/record.ts";
@@ -94,6 +95,7 @@ interface StoreOpeningRow {
 
 export interface Tables
   extends ChangeTables,
+    DrainTables,
     MachineTables,
     MembershipTables,
     SecretTables,

@@ -40,6 +40,8 @@ export const NodeFacts = Type.Object(
         volumes: Type.Optional(Type.Boolean()),
         /** Uses the platform's blob store. Absent: it has none. */
         blobStore: Type.Optional(Type.Boolean()),
+        /** Offers what it has to other nodes, and fetches what they offer. Absent: an older agent. */
+        peers: Type.Optional(Type.Boolean()),
         /** Keeps the orchestrator's records of its sandboxes. Absent: an older agent. */
         records: Type.Optional(Type.Boolean()),
         detail: Type.Record(Type.String(), Type.String()),
@@ -99,6 +101,8 @@ export const NodeLoad = Type.Object(
     /** No packet of a sandbox leaves the host, and the node takes no new sandbox that needs the network. Absent: it does. */
     networkRefused: Type.Optional(Type.Boolean()),
     pools: Type.Array(Type.Object({ buildId: Type.String(), ready: Type.Integer(), wanted: Type.Integer() }, closed)),
+    /** The node's clock. Absent: an older agent. */
+    at: Type.Optional(time),
   },
   closed,
 );

@@ -3,11 +3,21 @@
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { closed, SnapshotId } from "./shapes.ts";
-import { Arrival, CollectBlobs, FetchSnapshotBody, TakenSnapshot, TakeSnapshotBody } from "./snapshot-shapes.ts";
+import {
+  Arrival,
+  CollectBlobs,
+  FetchImageBody,
+  FetchSnapshotBody,
+  Offer,
+  OfferImageBody,
+  TakenSnapshot,
+  TakeSnapshotBody,
+} from "./snapshot-shapes.ts";
 
 /** About half a million references. */
 const MAX_REFERENCES_BYTES = 64 * 1024 * 1024;
 
+const byBuild = Type.Object({ buildId: Type.String({ format: "uuid" }) }, closed);
 const byExecution = Type.Object({ executionId: Type.String({ format: "uuid" }) }, closed);
 
 export const snapshotRoutes = contract({
@@ -45,12 +55,43 @@ export const snapshotRoutes = contract({
   fetchSnapshot: {
     method: "PUT",
     path: "/v1/snapshots/{snapshotId}",
-    summary:
-      "Fetch a snapshot of another node from the blob store, in the background; repeating it tells how far it is",
+    summary: "Fetch a snapshot of another node, in the background; repeating it tells how far it is",
     tag: "Executions",
     access: "node",
     params: Type.Object({ snapshotId: SnapshotId }, closed),
     body: FetchSnapshotBody,
+    status: 200,
+    reply: Arrival,
+  },
+  offerSnapshot: {
+    method: "POST",
+    path: "/v1/snapshots/{snapshotId}/offer",
+    summary: "Let other nodes read a snapshot from this one for a time; repeating it tells how far its description is",
+    tag: "Executions",
+    access: "node",
+    params: Type.Object({ snapshotId: SnapshotId }, closed),
+    status: 200,
+    reply: Offer,
+  },
+  offerImage: {
+    method: "POST",
+    path: "/v1/builds/{buildId}/offer",
+    summary: "Let other nodes read the image of a build from this one for a time; repeating it tells how far it is",
+    tag: "Builds",
+    access: "node",
+    params: byBuild,
+    body: OfferImageBody,
+    status: 200,
+    reply: Offer,
+  },
+  fetchImage: {
+    method: "PUT",
+    path: "/v1/builds/{buildId}/image",
+    summary: "Fetch the image of a build from another node, in the background; repeating it tells how far it is",
+    tag: "Builds",
+    access: "node",
+    params: byBuild,
+    body: FetchImageBody,
     status: 200,
     reply: Arrival,
   },

@@ -48,7 +48,19 @@ export const Beyond = Type.Union([
 ]);
 export type Beyond = Static<typeof Beyond>;
 
-/** Asks a node to fetch a snapshot of another one from the blob store. */
+/** A node that has what another one needs, and the ticket that opens that one offer. */
+export const Peer = Type.Object(
+  {
+    nodeId: Type.String({ minLength: 1, maxLength: 64 }),
+    /** Of its API. */
+    url: Type.String({ maxLength: 512 }),
+    ticket: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+  },
+  closed,
+);
+export type Peer = Static<typeof Peer>;
+
+/** Asks a node to fetch a snapshot of another one. */
 export const FetchSnapshotBody = Type.Object(
   {
     ref: Type.String({ pattern: "^[0-9a-f]{64}\\.[0-9]{1,9}$" }),
@@ -56,9 +68,42 @@ export const FetchSnapshotBody = Type.Object(
     projectId: Type.String({ maxLength: 64 }),
     /** The start that follows restores memory. */
     memory: Type.Boolean(),
+    /** The node that offers it, and has named the reference. Absent: it is in the blob store. */
+    peer: Type.Optional(Peer),
   },
   closed,
 );
+export type FetchSnapshotBody = Static<typeof FetchSnapshotBody>;
+
+const Image = Type.String({ minLength: 1, maxLength: 512 });
+/** Asks a node to offer an image of its Docker, by its name. `projectId`: for whom its blobs are named. */
+export const OfferImageBody = Type.Object({ image: Image, projectId: Type.String({ maxLength: 64 }) }, closed);
+
+/** Asks a node to fetch an image that another one offers. */
+export const FetchImageBody = Type.Object(
+  {
+    image: Image,
+    ref: FetchSnapshotBody.properties.ref,
+    projectId: Type.String({ maxLength: 64 }),
+    peer: Peer,
+  },
+  closed,
+);
+export type FetchImageBody = Static<typeof FetchImageBody>;
+
+/** What a node has described for others. `ref` comes when all of it is described; until then it is asked for again. */
+export const Offer = Type.Object(
+  {
+    ticket: Peer.properties.ticket,
+    /** For whom its blobs are named. */
+    projectId: Type.String({ maxLength: 64 }),
+    ref: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}\\.[0-9]{1,9}$" })),
+    doneBytes: bytes,
+    totalBytes: bytes,
+  },
+  closed,
+);
+export type Offer = Static<typeof Offer>;
 
 /** All references of the platform, as they were at a moment: what the blob store holds beside them is garbage. */
 export const CollectBlobs = Type.Object(

@@ -9,6 +9,7 @@ import { eventApi } from "./events.ts";
 import { healthApi } from "./health.ts";
 import { discoveryApi, identityAdminApi } from "./identity/identity.ts";
 import { rotationApi } from "./keys/rotation.ts";
+import { drainApi } from "./nodes/drains.ts";
 import { edgesApi } from "./nodes/edges.ts";
 import { joinTokenApi } from "./nodes/join-tokens.ts";
 import { nodeStoreApi, nodesApi } from "./nodes/nodes.ts";
@@ -41,6 +42,7 @@ export const publicApi = {
   ...keyApi,
   ...nodesApi,
   ...nodeStoreApi,
+  ...drainApi,
   ...joinTokenApi,
   ...edgesApi,
   ...projectApi,

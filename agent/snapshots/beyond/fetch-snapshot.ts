@@ -1,19 +1,20 @@
 /**
- * Brings a snapshot from the blob store to this node: its manifest first, which says whether it fits, then the image below its disk,
+ * Brings a snapshot from another node or the blob store to this node: its manifest first, which says whether it fits, then the image below its disk,
  * its memory, its disk, and at last its row, with which it is one of this node's own. Cut at any line, what is there has no row, and the next
  * try or the sweep removes it.
  */
 
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import { BlobError } from "../../blobs/content/blob-error.ts";
 import { downloadTree, fetchManifest } from "../../blobs/download.ts";
 import type { Blobs } from "../../blobs/host-blobs.ts";
-import { type BlobReader, createReader, storeSource } from "../../blobs/sources.ts";
-import type { BlobStore } from "../../blobs/stores/store.ts";
+import type { OpenPeer } from "../../blobs/peer.ts";
+import { type BlobReader, type BlobSource, createReader } from "../../blobs/sources.ts";
 import { dataBytes, type TreeManifest } from "../../blobs/trees/manifest.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { Origins } from "../../host/origins.ts";
@@ -24,6 +25,9 @@ import type { SnapshotFiles } from "../store/files.ts";
 import { checkCompatible } from "./compatible.ts";
 import { type Note, readNote } from "./note.ts";
 import { tarred } from "./tar.ts";
+
+/** Between two questions how far another node has described an image. */
+const DESCRIBING_MS = 250;
 
 export interface FetchSnapshotDeps {
   readonly blobs: Pick<Blobs, "codec" | "transfers" | "work">;
@@ -46,6 +50,14 @@ export interface Wanted {
   readonly memory: boolean;
 }
 
+export interface FetchFrom {
+  readonly sources: readonly BlobSource[];
+  /** The reference is of the blob store, so the snapshot is stored beyond this node too. */
+  readonly isStore: boolean;
+  /** The image below the disk, where the snapshot's manifest does not name it: another node describes it when it is asked. */
+  readonly image?: OpenPeer["image"];
+}
+
 export interface FetchOptions {
   readonly signal: AbortSignal;
   readonly progress: (now: { readonly doneBytes: number; readonly totalBytes: number }) => void;
@@ -62,14 +74,14 @@ interface Parts {
 /** @throws {AppError} snapshot_incompatible, no_space; {BlobError} */
 export async function fetchSnapshot(
   wanted: Wanted,
-  store: BlobStore,
+  from: FetchFrom,
   deps: FetchSnapshotDeps,
   options: FetchOptions,
 ): Promise<void> {
   const { stores, disk, now, log } = deps;
   const { signal } = options;
-  const reader = createReader({ sources: [storeSource(store)], codec: deps.blobs.codec(wanted.projectId), now });
-  const parts = await describe(wanted, reader, deps, signal);
+  const reader = createReader({ sources: from.sources, codec: deps.blobs.codec(wanted.projectId), now });
+  const parts = await describe(wanted, { reader, image: from.image }, deps, signal);
   const { note, whole } = parts;
   const place = await deps.docker.containers.diskPlace(
     note.image === undefined ? { containerId: note.disk.containerId } : { image: note.image },
@@ -100,7 +112,7 @@ export async function fetchSnapshot(
     // Last, because a disk whose container is unknown and that no row names is removed.
     await download(parts.disk, place);
     addRow(note, stores);
-    stores.uploads.add(note.id, { ref: wanted.ref, bytes: total });
+    if (from.isStore) stores.uploads.add(note.id, { ref: wanted.ref, bytes: total });
   } catch (error) {
     if (stores.snapshots.get(note.id) === undefined) {
       await rm(place, { force: true });
@@ -109,13 +121,14 @@ export async function fetchSnapshot(
     }
     throw error;
   }
-  log.info({ snapshotId: note.id, sandboxId: note.sandboxId, bytes: total }, "fetched a snapshot from the blob store");
+  const sources = from.sources.map(({ name }) => name);
+  log.info({ snapshotId: note.id, sandboxId: note.sandboxId, bytes: total, sources }, "fetched a snapshot");
 }
 
 /** Reads the manifests, and refuses what does not fit. */
 async function describe(
   { snapshotId, ref, memory }: Wanted,
-  reader: BlobReader,
+  { reader, image }: { readonly reader: BlobReader; readonly image: FetchFrom["image"] },
   { docker, origins }: FetchSnapshotDeps,
   signal: AbortSignal,
 ): Promise<Parts> {
@@ -132,8 +145,20 @@ async function describe(
     if (found === undefined) throw new BlobError("damaged", `the manifest ${ref} names no ${name}`);
     return fetchManifest(reader, found, signal);
   };
-  const isHere = (await docker.containers.image(note.imageBelow)) !== undefined;
-  return { note, whole, disk: await part("disk"), image: isHere ? undefined : await part("image") };
+  const disk = await part("disk");
+  if ((await docker.containers.image(note.imageBelow)) !== undefined) return { note, whole, disk, image: undefined };
+  if (whole.parts?.["image"] !== undefined || image === undefined)
+    return { note, whole, disk, image: await part("image") };
+  return { note, whole, disk, image: await fetchManifest(reader, await describedImage(image, signal), signal) };
+}
+
+/** Waits until the other node has described it. */
+async function describedImage(image: NonNullable<FetchFrom["image"]>, signal: AbortSignal): Promise<string> {
+  for (;;) {
+    const { ref } = await image(signal);
+    if (ref !== undefined) return ref;
+    await delay(DESCRIBING_MS, undefined, { signal });
+  }
 }
 
 function imageBytes({ image }: Parts): number {

@@ -27,6 +27,19 @@ export interface ImageTrees {
   ): Promise<Uploaded>;
 }
 
+/** Resolves to a directory of its own with Docker's archive of the image, unpacked. The caller removes it. */
+export async function unpackImage(image: string, { containers, work }: ImageTreesDeps, signal: AbortSignal) {
+  await mkdir(work, { recursive: true, mode: 0o700 });
+  const root = await mkdtemp(join(work, "image-"));
+  try {
+    await untar(await containers.save(image, signal), root, signal);
+    return root;
+  } catch (error) {
+    await rm(root, { recursive: true, force: true });
+    throw error;
+  }
+}
+
 /** Uploaded images that are remembered. A manifest has some kilobytes for each gigabyte. */
 const MOST_KNOWN = 32;
 
@@ -37,10 +50,8 @@ export function createImageTrees({ containers, work }: ImageTreesDeps): ImageTre
       const key = `${domain} ${image}`;
       const before = known.get(key);
       if (before !== undefined && isRecent(before, begun)) return before;
-      await mkdir(work, { recursive: true, mode: 0o700 });
-      const root = await mkdtemp(join(work, "image-"));
+      const root = await unpackImage(image, { containers, work }, signal);
       try {
-        await untar(await containers.save(image, signal), root, signal);
         const uploaded = await uploadTree(deps, { root, kind: "tree", begun }, signal);
         known.delete(key);
         known.set(key, uploaded);

@@ -9,11 +9,11 @@ import type { Log } from "../../../shared/program/log.ts";
 import { type Loop, loop } from "../../../shared/program/loop.ts";
 import type { ClaimedStore } from "../../blobs/claimed-store.ts";
 import { BlobError } from "../../blobs/content/blob-error.ts";
+import type { StoredBeyond } from "../../store/beyond/uploads.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
-import type { StoredBeyond } from "../../store/uploads.ts";
+import type { DescribeOptions } from "./describe-snapshot.ts";
 import { isDue, type Tried, toUpload } from "./upload-plan.ts";
-import type { UploadOptions } from "./upload-snapshot.ts";
 
 const EVERY_MS = 5_000;
 
@@ -26,7 +26,7 @@ export interface UploadsDeps {
   readonly upload: (
     snapshot: Snapshot,
     store: ReturnType<ClaimedStore["use"]>,
-    options: UploadOptions,
+    options: DescribeOptions,
   ) => Promise<StoredBeyond>;
   /** A snapshot is stored, or could not be. */
   readonly onChange: () => void;

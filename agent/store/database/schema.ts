@@ -102,4 +102,8 @@ export const ADDED = `
   -- Snapshots that are in the blob store.
   create table if not exists uploads (
     snapshot_id text primary key, ref text not null, bytes integer not null
+  ) strict;
+  -- Images of other nodes that this one has fetched.
+  create table if not exists copies (
+    image text primary key, fetched_at integer not null
   ) strict;`;

@@ -4,6 +4,7 @@
  * it is paused, and others get "not found" like for an unknown sandbox.
  */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
 import { sameSecret } from "../../../shared/ids.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
@@ -43,6 +44,10 @@ const ROUNDS = 3;
 /** Paused sandboxes that do not resume by traffic, and whose signed URLs are recognised: the last ones to be paused. */
 const MOST_OTHERS = 2_000;
 
+/** The states of a sandbox that a drain takes to another node. */
+const BETWEEN: ReadonlySet<SandboxRecord["state"]> = new Set(["pausing", "paused", "starting"]);
+const MOVING_LOOK_MS = 50;
+
 const NOT_FOUND: AutoResumeResult = { is: "not_found" };
 const PAUSED: AutoResumeResult = { is: "paused" };
 
@@ -53,8 +58,9 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
 
   async function resumeNow(sandboxId: string, port: number, tokens: VisitorTokens): Promise<AutoResumeResult> {
     const proof = await proofOf(sandboxId, tokens, { seeds: deps.core.seeds, projectOf: deps.projectOf });
+    const until = deps.core.now() + timeouts.autoResumeTimeoutMs;
     for (let round = 0; round < ROUNDS; round++) {
-      const record = await store.sandboxes.get(sandboxId);
+      const record = await arrived(sandboxId, until);
       if (record === undefined) return NOT_FOUND;
       if (record.state === "running" || record.state === "snapshotting") return routed(record);
       const unresumed = shown(record) === "paused" && isHolder(proof, record) ? PAUSED : NOT_FOUND;
@@ -80,6 +86,16 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       }
     }
     return { is: "transitioning" };
+  }
+
+  /** The record, once no drain has the sandbox on its way between two nodes any more: it runs again without being asked. */
+  async function arrived(sandboxId: string, until: number): Promise<SandboxRecord | undefined> {
+    for (;;) {
+      const record = await store.sandboxes.get(sandboxId);
+      if (record === undefined || !BETWEEN.has(record.state)) return record;
+      if (deps.core.now() >= until || !(await store.drains.isMoving(sandboxId))) return record;
+      await sleep(MOVING_LOOK_MS);
+    }
   }
 
   /** Another orchestrator may have started it, and its route is not known here yet. */

@@ -44,7 +44,7 @@ export interface Resuming {
 export interface ResumingDeps {
   readonly core: Core;
   readonly ending: Ending;
-  readonly elsewhere: Elsewhere;
+  readonly elsewhere: Pick<Elsewhere, "nodeFor">;
 }
 
 interface Done {

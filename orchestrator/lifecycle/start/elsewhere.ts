@@ -1,15 +1,16 @@
 /**
  * Finds the node on which a stored snapshot is started: its own, or where that is lost, gone or draining, another one that fetches it
- * from the blob store first. Fetching changes no record: a node that has a copy which nothing starts from deletes it like any other.
+ * first: from the blob store, or from its own node while that lives. Fetching changes no record: a node that has a copy which nothing
+ * starts from deletes it like any other.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Resources } from "../../../shared/agent-api/routes.ts";
+import type { FetchSnapshotBody, Resources } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
+import { offers } from "../../nodes/offers.ts";
 import type { Demand, PlacementPolicy } from "../../nodes/placement/candidate.ts";
 import { choose } from "../../nodes/placement/choose.ts";
-import type { BlobRef } from "../../store/storage/blob-refs.ts";
 import type { Core } from "../core.ts";
 import { notYet, onItsNodeOnly, onItsWay, whereToStart } from "./where.ts";
 
@@ -31,6 +32,10 @@ interface StoredStart {
 export interface Elsewhere {
   /** @throws {AppError} no_compatible_node, snapshot_incompatible, cluster_at_capacity; unavailable while it is on its way */
   nodeFor(start: StoredStart): Promise<string>;
+  /** Why no other node could take it now; undefined: one could. Nothing is fetched. */
+  refusal(start: Omit<StoredStart, "snapshotId">): AppError | undefined;
+  /** Another node than its own, with the snapshot on it: for what leaves a node that lives. @throws {AppError} as `nodeFor` */
+  away(start: StoredStart): Promise<string>;
 }
 
 interface ElsewhereDeps {
@@ -40,12 +45,18 @@ interface ElsewhereDeps {
   readonly pauseMs?: number;
 }
 
+/** Where the other node reads it. */
+type From = Pick<FetchSnapshotBody, "ref" | "projectId" | "peer">;
+/** `later`: it is on its way, and the request's time is over. */
+type Outcome = { readonly nodeId: string } | { readonly later: AppError } | { readonly failure: AppError };
+
 const MIB = 1024 * 1024;
 const MAX_NODES = 3;
 /** A node answers after some seconds at the latest, with how far it is. */
 const CALL_LIMIT_MS = 30_000;
 const PAUSE_MS = 250;
 const MOST_REMEMBERED = 1_000;
+const VOLUMES = "the sandbox mounts volumes, which are on that node only";
 
 export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: ElsewhereDeps): Elsewhere {
   const { store, nodes, timeouts, now, log } = core;
@@ -73,49 +84,72 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
       choice.is === "full" ? (choice.of === "disk" ? "no_space" : "cluster_at_capacity") : "no_compatible_node";
     return new AppError(
       code,
-      `Failed to place sandbox: its node ${start.home} cannot start it, and no other node with the blob store can take it: ${reason}`,
+      `Failed to place sandbox: its node ${start.home} cannot start it, and no other node can take it: ${reason}`,
     );
   };
 
-  /** Undefined: the node has the snapshot. Otherwise it is on its way, and the request's time is over. */
-  const bring = async (nodeId: string, { snapshotId, memory }: StoredStart, { ref, projectId }: BlobRef) => {
-    const until = now() + timeouts.resumeTimeoutMs;
+  /** Its own node describes it. An error: that takes longer than the request. */
+  const offered = async ({ snapshotId, home }: StoredStart, until: number): Promise<From | AppError> => {
     for (;;) {
-      const arrival = await nodes
-        .agent(nodeId)
-        .fetchSnapshot({ params: { snapshotId }, body: { ref, projectId, memory } }, { timeoutMs: CALL_LIMIT_MS });
-      if (arrival.here) return undefined;
-      if (now() >= until) return onItsWay(nodeId, arrival);
+      const { ref, ticket, projectId, ...progress } = await nodes
+        .agent(home)
+        .offerSnapshot({ params: { snapshotId } }, { timeoutMs: CALL_LIMIT_MS });
+      const url = nodes.get(home)?.facts.apiUrl;
+      if (ref !== undefined && url !== undefined) return { ref, projectId, peer: { nodeId: home, url, ticket } };
+      if (now() >= until) return onItsWay(home, undefined, progress);
       await sleep(pauseMs);
     }
   };
 
-  const elsewhere = async (start: StoredStart, stored: BlobRef): Promise<string> => {
+  /** Undefined: the node has the snapshot. An error: it is on its way, and the request's time is over. */
+  const bring = async (nodeId: string, { snapshotId, memory, home }: StoredStart, from: From, until: number) => {
+    for (;;) {
+      const arrival = await nodes
+        .agent(nodeId)
+        .fetchSnapshot({ params: { snapshotId }, body: { ...from, memory } }, { timeoutMs: CALL_LIMIT_MS });
+      if (arrival.here) return undefined;
+      if (now() >= until) return onItsWay(from.peer === undefined ? undefined : home, nodeId, arrival);
+      await sleep(pauseMs);
+    }
+  };
+
+  const seek = async (start: StoredStart, stored: From | undefined): Promise<Outcome> => {
     const { snapshotId, home } = start;
-    const excluded = new Map([[home, "is the one that cannot start it"], ...unfit(nodes, home)]);
+    const until = now() + timeouts.resumeTimeoutMs;
+    const excluded = new Map([[home, "is the one that cannot start it"], ...unfit(nodes, home, stored !== undefined)]);
     let failure: AppError | undefined;
+    // Before the disk is read for nobody.
+    const first = pick(start, excluded);
+    if (first instanceof AppError) return { failure: first };
+    const from = stored ?? (await offered(start, until).catch((reason: unknown) => AppError.from(reason)));
+    if (from instanceof AppError) return from.code === "unavailable" ? { later: from } : { failure: from };
     for (let tried = 0; tried < MAX_NODES; tried++) {
-      const nodeId = pick(start, excluded);
-      if (nodeId instanceof AppError) throw failure ?? nodeId;
+      const nodeId = tried === 0 ? first : pick(start, excluded);
+      if (nodeId instanceof AppError) return { failure: failure ?? nodeId };
       remember(fetchers, snapshotId, nodeId);
-      const outcome = await bring(nodeId, start, stored).then(
+      const outcome = await bring(nodeId, start, from, until).then(
         (later) => ({ later }),
         (reason: unknown) => ({ error: AppError.from(reason) }),
       );
       if ("error" in outcome) {
         const { error } = outcome;
-        if (isFinal(error)) throw error;
+        if (isFinal(error)) return { failure: error };
         log.warn({ err: error, snapshotId, nodeId, home }, "a node could not fetch a snapshot of another one");
         failure = error;
         excluded.set(nodeId, "could not fetch it");
         fetchers.delete(snapshotId);
         continue;
       }
-      if (outcome.later !== undefined) throw outcome.later;
+      if (outcome.later !== undefined) return { later: outcome.later };
       log.info({ snapshotId, nodeId, home }, "a node has fetched a snapshot of another one");
-      return nodeId;
+      return { nodeId };
     }
-    throw failure ?? new AppError("no_compatible_node", `no node could fetch snapshot ${snapshotId}`);
+    return { failure: failure ?? new AppError("no_compatible_node", `no node could fetch snapshot ${snapshotId}`) };
+  };
+
+  const storedRef = async (snapshotId: string): Promise<From | undefined> => {
+    const stored = await store.blobRefs.of(snapshotId);
+    return stored === undefined ? undefined : { ref: stored.ref, projectId: stored.projectId };
   };
 
   return {
@@ -127,27 +161,67 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
       const refusal = nodes.refused(home);
       // This database may be an older copy: another node must not start what the node has for another one.
       if (refusal !== undefined) throw new AppError("unavailable", refusal);
-      const stored = await store.blobRefs.of(snapshotId);
-      const bound = hasVolumes ? "the sandbox mounts volumes, which are on that node only" : undefined;
-      const where = whereToStart(known, stored !== undefined && bound === undefined);
+      const stored = await storedRef(snapshotId);
+      const bound = hasVolumes ? VOLUMES : undefined;
+      const isOffered = stored === undefined && offers(nodes.get(home));
+      const where = whereToStart(known, (stored !== undefined || isOffered) && bound === undefined);
       if (where === "home") return home;
       if (where === "wait") throw notYet(home);
-      if (where === "nowhere" || stored === undefined) throw onItsNodeOnly(home, known, bound);
-      return elsewhere(start, stored);
+      if (where === "nowhere") throw onItsNodeOnly(home, known, bound);
+      const outcome = await seek(start, stored);
+      if ("nodeId" in outcome) return outcome.nodeId;
+      if ("later" in outcome) throw outcome.later;
+      // A draining node starts what has no other place.
+      if (status === "draining") {
+        log.warn({ err: outcome.failure, snapshotId, home }, "a draining node starts what no other node can take");
+        return home;
+      }
+      throw outcome.failure;
+    },
+
+    refusal(start) {
+      const { home, hasVolumes } = start;
+      if (hasVolumes) return new AppError("no_compatible_node", VOLUMES);
+      // What the sandbox has now is in no store yet.
+      if (!offers(nodes.get(home))) return givesNothing(home);
+      const excluded = new Map([[home, "is the one that it leaves"], ...unfit(nodes, home, false)]);
+      const choice = pick({ ...start, snapshotId: "" }, excluded);
+      return choice instanceof AppError ? choice : undefined;
+    },
+
+    async away(start) {
+      const { home, snapshotId, hasVolumes } = start;
+      if (hasVolumes) throw new AppError("no_compatible_node", VOLUMES);
+      const stored = await storedRef(snapshotId);
+      if (stored === undefined && !offers(nodes.get(home))) throw givesNothing(home);
+      const outcome = await seek(start, stored);
+      if ("nodeId" in outcome) return outcome.nodeId;
+      throw "later" in outcome ? outcome.later : outcome.failure;
     },
   };
 }
 
-/** What no other node changes: the snapshot's files are not in the store, or are damaged there. */
+function givesNothing(home: string): AppError {
+  return new AppError(
+    "no_compatible_node",
+    `node ${home} cannot give its snapshots to other nodes: it does not answer, or has an earlier version`,
+  );
+}
+
+/** What no other node changes: the snapshot's files are not there, or are damaged. */
 function isFinal({ code }: AppError): boolean {
   return code === "snapshot_files_missing" || code === "snapshot_corrupt";
 }
 
-/** Nodes without the blob store, and of another architecture. Of a removed node nothing is known: each node decides for itself. */
-function unfit(nodes: Pick<Nodes, "get" | "list">, home: string): [id: string, because: string][] {
+/**
+ * Nodes that cannot read it, and those of another architecture. Of a removed node nothing is known: each node decides for itself.
+ * @param inStore it is read from the blob store; otherwise from its own node
+ */
+function unfit(nodes: Pick<Nodes, "get" | "list">, home: string, inStore: boolean): [id: string, because: string][] {
   const own = nodes.get(home)?.facts.machine.cpuArchitecture;
   return nodes.list().flatMap(({ id, facts: { capabilities, machine } }): [string, string][] => {
-    if (capabilities.blobStore !== true) return [[id, "has no blob store"]];
+    if (inStore && capabilities.blobStore !== true) return [[id, "has no blob store"]];
+    if (!inStore && capabilities.peers !== true) return [[id, "has a version that reads nothing from other nodes"]];
     const other = own !== undefined && machine.cpuArchitecture !== own;
     return other ? [[id, `has the architecture ${machine.cpuArchitecture}`]] : [];
   });

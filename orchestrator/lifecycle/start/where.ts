@@ -13,7 +13,7 @@ export interface Home {
 
 /**
  * `wait`: the orchestrator has just started, and the node may report soon. A draining node starts what has no other place.
- * @param movable the snapshot is in the blob store, and nothing binds it to its node
+ * @param movable the snapshot is in the blob store, or its node lets others read it; and nothing binds it to its node
  */
 export function whereToStart({ status, unreached }: Home, movable: boolean): "home" | "elsewhere" | "wait" | "nowhere" {
   if (status === "ready" || status === "standby") return "home";
@@ -47,14 +47,22 @@ export function onItsNodeOnly(home: string, { status }: Pick<Home, "status">, bo
 
 const MIB = 1024 ** 2;
 
-/** The node has begun to fetch it and goes on. */
+/**
+ * A node works on it and goes on.
+ * @param home the node that gives it; undefined: the blob store does
+ * @param nodeId the node that fetches it; undefined: the other one still describes it
+ */
 export function onItsWay(
-  nodeId: string,
+  home: string | undefined,
+  nodeId: string | undefined,
   { doneBytes, totalBytes }: { readonly doneBytes: number; readonly totalBytes: number },
+  thing = "the snapshot",
 ): AppError {
   const [done, total] = [doneBytes, totalBytes].map((bytes) => Math.ceil(bytes / MIB));
-  return new AppError(
-    "unavailable",
-    `the snapshot is on its way from the blob store to node ${nodeId} (${done} of ${total} MiB): ask again in some seconds`,
-  );
+  const from = home === undefined ? "the blob store" : `node ${home}`;
+  const what =
+    nodeId === undefined
+      ? `${from} prepares ${thing} for another node`
+      : `${thing} is on its way from ${from} to node ${nodeId}`;
+  return new AppError("unavailable", `${what} (${done} of ${total} MiB): ask again in some seconds`);
 }

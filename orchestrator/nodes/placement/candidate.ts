@@ -50,8 +50,10 @@ export interface Demand {
   readonly exclude: ReadonlyMap<string, string>;
   /** The only node that has what it starts from, and what that is. */
   readonly home?: { readonly nodeId: string; readonly has: string } | undefined;
-  /** The build that it starts from, and the node that is known to have its image. */
-  readonly build?: { readonly id: string; readonly nodeId: string | undefined } | undefined;
+  /** The build that it starts from, the node that made its image, and those that have fetched it. */
+  readonly build?:
+    | { readonly id: string; readonly nodeId: string | undefined; readonly holders?: ReadonlySet<string> }
+    | undefined;
 }
 
 export interface PlacementPolicy {

@@ -27,7 +27,7 @@ export function score(node: Candidate, demand: Demand, policy: PlacementPolicy):
 
 function lacking({ id, pools = [] }: Candidate, { build }: Demand): number {
   if (build === undefined || pools.some(({ buildId, ready }) => buildId === build.id && ready > 0)) return 0;
-  const hasImage = build.nodeId === undefined || build.nodeId === id;
+  const hasImage = build.nodeId === undefined || build.nodeId === id || build.holders?.has(id) === true;
   return hasImage ? WITHOUT_POOLED : WITHOUT_POOLED + WITHOUT_IMAGE;
 }
 

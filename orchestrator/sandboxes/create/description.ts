@@ -3,7 +3,7 @@
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { Seeds } from "../../base/keys/seeds.ts";
 import { settingsOf } from "../../builds/settings.ts";
-import type { LaunchRequest } from "../../lifecycle/start/launch.ts";
+import type { LaunchRequest } from "../../lifecycle/start/launch-request.ts";
 import { startRequest } from "../../lifecycle/start/start-request.ts";
 import { sealPassword } from "../../network-policy/secret.ts";
 import type { Project } from "../../store/projects/record.ts";

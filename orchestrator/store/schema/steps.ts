@@ -90,6 +90,19 @@ const EDGES = `
   );
   create unique index edges_key on edges (key_digest)`;
 
+/** Drains of nodes. No foreign keys: a drain tells what became of its sandboxes when they are forgotten, and of a node that was removed. */
+const DRAINS = `
+  create table drains (
+    node_id text primary key, begun_at bigint not null, deadline_at bigint, running text not null,
+    at_deadline text not null, at_once integer not null, ended_at bigint
+  );
+  create table drain_moves (
+    node_id text not null, sandbox_id text not null, was text not null, state text not null, end_at bigint not null,
+    to_node text, reason text, stall_ms bigint, changed_at bigint not null,
+    constraint drain_moves_pk primary key (node_id, sandbox_id)
+  );
+  create index drain_moves_sandbox on drain_moves (sandbox_id)`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -100,6 +113,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0007": { up: (db) => addTables(db, EXPIRY_CLAIMS) },
   "schema-0008": { up: (db) => addTables(db, BLOBS) },
   "schema-0009": { up: (db) => addTables(db, EDGES) },
+  "schema-0010": { up: (db) => addTables(db, DRAINS) },
 };
 
 /** The end of the name of a step that takes something away. */

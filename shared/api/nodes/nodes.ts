@@ -24,6 +24,21 @@ const nodeDetail = {
   commit: Type.String(),
   status: NodeStatus,
   statusChangedAt: Timestamp,
+  apiURL: Type.String({ description: "Where this orchestrator reaches the node's agent" }),
+  proxyURL: Type.String({ description: "Where edges reach its sandboxes" }),
+  region: nullable(Type.String()),
+  labels: Type.Record(Type.String(), Type.String()),
+  lastHeardAt: Timestamp,
+  clockSkewMs: nullable(
+    Type.Integer({
+      description:
+        "How far the node's clock was ahead of the orchestrator's at the last report, less the time on the way; null: an older agent",
+    }),
+  ),
+  maxSandboxes: Type.Integer(),
+  pools: Type.Array(Type.Object({ buildID: Type.String(), ready: Type.Integer(), wanted: Type.Integer() }), {
+    description: "Containers that wait for a sandbox",
+  }),
   sandboxCount: Type.Integer(),
   createSuccesses: Type.Integer(),
   createFails: Type.Integer(),
@@ -54,6 +69,8 @@ const nodeDetail = {
       lazyPages: Type.Boolean({ description: "Large memory is restored page by page" }),
       ownDisks: Type.Boolean({ description: "Each sandbox has a disk image of its own, with a hard limit" }),
       volumes: Type.Boolean({ description: "Volumes can be kept and mounted" }),
+      blobStore: Type.Boolean({ description: "It has the platform's blob store" }),
+      peers: Type.Boolean({ description: "Other nodes read from it, and it from them" }),
       kernel: Type.String(),
       criu: Type.String(),
       runc: Type.String(),
@@ -94,7 +111,7 @@ const admin = { tag: "Admin", access: "admin" } as const;
 const clusterQuery = Type.Object({ clusterID: Type.Optional(Type.String({ format: "uuid" })) });
 const byNode = Type.Object({ nodeID: Type.String({ minLength: 1, maxLength: 64 }) });
 
-const NodeContents = Type.Object(
+export const NodeContents = Type.Object(
   {
     sandboxes: Type.Integer({ description: "Sandboxes that run, start or are being paused there" }),
     pausedSandboxes: Type.Integer(),
@@ -143,7 +160,7 @@ export const nodesApi = contract({
     ...admin,
     method: "POST",
     path: "/nodes/{nodeID}",
-    summary: "Drain a node, stand it by, or take it back",
+    summary: "Cordon a node (`draining`: no new sandbox), stand it by, or take it back, which ends its drain",
     params: byNode,
     body: Type.Object({ clusterID: Type.Optional(Type.String({ format: "uuid" })), status: NodeStatus }),
     status: 204,

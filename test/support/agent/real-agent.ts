@@ -4,9 +4,9 @@
  */
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -29,6 +29,7 @@ import { freePort } from "../peers/listening.ts";
 import { until } from "../runner/until.ts";
 import { killFrozen } from "../sandbox/frozen-container.ts";
 import { builtAgent } from "./built-agent.ts";
+import { type Identity, removeAll, unmountBelow } from "./remains.ts";
 
 const run = promisify(execFile);
 
@@ -45,6 +46,14 @@ export const RUN_DIR = `/run/svc-agenttest${OWN}`;
 export const NODE_ID = `agent-test${OWN}`;
 const NODE_TOKEN = "agent-test-node-token";
 export const ORCHESTRATOR_TOKEN = "agent-test-orchestrator-token";
+
+/** Settings of a second agent beside the first, on the same machine. */
+export const BESIDE = {
+  SVC_NODE_ID: `${NODE_ID}-beside`,
+  SVC_NETWORK_NAME: `svcb${OWN}`,
+  SVC_SUBNET: `10.${OWN === "" ? 211 : 201 + Number(OWN)}.0.0/16`,
+  SVC_RUN_DIR: `${RUN_DIR}-beside`,
+};
 
 export interface RealAgent {
   readonly call: Connection<typeof agentApi>["call"];
@@ -80,6 +89,12 @@ export interface RealAgent {
 /** @param main another main file in place of the agent's own */
 export async function realAgent(settings: Readonly<Record<string, string>> = {}, main?: URL): Promise<RealAgent> {
   const directory = await mkdtemp(join(tmpdir(), "svc-agent-"));
+  const own: Identity = {
+    nodeId: settings["SVC_NODE_ID"] ?? NODE_ID,
+    network: settings["SVC_NETWORK_NAME"] ?? NETWORK,
+    subnet: settings["SVC_SUBNET"] ?? SUBNET,
+    runDir: settings["SVC_RUN_DIR"] ?? RUN_DIR,
+  };
   const exits: ExitReport[] = [];
   const heartbeats: Heartbeat[] = [];
   const files = new Map<string, Buffer>();
@@ -198,7 +213,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     });
 
   // Removes the leftovers of a run that was killed.
-  await removeAll();
+  await removeAll(own);
   await launch();
   return {
     call: connection.call,
@@ -236,7 +251,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
       await end("SIGTERM");
       await connection.close();
       await orchestrator.close();
-      await removeAll();
+      await removeAll(own);
       await unmountBelow(directory);
       await rm(directory, { recursive: true, force: true });
     },
@@ -288,50 +303,4 @@ export async function containers(): Promise<{ name: string; state: string }[]> {
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => ({ name: line.split(" ")[0] ?? "", state: line.split(" ")[1] ?? "" }));
-}
-
-/** Unmounts the disks of containers that an agent which was killed has left. */
-async function unmountBelow(directory: string): Promise<void> {
-  const places = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" ")[1] ?? "");
-  for (const place of places
-    .filter((one) => one.startsWith(`${directory}/`))
-    .sort()
-    .reverse())
-    await run("umount", ["--lazy", place]);
-}
-
-/** Removes everything that this agent may have left on the host. */
-async function removeAll(): Promise<void> {
-  const { stdout } = await run("docker", ["ps", "-aq", "--filter", `label=svc.node=${NODE_ID}`]);
-  const ids = stdout.split("\n").filter((id) => id !== "");
-  if (ids.length > 0) await run("docker", ["rm", "-f", ...ids]);
-  // Docker removes an image only after the images that stand on it.
-  for (let round = 0; round < 20; round++) {
-    const labelled = await run("docker", ["images", "-q", "--filter", `label=svc.node=${NODE_ID}`]);
-    const images = new Set(labelled.stdout.split("\n").filter((id) => id !== ""));
-    if (images.size === 0) break;
-    for (const image of images) await run("docker", ["rmi", "-f", image]).catch(() => undefined);
-  }
-  // Names that keep the images below stored disks (agent/host-deps.ts).
-  const below = `svc/disk-${createHash("sha256").update(NODE_ID).digest("hex").slice(0, 8)}`;
-  const { stdout: names } = await run("docker", ["images", "--format", "{{.Repository}}:{{.Tag}}", below]);
-  for (const name of names.split("\n").filter(Boolean)) await run("docker", ["rmi", name]).catch(() => undefined);
-  // Not by `ip netns list`, which opens the namespaces of all agents: their sandboxes can see that.
-  for (const name of await readdir("/run/netns").catch(() => []))
-    if (name.startsWith(`${NETWORK}-`)) await run("ip", ["netns", "delete", name]);
-  await run("nft", ["delete", "table", "inet", NETWORK]).catch(() => undefined);
-  await run("ip", ["link", "delete", `${NETWORK}0`]).catch(() => undefined);
-  const { stdout: routing } = await run("ip", ["rule", "show"]);
-  for (const line of routing.split("\n").filter((line) => line.includes(`from ${SUBNET} `))) {
-    await run("ip", ["rule", "delete", "pref", line.split(":")[0] ?? "", "from", SUBNET]);
-    const table = /lookup (\d+)/.exec(line)?.[1];
-    if (table !== undefined) await run("ip", ["route", "flush", "table", table]).catch(() => undefined);
-  }
-  // The last mount of the sandboxes' sizes ends the program that serves it.
-  await unmountBelow(RUN_DIR);
-  await rm(RUN_DIR, { recursive: true, force: true });
-  const { stdout: rules } = await run("iptables", ["-S", "DOCKER-USER"]);
-  for (const rule of rules.split("\n").filter((line) => line.includes(`${NETWORK}-+`))) {
-    await run("iptables", rule.replace(/^-A/, "-D").split(" "));
-  }
 }

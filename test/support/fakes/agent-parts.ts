@@ -146,6 +146,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       machine,
       stores,
       blobStore: noBlobStore,
+      peering: { member: undefined },
       onChange: () => undefined,
       gate,
       slots,

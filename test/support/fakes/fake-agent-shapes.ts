@@ -6,6 +6,7 @@ import type {
   Arrival,
   CollectBlobs,
   ExitReport,
+  FetchImageBody,
   Garbage,
   Heartbeat,
   HeartbeatReply,
@@ -13,6 +14,8 @@ import type {
   NetworkCheck,
   NetworkLog,
   NodeFacts,
+  Offer,
+  Peer,
   PoolTarget,
   StartRequest,
   StoredSnapshot,
@@ -44,6 +47,7 @@ interface FetchRequest {
   readonly ref: string;
   readonly projectId: string;
   readonly memory: boolean;
+  readonly peer?: Peer | undefined;
 }
 
 export interface FakeAgent extends FakeBuilds {
@@ -84,6 +88,13 @@ export interface FakeAgent extends FakeBuilds {
   /** The snapshots of other nodes that it was to fetch, in order, and the answer to each. */
   readonly fetches: FetchRequest[];
   onFetch: (request: FetchRequest) => Promise<Arrival> | Arrival;
+  /** Answers how far it has described a snapshot for other nodes. */
+  onOffer: (snapshotId: string) => Promise<Offer> | Offer;
+  /** The same of an image of Docker. */
+  onImageOffer: (image: string) => Promise<Offer> | Offer;
+  /** The images of other nodes that it was to fetch, in order, and the answer to each. */
+  readonly imageFetches: FetchImageBody[];
+  onImageFetch: (wanted: FetchImageBody) => Promise<Arrival> | Arrival;
   /** Answers what the node could remove. */
   onGarbage: () => Promise<Garbage> | Garbage;
   /** The sizes of the snapshots that are taken from now on. */

@@ -21,6 +21,7 @@ import { createServer } from "../../../shared/http/server.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
+import { noPeers, peerHandlers } from "./fake-agent-peers.ts";
 import type { FakeAgent, FakeAgentOptions, SnapshotRequest, Started } from "./fake-agent-shapes.ts";
 import { fakeHeartbeat } from "./fake-heartbeat.ts";
 import { fakeHoldings } from "./fake-holdings.ts";
@@ -168,11 +169,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         snapshots.delete(snapshotId);
       },
       collectBlobs: ({ body }) => void agent.collections.push(body),
-      fetchSnapshot({ params, body }) {
-        const asked = { ...params, ...body };
-        agent.fetches.push(asked);
-        return agent.onFetch(asked);
-      },
+      ...peerHandlers(() => agent),
       listGarbage: () => agent.onGarbage(),
       holdings: () => fakeHoldings({ serving, live, snapshots, starts: agent.starts, address }),
       serveStore: ({ body }) => serving.adopt(body),
@@ -239,10 +236,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     onCheckpoint: (_request, take) => take(),
     onRemove: () => undefined,
     collections: [],
-    fetches: [],
-    onFetch: () => {
-      throw new AppError("unavailable", "this node has no blob store");
-    },
+    ...noPeers(),
     onGarbage: () => ({ memory: [], images: [], buildImages: [], layers: [] }),
     sizes: { memoryBytes: 1, diskBytes: 1 },
     onEgress: (_policy, set) => set(),

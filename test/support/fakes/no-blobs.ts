@@ -4,6 +4,7 @@ import type { ClaimedStore } from "../../../agent/blobs/claimed-store.ts";
 import { BlobError } from "../../../agent/blobs/content/blob-error.ts";
 import { createCodec } from "../../../agent/blobs/content/codec.ts";
 import type { Blobs } from "../../../agent/blobs/host-blobs.ts";
+import { createTraffic } from "../../../agent/blobs/traffic.ts";
 import { createTransfers } from "../../../agent/blobs/transfers.ts";
 
 export const noBlobs: Blobs = {
@@ -11,6 +12,7 @@ export const noBlobs: Blobs = {
   codec: (domain) => createCodec({ keys: [], domain }),
   extents: (_path, size) => Promise.resolve([{ at: 0, length: size }]),
   transfers: createTransfers(),
+  traffic: createTraffic(),
   work: "/nowhere",
   close: () => Promise.resolve(),
 };

@@ -10,6 +10,7 @@ import { onTestFinished } from "vitest";
 import type { BlobError } from "../../../../agent/blobs/content/blob-error.ts";
 import { createReader, storeSource } from "../../../../agent/blobs/sources.ts";
 import { directoryStore } from "../../../../agent/blobs/stores/directory.ts";
+import { createTraffic } from "../../../../agent/blobs/traffic.ts";
 import type { DiskOwner } from "../../../../agent/containers/containers.ts";
 import type { Origins } from "../../../../agent/host/origins.ts";
 import { createImageTrees } from "../../../../agent/snapshots/beyond/image-trees.ts";
@@ -112,7 +113,8 @@ export async function newNode(place: string, name: string) {
   const now = () => clock.now;
   const files = snapshotFiles(join(own, "snapshots"));
   const work = join(own, "work");
-  const blobs = { codec: () => deps.codec, extents: deps.extents, transfers: deps.transfers, work };
+  const traffic = createTraffic();
+  const blobs = { codec: () => deps.codec, extents: deps.extents, transfers: deps.transfers, traffic, work };
   const upload = { blobs, images: createImageTrees({ containers, work }), containers, files, now };
   const disk = { storageRefusal: () => Promise.resolve(state.refusal) };
   const here = { ...origins };
@@ -123,6 +125,7 @@ export async function newNode(place: string, name: string) {
     state,
     stores,
     files,
+    traffic,
     /** This machine, which the test may change. */
     here,
     reader: createReader({ sources: [storeSource(share)], codec: deps.codec, now }),

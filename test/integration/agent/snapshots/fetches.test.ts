@@ -36,6 +36,9 @@ function arrivalsOf({ store, stores, fetching }: BeyondNode, waitMs = 60_000) {
   const arrivals = createArrivals({
     store,
     snapshots: stores.snapshots,
+    peer: () => {
+      throw new Error("no test of this file has another node as a source");
+    },
     fetch: (wanted, from, options) => fetchSnapshot(wanted, from, fetching, options),
     mutex: createKeyedMutex(),
     waitMs,
@@ -203,6 +206,33 @@ test("requests for a snapshot on its way share one download, and each is told ho
   go.resolve();
   await expect.poll(async () => (await arrivals.fetch(asked(ref))).here).toBe(true);
   expect(two.state.loaded).toBe(1);
+});
+
+test("a snapshot that is deleted on its way is not waited for, and leaves nothing", async () => {
+  const { ref } = await uploaded("pause");
+  const loading = gateway();
+  let cut = false;
+  two.state.beforeLoad = () => {
+    loading.resolve();
+    return new Promise((resolve) => {
+      const looking = setInterval(() => {
+        if (!cut) return;
+        clearInterval(looking);
+        resolve();
+      }, 5);
+    });
+  };
+  const arrivals = arrivalsOf(two);
+  const asking = arrivals.fetch(asked(ref));
+  await loading.promise;
+  arrivals.cancel("x");
+  cut = true;
+  await expect(asking).rejects.toMatchObject({
+    code: "conflict",
+    message: expect.stringContaining("was deleted meanwhile") as string,
+  });
+  expect(two.stores.snapshots.all()).toEqual([]);
+  expect(filesOn(two).filter((each) => !each.startsWith("image/"))).toEqual([]);
 });
 
 test("a stopping agent leaves nothing of a download, and the next agent fetches it", async () => {

@@ -136,7 +136,7 @@ describe("a paused sandbox in the blob store", () => {
       agent.onFetch = () => {
         throw new AppError("snapshot_incompatible", "this machine's processor lacks avx512f");
       };
-    await drain(home);
+    await lose(home);
     const answer = await connect(sandboxID);
     expect(answer.body).toMatchObject({
       error_code: "snapshot_incompatible",
@@ -144,6 +144,19 @@ describe("a paused sandbox in the blob store", () => {
     });
     expect((await read(sandboxID)).state).toBe("paused");
     expect(others.map(({ fetches }) => fetches.length)).toEqual([1, 1]);
+  });
+
+  test("that fits no other node resumes on its own one while that drains", async () => {
+    const { sandboxID } = await paused();
+    const { home, others } = nodes();
+    await upload(home);
+    for (const agent of others)
+      agent.onFetch = () => {
+        throw new AppError("snapshot_incompatible", "this machine's processor lacks avx512f");
+      };
+    await drain(home);
+    expect((await connect(sandboxID)).status).toBe(201);
+    expect([home.live.size, ...others.map(({ live }) => live.size)]).toEqual([1, 0, 0]);
   });
 
   test("that is large is on its way when the request's time is over, and the next request goes on with the same node", async () => {

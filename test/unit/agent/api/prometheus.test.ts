@@ -20,6 +20,7 @@ const sources: InstrumentSources = {
     frozen: { count: 2, seconds: 0.25 },
   }),
   stored: () => ({ storedBytes: 400, quotaBytes: 500 }),
+  blobTraffic: () => ({ to_store: 10, from_store: 20, to_nodes: 30, from_nodes: 40 }),
   pools: () => [],
   slots: () => 0,
   pendingRemovals: () => 0,
@@ -58,6 +59,18 @@ test("/metrics has held sandboxes, free and reserved bytes of each disk, what is
     'svc_disk_work_seconds_total{work="frozen"} 0.25',
     "svc_snapshot_stored_bytes 400",
     "svc_snapshot_quota_bytes 500",
+  ]);
+});
+
+test("/metrics has what the node has exchanged with the blob store and with other nodes", async () => {
+  const instruments = createInstruments(sources);
+  await instruments.text();
+  const lines = (await instruments.text()).split("\n").filter((line) => line.startsWith("svc_blob"));
+  expect(lines).toEqual([
+    'svc_blob_bytes_total{way="to_store"} 10',
+    'svc_blob_bytes_total{way="from_store"} 20',
+    'svc_blob_bytes_total{way="to_nodes"} 30',
+    'svc_blob_bytes_total{way="from_nodes"} 40',
   ]);
 });
 

@@ -41,6 +41,8 @@ async function databaseOf(steps: number): Promise<TestDatabase> {
     "changes",
     "blob_refs",
     "blob_sweeps",
+    "drains",
+    "drain_moves",
   ])
     await database.query(`drop table ${later}`);
   for (const [table, columns] of Object.entries(LATER_COLUMNS))

@@ -6,8 +6,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type RunCommand, runCommand } from "../../agent/host/command.ts";
-import { filesOf, hostVolumes } from "../../agent/volumes/volumes.ts";
+import { type RunCommand, runCommand } from "../../../agent/host/command.ts";
+import { filesOf, hostVolumes } from "../../../agent/volumes/volumes.ts";
 
 let root: string;
 beforeAll(async () => {

@@ -10,10 +10,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Beyond, Started } from "../../shared/agent-api/routes.ts";
-import { newSandboxId } from "../../shared/ids.ts";
-import { BASE, NODE_ID, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
-import { background, command } from "../support/sandbox/envd-commands.ts";
+import type { Beyond, Started } from "../../../shared/agent-api/routes.ts";
+import { newSandboxId } from "../../../shared/ids.ts";
+import { BASE, NODE_ID, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
+import { background, command } from "../../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 90_000, interval: 250 };

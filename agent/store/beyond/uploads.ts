@@ -1,6 +1,6 @@
 /** Snapshots of this node that are in the blob store, with their references. The only SQL on that table. */
 
-import type { Sqlite } from "./database/database.ts";
+import type { Sqlite } from "../database/database.ts";
 
 export interface StoredBeyond {
   /** Of the manifest of all its parts (agent/blobs/content/refs). */

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
-import { containers, ORCHESTRATOR_TOKEN, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
-import { command } from "../support/sandbox/envd-commands.ts";
+import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts";
+import { containers, ORCHESTRATOR_TOKEN, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
+import { command } from "../../support/sandbox/envd-commands.ts";
 
 const SLOW = { timeout: 30_000, interval: 100 };
 const user = { user: "user" };

@@ -1,0 +1,133 @@
+/**
+ * Images of templates on their way from another node to this one: each is fetched once, whoever asks. A copy that no container
+ * uses is removed a day after it came; the next start that needs it fetches it again.
+ */
+
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Arrival, FetchImageBody, Peer } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { type Loop, loop } from "../../../shared/program/loop.ts";
+import { BlobError } from "../../blobs/content/blob-error.ts";
+import { downloadTree, fetchManifest } from "../../blobs/download.ts";
+import type { Blobs } from "../../blobs/host-blobs.ts";
+import type { OpenPeer } from "../../blobs/peer.ts";
+import { createReader } from "../../blobs/sources.ts";
+import { dataBytes } from "../../blobs/trees/manifest.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { DiskReserve } from "../../node-disk/reserve.ts";
+import type { CopyStore } from "../../store/beyond/copies.ts";
+import { toAppError } from "./arrivals.ts";
+import { tarred } from "./tar.ts";
+
+/** An answer waits so long for the end, so that small images need one request. */
+const WAIT_MS = 5_000;
+const KEPT_MS = 24 * 3_600_000;
+const SWEEP_EVERY_MS = 600_000;
+
+export interface ImageArrivalsDeps {
+  readonly blobs: Pick<Blobs, "codec" | "transfers" | "work">;
+  readonly containers: Pick<Containers, "image" | "load" | "untag">;
+  readonly copies: CopyStore;
+  readonly disk: Pick<DiskReserve, "storageRefusal">;
+  readonly peer: (place: Peer) => OpenPeer;
+  readonly now: () => number;
+  readonly log: Log;
+  /** For tests. */
+  readonly waitMs?: number;
+}
+
+export interface ImageArrivals {
+  /** Begins or joins; answers how far it is. @throws {AppError} why it cannot be here */
+  fetch(wanted: FetchImageBody): Promise<Arrival>;
+  /** Removes copies that came a day ago and that no container uses. */
+  sweep(): Promise<void>;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export function createImageArrivals(deps: ImageArrivalsDeps): ImageArrivals {
+  const { blobs, containers, copies, disk, now, log, waitMs = WAIT_MS } = deps;
+  const stopping = new AbortController();
+  const underWay = new Map<string, { readonly ended: Promise<void>; done: Omit<Arrival, "here"> }>();
+  let sweeps: Loop | undefined;
+
+  const isHere = async (image: string) => (await containers.image(image)) !== undefined;
+
+  async function bring({ image, ref, projectId, peer: place }: FetchImageBody, entry: { done: Omit<Arrival, "here"> }) {
+    const { signal } = stopping;
+    const peer = deps.peer(place);
+    await mkdir(blobs.work, { recursive: true, mode: 0o700 });
+    const work = await mkdtemp(join(blobs.work, "image-"));
+    try {
+      const reader = createReader({ sources: [peer.source], codec: blobs.codec(projectId), now });
+      const manifest = await fetchManifest(reader, ref, signal);
+      const bytes = dataBytes(manifest);
+      // Once as files on their way, and once in Docker.
+      const refused = await disk.storageRefusal({ snapshots: bytes, sandboxes: bytes });
+      if (refused !== undefined) throw refused;
+      const to = join(work, "image");
+      const progress = ({ doneBytes, totalBytes }: Omit<Arrival, "here">) => {
+        entry.done = { doneBytes, totalBytes };
+      };
+      await downloadTree({ reader, transfers: blobs.transfers }, { manifest, to, progress }, signal);
+      copies.add(image, now());
+      await tarred(to, (archive) => containers.load(archive, signal), signal);
+      if (!(await isHere(image)))
+        throw new BlobError("damaged", `what node ${place.nodeId} offers is not the image ${image}`);
+      log.info({ image, bytes, from: place.nodeId }, "fetched an image of another node");
+    } finally {
+      await rm(work, { recursive: true, force: true });
+      await peer.close();
+    }
+  }
+
+  function begin(wanted: FetchImageBody) {
+    const { image } = wanted;
+    const entry = { done: { doneBytes: 0, totalBytes: 0 }, ended: Promise.resolve() };
+    // Everything that asks within this turn joins.
+    entry.ended = Promise.resolve()
+      .then(() => bring(wanted, entry))
+      .finally(() => underWay.delete(image));
+    // Whoever waits is told; when nobody does any more, the next request tries again.
+    entry.ended.catch(() => undefined);
+    underWay.set(image, entry);
+    return entry;
+  }
+
+  async function sweep(): Promise<void> {
+    for (const image of copies.before(now() - KEPT_MS)) {
+      if (!(await containers.untag(image))) continue;
+      copies.remove(image);
+      log.info({ image }, "removed an image of another node, which no container uses");
+    }
+  }
+
+  return {
+    async fetch(wanted) {
+      if (!underWay.has(wanted.image) && (await isHere(wanted.image)))
+        return { here: true, doneBytes: 0, totalBytes: 0 };
+      const own = underWay.get(wanted.image) ?? begin(wanted);
+      const patience = new AbortController();
+      try {
+        await Promise.race([own.ended, delay(waitMs, undefined, { signal: patience.signal })]);
+      } catch (error) {
+        throw toAppError(`image ${wanted.image}`, error);
+      } finally {
+        patience.abort();
+      }
+      return { here: !underWay.has(wanted.image) && (await isHere(wanted.image)), ...own.done };
+    },
+    sweep,
+    start() {
+      sweeps ??= loop({ name: "copies of images", everyMs: SWEEP_EVERY_MS, log }, sweep);
+    },
+    async stop() {
+      stopping.abort(new AppError("unavailable", "the agent stops"));
+      await sweeps?.stop();
+      await Promise.allSettled([...underWay.values()].map(({ ended }) => ended));
+    },
+  };
+}

@@ -1,0 +1,45 @@
+/** Where a new sandbox may start: on the node that has what it starts from, or on others that can have it too. */
+
+import { isError } from "../../../shared/http/errors.ts";
+import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
+import { offers } from "../../nodes/offers.ts";
+import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
+import { Search } from "./search.ts";
+
+/**
+ * A named snapshot, or the memory of a template, may be started on another node than its own, also where that one is full. The image
+ * of a template binds nobody while the node that built it lets others read it.
+ */
+export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promise<LaunchRequest> {
+  const { elsewhere, core } = deps;
+  const { nodeId: home, imageNodeId, start, region, sandbox } = request;
+  const { origin, resources, egress, volumes = [] } = start;
+  if (home === undefined) return request;
+  if (origin === undefined) {
+    if (volumes.length > 0 || home !== imageNodeId || !offers(core.nodes.get(home))) return request;
+    const { nodeId: _bound, ...free } = request;
+    return free;
+  }
+  if (origin.is !== "snapshot") return request;
+  // A fork stays with its source.
+  if (origin.snapshotId !== sandbox.buildId && imageNodeId === undefined) return request;
+  const stored = {
+    snapshotId: origin.snapshotId,
+    home,
+    memory: origin.memory,
+    resources,
+    network: allowsAnything(egress),
+    region,
+    hasVolumes: volumes.length > 0,
+  };
+  const nodeId = await elsewhere.nodeFor(stored);
+  if (nodeId !== home || new Search(request, deps).choice().is !== "full") return { ...request, nodeId };
+  return elsewhere.away(stored).then(
+    (other) => ({ ...request, nodeId: other }),
+    (error: unknown) => {
+      if (isError(error, "unavailable")) throw error;
+      core.log.info({ err: error, home, snapshotId: origin.snapshotId }, "no other node takes what a full node has");
+      return request;
+    },
+  );
+}

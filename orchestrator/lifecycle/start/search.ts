@@ -1,0 +1,207 @@
+/** The search for a node that starts a new sandbox: attempts, refusals, and the image that a node may have to fetch first. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
+import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { Demand } from "../../nodes/placement/candidate.ts";
+import { type Choice, choose } from "../../nodes/placement/choose.ts";
+import { busyWaitMs, verdictOf } from "../../nodes/retry.ts";
+import type { NewSandbox } from "../../store/sandboxes/record.ts";
+import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
+
+/** Failed attempts before the caller gets the failure. */
+const MAX_ATTEMPTS = 3;
+const MIB = 1024 * 1024;
+/** A sandbox with a longer record is adopted without its metadata and options: the request of a start has a limit. */
+const MAX_RECORD_CHARACTERS = 262_144;
+
+type Placed = ReturnType<Nodes["placing"]>;
+
+/** One search for a node that starts the sandbox: attempts, refusals, and the time left. */
+export class Search {
+  readonly #request: LaunchRequest;
+  readonly #deps: LaunchDeps;
+  readonly #deadline: number;
+  readonly #excluded = new Map<string, string>();
+  /** Nodes to which this search has brought the image. */
+  readonly #fetchedTo = new Set<string>();
+  #refusals = 0;
+  #failure: AppError | undefined;
+  /** The last attempt had less time than a start needs. */
+  #cut = false;
+
+  constructor(request: LaunchRequest, deps: LaunchDeps) {
+    this.#request = request;
+    this.#deps = deps;
+    this.#deadline = deps.core.now() + deps.core.timeouts.placementTimeoutMs;
+  }
+
+  /**
+   * The next node to ask; waits while a node is expected back or has refused. The placement counts on that node at
+   * once, so that parallel choices see it; `placed` reports the outcome.
+   */
+  async node(): Promise<{ readonly nodeId: string; readonly placed: Placed }> {
+    for (;;) {
+      const choice = this.choice();
+      if (choice.is === "node") {
+        return { nodeId: choice.id, placed: this.#deps.core.nodes.placing(choice.id, this.#request.start.resources) };
+      }
+      if (this.#failure !== undefined) throw this.#failed(this.#failure);
+      if (choice.is === "full") throw choice.of === "disk" ? noSpace(choice.reason) : capacity(choice.reason);
+      if (choice.is === "none")
+        throw new AppError("no_compatible_node", failed(`no compatible node: ${choice.reason}`));
+      await this.#pause();
+    }
+  }
+
+  /** Undefined: the start failed on this node, and another may succeed. Throws when no other node can. */
+  async attempt(execution: { executionId: string; nodeId: string }, placed: Placed): Promise<Started | undefined> {
+    const { start, sandbox } = this.#request;
+    const { nodeId, executionId } = execution;
+    const left = this.#deadline - this.#deps.core.now();
+    const now = this.#deps.core.now();
+    const record = this.#describe({ ...sandbox, ...execution, startedAt: now, endAt: now, deadlineAt: 0 });
+    const timeoutMs = Math.max(1, Math.min(this.#deps.core.timeouts.startTimeoutMs, left));
+    try {
+      const started = await this.#deps.core.nodes.agent(nodeId).startExecution(
+        {
+          params: { executionId },
+          body: { ...start, ...record, endAt: this.#deps.core.now() + sandbox.timeoutSeconds * 1000 },
+        },
+        { timeoutMs },
+      );
+      placed("started");
+      return started;
+    } catch (reason) {
+      const first = AppError.from(reason);
+      const error = await this.#fetched(first, nodeId);
+      if (error === undefined) return this.attempt(execution, placed);
+      if (error !== first && isError(error, "unavailable")) {
+        placed("refused");
+        throw error;
+      }
+      // A refusal is not a failure: the node may have room soon.
+      if (verdictOf(error) === "busy") {
+        placed("refused");
+        this.#refusals++;
+        await this.#pause();
+        return undefined;
+      }
+      // A full disk says nothing about the sandbox: another node may have room.
+      placed(isError(error, "no_space") ? "refused" : "failed");
+      this.#deps.core.log.warn(
+        { err: error, nodeId, executionId, sandboxId: sandbox.id },
+        "could not start a sandbox on this node",
+      );
+      // The request itself is wrong (for one, less memory than the snapshot's takes): it is so on every node.
+      if (isError(error, "conflict") || isError(error, "failed_precondition")) throw error;
+      this.#failure = error;
+      this.#cut = left < this.#deps.core.timeouts.startTimeoutMs;
+      this.#excluded.set(nodeId, "failed to start it");
+      if (this.#excluded.size >= MAX_ATTEMPTS) throw this.#failed(error);
+      this.#deps.core.background.run("end failed start", () => this.#deps.ending.end(nodeId, executionId));
+      return undefined;
+    }
+  }
+
+  /** Undefined: the node lacked only the image of the template, and has fetched it now. */
+  async #fetched(error: AppError, nodeId: string): Promise<AppError | undefined> {
+    const { imageNodeId: home, start } = this.#request;
+    if (!isError(error, "template_not_found") || home === undefined || home === nodeId) return error;
+    if (this.#fetchedTo.has(nodeId)) return error;
+    this.#fetchedTo.add(nodeId);
+    try {
+      await this.#deps.images.bring(nodeId, { ...start.build, home }, this.#deadline);
+      return undefined;
+    } catch (reason) {
+      return AppError.from(reason);
+    }
+  }
+
+  /** What the node keeps of the record, for a store that has lost it. A node of an earlier version does not know the field. */
+  #describe(sandbox: NewSandbox): Pick<StartRequest, "record"> {
+    if (this.#deps.core.nodes.get(sandbox.nodeId)?.facts.capabilities.records !== true) return {};
+    const record = this.#deps.core.store.adopted.describe(sandbox);
+    return record.length > MAX_RECORD_CHARACTERS ? {} : { record };
+  }
+
+  choice(): Choice {
+    const { nodeId, imageNodeId, least, region, start } = this.#request;
+    const { cpuCount, memoryMB, diskSizeMB } = start.resources;
+    const demand: Demand = {
+      cpuCount,
+      memoryBytes: memoryMB * MIB,
+      diskBytes: diskSizeMB * MIB,
+      memory: start.origin?.memory === true,
+      network: allowsAnything(start.egress),
+      labels: {},
+      region,
+      exclude: new Map([...this.#unfit(), ...this.#excluded]),
+      home:
+        nodeId === undefined ? undefined : { nodeId, has: start.origin === undefined ? "the volumes" : "the snapshot" },
+      build: {
+        id: start.build.buildId,
+        nodeId: imageNodeId,
+        holders: this.#deps.images.holders(start.build.buildId),
+      },
+      ...(least === undefined ? {} : { least: { cpuCount: least.cpuCount, memoryBytes: least.memoryMB * MIB } }),
+    };
+    return choose(this.#deps.core.nodes.candidates(), demand, this.#deps.placement, this.#deps.core.random);
+  }
+
+  /** Nodes that neither have the image nor can fetch it. */
+  #unfit(): [id: string, because: string][] {
+    const { imageNodeId, nodeId } = this.#request;
+    if (imageNodeId === undefined || nodeId !== undefined) return [];
+    return this.#deps.core.nodes.list().flatMap(({ id, facts }): [string, string][] => {
+      const fits = id === imageNodeId || facts.capabilities.peers === true;
+      return fits ? [] : [[id, "does not have the image, and has a version that reads nothing from other nodes"]];
+    });
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#deps.core.now() >= this.#deadline) {
+      throw this.#refusals > 0 ? busy() : timedOut(this.#excluded.size);
+    }
+    await sleep(busyWaitMs(this.#deps.core.random));
+  }
+
+  #failed(error: AppError): AppError {
+    const count = this.#excluded.size;
+    if (error.cause instanceof Error && error.cause.name === "TimeoutError") {
+      // An attempt that had only the rest of the time after refusals does not count.
+      const refused = this.#refusals > 0 && count === 1 && this.#cut;
+      return refused ? busy() : timedOut(count, error);
+    }
+    // The node's last report was older than the loss of the ability.
+    if (error.code === "memory_snapshots_unavailable") return error;
+    // No node has what it starts from, and none can fetch it.
+    if (error.code === "no_compatible_node") return error;
+    if (error.code === "no_space") return noSpace(error.message, error);
+    const text = count === 1 ? error.message : `repeated create failures (${count}): ${error.message}`;
+    return new AppError("sandbox_create_failed", failed(text), { cause: error });
+  }
+}
+
+// The contract requires this prefix.
+function failed(reason: string): string {
+  return `Failed to place sandbox: ${reason}`;
+}
+
+function capacity(reason: string): AppError {
+  return new AppError("cluster_at_capacity", failed(`cluster at capacity: ${reason}`));
+}
+
+function noSpace(reason: string, cause?: AppError): AppError {
+  return new AppError("no_space", failed(reason), { cause });
+}
+
+function busy(): AppError {
+  return capacity("every node is busy starting sandboxes");
+}
+
+function timedOut(attempts: number, cause?: AppError): AppError {
+  return new AppError("placement_timeout", failed(`placement timed out after ${attempts} attempt(s)`), { cause });
+}

@@ -1,0 +1,229 @@
+/**
+ * Carries drains out. A running sandbox is paused with its memory and resumed on another node; requests for it wait meanwhile. A
+ * paused one goes there as it is, or is in the blob store already. What has no place stays where it is, and runs on if it ran.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { AppError } from "../../shared/http/errors.ts";
+import { allowsAnything } from "../../shared/policy/egress-policy.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Loop } from "../../shared/program/loop.ts";
+import { cleanDetail } from "../../shared/states/end-reason.ts";
+import type { Background } from "../base/background.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
+import { toPolicy } from "../network-policy/policy.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Rounds } from "../store/membership/leases.ts";
+import type { DrainMoveRecord } from "../store/nodes/drain-record.ts";
+import type { DrainOutcome } from "../store/nodes/drains.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import type { Store } from "../store/store.ts";
+import { type DrainStep, planDrain } from "./drain-plan.ts";
+
+export interface DrainsDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly lifecycle: Pick<Lifecycle, "pausing" | "resuming" | "ending" | "elsewhere" | "snapshots">;
+  readonly rounds: Rounds;
+  readonly background: Background;
+  readonly now: () => number;
+  readonly log: Log;
+  /** For tests. */
+  readonly everyMs?: number;
+}
+
+const EVERY_MS = 1_000;
+/** How long a snapshot may take to another node before the sandbox runs on where it was. */
+const LONGEST_MS = 600_000;
+const LOOK_MS = 500;
+const MAX_REASON = 500;
+/** It had its place before: a move must not end at a limit that others have reached meanwhile. */
+const NO_LIMIT = { sandboxes: 2_147_483_647 };
+
+export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
+  const stopping = new AbortController();
+  const { store, nodes, lifecycle, background, now, log } = deps;
+  const { elsewhere } = lifecycle;
+  /** Sandboxes that this process works on, by node. */
+  const working = new Map<string, Set<string>>();
+
+  const placeFor = async (record: SandboxRecord) => {
+    const { nodeId: home, projectId, cpuCount, memoryMB, diskSizeMB, volumeMounts } = record;
+    return {
+      home,
+      resources: { cpuCount, memoryMB, diskSizeMB },
+      network: allowsAnything(toPolicy({ ...record, proxyPassword: undefined })),
+      region: (await store.projects.find(projectId))?.region,
+      hasVolumes: volumeMounts.length > 0,
+    };
+  };
+
+  /** The node that has the snapshot now. @throws {AppError} why no other node can have it */
+  async function away(record: SandboxRecord, snapshot: NonNullable<SandboxRecord["snapshot"]>): Promise<string> {
+    const start = { ...(await placeFor(record)), snapshotId: snapshot.id, memory: snapshot.memory };
+    const until = now() + LONGEST_MS;
+    for (;;) {
+      try {
+        return await elsewhere.away(start);
+      } catch (error) {
+        // It is on its way.
+        if (AppError.from(error).code !== "unavailable" || now() >= until || stopping.signal.aborted) throw error;
+        await sleep(LOOK_MS);
+      }
+    }
+  }
+
+  /** Resolves with the reason for which it runs on. */
+  async function pause(record: SandboxRecord): Promise<AppError | undefined> {
+    const project = await store.projects.find(record.projectId);
+    if (project === undefined) return new AppError("conflict", "its project is being deleted");
+    const refused = elsewhere.refusal({ ...(await placeFor(record)), memory: true });
+    if (refused !== undefined) return refused;
+    try {
+      await lifecycle.pausing.pause(project, record.id, true);
+      return undefined;
+    } catch (error) {
+      return AppError.from(error);
+    }
+  }
+
+  /** A running sandbox. Undefined: it does not run again yet, and the next round goes on. */
+  async function move(
+    record: SandboxRecord,
+    { endAt }: Pick<DrainMoveRecord, "endAt">,
+  ): Promise<DrainOutcome | undefined> {
+    const { id, nodeId: home } = record;
+    const begun = now();
+    const refused = record.state === "running" ? await pause(record) : undefined;
+    if (refused !== undefined) return stays(refused);
+    const paused = await store.sandboxes.get(id);
+    if (paused?.snapshot === undefined || (paused.state !== "paused" && paused.state !== "starting"))
+      return asFound(paused, home);
+    const why = await away(paused, paused.snapshot).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    // The next orchestrator goes on from here.
+    if (stopping.signal.aborted) return undefined;
+    if (why !== undefined)
+      log.warn({ err: why, sandboxId: id, home }, "a drain could not take a sandbox to another node");
+    const seconds = Math.max(1, Math.ceil((endAt - now()) / 1000));
+    const memory = paused.snapshot.memory;
+    try {
+      // On a draining node too, where no other one has the snapshot.
+      await lifecycle.resuming.resume(id, { memory, seconds, limit: NO_LIMIT });
+    } catch (error) {
+      log.error({ err: error, sandboxId: id, home }, "a drain could not start a sandbox again yet");
+      const current = await store.sandboxes.get(id);
+      return current === undefined || current.state === "gone" ? { state: "ended" } : undefined;
+    }
+    const after = asFound(await store.sandboxes.get(id), home);
+    // It is superseded, and would be held on its node for hours.
+    if (after.state === "moved") lifecycle.snapshots.removeSoon(home, paused.snapshot.id);
+    return { ...(after.state === "stays" && why !== undefined ? stays(why) : after), stallMs: now() - begun };
+  }
+
+  /** A paused sandbox, as it is. */
+  async function carry(record: SandboxRecord): Promise<DrainOutcome | undefined> {
+    const { id, nodeId: from, snapshot } = record;
+    if (snapshot === undefined || record.state !== "paused") return asFound(record, from);
+    if (record.volumeMounts.length === 0 && (await store.blobRefs.of(snapshot.id)) !== undefined)
+      return { state: "stored" };
+    let to: string;
+    try {
+      to = await away(record, snapshot);
+    } catch (error) {
+      return stopping.signal.aborted ? undefined : stays(error);
+    }
+    if (!(await store.drains.rehome({ id, snapshotId: snapshot.id, from, to })))
+      return asFound(await store.sandboxes.get(id), from);
+    lifecycle.snapshots.removeSoon(from, snapshot.id);
+    return { state: "moved", toNode: to };
+  }
+
+  async function carryOut(nodeId: string, { sandboxId, do: what }: DrainStep, known: DrainMoveRecord | undefined) {
+    const record = await store.sandboxes.get(sandboxId);
+    const key = { nodeId, sandboxId };
+    if (record === undefined || record.nodeId !== nodeId || record.state === "gone") {
+      if (known !== undefined) await store.drains.settle(key, asFound(record, nodeId));
+      return;
+    }
+    const was = what === "goOn" ? (known?.was ?? "running") : what === "carry" ? "paused" : "running";
+    const endAt = what === "goOn" && known !== undefined ? known.endAt : record.endAt;
+    await store.drains.moving({ ...key, was, endAt });
+    const outcome = await (what === "kill" ? kill(record) : was === "paused" ? carry(record) : move(record, { endAt }));
+    if (outcome === undefined) return;
+    await store.drains.settle(key, outcome);
+    log.info({ ...key, ...outcome }, "a drain has come to a sandbox");
+  }
+
+  async function kill({ id, nodeId }: SandboxRecord): Promise<DrainOutcome> {
+    try {
+      await lifecycle.ending.kill(id, "admin");
+      return { state: "killed", reason: "it still ran at the deadline" };
+    } catch (error) {
+      const reason = reasonOf(error);
+      log.warn({ err: error, sandboxId: id, nodeId }, "a drain could not end a sandbox yet");
+      return { state: "stays", reason };
+    }
+  }
+
+  function begin(nodeId: string, step: DrainStep, known: DrainMoveRecord | undefined): void {
+    const own = working.get(nodeId) ?? new Set();
+    working.set(nodeId, own.add(step.sandboxId));
+    background.run("drain a node", async () => {
+      try {
+        await carryOut(nodeId, step, known);
+      } finally {
+        own.delete(step.sandboxId);
+        if (!stopping.signal.aborted) drains.wake();
+      }
+    });
+  }
+
+  async function round(signal: AbortSignal): Promise<void> {
+    for (const drain of await store.drains.unfinished()) {
+      if (signal.aborted) return;
+      const { nodeId } = drain;
+      const status = nodes.get(nodeId)?.status;
+      // The request came to another orchestrator.
+      if (drain.endedAt === undefined && (status === "ready" || status === "standby"))
+        await nodes.setWanted(nodeId, "draining");
+      const live = await store.sandboxes.onNode(nodeId);
+      const paused = await store.pausedSandboxes.pausedOn(nodeId);
+      const here = [...live, ...paused.map(({ id }) => ({ id, state: "paused" as const }))];
+      const moves = await store.drains.moves(nodeId);
+      const steps = planDrain({ drain, here, moves, working: working.get(nodeId) ?? new Set(), now: now() });
+      for (const step of steps)
+        begin(
+          nodeId,
+          step,
+          moves.find(({ sandboxId }) => sandboxId === step.sandboxId),
+        );
+    }
+  }
+
+  const drains = deps.rounds({ name: "drains", everyMs: deps.everyMs ?? EVERY_MS, log }, round);
+  return {
+    wake: () => drains.wake(),
+    async stop() {
+      stopping.abort();
+      await drains.stop();
+    },
+  };
+}
+
+/** What became of a sandbox that something else has changed, or that has arrived. */
+function asFound(record: SandboxRecord | undefined, home: string): DrainOutcome {
+  if (record === undefined || record.state === "gone" || record.state === "killing") return { state: "ended" };
+  if (record.nodeId !== home) return { state: "moved", toNode: record.nodeId };
+  return { state: "stays", reason: `it is ${record.state} on its node` };
+}
+
+function stays(error: unknown): DrainOutcome {
+  return { state: "stays", reason: reasonOf(error) };
+}
+
+function reasonOf(error: unknown): string {
+  return cleanDetail(AppError.from(error).message, MAX_REASON) ?? "the reason is not known";
+}

@@ -1,0 +1,149 @@
+/** The drain of each node, and what it did with each sandbox, so that any orchestrator goes on with it. The only SQL on these tables. */
+
+import type { DrainedState } from "../../../shared/api/nodes/drains.ts";
+import type { Database } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
+import { type DrainMoveRecord, type DrainRecord, drainMoveTable, drainTable } from "./drain-record.ts";
+
+/** What the operator asks for. */
+export type DrainWish = Pick<DrainRecord, "deadlineAt" | "running" | "atDeadline" | "atOnce">;
+
+/** The outcome of one try. */
+export interface DrainOutcome {
+  readonly state: DrainedState;
+  readonly toNode?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly stallMs?: number | undefined;
+}
+
+export function drainStore(db: Database, now: () => number) {
+  const moveOf = (nodeId: string, sandboxId: string) =>
+    db.updateTable("drain_moves").where("node_id", "=", nodeId).where("sandbox_id", "=", sandboxId);
+
+  return {
+    /** Begins a drain, or changes the one under way, whose progress stays. */
+    async begin(nodeId: string, wish: DrainWish): Promise<void> {
+      await inTransaction(db, async (session) => {
+        const former = await session.selectFrom("drains").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
+        if (former?.ended_at === null) {
+          await session
+            .updateTable("drains")
+            .set(drainTable.toColumns(asked(wish)))
+            .where("node_id", "=", nodeId)
+            .execute();
+          return;
+        }
+        await session.deleteFrom("drain_moves").where("node_id", "=", nodeId).where("state", "!=", "moving").execute();
+        await session.deleteFrom("drains").where("node_id", "=", nodeId).execute();
+        await session
+          .insertInto("drains")
+          .values(drainTable.toRow({ nodeId, begunAt: now(), ...wish }))
+          // Another orchestrator may have heard the same request.
+          .onConflict((conflict) => conflict.column("node_id").doNothing())
+          .execute();
+      });
+    },
+
+    /** The node takes sandboxes again, or was removed. */
+    async end(nodeId: string): Promise<void> {
+      await db
+        .updateTable("drains")
+        .set({ ended_at: now() })
+        .where("node_id", "=", nodeId)
+        .where("ended_at", "is", null)
+        .execute();
+    },
+
+    async get(nodeId: string): Promise<DrainRecord | undefined> {
+      const row = await db.selectFrom("drains").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
+      return row === undefined ? undefined : drainTable.toRecord(row);
+    },
+
+    /** Those under way, and those that ended while a sandbox was on its way. */
+    async unfinished(): Promise<DrainRecord[]> {
+      const rows = await db
+        .selectFrom("drains")
+        .selectAll()
+        .where((where) =>
+          where.or([
+            where("ended_at", "is", null),
+            where.exists(
+              where
+                .selectFrom("drain_moves")
+                .select("drain_moves.sandbox_id")
+                .whereRef("drain_moves.node_id", "=", "drains.node_id")
+                .where("drain_moves.state", "=", "moving"),
+            ),
+          ]),
+        )
+        .execute();
+      return rows.map(drainTable.toRecord);
+    },
+
+    async moves(nodeId: string): Promise<DrainMoveRecord[]> {
+      const rows = await db.selectFrom("drain_moves").selectAll().where("node_id", "=", nodeId).execute();
+      return rows.map(drainMoveTable.toRecord);
+    },
+
+    /** Called before the sandbox is touched, so that after a crash the next orchestrator goes on with it. */
+    async moving(move: Pick<DrainMoveRecord, "nodeId" | "sandboxId" | "was" | "endAt">): Promise<void> {
+      const values = drainMoveTable.toRow({ ...move, state: "moving", at: now() });
+      await db
+        .insertInto("drain_moves")
+        .values(values)
+        .onConflict((conflict) => conflict.columns(["node_id", "sandbox_id"]).doUpdateSet(values))
+        .execute();
+    },
+
+    async settle(
+      { nodeId, sandboxId }: Pick<DrainMoveRecord, "nodeId" | "sandboxId">,
+      { state, toNode, reason, stallMs }: DrainOutcome,
+    ): Promise<void> {
+      await moveOf(nodeId, sandboxId)
+        .set(
+          drainMoveTable.toColumns({
+            state,
+            toNode: toNode ?? null,
+            reason: reason ?? null,
+            stallMs: stallMs ?? null,
+            at: now(),
+          }),
+        )
+        .execute();
+    },
+
+    /** Whether some drain has taken the sandbox from its node, and will start it again: requests for it wait. */
+    async isMoving(sandboxId: string): Promise<boolean> {
+      const row = await db
+        .selectFrom("drain_moves")
+        .select("node_id")
+        .where("sandbox_id", "=", sandboxId)
+        .where("state", "=", "moving")
+        .where("was", "=", "running")
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+
+    /** A paused sandbox lives on another node now, which has its snapshot. False: it was resumed, ended or moved meanwhile. */
+    async rehome(sandbox: {
+      readonly id: string;
+      readonly snapshotId: string;
+      readonly from: string;
+      readonly to: string;
+    }): Promise<boolean> {
+      const { numUpdatedRows } = await db
+        .updateTable("sandboxes")
+        .set({ node_id: sandbox.to })
+        .where("id", "=", sandbox.id)
+        .where("state", "=", "paused")
+        .where("snapshot_id", "=", sandbox.snapshotId)
+        .where("node_id", "=", sandbox.from)
+        .executeTakeFirst();
+      return numUpdatedRows === 1n;
+    },
+  };
+}
+
+function asked({ deadlineAt, ...wish }: DrainWish) {
+  return { ...wish, deadlineAt: deadlineAt ?? null };
+}
