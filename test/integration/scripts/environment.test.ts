@@ -120,6 +120,9 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/host/test/postgres", "mktemp -d: for root alone"],
   ["scripts/host/test/registry", "mktemp -d: for root alone"],
   ["agent/snapshots/criu/probe-memory.ts", "mkdtemp: a new directory for root alone"],
+  ["agent/snapshots/beyond/fetch-snapshot.ts", "mkdtemp below the agent's own state directory"],
+  ["agent/snapshots/beyond/image-arrivals.ts", "mkdtemp below the agent's own state directory"],
+  ["agent/snapshots/beyond/image-trees.ts", "mkdtemp below the agent's own state directory"],
   ["agent/builds/images/provision-script.ts", "in a container: the image's own /tmp"],
   ["agent/builds/steps/steps.ts", "in a container, with a name that nobody knows before"],
 ];
