@@ -16,7 +16,7 @@ const LATER_COLUMNS = {
   builds: ["owner", "owner_epoch"],
   sandboxes: ["expiring_end_at", "expiring_until"],
 };
-const STEPS = [1, 2, 3, 4, 5, 6, 7, 8].map((step) => `schema-000${step}`);
+const STEPS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((step) => `schema-000${step}`);
 
 /** A database with one project, whose notes of steps are those of a version that counted this many. */
 async function databaseOf(steps: number): Promise<TestDatabase> {
