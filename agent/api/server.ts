@@ -91,9 +91,10 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     offerImage: ({ body }) => deps.offers.image(body.image, body.projectId),
     fetchImage: ({ body }) => deps.imageArrivals.fetch(body),
     collectBlobs: ({ body }) => deps.collecting.begin(body),
-    deleteSnapshot({ params }) {
+    async deleteSnapshot({ params }) {
       deps.arrivals.cancel(params.snapshotId);
-      return snapshots.delete(params.snapshotId);
+      await deps.offers.forget(params.snapshotId);
+      await snapshots.delete(params.snapshotId);
     },
     listGarbage: () => deps.listGarbage(),
     holdings: () => deps.holdings(),

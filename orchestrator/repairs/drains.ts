@@ -32,7 +32,7 @@ export interface DrainsDeps {
   readonly everyMs?: number;
 }
 
-const EVERY_MS = 1_000;
+const EVERY_MS = 2_000;
 /** How long a snapshot may take to another node before the sandbox runs on where it was. */
 const LONGEST_MS = 600_000;
 const LOOK_MS = 500;

@@ -27,6 +27,8 @@ const WAIT_MS = 5_000;
 const KEPT_MS = 600_000;
 const SWEEP_EVERY_MS = 60_000;
 const MOST_OFFERS = 32;
+/** An offer that nobody has used for this long gives way to another one. */
+const IDLE_MS = 30_000;
 /** Blobs that are read for others at a time. Not of the limit of uploads and downloads: two nodes that read from each other would wait for ever. */
 const SERVED_AT_ONCE = 4;
 
@@ -45,6 +47,8 @@ export interface Offers {
   snapshot(snapshotId: string): Promise<Offer>;
   /** The same for an image of Docker, by its name or id. @param domain the project that names its blobs */
   image(image: string, domain: string): Promise<Offer>;
+  /** The snapshot is being deleted: what is offered of it ends. */
+  forget(snapshotId: string): Promise<void>;
   /** For another node: the stored bytes of a blob. Undefined: the offer does not have it. @throws {AppError} unauthorized; {BlobError} */
   read(ticket: string, ref: string, signal: AbortSignal): Promise<Uint8Array | undefined>;
   /** For another node: the reference of the image below the offered disk, which is described when the first node lacks it. */
@@ -118,17 +122,24 @@ export function createOffers(deps: OffersDeps): Offers {
     for (const directory of offer.own) await rm(directory, { recursive: true, force: true });
   }
 
+  /** Makes room for another offer. Whoever still reads the old one asks for it anew. */
+  function giveUpOldest(): void {
+    const [oldest] = [...offers].sort(([, a], [, b]) => a.usedAt - b.usedAt);
+    if (oldest === undefined || now() - oldest[1].usedAt < IDLE_MS)
+      throw new AppError(
+        "unavailable",
+        `this node offers ${MOST_OFFERS} things to other nodes already: ask again later`,
+      );
+    close(oldest[0]).catch((error: unknown) => log.warn({ err: error }, "could not tidy up after an offer"));
+  }
+
   function open(key: string, domain: string, image?: string): Open {
     const known = offers.get(key);
     if (known !== undefined) {
       known.usedAt = now();
       return known;
     }
-    if (offers.size >= MOST_OFFERS)
-      throw new AppError(
-        "unavailable",
-        `this node offers ${MOST_OFFERS} things to other nodes already: ask again later`,
-      );
+    if (offers.size >= MOST_OFFERS) giveUpOldest();
     const offer: Open = {
       ticket: randomBytes(32).toString("hex"),
       domain,
@@ -227,6 +238,9 @@ export function createOffers(deps: OffersDeps): Offers {
       const offer = open(key, domain, image);
       offer.imageTree ??= work(key, offer, () => describeImage(offer, image));
       return answer(key, offer, offer.imageTree);
+    },
+    async forget(snapshotId) {
+      for (const key of offers.keys()) if (key.startsWith(`snapshot ${snapshotId} `)) await close(key);
     },
     async read(ticket, ref, signal) {
       const [, offer] = opened(ticket);

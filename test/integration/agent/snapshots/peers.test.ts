@@ -21,6 +21,7 @@ import { type BeyondNode, IMAGE, newNode, newPlace, storedOn } from "./beyond-no
 
 const log = createLog({ component: "test", level: "silent" });
 const { signal } = new AbortController();
+const REF = `${"a".repeat(64)}.1`;
 
 let one: BeyondNode;
 let two: BeyondNode;
@@ -144,6 +145,21 @@ test("a ticket opens its own offer only, and no longer than ten minutes after it
   expect((await read(x.peer.ticket, "..%2fetc%2fpasswd")).status).toBe(400);
   one.clock.now += 600_001;
   expect((await read(x.peer.ticket, x.ref)).status).toBe(401);
+});
+
+test("an offer ends with its snapshot, and one that nobody has used for a while gives way to another", async () => {
+  for (let n = 0; n < 33; n++) await storedOn(one, `x${n}`, "pause");
+  const tickets: string[] = [];
+  for (let n = 0; n < 32; n++) tickets.push((await offers.snapshot(`x${n}`)).ticket);
+  await expect(offers.snapshot("x32")).rejects.toMatchObject({ code: "unavailable" });
+  await offers.forget("x1");
+  await expect(offers.imageOf(tickets[1] ?? "")).rejects.toMatchObject({ code: "unauthorized" });
+  expect(await offers.snapshot("x32")).toMatchObject({ ref: expect.any(String) as string });
+  one.clock.now += 30_000;
+  await offers.snapshot("x0");
+  expect(await offers.snapshot("x1")).toMatchObject({ ref: expect.any(String) as string });
+  await expect(offers.read(tickets[2] ?? "", REF, signal)).rejects.toMatchObject({ code: "unauthorized" });
+  expect(await offers.read(tickets[0] ?? "", REF, signal)).toBeUndefined();
 });
 
 const bearing = (ticket: string) => ({ headers: { authorization: `Bearer ${ticket}` } });
