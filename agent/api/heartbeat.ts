@@ -33,6 +33,8 @@ export interface NodeNow {
   readonly snapshots: Heartbeat["snapshots"];
   readonly findings: readonly Finding[];
   readonly networkRefused: boolean;
+  /** It has a certificate, by which other nodes let it in, and it lets them in. */
+  readonly meetsPeers: boolean;
   readonly hasBlobStore: boolean;
   readonly store: Heartbeat["store"];
 }
@@ -51,7 +53,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       capabilities: {
         ...node.capabilities,
         ...(node.hasBlobStore ? { blobStore: true } : {}),
-        peers: true,
+        ...(node.meetsPeers ? { peers: true } : {}),
         records: true,
       },
       ...identity,

@@ -92,6 +92,7 @@ export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Repo
         sandboxDisk: diskAccount.load(),
         findings: deps.findings(),
         hasBlobStore: deps.hasBlobStore,
+        meetsPeers: peering.member !== undefined,
         networkRefused: deps.reach.refuses(),
         isHeld: (executionId) => disk.isHeld(executionId),
         use: (executionId) => usage.use(executionId),

@@ -63,13 +63,10 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     const start = { ...(await placeFor(record)), snapshotId: snapshot.id, memory: snapshot.memory };
     const until = now() + LONGEST_MS;
     for (;;) {
-      try {
-        return await elsewhere.away(start);
-      } catch (error) {
-        // It is on its way.
-        if (AppError.from(error).code !== "unavailable" || now() >= until || stopping.signal.aborted) throw error;
-        await sleep(LOOK_MS);
-      }
+      const outcome = await elsewhere.away(start);
+      if ("nodeId" in outcome) return outcome.nodeId;
+      if (now() >= until || stopping.signal.aborted) throw outcome.later;
+      await sleep(LOOK_MS);
     }
   }
 

@@ -34,8 +34,11 @@ export interface Elsewhere {
   nodeFor(start: StoredStart): Promise<string>;
   /** Why no other node could take it now; undefined: one could. Nothing is fetched. */
   refusal(start: Omit<StoredStart, "snapshotId">): AppError | undefined;
-  /** Another node than its own, with the snapshot on it: for what leaves a node that lives. @throws {AppError} as `nodeFor` */
-  away(start: StoredStart): Promise<string>;
+  /**
+   * Another node than its own, with the snapshot on it: for what leaves a node that lives. `later`: it is on its way, and longer
+   * than a request. @throws {AppError} as `nodeFor`; also when no node could read it
+   */
+  away(start: StoredStart): Promise<{ readonly nodeId: string } | { readonly later: AppError }>;
 }
 
 interface ElsewhereDeps {
@@ -195,8 +198,8 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
       const stored = await storedRef(snapshotId);
       if (stored === undefined && !offers(nodes.get(home))) throw givesNothing(home);
       const outcome = await seek(start, stored);
-      if ("nodeId" in outcome) return outcome.nodeId;
-      throw "later" in outcome ? outcome.later : outcome.failure;
+      if ("failure" in outcome) throw outcome.failure;
+      return outcome;
     },
   };
 }
@@ -204,7 +207,7 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
 function givesNothing(home: string): AppError {
   return new AppError(
     "no_compatible_node",
-    `node ${home} cannot give its snapshots to other nodes: it does not answer, or has an earlier version`,
+    `node ${home} cannot give its snapshots to other nodes: it does not answer, or has not joined with a certificate`,
   );
 }
 
@@ -221,7 +224,7 @@ function unfit(nodes: Pick<Nodes, "get" | "list">, home: string, inStore: boolea
   const own = nodes.get(home)?.facts.machine.cpuArchitecture;
   return nodes.list().flatMap(({ id, facts: { capabilities, machine } }): [string, string][] => {
     if (inStore && capabilities.blobStore !== true) return [[id, "has no blob store"]];
-    if (!inStore && capabilities.peers !== true) return [[id, "has a version that reads nothing from other nodes"]];
+    if (!inStore && capabilities.peers !== true) return [[id, "reads nothing from other nodes: it has not joined with a certificate"]];
     const other = own !== undefined && machine.cpuArchitecture !== own;
     return other ? [[id, `has the architecture ${machine.cpuArchitecture}`]] : [];
   });

@@ -1,6 +1,5 @@
 /** Where a new sandbox may start: on the node that has what it starts from, or on others that can have it too. */
 
-import { isError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { offers } from "../../nodes/offers.ts";
 import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
@@ -34,12 +33,11 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
   };
   const nodeId = await elsewhere.nodeFor(stored);
   if (nodeId !== home || new Search(request, deps).choice().is !== "full") return { ...request, nodeId };
-  return elsewhere.away(stored).then(
-    (other) => ({ ...request, nodeId: other }),
-    (error: unknown) => {
-      if (isError(error, "unavailable")) throw error;
-      core.log.info({ err: error, home, snapshotId: origin.snapshotId }, "no other node takes what a full node has");
-      return request;
-    },
-  );
+  const other = await elsewhere.away(stored).catch((error: unknown) => {
+    core.log.info({ err: error, home, snapshotId: origin.snapshotId }, "no other node takes what a full node has");
+    return undefined;
+  });
+  if (other === undefined) return request;
+  if ("later" in other) throw other.later;
+  return { ...request, nodeId: other.nodeId };
 }
