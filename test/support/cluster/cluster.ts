@@ -14,6 +14,7 @@ import { forgetKeptConnections } from "../connections/kept-connections.ts";
 import { type ApartEdge, startApartEdge } from "../edges/apart-edge.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent, FakeAgentOptions } from "../fakes/fake-agent-shapes.ts";
+import { freePort } from "../peers/listening.ts";
 import { newMigratedDatabase, type TestDatabase } from "../store/databases.ts";
 import { startAgentProxy } from "./agent-proxy.ts";
 
@@ -100,7 +101,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   });
   let config: OrchestratorConfig = { ...defaults, ...options.config };
   const isApart = (options.edge ?? process.env["SVC_TEST_EDGE"]) === "apart";
-  if (isApart) config = { ...config, edge: "off" };
+  // The orchestrator names the port to clients, so it must know it.
+  if (isApart) config = { ...config, edge: "off", edgePort: await freePort() };
   const deps = { log, now: Date.now, random: Math.random, machineId: "fake-machine" };
   let orchestrator: Orchestrator = await startOrchestrator(config, deps);
   config = { ...config, apiPort: portOf(orchestrator.url) };
