@@ -17,25 +17,23 @@ const atDeadline = Type.Enum(["stay", "kill"], {
 
 export const DrainState = Type.Enum(["draining", "done", "overdue", "stopped"], {
   description:
-    "`done`: nothing runs there, and what is paused there is in the blob store; `overdue`: the deadline has passed, and something is left; `stopped`: the node was made ready or standby again",
+    "`done`: nothing runs there, and what is paused is in the blob store; `overdue`: something is left after the deadline; `stopped`: the node is ready again",
 });
 export type DrainState = Static<typeof DrainState>;
 
 export const DrainedState = Type.Enum(["waiting", "moving", "moved", "stored", "stays", "ended", "killed"], {
   description:
-    "`stored`: paused, and in the blob store, from which it starts on another node; `stays`: it is where it was, `reason` says why, and it is tried again; `ended`: it ended meanwhile; `killed`: at the deadline",
+    "`stored`: paused, and in the blob store; `stays`: where it was, `reason` says why, and it is tried again; `killed`: at the deadline",
 });
 export type DrainedState = Static<typeof DrainedState>;
 
 const Drained = Type.Object({
   sandboxID: Type.String(),
-  was: Type.Enum(["running", "paused"], { description: "What it was when the drain came to it" }),
+  was: Type.Enum(["running", "paused"]),
   state: DrainedState,
   toNodeID: nullable(Type.String()),
   reason: nullable(Type.String({ description: "Why it is not on another node (yet)" })),
-  stallMs: nullable(
-    Type.Integer({ description: "From the beginning of its pause until it ran again: as long its clients waited" }),
-  ),
+  stallMs: nullable(Type.Integer({ description: "From the beginning of its pause until it ran again" })),
   at: nullable(Timestamp),
 });
 
@@ -45,10 +43,10 @@ const Drain = Type.Object({
   begunAt: Timestamp,
   deadlineAt: nullable(Timestamp),
   endedAt: nullable(Timestamp),
-  running,
-  atDeadline,
+  running: Type.Enum(["move", "finish"]),
+  atDeadline: Type.Enum(["stay", "kill"]),
   atOnce: Type.Integer(),
-  sandboxes: Type.Array(Drained, { description: "Those that are on the node, and those that this drain has moved" }),
+  sandboxes: Type.Array(Drained, { description: "Those on the node, and those that this drain has moved" }),
   left: NodeContents,
 });
 export type Drain = Static<typeof Drain>;

@@ -31,8 +31,7 @@ const nodeDetail = {
   lastHeardAt: Timestamp,
   clockSkewMs: nullable(
     Type.Integer({
-      description:
-        "How far the node's clock was ahead of the orchestrator's at the last report, less the time on the way; null: an older agent",
+      description: "How far its clock is ahead of the orchestrator's, less the way of the report; null: an older agent",
     }),
   ),
   maxSandboxes: Type.Integer(),
