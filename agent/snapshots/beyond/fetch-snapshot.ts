@@ -4,6 +4,7 @@
  * try or the sweep removes it.
  */
 
+import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -81,7 +82,8 @@ export async function fetchSnapshot(
   const { stores, disk, now, log } = deps;
   const { signal } = options;
   const reader = createReader({ sources: from.sources, codec: deps.blobs.codec(wanted.projectId), now });
-  const parts = await describe(wanted, { reader, image: from.image }, deps, signal);
+  const described = await describe(wanted, { reader, image: from.image }, deps, signal);
+  const parts = { ...described, note: withOwnContainer(described.note) };
   const { note, whole } = parts;
   const place = await deps.docker.containers.diskPlace(
     note.image === undefined ? { containerId: note.disk.containerId } : { image: note.image },
@@ -189,6 +191,15 @@ async function loadImage(
   }
   if ((await docker.containers.image(imageBelow)) === undefined)
     throw new BlobError("damaged", `the image of snapshot ${id} is not ${imageBelow}, on which its disk stands`);
+}
+
+/**
+ * The container of a paused sandbox is one of the other node. Under its id this node would find it where both share a Docker
+ * daemon, and take or remove what is not its own; under this one it finds none, and makes one when the sandbox is resumed.
+ */
+function withOwnContainer(note: Note): Note {
+  const containerId = createHash("sha256").update(`${note.id} ${note.disk.containerId}`).digest("hex");
+  return { ...note, disk: { ...note.disk, containerId } };
 }
 
 function addRow(note: Note, { snapshots }: Pick<Stores, "snapshots">): void {

@@ -68,9 +68,14 @@ test.each(["pause", "checkpoint"] as const)(
     const { snapshot, ref } = await uploaded(kind);
     const arrivals = arrivalsOf(two);
     expect(await arrivals.fetch(asked(ref))).toMatchObject({ here: true });
-    expect(two.stores.snapshots.get("x")).toEqual(snapshot);
-    for (const path of ["snapshots/x/images/pages-1.img", "snapshots/x/manifest.json", "disks/x.img"])
+    const { disk, ...rest } = two.stores.snapshots.get("x") ?? snapshot;
+    expect({ ...rest, disk: { ...disk, containerId: snapshot.disk.containerId } }).toEqual(snapshot);
+    // A container with the first node's id is one of the first node, also where both share a Docker daemon.
+    expect(disk.containerId).not.toBe(snapshot.disk.containerId);
+    for (const path of ["snapshots/x/images/pages-1.img", "snapshots/x/manifest.json"])
       expect(await readFile(join(two.own, path), "utf8")).toBe(await readFile(join(one.own, path), "utf8"));
+    const place = `disks/${kind === "pause" ? disk.containerId.slice(1) : "x"}.img`;
+    expect(await readFile(join(two.own, place), "utf8")).toBe(await readFile(join(one.own, "disks/x.img"), "utf8"));
     expect(two.state).toMatchObject({ loaded: 1, images: new Set([IMAGE]) });
     expect(await readFile(join(two.own, "image", "layer.tar"), "utf8")).toBe("the layer of the image");
     // The name keeps the image when Docker is pruned.

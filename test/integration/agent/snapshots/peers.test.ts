@@ -77,9 +77,13 @@ test.each(["pause", "checkpoint"] as const)(
   async (kind) => {
     const snapshot = await storedOn(one, "x", kind);
     expect(await arrivals(two).fetch(await asked(await served()))).toMatchObject({ here: true });
-    expect(two.stores.snapshots.get("x")).toEqual(snapshot);
-    for (const path of ["snapshots/x/images/pages-1.img", "snapshots/x/manifest.json", "disks/x.img"])
+    const { disk, ...rest } = two.stores.snapshots.get("x") ?? snapshot;
+    expect({ ...rest, disk: { ...disk, containerId: snapshot.disk.containerId } }).toEqual(snapshot);
+    expect(disk.containerId).not.toBe(snapshot.disk.containerId);
+    for (const path of ["snapshots/x/images/pages-1.img", "snapshots/x/manifest.json"])
       expect(await readFile(join(two.own, path), "utf8")).toBe(await readFile(join(one.own, path), "utf8"));
+    const place = `disks/${kind === "pause" ? disk.containerId.slice(1) : "x"}.img`;
+    expect(await readFile(join(two.own, place), "utf8")).toBe(await readFile(join(one.own, "disks/x.img"), "utf8"));
     expect(await readFile(join(two.own, "image", "layer.tar"), "utf8")).toBe("the layer of the image");
     expect(two.state.below).toEqual(new Map([["svc/snapshot:x", IMAGE]]));
     expect(one.traffic.read().to_nodes).toBeGreaterThan(0);
