@@ -224,7 +224,8 @@ function unfit(nodes: Pick<Nodes, "get" | "list">, home: string, inStore: boolea
   const own = nodes.get(home)?.facts.machine.cpuArchitecture;
   return nodes.list().flatMap(({ id, facts: { capabilities, machine } }): [string, string][] => {
     if (inStore && capabilities.blobStore !== true) return [[id, "has no blob store"]];
-    if (!inStore && capabilities.peers !== true) return [[id, "reads nothing from other nodes: it has not joined with a certificate"]];
+    if (!inStore && capabilities.peers !== true)
+      return [[id, "reads nothing from other nodes: it has not joined with a certificate"]];
     const other = own !== undefined && machine.cpuArchitecture !== own;
     return other ? [[id, `has the architecture ${machine.cpuArchitecture}`]] : [];
   });

@@ -157,7 +157,9 @@ export class Search {
     if (imageNodeId === undefined || nodeId !== undefined) return [];
     return this.#deps.core.nodes.list().flatMap(({ id, facts }): [string, string][] => {
       const fits = id === imageNodeId || facts.capabilities.peers === true;
-      return fits ? [] : [[id, "does not have the image, and reads nothing from other nodes: it has not joined with a certificate"]];
+      return fits
+        ? []
+        : [[id, "does not have the image, and reads nothing from other nodes: it has not joined with a certificate"]];
     });
   }
 
