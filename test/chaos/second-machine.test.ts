@@ -1,9 +1,11 @@
 /**
- * Another machine joins the platform with the two commands of docs/operating/machines.md. It is a second instance on this one,
- * with its own bridge, addresses, ports and state; the two speak TLS, as machines do.
+ * Other machines join the platform with the commands of docs/operating/machines.md and edges.md: a node, and an edge. Each is an
+ * instance on this machine, with its own ports and state, the node with its own bridge and addresses; they speak TLS, as
+ * machines do.
  */
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { containersOf } from "../support/platform/host-objects.ts";
@@ -13,7 +15,6 @@ import { killHard, run, settingOf, untilReady } from "../support/platform/progra
 import { createLasting, expectAllThere, inTurn, type Lasting, pauseAll } from "../support/sandbox/lasting.ts";
 
 const platform = openPlatform();
-/** Its number, which follows from the name, is none that the instance of the tests shares its addresses with. */
 const INSTANCE = "peer";
 /** Its API and key are those of the platform; its directories are its own. */
 const second = {
@@ -21,6 +22,8 @@ const second = {
   instance: INSTANCE,
   paths: { run: `/run/svc-${INSTANCE}`, state: `/var/lib/svc-${INSTANCE}`, etc: `/etc/svc-${INSTANCE}` },
 };
+/** Runs an edge and nothing else. */
+const EDGE = "edge";
 let all: Lasting[] = [];
 
 const script = (name: string, args: readonly string[], { instance }: { readonly instance: string }) =>
@@ -29,21 +32,36 @@ const secondId = () => settingOf(second, "agent", "SVC_NODE_ID");
 
 beforeAll(async () => {
   await untilReady(platform);
-  const added = await script("node", ["add", "127.0.0.1"], platform);
-  const [, token = "", url = ""] = /up --join (\S+) (\S+)/.exec(added) ?? [];
-  expect(url).toMatch(/^https:/);
+  const { token, url } = await joining("127.0.0.1");
   const said = await script("up", ["--join", token, url], second);
   expect(said).toContain(`Node ${secondId()} of ${url} is ready`);
   // The first token opened the platform's port for nodes, for which its orchestrator was started again.
   await untilReady(platform);
+  const edge = await joining("--edge");
+  const edgeSaid = await script("up", ["--edge-only", "--join", edge.token, edge.url], { instance: EDGE });
+  expect(edgeSaid).toContain(`of ${url} is ready`);
 }, 600_000);
 
 afterAll(async () => {
   await inTurn(all, ({ id }) => Sandbox.kill(id));
   const id = existsSync(`${second.paths.etc}/agent.env`) ? secondId() : undefined;
+  await script("down", ["--purge"], { instance: EDGE });
   await script("down", ["--purge"], second);
   if (id !== undefined) await script("node", ["remove", id, "--force"], platform).catch(() => undefined);
 }, 300_000);
+
+/** What `node add` prints for the other machine. */
+async function joining(how: string): Promise<{ token: string; url: string }> {
+  const [, token = "", url = ""] = /--join (\S+) (\S+)/.exec(await script("node", ["add", how], platform)) ?? [];
+  expect(url).toMatch(/^https:/);
+  return { token, url };
+}
+
+/** The address at which the edge of its own takes sandboxes' traffic. */
+const edgeUrl = () => {
+  const port = /^SVC_EDGE_PORT=(\d+)$/m.exec(readFileSync(`/etc/svc-${EDGE}/edge.env`, "utf8"))?.[1];
+  return `http://127.0.0.1:${port}`;
+};
 
 /** The sandboxes that live on the second machine. */
 async function onSecond(): Promise<Lasting[]> {
@@ -80,6 +98,26 @@ test("sandboxes outlive kill -9 of the second machine's agent, and of the orches
   await pauseAll(await onSecond());
   await expectAllThere(all, platform.apiKey);
 }, 240_000);
+
+test("an edge of its own carries a command's output to its end while the orchestrator is killed, on either machine", async () => {
+  const here = new Set((await onSecond()).map(({ id }) => id));
+  const chosen = [all.find(({ id }) => here.has(id)), all.find(({ id }) => !here.has(id))];
+  const boxes = await Promise.all(
+    chosen.map((one) => Sandbox.connect(one?.id ?? "", { sandboxUrl: edgeUrl(), timeoutMs: 300_000 })),
+  );
+  const counted = boxes.map((box) => box.commands.run("for i in $(seq 1 60); do echo $i; sleep 0.1; done"));
+  await delay(1_000);
+  await killHard(platform, "orchestrator");
+  const said = await Promise.all(counted);
+  for (const { stdout } of said) expect(stdout.trim().split("\n")).toHaveLength(60);
+  await untilReady(platform);
+  // After a pause the edge hears where it is, from the orchestrator that has started again.
+  await Promise.all(boxes.map((box) => box.pause()));
+  const again = await Promise.all(
+    boxes.map((box) => Sandbox.connect(box.sandboxId, { sandboxUrl: edgeUrl(), timeoutMs: 300_000 })),
+  );
+  for (const box of again) expect((await box.commands.run("echo again")).stdout).toBe("again\n");
+}, 120_000);
 
 test("the platform removes an empty machine, and the machine's agent says so and does not come back", async () => {
   const id = secondId();
