@@ -105,7 +105,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0006": { up: (db) => addTables(db, BUILD_OWNERS) },
   "schema-0007": { up: (db) => addTables(db, EXPIRY_CLAIMS) },
   "schema-0008": { up: (db) => addTables(db, BLOBS) },
-  "schema-0009": { up: (db) => addTables(db, SHARED_REPORTS) },
+  "schema-0011": { up: (db) => addTables(db, SHARED_REPORTS) },
 };
 
 /** The end of the name of a step that takes something away. */
