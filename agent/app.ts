@@ -39,7 +39,7 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
 
 /** Takes over what still runs, then creates each part from finished ones. A part announces to later ones by events. */
 async function createParts(base: Base) {
-  const { config, machine, peering, events, now, log, teardown } = base;
+  const { config, machine, peering, orchestrators, events, now, log, teardown } = base;
   const { containers } = machine.docker;
   const recovered = await startRecovery(base);
   const { found } = recovered;
@@ -82,7 +82,7 @@ async function createParts(base: Base) {
     engine,
     diskAccount,
   });
-  startRenewal({ ...config, peering, files: filesOf(config), now, log }, teardown);
+  startRenewal({ nodeId: config.nodeId, peering, orchestrators, files: filesOf(config), now, log }, teardown);
   startRepairs(base, { reach: network.reach, disposal: live.disposal, instruments: api.instruments });
   return { network, node, blobs, live, stored, taking, sandboxes, building, engine, api, proxy };
 }

@@ -77,13 +77,23 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const place = config.databaseUrl ?? config.database;
   const { orchestratorLeaseMs: leaseMs } = config;
   const { store, lineage, condition, template, schema, ping, alone, leases, rounds, feed } = await startStore(
-    { place, baseTemplate, sealing, now, log, version: VERSION, leaseMs, onDifference: clock.onDifference },
+    {
+      place,
+      baseTemplate,
+      sealing,
+      now,
+      log,
+      version: VERSION,
+      keys: keyring.shared,
+      leaseMs,
+      onDifference: clock.onDifference,
+    },
     teardown,
   );
   const base: Base = { ...deps, ...keyring, now, config, background, teardown, alone, leases, rounds, feed };
   const machines = await startMachines(base, store);
   const { meeting } = machines;
-  const { nodes, pools, routes } = await startNodes(base, { store, lineage, template, meeting });
+  const { nodes, pools, routes, hearing } = await startNodes(base, { store, lineage, template, meeting });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
   const metrics = createMetrics({ store, nodes, now });
@@ -115,6 +125,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     spawns,
     metrics,
     meter,
+    hearing,
   });
   const events = createEvents(base, store);
   const webhooks = startWebhooks(base, { store, metrics });

@@ -2,13 +2,13 @@
 
 import { nodeApi } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
-import { connect } from "../../shared/http/client.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { Machine } from "../host/machine.ts";
+import { connectToAny, type Orchestrators } from "../joining/orchestrators.ts";
 import { authorization, type Peering } from "../joining/peering.ts";
 import type { Reach } from "../network/reach/reach.ts";
 import type { DiskAccount } from "../node-disk/account.ts";
@@ -31,6 +31,7 @@ import { type Contact, createReport, type Report } from "./report.ts";
 export interface NodeReportDeps {
   readonly config: AgentConfig;
   readonly peering: Peering;
+  readonly orchestrators: Orchestrators;
   readonly contact: Contact;
   readonly identity: NodeIdentity;
   readonly capabilities: Pick<CapabilityWatch, "now">;
@@ -63,8 +64,8 @@ export function reportedSnapshots({ snapshots, stores }: Pick<NodeReportDeps, "s
 export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Report {
   const { config, identity, host, live, pool, snapshots, admission, disk, diskAccount, usage, stores } = deps;
   const { serving, peering, uploads } = deps;
-  const orchestrator = connect(nodeApi, {
-    url: config.orchestratorUrl,
+  const orchestrator = connectToAny(nodeApi, {
+    orchestrators: deps.orchestrators,
     name: "orchestrator",
     headers: () => authorization(peering),
     meeting: peering.meeting,

@@ -2,6 +2,7 @@
 
 import { isEveryAddress, isLoopback, isPlainToAnother, JOIN } from "../../shared/http/plain-addresses.ts";
 import type { AgentConfig } from "../config.ts";
+import { urlsIn } from "./orchestrators.ts";
 
 type Addresses = Pick<AgentConfig, "orchestratorUrl" | "agentUrl" | "agentHost" | "proxyUrl" | "proxyHost">;
 
@@ -11,12 +12,12 @@ export function addressProblems(config: Addresses, { joined }: { readonly joined
 }
 
 function ofMember({ orchestratorUrl, agentUrl, agentHost, proxyUrl, proxyHost }: Addresses): string[] {
-  const problems: string[] = [];
-  if (!orchestratorUrl.startsWith("https:")) {
-    problems.push(
-      `SVC_ORCHESTRATOR_URL ${orchestratorUrl} is not the orchestrator's address for nodes: it begins with https:// and has the port of SVC_NODES_PORT`,
+  const problems = urlsIn(orchestratorUrl)
+    .filter((url) => !url.startsWith("https:"))
+    .map(
+      (url) =>
+        `SVC_ORCHESTRATOR_URL ${url} is not the orchestrator's address for nodes: it begins with https:// and has the port of SVC_NODES_PORT`,
     );
-  }
   const own = [
     { name: "SVC_AGENT_URL", url: agentUrl, hostName: "SVC_AGENT_HOST", host: agentHost },
     { name: "SVC_PROXY_URL", url: proxyUrl, hostName: "SVC_PROXY_HOST", host: proxyHost },
@@ -35,7 +36,7 @@ function ofMember({ orchestratorUrl, agentUrl, agentHost, proxyUrl, proxyHost }:
 
 function ofLoneMachine({ orchestratorUrl, agentUrl, agentHost, proxyUrl, proxyHost }: Addresses): string[] {
   const urls = [
-    { name: "SVC_ORCHESTRATOR_URL", url: orchestratorUrl },
+    ...urlsIn(orchestratorUrl).map((url) => ({ name: "SVC_ORCHESTRATOR_URL", url })),
     { name: "SVC_AGENT_URL", url: agentUrl },
     { name: "SVC_PROXY_URL", url: proxyUrl },
   ];

@@ -1,7 +1,7 @@
 /** Makes this machine a node of a platform: finds the authority, makes a key, and changes the join token for a certificate. */
 
 import { joinApi } from "../../shared/agent-api/joining/join-shapes.ts";
-import { readJoinToken } from "../../shared/agent-api/joining/join-token.ts";
+import { type JoinToken, readJoinToken } from "../../shared/agent-api/joining/join-token.ts";
 import { connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { authorityAt } from "../../shared/http/first-meeting.ts";
@@ -10,12 +10,13 @@ import { nodeName, ORCHESTRATOR } from "../../shared/tls/names.ts";
 import { requestFor } from "../../shared/tls/request.ts";
 import { VERSION } from "../../shared/version.ts";
 import type { Membership } from "./membership.ts";
+import { isAway, urlsIn } from "./orchestrators.ts";
 
 const CALL_LIMIT_MS = 30_000;
 
 export interface JoinOptions {
   readonly token: string;
-  /** The orchestrator's port for nodes: `https://…`. */
+  /** The ports for nodes of the orchestrators: `https://…`, with commas between several. */
   readonly orchestratorUrl: string;
   readonly nodeId: string;
   /** Private, PEM. A repeated join must have the key of the first one. */
@@ -29,14 +30,28 @@ export interface JoinOptions {
 
 /** @throws {AppError} with a sentence that names what to do; RangeError for a text that is no join token */
 export async function join(options: JoinOptions): Promise<Membership> {
-  const { orchestratorUrl, nodeId, key, apiUrl, proxyUrl, labels, now } = options;
-  const { digest, id, secret } = readJoinToken(options.token);
-  if (!orchestratorUrl.startsWith("https://")) {
+  const token = readJoinToken(options.token);
+  const urls = urlsIn(options.orchestratorUrl);
+  const plain = urls.find((url) => !url.startsWith("https://"));
+  if (plain !== undefined) {
     throw new AppError(
       "bad_request",
-      `'${orchestratorUrl}' is not the orchestrator's address for nodes: it begins with https:// and has the port of SVC_NODES_PORT`,
+      `'${plain}' is not the orchestrator's address for nodes: it begins with https:// and has the port of SVC_NODES_PORT`,
     );
   }
+  for (const url of urls.slice(0, -1)) {
+    try {
+      return await joinAt(url, token, options);
+    } catch (error) {
+      if (!isAway(error)) throw error;
+    }
+  }
+  return joinAt(urls.at(-1) ?? "", token, options);
+}
+
+async function joinAt(orchestratorUrl: string, token: JoinToken, options: JoinOptions): Promise<Membership> {
+  const { nodeId, key, apiUrl, proxyUrl, labels, now } = options;
+  const { digest, id, secret } = token;
   const authority = await authorityAt(orchestratorUrl, digest);
   const connection = connect(joinApi, {
     url: orchestratorUrl,

@@ -1,7 +1,6 @@
 /** Changes the node's certificate for a fresh one when two thirds of its time have passed. No open connection notices. */
 
 import { memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
-import { connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
@@ -10,6 +9,7 @@ import { factsOf, problemOf, renewalAt } from "../../shared/tls/credentials.ts";
 import { nodeName } from "../../shared/tls/names.ts";
 import { requestFor } from "../../shared/tls/request.ts";
 import type { MembershipFiles } from "./membership.ts";
+import { connectToAny, type Orchestrators } from "./orchestrators.ts";
 import { authorization, type Peering } from "./peering.ts";
 
 const LOOK_EVERY_MS = 60_000;
@@ -19,7 +19,7 @@ const LOG_EVERY = 60;
 
 export interface RenewalDeps {
   readonly peering: Peering;
-  readonly orchestratorUrl: string;
+  readonly orchestrators: Orchestrators;
   readonly nodeId: string;
   readonly files: Pick<MembershipFiles, "write">;
   readonly now: () => number;
@@ -28,11 +28,11 @@ export interface RenewalDeps {
 
 /** Does nothing on a node that has not joined. */
 export function startRenewal(deps: RenewalDeps, teardown: Teardown): void {
-  const { peering, orchestratorUrl: url, nodeId, files, now, log } = deps;
+  const { peering, orchestrators, nodeId, files, now, log } = deps;
   const { member, meeting } = peering;
   if (member === undefined) return;
-  const orchestrator = connect(memberApi, {
-    url,
+  const orchestrator = connectToAny(memberApi, {
+    orchestrators,
     name: "the orchestrator",
     headers: () => authorization(peering),
     meeting,

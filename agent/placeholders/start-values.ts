@@ -1,23 +1,23 @@
-/** Starts the values of placeholders and the reports of their uses, over one connection to the orchestrator. */
+/** Starts the values of placeholders and the reports of their uses, over connections to the orchestrators of its own. */
 
 import { valueApi } from "../../shared/agent-api/value-shapes.ts";
-import { connect } from "../../shared/http/client.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import { connectToAny, type Orchestrators } from "../joining/orchestrators.ts";
 import { authorization, type Peering } from "../joining/peering.ts";
 import { createUses } from "./uses.ts";
 import { createValues, type Values } from "./values.ts";
 
 export interface StartValuesDeps {
-  readonly orchestratorUrl: string;
+  readonly orchestrators: Orchestrators;
   readonly peering: Peering;
   readonly now: () => number;
   readonly log: Log;
 }
 
-export function startValues({ orchestratorUrl, peering, now, log }: StartValuesDeps, teardown: Teardown): Values {
-  const orchestrator = connect(valueApi, {
-    url: orchestratorUrl,
+export function startValues({ orchestrators, peering, now, log }: StartValuesDeps, teardown: Teardown): Values {
+  const orchestrator = connectToAny(valueApi, {
+    orchestrators,
     name: "orchestrator",
     headers: () => authorization(peering),
     meeting: peering.meeting,

@@ -1,6 +1,7 @@
 /**
  * The store that this node serves. Remembers which it is and how far it had come; refuses work and ignores replies of any
- * other, and of an older copy, until an operator decides (shared/agent-api/judge-store.ts).
+ * other, and of an older copy, until an operator decides (shared/agent-api/judge-store.ts). Work is taken from the
+ * orchestrator that answers the reports, and from those that it names: they use the same database, and no copy of it.
  */
 
 import { judgeStore, refusalText } from "../../shared/agent-api/judge-store.ts";
@@ -43,7 +44,8 @@ const NAME_LIMIT_MS = 5_000;
 export function createServing({ nodeId, store, kept, ask, log, nameLimitMs = NAME_LIMIT_MS }: ServingDeps): Serving {
   const state = {
     served: store.get(),
-    offered: undefined as string | undefined,
+    /** The orchestrators that the last answer named, as in the request header. */
+    named: new Set<string>(),
     refusal: undefined as string | undefined,
   };
   let waiting: (() => void)[] = [];
@@ -56,7 +58,7 @@ export function createServing({ nodeId, store, kept, ask, log, nameLimitMs = NAM
   };
 
   const named = (name: string): Promise<void> => {
-    if (state.offered === name) return Promise.resolve();
+    if (state.named.has(name)) return Promise.resolve();
     ask();
     return new Promise((resolve) => {
       const limit = setTimeout(resolve, nameLimitMs);
@@ -86,7 +88,8 @@ export function createServing({ nodeId, store, kept, ask, log, nameLimitMs = NAM
         remember({ storeId, opening, mark: offered.mark });
       } else if (state.refusal === undefined) log.error({ storeId, served: state.served?.storeId, refusal }, text);
       state.refusal = text;
-      state.offered = storeName(offered);
+      // An older copy of the database is opened under a name that the served one does not know.
+      state.named = new Set([opening, ...(offered.beside ?? [])].map((each) => storeName({ storeId, opening: each })));
       for (const wake of waiting) wake();
       waiting = [];
       return text === undefined;
@@ -94,11 +97,11 @@ export function createServing({ nodeId, store, kept, ask, log, nameLimitMs = NAM
     async admit(name) {
       if (name !== undefined) await named(name);
       if (state.refusal !== undefined) throw new AppError("unavailable", state.refusal);
-      if (name !== undefined && state.offered !== name) {
+      if (name !== undefined && !state.named.has(name)) {
         throw new AppError(
           "unavailable",
-          `node ${nodeId} reports to an orchestrator with another database than the one that asks: ` +
-            "only the orchestrator at its SVC_ORCHESTRATOR_URL may give it work",
+          `node ${nodeId} reports to an orchestrator that does not know the one that asks: only those at its ` +
+            "SVC_ORCHESTRATOR_URL, and others with the same database, may give it work",
         );
       }
     },

@@ -37,7 +37,7 @@ interface ApiSources {
 
 /** The server listens when this resolves, and holds its requests until it is started. */
 export async function createApi(base: Base, parts: ApiSources) {
-  const { config, machine, peering, stores, events, now, log, teardown } = base;
+  const { config, machine, peering, orchestrators, stores, events, now, log, teardown } = base;
   const { nodeId } = config;
   const { host, disks, volumes, volumeFiles } = machine;
   const { network, node, blobs, live, stored, own, taking, building, diskAccount } = parts;
@@ -125,6 +125,7 @@ export async function createApi(base: Base, parts: ApiSources) {
       config,
       identity: identify(config, host, { serviceInstanceId, apiUrl: api.url, proxyUrl: parts.proxy.url }),
       peering,
+      orchestrators,
       host,
       contact,
       capabilities,

@@ -6,6 +6,7 @@ import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
 import { openPeering } from "../joining/open-peering.ts";
+import { createOrchestrators, type Orchestrators } from "../joining/orchestrators.ts";
 import type { Peering } from "../joining/peering.ts";
 import { openState } from "../store/state.ts";
 import type { Stores } from "../store/stores.ts";
@@ -14,6 +15,7 @@ export interface Base extends AgentDeps {
   readonly config: AgentConfig;
   readonly stores: Stores;
   readonly peering: Peering;
+  readonly orchestrators: Orchestrators;
   readonly events: Events;
   readonly teardown: Teardown;
 }
@@ -36,5 +38,6 @@ export async function createBase(config: AgentConfig, deps: AgentDeps, teardown:
   const stores = await openState(deps.state, () => disks.keepBallast("now"), teardown);
   const peering = await openPeering(config, deps);
   teardown.add("firewall shell", () => network.firewall.stop());
-  return { ...deps, config, stores, peering, events: new EventEmitter(), teardown };
+  const orchestrators = createOrchestrators(config.orchestratorUrl, deps.log);
+  return { ...deps, config, stores, peering, orchestrators, events: new EventEmitter(), teardown };
 }

@@ -18,7 +18,7 @@ interface BuildSources extends Pick<Recovered, "found"> {
 }
 
 export function createBuildParts(base: Base, { found, network, node, live, stored, own }: BuildSources): BuildParts {
-  const { config, machine, peering, stores, now, log, teardown } = base;
+  const { config, machine, peering, orchestrators, stores, now, log, teardown } = base;
   return startBuilds(
     {
       config,
@@ -29,7 +29,7 @@ export function createBuildParts(base: Base, { found, network, node, live, store
       gate: network.gate,
       stored,
       capabilities: node.capabilities,
-      templateFiles: templateFiles({ orchestratorUrl: config.orchestratorUrl, peering }, teardown),
+      templateFiles: templateFiles({ orchestrators, peering }, teardown),
       refusal: () => node.disk.refusal(),
       cleared: found.cleared,
       now,

@@ -16,7 +16,7 @@ const READY_LIMIT_MS = 5_000;
 export type NetworkParts = Awaited<ReturnType<typeof startNetwork>>;
 
 export async function startNetwork(base: Base, { found, cleared }: Recovered) {
-  const { config, machine, peering, stores, events, now, log, teardown } = base;
+  const { config, machine, peering, orchestrators, stores, events, now, log, teardown } = base;
   const { plan, links, firewall } = machine.network;
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
   teardown.add("slots", () => slots.stop());
@@ -25,7 +25,7 @@ export async function startNetwork(base: Base, { found, cleared }: Recovered) {
   slots.adopt(used, found.leftoverSlots, cleared);
 
   const store = stores.networkLog;
-  const values = startValues({ orchestratorUrl: config.orchestratorUrl, peering, now, log }, teardown);
+  const values = startValues({ orchestrators, peering, now, log }, teardown);
   const guests = found.sandboxes.map(guestOf);
   const egressProcess = machine.egress.start({
     sandboxes: guests,

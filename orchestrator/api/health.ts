@@ -3,7 +3,8 @@
 import type { healthApi } from "../../shared/api/health.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { COMMIT, ENVD_VERSION, VERSION } from "../../shared/version.ts";
-import { type Nodes, networkProblems } from "../nodes/nodes.ts";
+import { networkProblems } from "../nodes/entry.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 
 export interface HealthDeps {
   readonly nodes: Nodes;

@@ -32,8 +32,10 @@ export interface EventStreams {
    * @throws {AppError} unavailable: there are too many streams, or the platform stops
    */
   open(projectId: string, filter: EventFilter, after: number | undefined): Promise<Readable>;
-  /** The project has a new event. */
-  added(projectId: string): void;
+  /** The project has a new event; absent: any project may have one. */
+  added(projectId?: string): void;
+  /** Number of open streams. */
+  readonly size: number;
   /** Ends every stream. */
   stop(): void;
 }
@@ -132,7 +134,7 @@ export function createEventStreams({ store, log, limits }: EventStreamsDeps): Ev
     };
     const heartbeat = setInterval(() => {
       if (at.flows) write(": heartbeat\n\n");
-      // Another process on the same database may have added events.
+      // A read that failed, or an event that nobody has announced.
       stream.wake();
     }, heartbeatMs);
     streams.add(stream);
@@ -153,7 +155,10 @@ export function createEventStreams({ store, log, limits }: EventStreamsDeps): Ev
       return start(projectId, filter, from);
     },
     added(projectId) {
-      for (const stream of streams) if (stream.projectId === projectId) stream.wake();
+      for (const stream of streams) if (projectId === undefined || stream.projectId === projectId) stream.wake();
+    },
+    get size() {
+      return streams.size;
     },
     stop() {
       state.stopped = true;

@@ -7,8 +7,8 @@ import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 
 export interface HoldingDeps {
-  readonly store: Pick<Store, "addEvent"> & { readonly events: Pick<Store["events"], "heldExecutions"> };
-  readonly routes: RoutingTable;
+  readonly store: Pick<Store, "held" | "setHeld">;
+  readonly routes: Pick<RoutingTable, "hold">;
   readonly log: Log;
 }
 
@@ -18,33 +18,26 @@ export interface Holding {
 }
 
 export function createHolding({ store, routes, log }: HoldingDeps): Holding {
-  /** Held executions by node. For a node's first report, stored events say what was already written. */
-  const held = new Map<string, Set<string>>();
-
   return {
     async heard({ node: { nodeId }, executions }, records) {
-      const before =
-        held.get(nodeId) ??
-        new Set(await store.events.heldExecutions(executions.map(({ executionId }) => executionId)));
+      const before = await store.held.onNode(nodeId);
       const current = new Map(records.map((record) => [record.executionId, record]));
-      const after = new Set<string>();
-      held.set(nodeId, after);
       for (const execution of executions) {
         const { executionId, sandboxId } = execution;
         const is = execution.held === true;
         const was = before.has(executionId);
         const record = current.get(executionId);
         if (record === undefined || record.nodeId !== nodeId) continue;
-        if (is) after.add(executionId);
         // Also when nothing changed: a route that was added since does not have the hold.
         if (is || was) routes.hold(sandboxId, executionId, is);
-        if (is === was) continue;
+        if (is === was || !(await store.setHeld(record, is))) continue;
         log.warn(
           { nodeId, sandboxId, executionId },
           is ? "sandbox held: its node's disk is short" : "sandbox released",
         );
-        await store.addEvent(record, { type: is ? "held" : "released", data: { reason: "disk" } });
       }
+      const reported = new Set(executions.map(({ executionId }) => executionId));
+      await store.held.forget([...before].filter((executionId) => !reported.has(executionId)));
     },
   };
 }

@@ -3,7 +3,8 @@
 import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { COMMIT, VERSION } from "../../shared/version.ts";
-import type { Nodes, NodeView } from "../nodes/nodes.ts";
+import type { NodeView } from "../nodes/entry.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { Store } from "../store/store.ts";
 import type { ProjectSample } from "../store/usage/usage.ts";
 

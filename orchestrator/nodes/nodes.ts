@@ -1,10 +1,12 @@
-/** The nodes as this orchestrator knows them: their last report, placements since then, and a client for each. */
+/**
+ * The nodes as this orchestrator knows them: their last report, placements since then, and a client for each. A report is
+ * written to the row of its node, where orchestrators that did not get it read it.
+ */
 
 import {
   agentApi,
   type Heartbeat,
   type NodeFacts,
-  type NodeLoad,
   type Resources,
   STORE_HEADER,
 } from "../../shared/agent-api/routes.ts";
@@ -14,32 +16,17 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Meeting } from "../../shared/tls/peers.ts";
+import type { Background } from "../base/background.ts";
 import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
-import type { NodeRecord } from "../store/nodes/record.ts";
 import { createAdmission } from "./admission.ts";
+import { type Entry, type NodeView, toCandidate, toView } from "./entry.ts";
 import type { Candidate } from "./placement/candidate.ts";
-import { allocated, NOTHING, negative, plus, type Sum, withPromised } from "./promised.ts";
+import { allocated, NOTHING, negative, plus } from "./promised.ts";
 import type { NodePlace } from "./routing-table.ts";
 
 type AgentCalls = Connection<typeof agentApi>["call"];
-
-export interface NodeView {
-  readonly id: string;
-  readonly facts: NodeFacts;
-  readonly load: NodeLoad;
-  readonly status: NodeStatus;
-  readonly statusChangedAt: number;
-  readonly lastHeardAt: number;
-  readonly createSuccesses: number;
-  readonly createFails: number;
-  readonly starting: number;
-  /** Why the node refuses this store; undefined: it serves it. */
-  readonly refusal: string | undefined;
-  /** Which of its addresses this orchestrator does not reach. */
-  readonly unreached: readonly Finding[];
-}
 
 export interface Nodes {
   list(): NodeView[];
@@ -54,6 +41,8 @@ export interface Nodes {
    * @throws {AppError} conflict while another agent is this node
    */
   heard(heartbeat: Pick<Heartbeat, "node" | "load">, refusal?: string): Promise<boolean>;
+  /** Reads what other orchestrators have heard and set. Returns the nodes whose address or key of tokens has changed. */
+  refresh(): Promise<string[]>;
   /**
    * Whether what the records say may change the node's sandboxes. Not before a node that was away for long has reported,
    * because it may refuse this store: the records may be of yesterday.
@@ -78,7 +67,7 @@ export interface Nodes {
 }
 
 export interface NodesDeps {
-  readonly store: NodeStore;
+  readonly store: Pick<NodeStore, "list" | "getMany" | "standings" | "report" | "setWanted">;
   readonly now: () => number;
   readonly log: Log;
   readonly nodeKeys: NodeKeys;
@@ -86,33 +75,25 @@ export interface NodesDeps {
   /** How a node's `https` address is met. */
   readonly meeting: (nodeId: string) => Meeting | undefined;
   readonly nodeTimeoutMs: number;
+  readonly nodeLostMs: number;
+  readonly background: Background;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
 }
 
-interface Entry {
-  facts: NodeFacts;
-  load: NodeLoad;
-  wanted: NodeRecord["wanted"];
-  status: NodeStatus;
-  statusChangedAt: number;
-  lastHeardAt: number;
-  createSuccesses: number;
-  createFails: number;
-  placing: Sum;
-  connection: Connection<typeof agentApi>;
-  /** The key of the token that the connection shows. */
-  keyId: string | undefined;
-  /** Why the node refuses this store. */
-  refusal: string | undefined;
-  unreached: readonly Finding[];
-}
+/** A report, from the node or as another orchestrator has recorded it. */
+type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "lastHeardAt"> & Partial<Pick<Entry, "unreached">>;
 
 const MIB = 1024 * 1024;
+/** Longest time between two writes of a report in which nothing has changed, as long as the limits of silence allow. */
+const WRITE_MS = 3_000;
 
 export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   const startedAt = deps.now();
+  const writeMs = Math.min(WRITE_MS, deps.nodeTimeoutMs / 4, deps.nodeLostMs / 4);
   const entries = new Map<string, Entry>();
+  const calledBack = new Set<string>();
+  let reading: Promise<unknown> = Promise.resolve();
   const admission = createAdmission({ tokenTo: (nodeId) => deps.nodeKeys.tokenTo(nodeId), meeting: deps.meeting });
 
   function dial(facts: NodeFacts): Connection<typeof agentApi> {
@@ -145,42 +126,120 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     return entry;
   }
 
-  for (const { facts, load, wanted, wantedAt, lastHeartbeatAt, keyId } of await deps.store.list()) {
-    deps.nodeKeys.restore(facts.nodeId, keyId);
-    const entry: Entry = {
-      facts,
-      load,
-      wanted,
-      status: "connecting",
-      statusChangedAt: wantedAt,
-      lastHeardAt: lastHeartbeatAt,
-      createSuccesses: 0,
-      createFails: 0,
-      placing: NOTHING,
-      connection: dial(facts),
-      keyId: deps.nodeKeys.keyOf(facts.nodeId),
-      refusal: undefined,
-      unreached: [],
-    };
+  for (const { wantedAt, wanted, lastHeartbeatAt, ...report } of await deps.store.list()) {
+    const { facts, load, refusal } = report;
+    deps.nodeKeys.restore(facts.nodeId, report.keyId);
+    const keyId = deps.nodeKeys.keyOf(facts.nodeId);
+    const entry = newEntry({ facts, load, refusal, keyId, lastHeardAt: lastHeartbeatAt }, wanted);
+    entry.statusChangedAt = wantedAt;
+    entry.row = { heartbeatAt: lastHeartbeatAt, writtenAt: 0, says: "" };
     entries.set(facts.nodeId, refreshed(entry));
   }
 
-  function view(entry: Entry): NodeView {
-    const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails, refusal, unreached } =
-      refreshed(entry);
+  const view = (entry: Entry): NodeView => toView(refreshed(entry));
+
+  /** True: the node's address or the key of its tokens has changed. */
+  async function learn(learned: Learned, wanted: Entry["wanted"] = "ready"): Promise<boolean> {
+    const { facts, keyId } = learned;
+    const known = entries.get(facts.nodeId);
+    if (known === undefined) {
+      deps.log.info({ nodeId: facts.nodeId, apiUrl: facts.apiUrl }, "node registered");
+      entries.set(facts.nodeId, refreshed(newEntry(learned, wanted)));
+      return true;
+    }
+    const { proxyUrl, machineId, apiUrl } = known.facts;
+    const moved = known.keyId !== keyId || proxyUrl !== facts.proxyUrl || machineId !== facts.machineId;
+    const former = apiUrl === facts.apiUrl && known.keyId === keyId ? undefined : known.connection;
+    if (former !== undefined) known.connection = dial(facts);
+    Object.assign(known, learned);
+    refreshed(known);
+    await former?.close();
+    return moved || former !== undefined;
+  }
+
+  function newEntry(learned: Learned, wanted: Entry["wanted"]): Entry {
     return {
-      id: facts.nodeId,
-      facts,
-      load,
-      status,
-      statusChangedAt,
-      lastHeardAt,
-      createSuccesses,
-      createFails,
-      refusal,
-      unreached,
-      starting: Math.max(entry.placing.count, load.sandboxStartingCount),
+      unreached: [],
+      ...learned,
+      wanted,
+      status: "connecting",
+      statusChangedAt: deps.now(),
+      createSuccesses: 0,
+      createFails: 0,
+      placing: NOTHING,
+      connection: dial(learned.facts),
+      row: undefined,
     };
+  }
+
+  /** Whether this orchestrator reaches a node that reports to another one. */
+  function callBack(entry: Entry): void {
+    const { facts } = entry;
+    if (calledBack.has(facts.nodeId)) return;
+    calledBack.add(facts.nodeId);
+    deps.background.run("call a node back", async () => {
+      try {
+        entry.unreached = await admission.admit(facts, undefined);
+        refreshed(entry);
+      } finally {
+        calledBack.delete(facts.nodeId);
+      }
+    });
+  }
+
+  async function readRows(): Promise<string[]> {
+    const before = new Map([...entries].map(([id, { row }]) => [id, row]));
+    const standings = new Map((await deps.store.standings()).map((standing) => [standing.id, standing]));
+    // What has been heard here since then is newer than what was read.
+    const same = (id: string) => entries.get(id)?.row === before.get(id);
+    const newer = [...standings.values()].filter(
+      ({ id, lastHeartbeatAt }) => lastHeartbeatAt !== before.get(id)?.heartbeatAt,
+    );
+    const moved: string[] = [];
+    for (const { wanted, lastHeartbeatAt, ...report } of await deps.store.getMany(newer.map(({ id }) => id))) {
+      const { facts, load, refusal } = report;
+      const { nodeId } = facts;
+      if (!same(nodeId)) continue;
+      deps.nodeKeys.restore(nodeId, report.keyId);
+      const keyId = deps.nodeKeys.keyOf(nodeId);
+      if (await learn({ facts, load, keyId, refusal, lastHeardAt: lastHeartbeatAt }, wanted)) moved.push(nodeId);
+      const entry = entries.get(nodeId);
+      if (entry === undefined) continue;
+      entry.row = { heartbeatAt: lastHeartbeatAt, writtenAt: performance.now(), says: lasting(entry) };
+      callBack(entry);
+    }
+    for (const [id, entry] of entries) {
+      const standing = standings.get(id);
+      if (standing !== undefined) {
+        entry.wanted = standing.wanted;
+        refreshed(entry);
+      } else if (entry.row !== undefined && same(id)) await forget(id);
+    }
+    return moved;
+  }
+
+  /** One after another: what was read earlier never replaces what was read or set later. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = reading.then(work);
+    reading = done.catch(() => undefined);
+    return done;
+  }
+
+  async function forget(id: string): Promise<void> {
+    const entry = entries.get(id);
+    entries.delete(id);
+    admission.forget(id);
+    await entry?.connection.close();
+  }
+
+  /** Writes the report to the node's row, unless it is there and nothing has changed. */
+  async function record(entry: Entry, news: boolean): Promise<void> {
+    const { facts, load, keyId, refusal, row } = entry;
+    const says = lasting(entry);
+    if (!news && row?.says === says && performance.now() - row.writtenAt < writeMs) return;
+    const writtenAt = performance.now();
+    const heartbeatAt = await deps.store.report(facts, load, { keyId, refusal, news });
+    entry.row = { heartbeatAt, writtenAt, says };
   }
 
   return {
@@ -202,50 +261,18 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     },
 
     async heard({ node: facts, load }, refusal) {
-      const before = entries.get(facts.nodeId);
+      const { nodeId } = facts;
+      const before = entries.get(nodeId);
       const isFresh = before !== undefined && deps.now() - before.lastHeardAt <= deps.nodeTimeoutMs;
       const unreached = await admission.admit(facts, isFresh ? before.facts : undefined);
-      const at = deps.now();
-      const known = entries.get(facts.nodeId);
-      const keyId = deps.nodeKeys.keyOf(facts.nodeId);
-      const moved =
-        known === undefined ||
-        known.keyId !== keyId ||
-        known.facts.proxyUrl !== facts.proxyUrl ||
-        known.facts.machineId !== facts.machineId;
-      if (known === undefined) {
-        deps.log.info({ nodeId: facts.nodeId, apiUrl: facts.apiUrl }, "node registered");
-        entries.set(facts.nodeId, {
-          facts,
-          load,
-          wanted: "ready",
-          status: unreached.length > 0 ? "connecting" : "ready",
-          statusChangedAt: at,
-          lastHeardAt: at,
-          createSuccesses: 0,
-          createFails: 0,
-          placing: NOTHING,
-          connection: dial(facts),
-          keyId,
-          refusal,
-          unreached,
-        });
-      } else {
-        const same = known.facts.apiUrl === facts.apiUrl && known.keyId === keyId;
-        const former = same ? undefined : known.connection;
-        if (former !== undefined) known.connection = dial(facts);
-        known.keyId = keyId;
-        known.facts = facts;
-        known.load = load;
-        known.lastHeardAt = at;
-        known.refusal = refusal;
-        known.unreached = unreached;
-        refreshed(known);
-        await former?.close();
-      }
-      await deps.store.report(facts, load, { at, keyId });
+      const keyId = deps.nodeKeys.keyOf(nodeId);
+      const moved = await learn({ facts, load, keyId, refusal, unreached, lastHeardAt: deps.now() });
+      const entry = entries.get(nodeId);
+      if (entry !== undefined) await record(entry, moved);
       return moved;
     },
+
+    refresh: () => inTurn(readRows),
 
     mayChange(id) {
       const entry = entries.get(id);
@@ -264,16 +291,14 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
         throw new AppError("conflict", "a draining node cannot stand by; make it ready first");
       }
       await deps.store.setWanted(id, status, deps.now());
-      entry.wanted = status;
-      refreshed(entry);
+      await inTurn(() => {
+        entry.wanted = status;
+        refreshed(entry);
+        return Promise.resolve();
+      });
     },
 
-    async remove(id) {
-      const entry = entries.get(id);
-      entries.delete(id);
-      admission.forget(id);
-      await entry?.connection.close();
-    },
+    remove: forget,
 
     placing(id, { cpuCount, memoryMB, diskSizeMB }) {
       const entry = entries.get(id);
@@ -303,33 +328,9 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   };
 }
 
-/** Why packets of sandboxes do not leave the node; empty: they do. */
-export function networkProblems({ findings = [] }: NodeLoad): string {
-  return findings
-    .filter(({ id }) => id.startsWith("network."))
-    .map(({ problem, evidence }) => `${problem}: ${evidence}`)
-    .join("; ");
-}
-
-function toCandidate({ facts, load, status, placing, refusal, unreached }: Entry): Candidate {
-  return {
-    id: facts.nodeId,
-    status,
-    labels: facts.labels,
-    cpuCount: load.cpuCount,
-    cpuPercent: load.cpuPercent,
-    memoryTotalBytes: load.memoryTotalBytes,
-    allocatedCpu: load.allocatedCpu + placing.cpu,
-    allocatedMemoryBytes: load.allocatedMemoryBytes + placing.memoryBytes,
-    sandboxCount: load.sandboxCount + placing.count,
-    maxSandboxes: facts.maxSandboxes,
-    noMemory: facts.capabilities.memorySnapshots
-      ? undefined
-      : (facts.capabilities.detail["memorySnapshots"] ?? "it does not say why"),
-    noNetwork: load.networkRefused === true ? networkProblems(load) : undefined,
-    disk: withPromised(load.sandboxDisk, placing.diskBytes),
-    pools: load.pools,
-    ...(refusal === undefined ? {} : { refuses: true }),
-    ...(unreached.length === 0 ? {} : { unreached: true }),
-  };
+/** What of a report others need at once, and does not differ in each. */
+function lasting({ facts, load, keyId, refusal }: Entry): string {
+  const { cpuPercent: _, memoryUsedBytes: _used, sandboxDisk, disks: _disks, ...rest } = load;
+  const disk = sandboxDisk && { promised: sandboxDisk.promisedBytes, short: sandboxDisk.short };
+  return JSON.stringify([facts, rest, disk, keyId, refusal]);
 }

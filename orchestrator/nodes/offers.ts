@@ -1,6 +1,6 @@
 /** Which nodes let other nodes read what they have. Pure. */
 
-import type { NodeView } from "./nodes.ts";
+import type { NodeView } from "./entry.ts";
 
 const LIVING: ReadonlySet<NodeView["status"]> = new Set(["ready", "standby", "draining"]);
 

@@ -4,7 +4,9 @@ import type { Base } from "../base/base.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { Store } from "../store/store.ts";
+import { followHolds } from "./follow-holds.ts";
 import { followRoutes } from "./follow-routes.ts";
+import { hearOthers } from "./hear-others.ts";
 import { createNodes, type NodesDeps } from "./nodes.ts";
 import { createPools } from "./pool-targets.ts";
 import { createRoutingTable } from "./routing-table.ts";
@@ -21,9 +23,9 @@ interface StartNodesDeps {
 /** Resolves when the routing table holds every running sandbox. */
 export async function startNodes(base: Base, { store, lineage, template, meeting }: StartNodesDeps) {
   const { config, now, log, machineId, teardown, seeds, nodeKeys, feed, background, alone } = base;
-  const { nodeTimeoutMs, poolSize, platformPoolSize, poolCeiling } = config;
-  const known = { store: store.nodes, lineage, now, log, nodeKeys };
-  const nodes = await createNodes({ ...known, meeting, nodeTimeoutMs, machineId });
+  const { nodeTimeoutMs, nodeLostMs, poolSize, platformPoolSize, poolCeiling } = config;
+  const known = { store: store.nodes, lineage, now, log, nodeKeys, background };
+  const nodes = await createNodes({ ...known, meeting, nodeTimeoutMs, nodeLostMs, machineId });
   teardown.add("node connections", () => nodes.stop());
   const own = createPools({
     base: template,
@@ -38,5 +40,8 @@ export async function startNodes(base: Base, { store, lineage, template, meeting
   const routes = createRoutingTable({ seeds, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
   followRoutes({ feed, routes, store: store.sandboxes });
-  return { nodes, pools: shared?.pools ?? own, routes };
+  await followHolds({ feed, routes, held: store.held });
+  const hearing = hearOthers({ nodes, routes, feed, alone, log });
+  teardown.add("reports of nodes", () => hearing.stop());
+  return { nodes, pools: shared?.pools ?? own, routes, hearing };
 }

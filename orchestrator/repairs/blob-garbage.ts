@@ -2,7 +2,8 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Nodes, NodeView } from "../nodes/nodes.ts";
+import type { NodeView } from "../nodes/entry.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { BlobRefStore } from "../store/storage/blob-refs.ts";
 
 export interface BlobGarbageDeps {

@@ -1,6 +1,6 @@
 /**
  * Records what reconciliation asks a node to hold: a log line and an audit entry each, and an event where the sandbox is
- * known. The node is asked in every reply until it has done it, so each is recorded once.
+ * known. The node is asked in every reply until it has done it, so each is recorded once, by whichever orchestrator.
  */
 
 import { LRUCache } from "lru-cache";
@@ -35,14 +35,19 @@ export function createGivenUp({ store, log }: GivenUpDeps): GivenUp {
       for (const { executionId, sandboxId } of hold) {
         await once(executionId, async () => {
           log.warn({ nodeId, sandboxId, executionId }, "asked a node to hold a sandbox that has no record");
-          await store.noteHeld({ nodeId, object: { kind: "sandbox", id: sandboxId }, record: undefined });
+          await store.noteHeld({
+            nodeId,
+            object: { kind: "sandbox", id: sandboxId },
+            id: executionId,
+            record: undefined,
+          });
         });
       }
       for (const { snapshotId, sandboxId, kind } of deleteSnapshots) {
         await once(snapshotId, async () => {
           log.warn({ nodeId, sandboxId, snapshotId, kind }, "asked a node to hold a snapshot that no record names");
           const object = { kind: "snapshot", id: snapshotId };
-          await store.noteHeld({ nodeId, object, record: known.get(sandboxId) });
+          await store.noteHeld({ nodeId, object, id: snapshotId, record: known.get(sandboxId) });
         });
       }
     },

@@ -18,8 +18,9 @@ import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
-import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
+import { type Grace, noSuspicions, type Plan, reconcile } from "./reconcile.ts";
 import { createStoredRefs } from "./stored-refs.ts";
+import { createSuspicionMemory } from "./suspicions.ts";
 
 /** What a report changes. */
 export interface ReportParts {
@@ -38,6 +39,8 @@ export interface ReportsDeps {
   /** Records what the node is asked to hold. */
   readonly givenUp: GivenUp;
   readonly grace: Grace;
+  /** Whether no other orchestrator can use the database. */
+  readonly alone: boolean;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -48,7 +51,7 @@ const SNAPSHOT_CHECK_MS = 60_000;
 export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
   const { store, nodes, lineage, routes, pools, metrics, meter } = deps.parts;
   const { ending, pausing, holding } = deps.parts.lifecycle;
-  const suspicions = new Map<string, Suspicions>();
+  const suspicions = createSuspicionMemory({ store: store.nodes, alone: deps.alone });
 
   async function handleExits(exits: readonly ExitReport[], nodeId: string): Promise<void> {
     await Promise.all(exits.map((exit) => ending.ended({ ...exit, nodeId }, endOf(exit))));
@@ -111,7 +114,8 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     { store, executions, snapshots }: Heartbeat,
     records: readonly SandboxRecord[],
   ): Promise<OfferedStore> {
-    const own = lineage.now();
+    const beside = await lineage.beside();
+    const own = { ...lineage.now(), ...(beside.length === 0 ? {} : { beside }) };
     const known = new Set(records.map(({ id }) => id));
     const reported = new Set([...executions, ...snapshots].map(({ sandboxId }) => sandboxId));
     const knows = [...reported].filter((id) => known.has(id)).length;
@@ -147,13 +151,13 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       const refusal = refusalOf(body, store);
       if (await nodes.heard(body, refusal)) routes.refreshNode(nodeId);
       if (refusal !== undefined) {
-        suspicions.delete(nodeId);
+        await suspicions.keep(nodeId, noSuspicions);
         return { pools: [], stop: [], endAt: {}, deleteSnapshots: [], store, ...unreachedOf(nodeId) };
       }
       await handleExits(body.exits, nodeId);
-      const before = suspicions.get(nodeId) ?? noSuspicions;
+      const before = await suspicions.of(nodeId);
       const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
-      suspicions.set(nodeId, plan.suspicions);
+      await suspicions.keep(nodeId, plan.suspicions, before);
       meter.heard(reported, records);
       await repair(plan, nodeId);
       await holding.heard(body, records);

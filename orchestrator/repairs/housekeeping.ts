@@ -5,6 +5,7 @@ import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import { isResuming } from "../lifecycle/record-state.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
+import type { Hearing } from "../nodes/hear-others.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Rounds } from "../store/membership/leases.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
@@ -27,6 +28,7 @@ export interface HousekeepingDeps {
   readonly spawns: Spawns;
   readonly config: OrchestratorConfig;
   readonly rounds: Rounds;
+  readonly hearing: Pick<Hearing, "heardForMs">;
 }
 
 const HOUR_MS = 3_600_000;
@@ -85,15 +87,15 @@ export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
   const endedMs = config.endedSandboxKeepHours * HOUR_MS;
   const historyMs = config.historyDays * DAY_MS;
   const everyMs = config.reconcileEveryMs;
-  const startedAt = now();
   const collectBlobs = createBlobGarbage({ refs: store.blobRefs, nodes, now, log });
   const forget = createForgetting({ store, endedMs, historyMs, now, log });
 
+  /** Lost is who has not reported to any orchestrator, by the database's clock, while each could have recorded a report. */
   async function loseSilentNodes(): Promise<void> {
-    for (const { id, lastHeardAt } of nodes.list()) {
-      // Silence counts from this orchestrator's start: no report could arrive while it was down.
-      const silentSince = Math.max(lastHeardAt, startedAt);
-      if (now() - silentSince < config.nodeLostMs) continue;
+    if (deps.hearing.heardForMs() < config.nodeLostMs) return;
+    for (const id of await store.nodes.silentFor(config.nodeLostMs)) {
+      // A report in which nothing has changed is not written at once.
+      if (now() - (nodes.get(id)?.lastHeardAt ?? 0) < config.nodeLostMs) continue;
       for (const record of await store.sandboxes.onNode(id)) {
         if (record.state !== "running") continue;
         await ending.ended(

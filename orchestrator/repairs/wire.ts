@@ -1,6 +1,7 @@
 /** Finishes what a former process left, and constructs the repairs of nodes and sandboxes. */
 
 import type { Base } from "../base/base.ts";
+import type { Hearing } from "../nodes/hear-others.ts";
 import type { Spawns } from "../templates/usage.ts";
 import { createAdoption } from "./adoption.ts";
 import { createDrainHandlers } from "./drain-handlers.ts";
@@ -13,6 +14,7 @@ import { createNodeStoreHandlers } from "./store-handlers.ts";
 
 interface RepairsDeps extends ReportParts {
   readonly spawns: Spawns;
+  readonly hearing: Pick<Hearing, "heardForMs">;
 }
 
 /** Finishes the work that was under way at an orchestrator which has ended: the former process of a SQLite file is one. */
@@ -32,10 +34,10 @@ export async function finishAbandonedWork(
 
 /** Starts the periodic repairs; returns the handlers of the nodes' reports, which make the other repairs. */
 export function startRepairs(base: Base, deps: RepairsDeps) {
-  const { config, now, log, teardown, rounds } = base;
-  const { store, nodes, lineage, lifecycle, routes, spawns } = deps;
+  const { config, now, log, teardown, rounds, alone } = base;
+  const { store, nodes, lineage, lifecycle, routes, spawns, hearing } = deps;
   const abandoned = { store, nodes, lifecycle, now, log };
-  const housekeeping = startHousekeeping({ abandoned, spawns, config, rounds });
+  const housekeeping = startHousekeeping({ abandoned, spawns, config, rounds, hearing });
   teardown.add("housekeeping", () => housekeeping.stop());
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
   const grace = { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs };
@@ -48,6 +50,6 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
     removal,
     drains: createDrainHandlers({ store, nodes, wake: () => drains.wake(), now }),
     nodeStores: createNodeStoreHandlers({ adoption, nodes }),
-    reports: createReportHandlers({ parts: deps, givenUp: createGivenUp({ store, log }), grace, now, log }),
+    reports: createReportHandlers({ parts: deps, givenUp: createGivenUp({ store, log }), grace, alone, now, log }),
   };
 }

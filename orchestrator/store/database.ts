@@ -5,7 +5,7 @@ import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { auditedDialect } from "./audit/dialect.ts";
 import { type Ballast, noBallast } from "./ballast.ts";
-import { type Listen, openPostgres, type PostgresOptions } from "./postgres/postgres.ts";
+import { type Listen, openPostgres } from "./postgres/postgres.ts";
 import { adoptFormerSteps, newerSteps, schemaSteps } from "./schema/steps.ts";
 import { type OpenedSqlite, openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
@@ -28,8 +28,8 @@ export interface OpenedDatabase {
  * Opens the store and brings its schema up to date, while no other process does so.
  * @param place path of the SQLite file, or a `postgresql://` URL
  */
-export async function openDatabase(place: string, options?: PostgresOptions): Promise<OpenedDatabase> {
-  const { dialect, alone, ballast, listen } = openDialect(place, options);
+export async function openDatabase(place: string): Promise<OpenedDatabase> {
+  const { dialect, alone, ballast, listen } = openDialect(place);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
   let schema: string;
@@ -76,10 +76,10 @@ function isPostgres(place: string): boolean {
 type OpenedDialect = OpenedSqlite & { readonly listen?: Listen };
 
 /** @param place as of `openDatabase` */
-export function openDialect(place: string, options?: PostgresOptions): OpenedDialect {
+export function openDialect(place: string): OpenedDialect {
   // The migrator takes a lock of PostgreSQL itself.
   if (isPostgres(place)) {
-    return { ...openPostgres(place, options), alone: (work) => work(), ballast: noBallast };
+    return { ...openPostgres(place), alone: (work) => work(), ballast: noBallast };
   }
   return openSqlite(place);
 }

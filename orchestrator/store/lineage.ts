@@ -1,12 +1,14 @@
 /**
  * The identity of the store and how far it has come. Each start of an orchestrator is an opening; its mark grows while it
  * runs and is on the disk before a node hears of it, so a node that has heard of a mark which this store lacks knows that
- * the store is an older copy. The only SQL on these tables.
+ * the store is an older copy. Several orchestrators have an opening each, with the id of the member. The rows stay: a node
+ * that comes back after months names one. The only SQL on these tables.
  */
 
 import { type Kysely, sql } from "kysely";
 import type { StoreMark } from "../../shared/agent-api/routes.ts";
 import { newUuid } from "../../shared/ids.ts";
+import { CLOCK } from "./membership/clock.ts";
 import type { Database, Tables } from "./tables.ts";
 
 export interface Lineage {
@@ -16,14 +18,20 @@ export interface Lineage {
   advance(): Promise<void>;
   /** The last durable mark of an opening; undefined: this store never had it. */
   reached(opening: string): Promise<number | undefined>;
+  /** The openings of the other orchestrators that use the store now. */
+  beside(): Promise<string[]>;
 }
 
-/** @param sqlite its commits are durable only on request, where PostgreSQL's are always */
-export async function createLineage(
-  db: Database,
-  { now, sqlite }: { readonly now: () => number; readonly sqlite: boolean },
-): Promise<Lineage> {
-  const opening = newUuid();
+interface LineageDeps {
+  readonly now: () => number;
+  /** Its commits are durable only on request, where PostgreSQL's are always. */
+  readonly sqlite: boolean;
+  /** Id of this process among the orchestrators; absent: it is the only one. */
+  readonly memberId?: string;
+}
+
+export async function createLineage(db: Database, { now, sqlite, memberId }: LineageDeps): Promise<Lineage> {
+  const opening = memberId ?? newUuid();
   const storeId = await db.transaction().execute(async (session) => {
     await session
       .insertInto("store_identity")
@@ -64,6 +72,16 @@ export async function createLineage(
     async reached(asked) {
       const row = await db.selectFrom("store_openings").select("mark").where("id", "=", asked).executeTakeFirst();
       return row?.mark;
+    },
+    async beside() {
+      if (memberId === undefined) return [];
+      const rows = await db
+        .selectFrom("orchestrators")
+        .select("id")
+        .where("id", "!=", memberId)
+        .where("expires_at", ">", CLOCK)
+        .execute();
+      return rows.map(({ id }) => id);
     },
   };
 }

@@ -14,6 +14,7 @@ import { changeLog, noChanges } from "./changes/changes.ts";
 import type { Kind } from "./changes/record.ts";
 import type { Condition } from "./condition.ts";
 import { eventStore } from "./events/events.ts";
+import { noteGivenUp } from "./given-up.ts";
 import { identityStore } from "./identity/identity.ts";
 import { keyStore } from "./keys/keys.ts";
 import { machineStore } from "./machines/machines.ts";
@@ -29,6 +30,7 @@ import { projectStore } from "./projects/projects.ts";
 import { projectUseStore } from "./projects/use.ts";
 import { workspaceStore } from "./projects/workspaces.ts";
 import { adoptedStore } from "./sandboxes/adopted.ts";
+import { heldStore } from "./sandboxes/held.ts";
 import { countsOthers, type Move } from "./sandboxes/move.ts";
 import { pausedSandboxStore } from "./sandboxes/paused.ts";
 import { type NetworkColumns, type SandboxRecord, sandboxTable } from "./sandboxes/record.ts";
@@ -57,6 +59,8 @@ export interface NewEvent {
 
 interface HeldNote {
   readonly nodeId: string;
+  /** Of the execution or snapshot. */
+  readonly id: string;
   readonly object: { readonly kind: string; readonly id: string };
   readonly record: SandboxRecord | undefined;
 }
@@ -88,6 +92,7 @@ export function createStore(
   const snapshots = snapshotStore(db, { now, operations });
   const networks = networkStore(db, { table, operations, alone: only });
   const storage = storageStore(db);
+  const held = heldStore(db, now);
   const audit = auditStore(db);
 
   /** Deletes snapshots, with an event of each one's source. */
@@ -116,6 +121,7 @@ export function createStore(
     events,
     snapshots,
     networks,
+    held,
     adopted: adoptedStore(db, { table, sealing, now, changes }),
     pausedSandboxes: pausedSandboxStore(db),
     projects: projectStore(db, { now, changes }),
@@ -134,7 +140,7 @@ export function createStore(
     buildLogs: buildLogStore(db),
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
-    nodes: nodeStore(db),
+    nodes: nodeStore(db, { now, changes, alone: only }),
     drains: drainStore(db, now),
     machines: machineStore(db, { now, audit }),
     volumes: volumeStore(db, now),
@@ -173,9 +179,10 @@ export function createStore(
     /** Called before something new begins. @throws {AppError} no_space, unavailable */
     admit: () => condition.admit(),
 
-    /** A node was asked to hold what no record names; the event is of its sandbox, where the store knows it. */
-    async noteHeld({ nodeId, object, record }: HeldNote): Promise<void> {
+    /** A node was asked to hold what no record names, which is noted once; the event is of its sandbox, where the store knows it. */
+    async noteHeld({ nodeId, object, id, record }: HeldNote): Promise<void> {
       await inTransaction(db, async (session) => {
+        if (!(await noteGivenUp(session, id, now()))) return;
         if (record !== undefined) {
           await events.add(session, "snapshot_held", record, { snapshot_id: object.id, node_id: nodeId });
         }
@@ -186,6 +193,20 @@ export function createStore(
           object,
           details: { nodeId },
         });
+      });
+    },
+
+    /** Its node has frozen or thawed the sandbox, with its event. False: that is known already. */
+    async setHeld(record: SandboxRecord, is: boolean): Promise<boolean> {
+      const { id: sandboxId, executionId, nodeId } = record;
+      return inTransaction(db, async (session) => {
+        const changed = is
+          ? await held.hold(session, { executionId, sandboxId, nodeId })
+          : await held.release(session, executionId);
+        if (!changed) return false;
+        await events.add(session, is ? "held" : "released", record, { reason: "disk" });
+        await changes.note(session, "sandbox", sandboxId);
+        return true;
       });
     },
 

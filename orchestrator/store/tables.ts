@@ -93,6 +93,20 @@ interface StoreOpeningRow {
   readonly mark: number;
 }
 
+/** An execution that its node has frozen, because its disk is short. */
+interface HeldExecutionRow {
+  readonly execution_id: string;
+  readonly sandbox_id: string;
+  readonly node_id: string;
+  readonly held_at: number;
+}
+
+interface GivenUpRow {
+  /** Of an execution, a snapshot or a volume. */
+  readonly id: string;
+  readonly at: number;
+}
+
 export interface Tables
   extends ChangeTables,
     DrainTables,
@@ -126,6 +140,8 @@ export interface Tables
   readonly identity_keys: IdentityKeyRow;
   readonly volumes: VolumeRow;
   readonly volume_uses: VolumeUseRow;
+  readonly held_executions: HeldExecutionRow;
+  readonly given_up: GivenUpRow;
 }
 
 /** Stores take a transaction or the database itself. */

@@ -12,6 +12,7 @@ import { type OpenedDatabase, openDatabase } from "./database.ts";
 import { createLineage } from "./lineage.ts";
 import { allLeases, roundsWith } from "./membership/leases.ts";
 import { joinMembers, type Membership } from "./membership/membership.ts";
+import type { SharedKeys } from "./membership/same-keys.ts";
 import { createStore, type Store } from "./store.ts";
 
 /** A crash of the machine may lose what a node did for requests of so long a time: it holds that instead of deleting it. */
@@ -27,6 +28,8 @@ export interface OpenStoreDeps {
   readonly now: () => number;
   readonly log: Log;
   readonly version: string;
+  /** What every orchestrator of the database must have. */
+  readonly keys: SharedKeys;
   /** How long an orchestrator may be silent before others do its work. */
   readonly leaseMs: number;
   /** Called with what must be added to this machine's clock, so that it is the database's. */
@@ -46,7 +49,11 @@ export async function startStore(
   const feed = await openFeed(opened, { members, log, teardown });
   await store.workspaces.seed();
   const template = await store.templates.seed("base", baseTemplate);
-  const lineage = await createLineage(opened.database, { now, sqlite: opened.sqlite });
+  const lineage = await createLineage(opened.database, {
+    now,
+    sqlite: opened.sqlite,
+    ...defined({ memberId: members?.id }),
+  });
   const marking = loop({ name: "marks of the database", everyMs: MARK_MS, log }, () =>
     condition.check(() => lineage.advance()),
   );

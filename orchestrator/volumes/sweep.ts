@@ -8,7 +8,6 @@ import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { VolumeStore } from "../store/volumes/volumes.ts";
-import type { VolumeWork } from "./volumes.ts";
 
 interface VolumeProblems {
   /** Volumes of the node without a record. */
@@ -20,7 +19,6 @@ interface VolumeProblems {
 interface SweepDeps {
   readonly store: VolumeStore;
   readonly nodes: Nodes;
-  readonly work: VolumeWork;
   /** How long a difference must last: a volume may be made or deleted between the two lists. */
   readonly graceMs: number;
   readonly everyMs: number;
@@ -40,7 +38,7 @@ export interface VolumeSweep {
 const NONE: VolumeProblems = { unknown: [], missing: [] };
 
 export function createVolumeSweep(deps: SweepDeps): VolumeSweep {
-  const { store, nodes, work, graceMs, now, log } = deps;
+  const { store, nodes, graceMs, now, log } = deps;
   const found = new Map<string, VolumeProblems>();
   /** When a difference was first seen, by node and volume. */
   const firstSeen = new Map<string, ReadonlyMap<string, number>>();
@@ -58,9 +56,11 @@ export function createVolumeSweep(deps: SweepDeps): VolumeSweep {
     );
     firstSeen.set(nodeId, since);
     const lasts = (id: string) => before?.has(id) === true && now() - (since.get(id) ?? now()) >= graceMs;
-    const left = unknown.filter(({ volumeId }) => lasts(volumeId) && work.gaveUp(volumeId));
+    const lasting = unknown.filter(({ volumeId }) => lasts(volumeId));
+    const givenUp = await store.givenUp(lasting.map(({ volumeId }) => volumeId));
+    const left = lasting.filter(({ volumeId }) => givenUp.has(volumeId));
     const problems = {
-      unknown: unknown.filter((each) => lasts(each.volumeId) && !left.includes(each)),
+      unknown: lasting.filter(({ volumeId }) => !givenUp.has(volumeId)),
       missing: missing.filter(lasts),
     };
     report(nodeId, problems);

@@ -3,7 +3,6 @@
  * deletion is repeated until the node has confirmed it.
  */
 
-import { LRUCache } from "lru-cache";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { newUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -41,8 +40,6 @@ export interface VolumeWork {
   delete(project: Project, id: string): Promise<boolean>;
   /** Deletes those of a project that nothing mounts. */
   deleteAll(projectId: string): Promise<void>;
-  /** This orchestrator gave up the creation of the volume: it was never ready, and nobody has written to it. */
-  gaveUp(id: string): boolean;
   /** Starts the rounds that finish what was interrupted. */
   startRepairs(): Loop;
 }
@@ -52,14 +49,11 @@ const MIB = 1024 ** 2;
 const AT_ONCE = 20;
 /** Most ids in a message. */
 const NAMED = 10;
-/** Creations that were given up. */
-const REMEMBERED = 10_000;
 /** Beyond the time of a call: a creation that is older was interrupted. */
 const SLACK_MS = 30_000;
 
 export function createVolumeWork(deps: VolumesDeps): VolumeWork {
   const { store, nodes, now } = deps;
-  const givenUp = new LRUCache<string, true>({ max: REMEMBERED });
 
   function home(): string {
     const able = new Set(
@@ -86,12 +80,6 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
     throw new AppError("no_compatible_node", `no volume: ${reason}`);
   }
 
-  async function giveUp(id: string): Promise<boolean> {
-    const isGivenUp = await store.giveUp(id);
-    if (isGivenUp) givenUp.set(id, true);
-    return isGivenUp;
-  }
-
   async function remove({ id, nodeId }: Volume): Promise<void> {
     await nodes.agent(nodeId).deleteVolume({ params: { volumeId: id } }, { timeoutMs: deps.timeoutMs });
     await store.forget(id);
@@ -111,7 +99,7 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
     const old = { creating: now() - deps.timeoutMs - SLACK_MS, deleting: now() - deps.repairEveryMs };
     for (const volume of await store.unfinished(old, AT_ONCE)) {
       // It may have become ready meanwhile.
-      if (volume.state === "creating" && !(await giveUp(volume.id))) continue;
+      if (volume.state === "creating" && !(await store.giveUp(volume.id))) continue;
       try {
         await remove(volume);
       } catch (error) {
@@ -140,7 +128,7 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
         return { ...volume, state: "ready" };
       } catch (reason) {
         // Where it is not `creating` any more, its answer was lost after the record was written, or repairs have begun.
-        if (await giveUp(volume.id))
+        if (await store.giveUp(volume.id))
           deps.background.run("delete failed volume", () => remove({ ...volume, state: "deleting" }));
         throw reason;
       }
@@ -174,8 +162,6 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
         await removeNowOrLater(volume);
       }
     },
-
-    gaveUp: (id) => givenUp.has(id),
 
     startRepairs: () =>
       deps.rounds({ name: "volume repairs", everyMs: deps.repairEveryMs, log: deps.log }, () => repair()),

@@ -70,7 +70,6 @@ export function startVolumes(base: Base, sources: VolumeSources) {
   const sweep = createVolumeSweep({
     store: store.volumes,
     nodes,
-    work,
     graceMs: config.orphanGraceMs,
     everyMs: SWEEP_ROUNDS * config.reconcileEveryMs,
     timeoutMs: CALL_LIMIT_MS,

@@ -7,7 +7,7 @@ import { StoredSnapshot } from "./snapshot-shapes.ts";
 
 const uuid = Type.String({ format: "uuid" });
 
-/** A point in the life of a store. Each start of an orchestrator is an opening, whose mark grows while it runs. */
+/** A point in the life of a store. Each start of an orchestrator is an opening, whose mark grows while it runs; several are beside each other. */
 export const StoreMark = Type.Object({ storeId: uuid, opening: uuid, mark: Type.Integer({ minimum: 0 }) }, closed);
 export type StoreMark = Static<typeof StoreMark>;
 
@@ -19,6 +19,8 @@ export const OfferedStore = Type.Object(
     reached: Type.Optional(Type.Integer({ minimum: 0 })),
     /** How many of the reported sandboxes it has a record of. */
     knows: Type.Integer({ minimum: 0 }),
+    /** Openings of the other orchestrators that use the database now, and may give the node work. Absent: there is no other. */
+    beside: Type.Optional(Type.Array(uuid)),
   },
   closed,
 );

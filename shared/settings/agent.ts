@@ -24,7 +24,10 @@ export const AgentConfig = Type.Object({
     url("The node proxy as the edge reaches it. Default: its host and port, after a join with https"),
   ),
   orchestratorUrl: Type.String({
-    ...url("URL of the orchestrator's API; after a join, of its port for nodes: https://…"),
+    pattern: "^https?://[^/,]+(, *https?://[^/,]+)*$",
+    maxLength: 4096,
+    description:
+      "URL of the orchestrator's API; after a join, of its port for nodes: https://…. Of several orchestrators of one platform: their URLs, comma-separated",
     default: "http://127.0.0.1:3000",
   }),
   nodeId: Type.String({

@@ -3,8 +3,9 @@
 import type { Readable } from "node:stream";
 import { Agent, request } from "undici";
 import { connectorFor } from "../../../shared/http/connections/meeting-connector.ts";
-import { AppError } from "../../../shared/http/errors.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
+import { isAway, type Orchestrators } from "../../joining/orchestrators.ts";
 import { authorization, type Peering } from "../../joining/peering.ts";
 
 const ANSWER_LIMIT_MS = 30_000;
@@ -12,14 +13,13 @@ const ANSWER_LIMIT_MS = 30_000;
 export type TemplateFiles = (templateId: string, hash: string, signal: AbortSignal) => Promise<Readable>;
 
 export function templateFiles(
-  { orchestratorUrl, peering }: { readonly orchestratorUrl: string; readonly peering: Peering },
+  { orchestrators, peering }: { readonly orchestrators: Orchestrators; readonly peering: Peering },
   teardown: Teardown,
 ): TemplateFiles {
   const { meeting } = peering;
   const dispatcher = meeting === undefined ? undefined : new Agent({ connect: connectorFor(meeting) });
   if (dispatcher !== undefined) teardown.add("connection for files of templates", () => dispatcher.destroy());
-  return async (templateId, hash, signal) => {
-    const path = `/internal/templates/${encodeURIComponent(templateId)}/files/${hash}`;
+  async function fetchFrom(orchestratorUrl: string, path: string, signal: AbortSignal): Promise<Readable> {
     try {
       const { statusCode, body } = await request(`${orchestratorUrl}${path}`, {
         headers: authorization(peering),
@@ -41,5 +41,12 @@ export function templateFiles(
       if (cause instanceof AppError) throw cause;
       throw new AppError("unavailable", "the orchestrator did not send the files of the step", { cause });
     }
+  }
+
+  // The files may be on another orchestrator's disk.
+  const elsewhere = (error: unknown) => isAway(error) || isError(error, "bad_request");
+  return (templateId, hash, signal) => {
+    const path = `/internal/templates/${encodeURIComponent(templateId)}/files/${hash}`;
+    return orchestrators.ask((url) => fetchFrom(url, path, signal), elsewhere);
   };
 }

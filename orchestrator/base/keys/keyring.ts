@@ -10,6 +10,7 @@ import { keyCommand } from "./secrets/key-command.ts";
 import { keyFile } from "./secrets/key-file.ts";
 import { createSecretKeys, type SecretKeys } from "./secrets/secret-keys.ts";
 import { createSeeds, type Seeds } from "./seeds.ts";
+import { createVersions } from "./versions.ts";
 
 export interface Keyring {
   /** The tokens of sandboxes. */
@@ -22,6 +23,8 @@ export interface Keyring {
   readonly sealing: KeyedSeal;
   /** The data keys of projects' secrets; undefined: the operator has set no key. */
   readonly secretKeys: SecretKeys | undefined;
+  /** Ids of the keys that every orchestrator of a database must have, by their settings. */
+  readonly shared: Readonly<Record<string, readonly string[]>>;
   /** Number of earlier keys that the settings name. */
   readonly previous: { readonly nodeKeys: number; readonly metricsTokens: number; readonly encryptionKeys: number };
 }
@@ -36,12 +39,18 @@ export function createKeyring(config: OrchestratorConfig, { environment = {}, lo
   const nodeKeys = readPrevious(config.nodeKeyPrevious);
   const metricsTokens = readPrevious(config.metricsTokenPrevious);
   const encryptionKeys = readPrevious(config.encryptionKeyPrevious);
+  const seeds = readPrevious(config.seedPrevious);
   return {
-    seeds: createSeeds(config.seed, readPrevious(config.seedPrevious)),
+    seeds: createSeeds(config.seed, seeds),
     nodeKeys: createNodeKeys(config.nodeKey, nodeKeys),
     metricsTokens: [...(config.metricsToken === undefined ? [] : [config.metricsToken]), ...metricsTokens],
     sealing: createSeal(config.encryptionKey, "SVC_ENCRYPTION_KEY", encryptionKeys),
     secretKeys: createSecretKeys({ sources: secretSources(config, environment), log }),
+    shared: {
+      SVC_NODE_KEY: createVersions("shared node key", config.nodeKey, nodeKeys).ids,
+      SVC_SEED: createVersions("shared seed", config.seed, seeds).ids,
+      SVC_ENCRYPTION_KEY: createVersions("shared encryption key", config.encryptionKey, encryptionKeys).ids,
+    },
     previous: {
       nodeKeys: nodeKeys.length,
       metricsTokens: metricsTokens.length,

@@ -13,6 +13,7 @@ import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { toPolicy } from "../../network-policy/policy.ts";
 import { openPassword } from "../../network-policy/secret.ts";
 import { callAgain } from "../../nodes/retry.ts";
+import { UnderWay } from "../../store/operations/record.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
@@ -113,7 +114,8 @@ export function createResuming(deps: ResumingDeps): Resuming {
     if (claimed !== undefined) return claimed;
     const current = await store.sandboxes.get(id);
     if (current?.state === "paused") throw await deps.core.refusals.start(current.projectId, current, ask.limit);
-    throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+    // Another orchestrator was faster: this caller waits for it, and looks again.
+    throw new UnderWay();
   }
 
   /** The node that starts it: its own, or one that has fetched its snapshot. */

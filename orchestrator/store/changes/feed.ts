@@ -28,7 +28,7 @@ interface FeedDeps {
 
 const EVERY_MS = 1_000;
 /** Those whose makers wait until everybody has forgotten. */
-const CONFIRMED: ReadonlySet<Kind> = new Set(["key", "project"]);
+const CONFIRMED: ReadonlySet<Kind> = new Set(["key", "project", "node"]);
 
 /** For the only process on its database: nobody else changes anything. */
 export const quietFeed: Feed = {

@@ -143,20 +143,6 @@ export function eventStore(db: Database, now: () => number) {
       return (await db.selectFrom("event_order").select("last").executeTakeFirst())?.last ?? 0;
     },
 
-    /** Returns the ids of the executions whose last event among `held` and `released` is `held`. */
-    async heldExecutions(executionIds: readonly string[]): Promise<string[]> {
-      if (executionIds.length === 0) return [];
-      const rows = await db
-        .selectFrom("events")
-        .select(["execution_id", "type"])
-        .where("execution_id", "in", executionIds)
-        .where("type", "in", ["sandbox.lifecycle.held", "sandbox.lifecycle.released"])
-        .orderBy("sequence", "asc")
-        .execute();
-      const last = new Map(rows.map((row) => [row.execution_id, row.type]));
-      return [...last].filter(([, type]) => type === "sandbox.lifecycle.held").map(([id]) => id);
-    },
-
     async forget(before: number): Promise<void> {
       await db.deleteFrom("events").where("created_at", "<", before).execute();
     },

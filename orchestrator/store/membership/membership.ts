@@ -11,6 +11,7 @@ import type { Database, Session } from "../tables.ts";
 import { CLOCK, createDifference, type DifferenceDeps } from "./clock.ts";
 import { type Leases, leaseStore } from "./leases.ts";
 import type { Member } from "./record.ts";
+import { checkSameKeys, type SharedKeys } from "./same-keys.ts";
 
 /** What this process is at the moment. */
 interface Self extends Member {
@@ -19,6 +20,8 @@ interface Self extends Member {
 }
 
 export interface Membership extends Leases {
+  /** Of this process, for as long as it runs. */
+  readonly id: string;
   /** Undefined: others may take over what this process owns. */
   readonly self: Self | undefined;
   /** Ends the membership at once: nobody waits until the row lapses. */
@@ -31,6 +34,8 @@ export interface MembershipDeps extends DifferenceDeps {
   readonly version: string;
   /** How long a process may be silent. */
   readonly leaseMs: number;
+  /** What the others must have too; absent: nothing. */
+  readonly keys?: SharedKeys;
 }
 
 /** Renewals in the time of a lease. */
@@ -38,7 +43,10 @@ const RENEWALS = 6;
 /** Members that lapsed so long ago are forgotten. */
 const FORGET_MS = 86_400_000;
 
-/** Resolves when this process is a member. PostgreSQL only. */
+/**
+ * Resolves when this process is a member. PostgreSQL only.
+ * @throws {AppError} failed_precondition, when its keys are not those of the other members
+ */
 export async function joinMembers(db: Database, deps: MembershipDeps): Promise<Membership> {
   const { log, leaseMs } = deps;
   const id = newUuid();
@@ -89,7 +97,13 @@ export async function joinMembers(db: Database, deps: MembershipDeps): Promise<M
     const [asked, at] = [performance.now(), deps.now()];
     const row = await db
       .insertInto("orchestrators")
-      .values({ id, epoch: 1, version: deps.version, expires_at: sql<number>`${CLOCK} + ${leaseMs}` })
+      .values({
+        id,
+        epoch: 1,
+        version: deps.version,
+        expires_at: sql<number>`${CLOCK} + ${leaseMs}`,
+        settings: deps.keys === undefined ? null : JSON.stringify(deps.keys),
+      })
       .onConflict((conflict) =>
         conflict.column("id").doUpdateSet((update) => ({
           epoch: sql<number>`${update.ref("orchestrators.epoch")} + 1`,
@@ -112,20 +126,42 @@ export async function joinMembers(db: Database, deps: MembershipDeps): Promise<M
     await join();
   }
 
+  /** After the row is there, so that of two that begin at the same time at least one sees the other. */
+  async function compareKeys(): Promise<void> {
+    const others = await db
+      .selectFrom("orchestrators")
+      .select(["id", "settings as keys"])
+      .where("id", "!=", id)
+      .where("expires_at", ">", CLOCK)
+      .execute();
+    checkSameKeys(deps.keys ?? {}, others);
+  }
+
+  async function leave(): Promise<void> {
+    end();
+    await leases.leave();
+    await db.deleteFrom("orchestrators").where("id", "=", id).execute();
+  }
+
   const leases = leaseStore(db, { id, leaseMs, self: () => state.self });
   await join();
+  try {
+    await compareKeys();
+  } catch (error) {
+    await leave();
+    throw error;
+  }
   const beating: Loop = loop({ name: "membership", everyMs: leaseMs / RENEWALS, log }, beat);
 
   return {
+    id,
     get self() {
       return state.self;
     },
     lead: (name) => leases.lead(name),
     async stop() {
       await beating.stop();
-      end();
-      await leases.leave();
-      await db.deleteFrom("orchestrators").where("id", "=", id).execute();
+      await leave();
     },
   };
 }

@@ -6,6 +6,8 @@ interface OrchestratorRow {
   readonly epoch: number;
   readonly version: string;
   readonly expires_at: number;
+  /** The ids of its keys, as JSON; null: a version that names none. */
+  readonly settings: string | null;
 }
 
 interface LeaseRow {

@@ -13,8 +13,15 @@ export const nodeTable = table(
     lastHeartbeatAt: number("last_heartbeat_at"),
     /** The key of the token with which it last reported; undefined: the oldest key. */
     keyId: text("key_id").optional(),
+    /** Why it refuses this store; undefined: it serves it. */
+    refusal: text("refusal").later(),
   },
-  { id: text("id"), firstSeenAt: number("first_seen_at") },
+  {
+    id: text("id"),
+    firstSeenAt: number("first_seen_at"),
+    /** Differences between its reports and the records, each with the time at which it was first seen. */
+    suspicions: text("suspicions").later(),
+  },
 );
 
 export type NodeRecord = RecordOf<typeof nodeTable>;

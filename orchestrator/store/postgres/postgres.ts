@@ -3,9 +3,7 @@
 import { type Dialect, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import { DatabaseError, Pool, type PoolClient, type QueryResult, types } from "pg";
 import { AppError } from "../../../shared/http/errors.ts";
-import { holdAlone } from "./alone.ts";
 import { findPrimary, type Primary } from "./connecting.ts";
-import { cut } from "./cut.ts";
 import { urlsOfHosts } from "./hosts.ts";
 import { listenForNews, type News, type NewsOptions } from "./news.ts";
 
@@ -15,11 +13,6 @@ export type Listen = (options: Omit<NewsOptions, "open">) => News;
 interface OpenedPostgres {
   readonly dialect: Dialect;
   readonly listen: Listen;
-}
-
-export interface PostgresOptions {
-  /** Other processes use the same database: without it, this one keeps them away. */
-  readonly beside?: boolean;
 }
 
 /** Transactions at a time. Most wait for the server, not for the processor. */
@@ -34,11 +27,11 @@ const NUMERIC = 1700;
 
 /**
  * A lost connection fails the statements under way, and the next statement opens another one. Throws when no server is a
- * primary of version 15 or newer, and when another orchestrator keeps the database for longer than 30 s.
+ * primary of version 15 or newer.
  * @param url `postgresql://user:password@host:port/database?sslmode=…`, with `?host=<directory>` of a UNIX socket, or with
  * several servers: `host:port,host:port`
  */
-export function openPostgres(url: string, { beside = false }: PostgresOptions = {}): OpenedPostgres {
+export function openPostgres(url: string): OpenedPostgres {
   const options = {
     statement_timeout: STATEMENT_MS,
     query_timeout: ANSWER_MS,
@@ -63,9 +56,8 @@ export function openPostgres(url: string, { beside = false }: PostgresOptions = 
   pool.on("error", () => undefined);
   // The pool listens to idle connections only: one that is lost within a transaction would end the process.
   pool.on("connect", (client) => void client.on("error", () => undefined));
-  const alone = beside ? undefined : holdAlone(() => primary.open(`${NAME} lock`), cutter(pool));
   return {
-    dialect: new PostgresDialect({ pool: holding(pool, primary, alone) }),
+    dialect: new PostgresDialect({ pool: onPrimary(pool, primary) }),
     listen: (given) => listenForNews({ ...given, open: () => primary.open(`${NAME} news`) }),
   };
 }
@@ -76,30 +68,16 @@ function parserOf(type: number, format?: "text" | "binary") {
   return types.getTypeParser(type, format) as (text: string) => unknown;
 }
 
-/** Ends every connection of the pool at once, statements under way too. */
-function cutter(pool: Pool): () => void {
-  const clients = new Set<PoolClient>();
-  pool.on("connect", (client) => void clients.add(client));
-  pool.on("remove", (client) => void clients.delete(client));
-  return () => {
-    for (const client of clients) cut(client);
-  };
-}
-
-function holding(pool: Pool, primary: Primary, alone: ReturnType<typeof holdAlone> | undefined): PostgresPool {
+function onPrimary(pool: Pool, primary: Primary): PostgresPool {
   return {
     async connect() {
-      await alone?.held();
       const client = await primary.find(
         () => pool.connect(),
         (standby) => standby.release(true),
       );
       return lent(client);
     },
-    async end() {
-      await pool.end();
-      await alone?.end();
-    },
+    end: () => pool.end(),
   };
 }
 

@@ -103,6 +103,21 @@ const DRAINS = `
   );
   create index drain_moves_sandbox on drain_moves (sandbox_id)`;
 
+/**
+ * What one orchestrator learns from a node's report and the others need: why it refuses the store, which differences between
+ * its reports and the records were seen first at what time, which sandboxes it holds, and what was given up. What
+ * orchestrators must agree about is in their rows.
+ */
+const SHARED_REPORTS = `
+  alter table nodes add column refusal text;
+  alter table nodes add column suspicions text;
+  create table held_executions (
+    execution_id text primary key, sandbox_id text not null, node_id text not null, held_at bigint not null
+  );
+  create index held_executions_node on held_executions (node_id);
+  create table given_up (id text primary key, at bigint not null);
+  alter table orchestrators add column settings text`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -114,6 +129,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0008": { up: (db) => addTables(db, BLOBS) },
   "schema-0009": { up: (db) => addTables(db, EDGES) },
   "schema-0010": { up: (db) => addTables(db, DRAINS) },
+  "schema-0011": { up: (db) => addTables(db, SHARED_REPORTS) },
 };
 
 /** The end of the name of a step that takes something away. */

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { AppError } from "../../../shared/http/errors.ts";
+import { givenUpAmong, noteGivenUp } from "../given-up.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { type Volume, type VolumeMount, volumeTable } from "./record.ts";
@@ -71,7 +72,15 @@ export function volumeStore(db: Database, now: () => number) {
     markReady: (id: string) => inTransaction(db, (session) => set(session, id, "ready", ["creating"])),
 
     /** Gives up one that its node has not made. */
-    giveUp: (id: string) => inTransaction(db, (session) => set(session, id, "deleting", ["creating"])),
+    giveUp: (id: string) =>
+      inTransaction(db, async (session) => {
+        const isGivenUp = await set(session, id, "deleting", ["creating"]);
+        if (isGivenUp) await noteGivenUp(session, id, now());
+        return isGivenUp;
+      }),
+
+    /** Those of these that were given up: they were never ready, and nobody has written to them. */
+    givenUp: (ids: readonly string[]) => givenUpAmong(db, ids),
 
     async get(id: string): Promise<Volume | undefined> {
       const row = await db.selectFrom("volumes").selectAll().where("id", "=", id).executeTakeFirst();

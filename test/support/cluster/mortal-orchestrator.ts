@@ -11,7 +11,14 @@ import { ADMIN_TOKEN, NODE_KEY } from "./cluster.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
+interface MortalChoice extends Pick<DatabaseChoice, "server"> {
+  /** Another one, whose program and database this one uses too, and which stops after it. */
+  readonly beside?: MortalOrchestrator;
+}
+
 export interface MortalOrchestrator {
+  /** Where the program is. */
+  readonly folder: string;
   readonly url: string;
   readonly pid: number | undefined;
   readonly database: Awaited<ReturnType<typeof newDatabase>>;
@@ -22,14 +29,10 @@ export interface MortalOrchestrator {
 
 export async function startMortalOrchestrator(
   settings: Readonly<Record<string, string>>,
-  choice: Pick<DatabaseChoice, "server"> = {},
+  { beside, ...choice }: MortalChoice = {},
 ): Promise<MortalOrchestrator> {
-  const folder = mkdtempSync(join(tmpdir(), "svc-mortal-"));
-  execFileSync(process.execPath, ["--import", "tsx", "scripts/build.ts", "--to", folder, "orchestrator"], {
-    cwd: root,
-    stdio: "inherit",
-  });
-  const database = await newDatabase({ folder, ...choice });
+  const folder = beside?.folder ?? buildOrchestrator();
+  const database = beside?.database ?? (await newDatabase({ folder, ...choice }));
   const first = await start("0");
   const { url } = first;
   let { child } = first;
@@ -73,6 +76,7 @@ export async function startMortalOrchestrator(
   }
 
   return {
+    folder,
     url,
     get pid() {
       return child.pid;
@@ -84,8 +88,19 @@ export async function startMortalOrchestrator(
     },
     async stop() {
       await end("SIGKILL");
+      if (beside !== undefined) return;
       await database.drop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Returns the folder with the program. */
+function buildOrchestrator(): string {
+  const folder = mkdtempSync(join(tmpdir(), "svc-mortal-"));
+  execFileSync(process.execPath, ["--import", "tsx", "scripts/build.ts", "--to", folder, "orchestrator"], {
+    cwd: root,
+    stdio: "inherit",
+  });
+  return folder;
 }

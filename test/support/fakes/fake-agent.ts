@@ -2,6 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { connectToAny, createOrchestrators } from "../../../agent/joining/orchestrators.ts";
 import { createServing } from "../../../agent/serving/serving.ts";
 import { identityApi } from "../../../shared/agent-api/joining/identity-shapes.ts";
 import {
@@ -14,7 +15,6 @@ import {
   type StoredSnapshot,
   type StoreMark,
 } from "../../../shared/agent-api/routes.ts";
-import { connect } from "../../../shared/http/client.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { serve } from "../../../shared/http/serve.ts";
 import { createServer } from "../../../shared/http/server.ts";
@@ -86,9 +86,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     snapshots,
     async files(templateId, hash) {
       const headers = { authorization: `Bearer ${nodeToken}` };
-      const response = await fetch(`${options.orchestratorUrl}/internal/templates/${templateId}/files/${hash}`, {
-        headers,
-      });
+      const url = `${orchestrators.current}/internal/templates/${templateId}/files/${hash}`;
+      const response = await fetch(url, { headers });
       if (!response.ok) throw new Error(`files answered ${response.status}`);
       return Buffer.from(await response.arrayBuffer());
     },
@@ -195,8 +194,9 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   );
   await server.listen({ host: "127.0.0.1", port: 0 });
   const url = `${peering === undefined ? "http" : "https"}://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
-  const orchestrator = connect(nodeApi, {
-    url: options.orchestratorUrl,
+  const orchestrators = createOrchestrators(options.orchestratorUrl, log);
+  const orchestrator = connectToAny(nodeApi, {
+    orchestrators,
     name: "orchestrator",
     headers: { authorization: `Bearer ${nodeToken}` },
     meeting: peering?.meeting,

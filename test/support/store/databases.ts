@@ -199,7 +199,7 @@ export function tries(inMemory: number): number {
   return process.env["SVC_TEST_POSTGRES"] === undefined ? inMemory : Math.ceil(inMemory / 6);
 }
 
-/** Opens a database on a server as one more orchestrator beside others, without the lock that lets one in. */
+/** Opens a database on a server as one more orchestrator beside others. */
 export function openBeside(place: string): Promise<OpenedDatabase> {
-  return openDatabase(place, { beside: true });
+  return openDatabase(place);
 }

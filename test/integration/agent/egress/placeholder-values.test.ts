@@ -2,6 +2,7 @@
 
 import { request as httpsRequest } from "node:https";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import { createOrchestrators } from "../../../../agent/joining/orchestrators.ts";
 import { peeringByTokens } from "../../../../agent/joining/peering.ts";
 import { startValues } from "../../../../agent/placeholders/start-values.ts";
 import { valueApi } from "../../../../shared/agent-api/value-shapes.ts";
@@ -56,11 +57,11 @@ async function setup(values: Record<string, string>) {
       if (headers.authorization !== `Bearer ${TOKEN}`) throw new AppError("unauthorized", "not a node");
     },
   );
-  const orchestratorUrl = await server.listen({ host: "127.0.0.1", port: 0 });
+  const orchestrators = createOrchestrators(await server.listen({ host: "127.0.0.1", port: 0 }), log);
   undo.push(() => server.close());
   const teardown = new Teardown(log);
   const peering = peeringByTokens({ nodeToken: TOKEN, orchestratorToken: TOKEN }, []);
-  const node = startValues({ orchestratorUrl, peering, now: () => clock.now, log }, teardown);
+  const node = startValues({ orchestrators, peering, now: () => clock.now, log }, teardown);
   undo.push(() => teardown.run());
   const begin = (executionId = RUN) => node.begin(executionId, { ...OPEN, rules: [{ host: HOST, headers: HEADERS }] });
   begin();

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { filesOf } from "../../../../agent/joining/open-peering.ts";
+import { createOrchestrators } from "../../../../agent/joining/orchestrators.ts";
 import { startRenewal } from "../../../../agent/joining/renewal.ts";
 import { memberApi } from "../../../../shared/agent-api/joining/join-shapes.ts";
 import { connect } from "../../../../shared/http/client.ts";
@@ -34,7 +35,8 @@ function renewing(
   const teardown = new Teardown(log);
   onTestFinished(() => teardown.run());
   const now = () => Date.now() + aheadMs;
-  startRenewal({ peering, orchestratorUrl, nodeId: config.nodeId, files: filesOf(config), now, log }, teardown);
+  const orchestrators = createOrchestrators(orchestratorUrl, log);
+  startRenewal({ peering, orchestrators, nodeId: config.nodeId, files: filesOf(config), now, log }, teardown);
   return teardown;
 }
 

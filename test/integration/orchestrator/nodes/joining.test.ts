@@ -196,6 +196,8 @@ describe("a join is refused, with what to do,", () => {
     const { token } = await newToken();
     const wrong = await machine(token, { orchestratorUrl: "https://127.0.0.1:1" });
     await expect(join(wrong)).rejects.toThrow("nothing listens at https://127.0.0.1:1");
+    // Of several orchestrators the next one is asked, and the token is still valid.
+    await join({ ...wrong, orchestratorUrl: `https://127.0.0.1:1, ${nodesUrl(cluster)}` });
   });
 
   test("at an address without TLS", async () => {

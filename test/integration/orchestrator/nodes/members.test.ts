@@ -3,6 +3,7 @@
 import { createServer } from "node:http";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { templateFiles } from "../../../../agent/builds/steps/template-files.ts";
+import { createOrchestrators } from "../../../../agent/joining/orchestrators.ts";
 import { startValues } from "../../../../agent/placeholders/start-values.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
 import { OPEN } from "../../../../shared/policy/egress-policy.ts";
@@ -66,11 +67,11 @@ test("files of templates and values of secrets come over the meeting, and a node
   const { config, peering } = await joinCluster(cluster);
   const teardown = new Teardown(log);
   onTestFinished(() => teardown.run());
-  const orchestratorUrl = nodesUrlOf(cluster);
-  const files = templateFiles({ orchestratorUrl, peering }, teardown);
+  const orchestrators = createOrchestrators(nodesUrlOf(cluster), log);
+  const files = templateFiles({ orchestrators, peering }, teardown);
   // This node builds nothing, so the orchestrator, which has answered, has no files for it.
   await expect(files("t1", "a".repeat(64), new AbortController().signal)).rejects.toThrow("were not uploaded");
-  const values = startValues({ orchestratorUrl, peering, now: Date.now, log }, teardown);
+  const values = startValues({ orchestrators, peering, now: Date.now, log }, teardown);
   const executionId = newExecutionId();
   const placeholder = "e2b.secrets.KEY";
   const rules = [{ host: "api.test", headers: { "x-key": `\${${placeholder}}` } }];
@@ -78,7 +79,7 @@ test("files of templates and values of secrets come over the meeting, and a node
   const { answer } = await values.resolve({ executionId, placeholder, host: "api.test" });
   // The orchestrator has answered here too: the execution is none of this node's.
   expect(answer).toEqual({ problem: `node '${config.nodeId}' does not run the execution '${executionId}'` });
-  const bare = templateFiles({ orchestratorUrl, peering: { ...peering, meeting: undefined } }, teardown);
+  const bare = templateFiles({ orchestrators, peering: { ...peering, meeting: undefined } }, teardown);
   await expect(bare("t1", "a".repeat(64), new AbortController().signal)).rejects.toThrow(
     "the orchestrator did not send the files",
   );

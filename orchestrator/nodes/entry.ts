@@ -1,0 +1,93 @@
+/** What this orchestrator knows of one node: its last report, what an operator wants, and what it counts itself. */
+
+import type { agentApi, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
+import type { NodeStatus } from "../../shared/api/nodes/nodes.ts";
+import type { Connection } from "../../shared/http/client.ts";
+import type { Finding } from "../../shared/program/finding.ts";
+import type { NodeRecord } from "../store/nodes/record.ts";
+import type { Candidate } from "./placement/candidate.ts";
+import { type Sum, withPromised } from "./promised.ts";
+
+export interface Entry {
+  facts: NodeFacts;
+  load: NodeLoad;
+  wanted: NodeRecord["wanted"];
+  status: NodeStatus;
+  statusChangedAt: number;
+  lastHeardAt: number;
+  createSuccesses: number;
+  createFails: number;
+  placing: Sum;
+  connection: Connection<typeof agentApi>;
+  /** The key of the token that the connection shows. */
+  keyId: string | undefined;
+  /** Why the node refuses this store. */
+  refusal: string | undefined;
+  unreached: readonly Finding[];
+  /** The report in the node's row that this process has written or read; undefined: the node has no row yet. */
+  row: { readonly heartbeatAt: number; readonly writtenAt: number; readonly says: string } | undefined;
+}
+
+export interface NodeView {
+  readonly id: string;
+  readonly facts: NodeFacts;
+  readonly load: NodeLoad;
+  readonly status: NodeStatus;
+  readonly statusChangedAt: number;
+  readonly lastHeardAt: number;
+  readonly createSuccesses: number;
+  readonly createFails: number;
+  readonly starting: number;
+  /** Why the node refuses this store; undefined: it serves it. */
+  readonly refusal: string | undefined;
+  /** Which of its addresses this orchestrator does not reach. */
+  readonly unreached: readonly Finding[];
+}
+
+export function toView(entry: Entry): NodeView {
+  const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails, refusal, unreached } = entry;
+  return {
+    id: facts.nodeId,
+    facts,
+    load,
+    status,
+    statusChangedAt,
+    lastHeardAt,
+    createSuccesses,
+    createFails,
+    refusal,
+    unreached,
+    starting: Math.max(entry.placing.count, load.sandboxStartingCount),
+  };
+}
+
+/** Why packets of sandboxes do not leave the node; empty: they do. */
+export function networkProblems({ findings = [] }: NodeLoad): string {
+  return findings
+    .filter(({ id }) => id.startsWith("network."))
+    .map(({ problem, evidence }) => `${problem}: ${evidence}`)
+    .join("; ");
+}
+
+export function toCandidate({ facts, load, status, placing, refusal, unreached }: Entry): Candidate {
+  return {
+    id: facts.nodeId,
+    status,
+    labels: facts.labels,
+    cpuCount: load.cpuCount,
+    cpuPercent: load.cpuPercent,
+    memoryTotalBytes: load.memoryTotalBytes,
+    allocatedCpu: load.allocatedCpu + placing.cpu,
+    allocatedMemoryBytes: load.allocatedMemoryBytes + placing.memoryBytes,
+    sandboxCount: load.sandboxCount + placing.count,
+    maxSandboxes: facts.maxSandboxes,
+    noMemory: facts.capabilities.memorySnapshots
+      ? undefined
+      : (facts.capabilities.detail["memorySnapshots"] ?? "it does not say why"),
+    noNetwork: load.networkRefused === true ? networkProblems(load) : undefined,
+    disk: withPromised(load.sandboxDisk, placing.diskBytes),
+    pools: load.pools,
+    ...(refusal === undefined ? {} : { refuses: true }),
+    ...(unreached.length === 0 ? {} : { unreached: true }),
+  };
+}

@@ -1,0 +1,118 @@
+/** Two orchestrators serve one database at the same time: what one has begun the other goes on with, and both say the same. */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Pair, startPair } from "../../../support/cluster/pair.ts";
+
+let pair: Pair;
+beforeAll(async () => {
+  pair = await startPair();
+}, 180_000);
+afterAll(() => pair.stop(), 60_000);
+
+async function create(by: 0 | 1, more: object = {}): Promise<string> {
+  const made = await pair.ask(by, "POST", "/v2/sandboxes", { templateID: "base", timeout: 300, ...more });
+  expect(made.status, made.text).toBe(201);
+  return (made.body as { sandboxID: string }).sandboxID;
+}
+
+const stateAt = async (by: 0 | 1, id: string) => {
+  const { status, body } = await pair.ask(by, "GET", `/sandboxes/${id}`);
+  return status === 200 ? (body as { state: string }).state : status;
+};
+const both = async (id: string) => [await stateAt(0, id), await stateAt(1, id)];
+const live = (id: string) =>
+  pair.agents.flatMap((agent) => [...agent.live.values()]).filter(({ body }) => body.sandboxId === id).length;
+async function list(by: 0 | 1): Promise<string[]> {
+  const { body } = await pair.ask(by, "GET", "/v2/sandboxes");
+  return (body as { sandboxID: string; state: string }[]).map(({ sandboxID, state }) => `${sandboxID} ${state}`).sort();
+}
+
+test("a sandbox is created by one, paused by the other, resumed and killed by the first, and both list the same", async () => {
+  const id = await create(0);
+  expect(await both(id)).toEqual(["running", "running"]);
+  expect((await pair.ask(1, "POST", `/sandboxes/${id}/pause`)).status).toBe(204);
+  expect(await both(id)).toEqual(["paused", "paused"]);
+  const other = await create(1);
+  expect(await list(0)).toEqual(await list(1));
+  expect((await pair.ask(0, "POST", `/sandboxes/${id}/resume`, { timeout: 300 })).status).toBe(201);
+  expect([await both(id), live(id)]).toEqual([["running", "running"], 1]);
+  expect((await pair.ask(0, "DELETE", `/sandboxes/${id}`)).status).toBe(204);
+  expect((await pair.ask(0, "DELETE", `/sandboxes/${other}`)).status).toBe(204);
+  expect([await both(id), live(id)]).toEqual([[404, 404], 0]);
+  expect((await pair.ask(1, "DELETE", `/sandboxes/${id}`)).status).toBe(404);
+});
+
+test("a pause at both at the same time takes one snapshot, and a resume at both starts one execution", async () => {
+  const id = await create(1);
+  const at = (method: string, path: string, body?: object) =>
+    Promise.all(([0, 1] as const).map(async (by) => (await pair.ask(by, method, path, body)).status));
+  const paused = await at("POST", `/sandboxes/${id}/pause`);
+  expect(paused).toContain(204);
+  expect(await both(id)).toEqual(["paused", "paused"]);
+  const snapshots = pair.agents.flatMap((agent) => [...agent.snapshots.values()]);
+  expect(snapshots.filter(({ sandboxId }) => sandboxId === id)).toHaveLength(1);
+  const connected = await at("POST", `/sandboxes/${id}/connect`, { timeout: 300 });
+  expect(connected.every((status) => status === 200 || status === 201)).toBe(true);
+  expect([await both(id), live(id)]).toEqual([["running", "running"], 1]);
+  await pair.ask(0, "DELETE", `/sandboxes/${id}`);
+});
+
+test("an expired sandbox is ended once, whoever looks first", async () => {
+  const id = await create(0, { timeout: 1 });
+  await expect.poll(() => both(id), { timeout: 30_000 }).toEqual([404, 404]);
+  const { body } = await pair.ask(1, "GET", `/events/sandboxes/${id}`);
+  const killed = (body as { type: string }[]).filter(({ type }) => type.endsWith("killed"));
+  expect([killed.length, live(id)]).toEqual([1, 0]);
+});
+
+test("a node that reports to one of them is drained by the other, and no sandbox is placed there from then on", async () => {
+  const nodes = async (by: 0 | 1) =>
+    ((await pair.admin(by, "GET", "/nodes")).body as { id: string; status: string }[]).map(({ id, status }) => [
+      id,
+      status,
+    ]);
+  await expect
+    .poll(() => nodes(0), { timeout: 20_000 })
+    .toEqual([
+      ["n1", "ready"],
+      ["n2", "ready"],
+    ]);
+  expect((await pair.admin(1, "POST", "/nodes/n1", { status: "draining" })).status).toBe(204);
+  expect(await nodes(0)).toEqual(await nodes(1));
+  const ids = await Promise.all(Array.from({ length: 6 }, (_, index) => create(index % 2 === 0 ? 0 : 1)));
+  expect(pair.agents[0]?.live.size).toBe(0);
+  expect((await pair.admin(0, "POST", "/nodes/n1", { status: "ready" })).status).toBe(204);
+  expect(await nodes(1)).toContainEqual(["n1", "ready"]);
+  for (const id of ids) await pair.ask(1, "DELETE", `/sandboxes/${id}`);
+});
+
+test("when an orchestrator is killed, its node reports to the other one, and nothing is lost", async () => {
+  const [first] = pair.orchestrators;
+  const ids = await Promise.all(Array.from({ length: 6 }, () => create(0)));
+  await first.killAndStart();
+  for (const id of ids) expect(await both(id)).toEqual(["running", "running"]);
+  const [agent] = pair.agents;
+  // It has met the dead one, or its next start.
+  await expect
+    .poll(
+      () =>
+        agent?.beat().then(
+          () => true,
+          () => false,
+        ),
+      { timeout: 20_000 },
+    )
+    .toBe(true);
+  const made = await create(1);
+  for (const id of [...ids, made]) expect((await pair.ask(0, "DELETE", `/sandboxes/${id}`)).status).toBe(204);
+  for (const id of [...ids, made]) expect([await both(id), live(id)]).toEqual([[404, 404], 0]);
+});
+
+test("an orchestrator with another key than those that run is refused by a sentence that names the setting", async () => {
+  await expect(pair.startThird({ SVC_ENCRYPTION_KEY: "another-encryption-key" })).rejects.toThrow(
+    /SVC_ENCRYPTION_KEY is another than that of the orchestrator .* which uses the same database/,
+  );
+  await expect(
+    pair.startThird({ SVC_SEED: "test-seed-0000000002", SVC_SEED_PREVIOUS: "test-seed-0000000001" }),
+  ).rejects.toThrow(/SVC_SEED is not known to the orchestrator .* add it there to SVC_SEED_PREVIOUS first/);
+});
