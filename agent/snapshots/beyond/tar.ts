@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Readable } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
 /** Files get this process's owner. @throws what the stream throws, or an Error with what `tar` printed */
@@ -36,12 +36,16 @@ export async function tarred(
   const ended = endOf(child);
   const stop = () => child.kill("SIGKILL");
   signal.addEventListener("abort", stop, { once: true });
+  // Read from the first moment on: when the program ends, Node throws away what nobody has begun to read.
+  const archive = child.stdout.pipe(new PassThrough());
+  child.stdout.once("error", (error) => archive.destroy(error));
   try {
-    await read(child.stdout);
+    await read(archive);
   } finally {
     signal.removeEventListener("abort", stop);
     // What the reader has left would keep the program waiting.
     child.stdout.destroy();
+    archive.destroy();
   }
   const failure = await ended;
   signal.throwIfAborted();

@@ -93,7 +93,9 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
     for (;;) {
       const record = await store.sandboxes.get(sandboxId);
       if (record === undefined || !BETWEEN.has(record.state)) return record;
-      if (deps.core.now() >= until || !(await store.drains.isMoving(sandboxId))) return record;
+      if (deps.core.now() >= until) return record;
+      // It may have arrived between the two questions.
+      if (!(await store.drains.isMoving(sandboxId))) return store.sandboxes.get(sandboxId);
       await sleep(MOVING_LOOK_MS);
     }
   }
