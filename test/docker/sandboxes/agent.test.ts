@@ -222,8 +222,10 @@ describe("while the orchestrator is away", () => {
 
   test("a sandbox is ended by the agent after its end and the grace, and that is reported later", async () => {
     agent.setOrchestrator(false);
-    const { executionId, address } = await agent.start({ endAt: Date.now() + 500 });
+    const { executionId, address } = await agent.start();
     expect(await health(address)).toBe(204);
+    // Only now, because the start and the look may take longer than this end and the grace together.
+    await agent.call.updateExecution({ params: { executionId }, body: { endAt: Date.now() + 500 } });
     await expect.poll(containers, SLOW).toEqual([]);
     expect(agent.exits).toEqual([]);
     agent.setOrchestrator(true);
