@@ -12,6 +12,11 @@ shared_directories() {
   [ -z "$wrong" ] || note "modes of ${#wrong} files and directories below $INSTALLED repaired"
 }
 
+# installed_packages: prints the packages that `up` has installed. Where it has installed none, there is no list of them.
+installed_packages() {
+  if [ -f "$SHARED_STATE/packages" ]; then sort -u "$SHARED_STATE/packages" | paste -sd ' '; fi
+}
+
 # Removes versions that no instance runs any more. Runtimes of envd stay, because paused sandboxes need theirs.
 remove_unused_programs() {
   local directory name

@@ -82,3 +82,16 @@ remove_trees ${home}/state`;
   expect(spawnSync("bash", ["-pc", script]).status).toBe(expected);
   expect(readdirSync(join(home, "state/disk"))).toEqual([]);
 });
+
+test("the scripts name the packages that up has installed, and go on where it has installed none", () => {
+  const home = mkdtempSync(join(tmpdir(), "svc-packages-"));
+  onTestFinished(() => rmSync(home, { recursive: true }));
+  const named = () => {
+    const script = `set -euo pipefail; . ${library}/installed.sh; SHARED_STATE=${home}
+packages=$(installed_packages); echo "goes on: $packages"`;
+    return spawnSync("bash", ["-pc", script], { encoding: "utf8" }).stdout;
+  };
+  expect(named()).toBe("goes on: \n");
+  writeFileSync(join(home, "packages"), "nftables\ncurl\nnftables\n");
+  expect(named()).toBe("goes on: curl nftables\n");
+});

@@ -6,9 +6,15 @@ import type { FakeAgent } from "../fakes/fake-agent-shapes.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
+interface AgentProxyConfig extends Pick<NodeProxyConfig, "nodeTokens" | "door"> {
+  readonly port?: number;
+  /** The address that the fake agent gives every sandbox. */
+  readonly address?: string | undefined;
+}
+
 /** @param agent undefined while it starts */
 export function startAgentProxy(
-  { port = 0, ...config }: Pick<NodeProxyConfig, "nodeTokens" | "door"> & { readonly port?: number },
+  { port = 0, address = "127.0.0.1", ...config }: AgentProxyConfig,
   agent: () => Pick<FakeAgent, "live"> | undefined,
 ): Promise<NodeProxy> {
   return startNodeProxy(
@@ -18,7 +24,7 @@ export function startAgentProxy(
       route(sandboxId) {
         const started = [...(agent()?.live.values() ?? [])].find(({ body }) => body.sandboxId === sandboxId);
         if (started === undefined) return undefined;
-        return { executionId: started.executionId, address: "127.0.0.1", controlToken: "c" };
+        return { executionId: started.executionId, address, controlToken: "c" };
       },
     },
   );

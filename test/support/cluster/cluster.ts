@@ -204,7 +204,10 @@ async function startNode(options: FakeAgentOptions, isShared: boolean) {
   const running: { agent?: FakeAgent } = {};
   const proxy =
     isShared && options.proxyUrl === undefined
-      ? await startAgentProxy({ nodeTokens: () => [options.orchestratorToken] }, () => running.agent)
+      ? await startAgentProxy(
+          { nodeTokens: () => [options.orchestratorToken], address: options.address },
+          () => running.agent,
+        )
       : undefined;
   const agent = await startFakeAgent({ ...options, ...(proxy === undefined ? {} : { proxyUrl: proxy.url }) });
   running.agent = agent;

@@ -10,6 +10,9 @@ import { BUILDING, buildingOn, messageOf, type Requested } from "../../../suppor
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { storedOf } from "../../../support/fakes/fake-agent-builds.ts";
 
+/** Where several orchestrators may share the database, each counts the starts of all of them a moment later. */
+const FOLLOWS = { timeout: 15_000 };
+
 let cluster: Cluster;
 beforeEach(async () => {
   cluster = await startCluster(BUILDING);
@@ -118,7 +121,8 @@ describe("from request to sandbox", () => {
   test("the tag moves when the new build is ready, the former one serves until then, and pools follow", async () => {
     const first = await built("app");
     for (let use = 0; use < 3; use++) await create("app");
-    expect((await cluster.agent.beat()).pools.map(({ build }) => build.buildId)).toContain(first.buildID);
+    const pooled = async () => (await cluster.agent.beat()).pools.map(({ build }) => build.buildId);
+    await expect.poll(pooled, FOLLOWS).toContain(first.buildID);
     const building = held();
     const second = await request({ name: "app" });
     expect(second.templateID).toBe(first.templateID);
@@ -130,9 +134,8 @@ describe("from request to sandbox", () => {
     await expect.poll(() => status(second)).toMatchObject({ status: "ready" });
     await create("app");
     expect(cluster.agent.starts.at(-1)?.body.build.buildId).toBe(second.buildID);
-    const pools = (await cluster.agent.beat()).pools.map(({ build }) => build.buildId);
-    expect(pools).toContain(second.buildID);
-    expect(pools).not.toContain(first.buildID);
+    await expect.poll(pooled, FOLLOWS).toContain(second.buildID);
+    expect(await pooled()).not.toContain(first.buildID);
   });
 
   test("a pool entry of a template with memory belongs to its build, and its sandboxes still start as copies", async () => {
@@ -143,16 +146,16 @@ describe("from request to sandbox", () => {
       build: { templateId: templateID, buildId: buildID, image: `built:${buildID}` },
       size: 3,
     });
-    expect(await pooled()).toContainEqual(expect.objectContaining(target(first)));
+    await expect.poll(pooled, FOLLOWS).toContainEqual(expect.objectContaining(target(first)));
     await create("server");
     const { build, resources, origin } = cluster.agent.starts.at(-1)?.body ?? {};
     expect(origin).toMatchObject({ is: "snapshot", memory: true });
     // These values are the pool's key.
-    expect(await pooled()).toContainEqual({ build, resources, size: 4 });
+    await expect.poll(pooled, FOLLOWS).toContainEqual({ build, resources, size: 4 });
     const second = await built("server", { startCmd: "serve" });
-    const now = (await pooled()).map((one) => one.build.buildId);
-    expect(now).toContain(second.buildID);
-    expect(now).not.toContain(first.buildID);
+    const builds = async () => (await pooled()).map((one) => one.build.buildId);
+    await expect.poll(builds, FOLLOWS).toContain(second.buildID);
+    expect(await builds()).not.toContain(first.buildID);
   });
 
   test("a failed build names its step, and changes nothing", async () => {
