@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type DatabaseChoice, newDatabase } from "../store/databases.ts";
+import { type DatabaseChoice, newDatabase, type TestDatabase } from "../store/databases.ts";
 import { ADMIN_TOKEN, NODE_KEY } from "./cluster.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -14,6 +14,8 @@ const root = join(import.meta.dirname, "../../..");
 interface MortalChoice extends Pick<DatabaseChoice, "server"> {
   /** Another one, whose program and database this one uses too, and which stops after it. */
   readonly beside?: MortalOrchestrator;
+  /** A database of the test's own, which the test removes, in place of a new one. */
+  readonly database?: TestDatabase;
 }
 
 export interface MortalOrchestrator {
@@ -21,7 +23,7 @@ export interface MortalOrchestrator {
   readonly folder: string;
   readonly url: string;
   readonly pid: number | undefined;
-  readonly database: Awaited<ReturnType<typeof newDatabase>>;
+  readonly database: TestDatabase;
   /** SIGKILL, and a new process at once. Resolves when the new one listens. */
   killAndStart(): Promise<void>;
   stop(): Promise<void>;
@@ -29,10 +31,10 @@ export interface MortalOrchestrator {
 
 export async function startMortalOrchestrator(
   settings: Readonly<Record<string, string>>,
-  { beside, ...choice }: MortalChoice = {},
+  { beside, database: given, ...choice }: MortalChoice = {},
 ): Promise<MortalOrchestrator> {
   const folder = beside?.folder ?? buildOrchestrator();
-  const database = beside?.database ?? (await newDatabase({ folder, ...choice }));
+  const database = beside?.database ?? given ?? (await newDatabase({ folder, ...choice }));
   const first = await start("0");
   const { url } = first;
   let { child } = first;

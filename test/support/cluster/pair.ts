@@ -4,6 +4,7 @@ import { nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
 import type { FakeAgent } from "../fakes/fake-agent-shapes.ts";
 import { startPostgres } from "../postgres/cluster.ts";
+import type { TestDatabase } from "../store/databases.ts";
 import { NODE_KEY } from "./cluster.ts";
 import { AS_ADMIN } from "./mortal-cluster.ts";
 import { type MortalOrchestrator, startMortalOrchestrator } from "./mortal-orchestrator.ts";
@@ -29,6 +30,8 @@ export interface Pair {
 interface PairOptions {
   readonly agents?: number;
   readonly settings?: Readonly<Record<string, string>>;
+  /** A database of the test's own, which the test removes. */
+  readonly database?: TestDatabase;
 }
 
 /** Short times, so that what a dead orchestrator owned is taken over while a test waits. */
@@ -39,11 +42,12 @@ const SETTINGS = {
   SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000",
 };
 
-export async function startPair({ agents: count = 2, settings = {} }: PairOptions = {}): Promise<Pair> {
+export async function startPair({ agents: count = 2, settings = {}, database }: PairOptions = {}): Promise<Pair> {
   const shared = process.env["SVC_TEST_POSTGRES"];
-  const server = shared === undefined ? await startPostgres() : undefined;
+  const server = shared === undefined && database === undefined ? await startPostgres() : undefined;
   const given = { ...SETTINGS, ...settings };
-  const first = await startMortalOrchestrator(given, { server: server?.url ?? shared ?? null });
+  const choice = database === undefined ? { server: server?.url ?? shared ?? null } : { database };
+  const first = await startMortalOrchestrator(given, choice);
   const second = await startMortalOrchestrator(given, { beside: first });
   const orchestrators = [first, second] as const;
 

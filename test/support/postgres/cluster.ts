@@ -15,7 +15,7 @@ const run = promisify(execFile);
 /** The places of Debian's programs, and of those that scripts/host/test/postgres has unpacked. */
 const PLACES = ["/usr/lib/postgresql", "/opt/svc/test/postgres/usr/lib/postgresql"];
 /** The server's user: PostgreSQL refuses to run as root. */
-const NOBODY = 65_534;
+export const NOBODY = 65_534;
 
 export interface PostgresServer {
   /** The URL of the database `postgres`, beside which tests make others. */
@@ -68,7 +68,7 @@ export async function startPostgres({
   };
 }
 
-async function findPrograms(): Promise<string> {
+export async function findPrograms(): Promise<string> {
   for (const place of PLACES) {
     const versions = await readdir(place).catch(() => []);
     const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
