@@ -8,7 +8,7 @@ import { inTransaction } from "../transactions.ts";
 import { createAppender, type NewEntry } from "./append.ts";
 import { type Break, breakAt, GENESIS, type Head } from "./chain.ts";
 import type { AuditActor, AuditResult, AuditRow } from "./row.ts";
-import { recordsItself } from "./scope.ts";
+import { recordsItself, runUnaudited } from "./scope.ts";
 
 export interface AuditFilter {
   readonly projectId?: string;
@@ -85,7 +85,8 @@ export function auditStore(db: Database, scanned = SCANNED) {
 
     /** Adds entries whose requests changed nothing, or ended after their change. */
     async addAll(entries: readonly NewEntry[]): Promise<void> {
-      await inTransaction(db, (session) => appender.append(runIn(session), entries));
+      // The end of a request's part is written while the request goes on, and is not its change.
+      await runUnaudited(() => inTransaction(db, (session) => appender.append(runIn(session), entries)));
     },
 
     async head(): Promise<Head> {

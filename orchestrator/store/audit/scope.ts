@@ -27,7 +27,7 @@ export interface AuditPart extends AuditScope {
   end(error?: unknown): void;
 }
 
-const scopes = new AsyncLocalStorage<AuditScope>();
+const scopes = new AsyncLocalStorage<AuditScope | undefined>();
 
 export function runAudited<T>(scope: AuditScope, work: () => Promise<T>): Promise<T> {
   return scopes.run(scope, work);
@@ -45,6 +45,11 @@ export async function runPart<T>(work: () => Promise<T>): Promise<T> {
     part.end(error);
     throw error;
   }
+}
+
+/** Runs work that is no change of the request under way, though that request started it. */
+export function runUnaudited<T>(work: () => Promise<T>): Promise<T> {
+  return scopes.run(undefined, work);
 }
 
 /** Undefined: work without a request, a request that changes nothing, or one that has written its entry. */

@@ -68,6 +68,14 @@ function request(action: string, table?: string): AuditScope & { readonly writte
   };
 }
 
+test("entries that are written while a request goes on are no change of it", async () => {
+  const { store, entries } = await openStore();
+  const scope = request("create", "sandboxes");
+  await runAudited(scope, () => store.audit.addAll([entry("create", { object_id: "the end of a part" })]));
+  expect(await entries()).toMatchObject([{ seq: 1, object_id: "the end of a part" }]);
+  expect([scope.written, scope.owes]).toEqual([[], true]);
+});
+
 test("the first change of a request writes its entry, and later ones write none", async () => {
   const { store, entries } = await openStore();
   const scope = request("createProject", "projects");
