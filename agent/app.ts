@@ -12,6 +12,7 @@ import { type Base, createBase } from "./wiring/base.ts";
 import { createBlobParts } from "./wiring/blobs.ts";
 import { createBuildParts } from "./wiring/builds.ts";
 import { startDiskPressure } from "./wiring/disk-pressure.ts";
+import { createLeasePart } from "./wiring/lease.ts";
 import { startNetwork } from "./wiring/network.ts";
 import { createNode } from "./wiring/node.ts";
 import { startRecovery, startRepairs } from "./wiring/recovery.ts";
@@ -47,14 +48,15 @@ async function createParts(base: Base) {
   const node = await createNode(base, recovered);
   const blobs = await createBlobParts(base);
   const live = createLive(base, { found, network, node });
+  const lease = await createLeasePart(base, { network, node, live });
   const stored = createSnapshotParts(base, { found, network, node, live, blobStore: blobs.store });
-  const isHeld = (id: string) => node.disk.isHeld(id);
-  const proxy = await startProxy({ config, peering, live: live.set, isHeld, log }, teardown);
-  const own = createSandboxParts(base, { found, network, node, live, stored, proxy });
-  const taking = createTakerParts(base, { node, live, stored, own });
+  const heldBy = (id: string) => (lease.isFrozen(id) ? "lease" : node.disk.isHeld(id) ? "disk" : undefined);
+  const proxy = await startProxy({ config, peering, live: live.set, heldBy, log }, teardown);
+  const own = createSandboxParts(base, { found, network, node, live, lease, stored, proxy });
+  const taking = createTakerParts(base, { node, live, lease, stored, own });
   const building = createBuildParts(base, { found, network, node, live, stored, own });
   const { pool, sandboxes } = own;
-  const diskAccount = startDiskPressure(base, { node, live, stored, own, building });
+  const diskAccount = startDiskPressure(base, { node, live, lease, stored, own, building });
   const engine = createEngineWatch({
     containers,
     owned: () => [...live.set.running().map(({ container }) => container.id), ...pool.ids(), ...stored.frozen.ids()],
@@ -74,6 +76,7 @@ async function createParts(base: Base) {
     node,
     blobs,
     live,
+    lease,
     stored,
     own,
     taking,
@@ -84,14 +87,15 @@ async function createParts(base: Base) {
   });
   startRenewal({ nodeId: config.nodeId, peering, orchestrators, files: filesOf(config), now, log }, teardown);
   startRepairs(base, { reach: network.reach, disposal: live.disposal, instruments: api.instruments });
-  return { network, node, blobs, live, stored, taking, sandboxes, building, engine, api, proxy };
+  return { network, node, blobs, live, lease, stored, taking, sandboxes, building, engine, api, proxy };
 }
 
 /** The loops begin, and requests are let in. */
 function startParts({ config, log, teardown }: Base, parts: Awaited<ReturnType<typeof createParts>>) {
-  const { network, node, blobs, live, stored, taking, sandboxes, building, engine, api, proxy } = parts;
+  const { network, node, blobs, live, lease, stored, taking, sandboxes, building, engine, api, proxy } = parts;
   live.usage.start();
   node.limits.start();
+  lease.start();
   api.report.start();
   node.capabilities.start();
   network.reach.start();

@@ -3,6 +3,7 @@
 import { findingText } from "../../shared/program/finding.ts";
 import type { EngineWatch } from "../containers/engine-watch.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
+import type { Lease } from "../lease/lease.ts";
 import type { Reach } from "../network/reach/reach.ts";
 import type { Serving } from "../serving/serving.ts";
 import type { Contact } from "./report.ts";
@@ -14,10 +15,11 @@ export interface ChecksDeps {
   readonly reach: Reach;
   readonly contact: Contact;
   readonly serving: Serving;
+  readonly lease: Pick<Lease, "problem">;
 }
 
 export function checksOf(deps: ChecksDeps): ReturnType<OperatorDeps["checks"]> {
-  const { engine, egressProcess, reach, contact, serving } = deps;
+  const { engine, egressProcess, reach, contact, serving, lease } = deps;
   return {
     engine: engine.connected ? undefined : "the Docker daemon does not answer",
     "egress process": egressProcess.problem,
@@ -25,5 +27,6 @@ export function checksOf(deps: ChecksDeps): ReturnType<OperatorDeps["checks"]> {
     orchestrator: contact.reached ? undefined : (contact.problem ?? "the orchestrator does not answer"),
     "way back": contact.unreached,
     store: serving.refusal,
+    lease: lease.problem,
   };
 }

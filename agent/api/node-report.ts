@@ -10,6 +10,7 @@ import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { Machine } from "../host/machine.ts";
 import { connectToAny, type Orchestrators } from "../joining/orchestrators.ts";
 import { authorization, type Peering } from "../joining/peering.ts";
+import type { Lease } from "../lease/lease.ts";
 import type { Reach } from "../network/reach/reach.ts";
 import type { DiskAccount } from "../node-disk/account.ts";
 import type { DiskReserve } from "../node-disk/reserve.ts";
@@ -47,6 +48,7 @@ export interface NodeReportDeps {
   readonly holding: Holding;
   readonly taker: Pick<SnapshotTaker, "pause">;
   readonly serving: Serving;
+  readonly lease: Pick<Lease, "answered">;
   readonly admission: Pick<Admission, "used">;
   readonly disk: Pick<DiskReserve, "isHeld">;
   readonly diskAccount: Pick<DiskAccount, "load">;
@@ -63,7 +65,7 @@ export function reportedSnapshots({ snapshots, stores }: Pick<NodeReportDeps, "s
 
 export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Report {
   const { config, identity, host, live, pool, snapshots, admission, disk, diskAccount, usage, stores } = deps;
-  const { serving, peering, uploads } = deps;
+  const { serving, lease, peering, uploads } = deps;
   const orchestrator = connectToAny(nodeApi, {
     orchestrators: deps.orchestrators,
     name: "orchestrator",
@@ -102,12 +104,16 @@ export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Repo
     exits: () => stores.executions.exits(),
     acknowledge: (ids) => stores.executions.acknowledge(ids),
     refused: () => serving.refusal !== undefined,
-    apply: (reply) => {
+    apply: (reply, sent) => {
       if (!serving.heard(reply.store)) return false;
       applyReply(reply, deps);
+      lease
+        .answered(sent, reply)
+        .catch((error: unknown) => deps.log.error({ err: error }, "could not apply the node's lease"));
       return true;
     },
     now: deps.now,
+    sinceBoot: () => host.sinceBoot(),
     log: deps.log,
   });
   teardown.add("report", () => report.stop());

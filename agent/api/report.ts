@@ -7,6 +7,7 @@ import { findingText } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import { reachFailure } from "../../shared/tls/failures.ts";
+import type { SentReport } from "../lease/lease.ts";
 
 const CALL_LIMIT_MS = 5_000;
 /** Events within this time share one report, which comes after the first command of a sandbox that has just begun. */
@@ -24,7 +25,9 @@ export interface ReportDeps {
   readonly refused: () => boolean;
   readonly acknowledge: (executionIds: readonly string[]) => void;
   /** False: the node does not serve the store that answers, which does not count as contact. */
-  readonly apply: (reply: HeartbeatReply) => boolean;
+  readonly apply: (reply: HeartbeatReply, sent: SentReport) => boolean;
+  /** Milliseconds since the start of the kernel. */
+  readonly sinceBoot: () => number;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -71,6 +74,7 @@ export function createReport(deps: ReportDeps): Report {
   };
 
   const beat = async (signal: AbortSignal) => {
+    const at = deps.sinceBoot();
     const body = { ...describe(), exits: exits() };
     try {
       const reply = await orchestrator.heartbeat({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
@@ -78,7 +82,7 @@ export function createReport(deps: ReportDeps): Report {
       contact.reached = true;
       contact.problem = undefined;
       noteUnreached(reply.unreached);
-      if (!apply(reply)) return;
+      if (!apply(reply, { at, executions: body.executions.map(({ executionId }) => executionId) })) return;
       contact.last = now();
       acknowledge(body.exits.map(({ executionId }) => executionId));
     } catch (error) {

@@ -11,15 +11,25 @@ const FAILED = "the build was ended: the node's disk is short, and the build gre
 export interface Growing {
   readonly sandboxes: Sandboxes;
   readonly building: BuildParts;
+  /** The sandbox stands still for another reason too. */
+  readonly staysFrozen: (executionId: string) => boolean;
 }
 
-export function growersOf({ sandboxes, building }: Growing, deps: GrowerDeps): Held[] {
+export function growersOf({ sandboxes, building, staysFrozen }: Growing, deps: GrowerDeps): Held[] {
   return [
-    ...sandboxes
-      .running()
-      .map(({ executionId, container }) =>
-        growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, deps),
+    ...sandboxes.running().map(({ executionId, container }) =>
+      growerOf(
+        {
+          id: executionId,
+          container,
+          release: () => {
+            if (!staysFrozen(executionId)) container.cgroup.thaw();
+          },
+          end: () => sandboxes.end(executionId, "disk_full"),
+        },
+        deps,
       ),
+    ),
     ...building.buildContainers().map(({ buildId, container }) => {
       // Fails a build instead of freezing it: a frozen build helps no user, and a later build can repeat its work.
       const fail = () => building.builds.fail(buildId, new AppError("no_space", FAILED));
@@ -29,6 +39,6 @@ export function growersOf({ sandboxes, building }: Growing, deps: GrowerDeps): H
 }
 
 /** Ids of all containers in which clients' programs run. */
-export function growingContainers({ sandboxes, building }: Growing): string[] {
+export function growingContainers({ sandboxes, building }: Omit<Growing, "staysFrozen">): string[] {
   return [...sandboxes.running(), ...building.buildContainers()].map(({ container }) => container.id);
 }

@@ -1,7 +1,7 @@
 /** Facts about this machine and its load, from /proc. */
 
 import { readFileSync, statfsSync } from "node:fs";
-import { cpus, hostname } from "node:os";
+import { cpus, hostname, uptime } from "node:os";
 import type { NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 
 import { type HostLimits, readHostLimits } from "./limits.ts";
@@ -10,7 +10,7 @@ type Load = Pick<NodeLoad, "cpuCount" | "cpuPercent" | "memoryTotalBytes" | "mem
 
 export interface Machine {
   readonly facts: NodeFacts["machine"];
-  /** The same for every program on this kernel, different on every other. */
+  /** The same for every program on this kernel, different on every other, and after each start of it. */
   readonly id: string;
   /** Flags of the processor, as the kernel names them, divided by spaces. */
   readonly cpuFlags: string;
@@ -18,6 +18,8 @@ export interface Machine {
   /** Bytes that the machine could give to new processes. */
   freeMemory(): number;
   limits(): HostLimits;
+  /** Milliseconds since the kernel was started, with the time that the machine slept; no change of the clock moves it. */
+  sinceBoot(): number;
 }
 
 export function hostMachine(directories: readonly string[]): Machine {
@@ -49,6 +51,7 @@ export function hostMachine(directories: readonly string[]): Machine {
     },
     freeMemory: () => memory().available,
     limits: () => readHostLimits(),
+    sinceBoot: () => uptime() * 1_000,
   };
 }
 

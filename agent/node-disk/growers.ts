@@ -54,10 +54,12 @@ export interface Holding {
   readonly container: LiveContainer;
   /** If present, called instead of freezing the container. */
   readonly hold?: () => void;
+  /** If present, called instead of thawing the container. */
+  readonly release?: () => void;
   readonly end: () => Promise<void>;
 }
 
-export function growerOf({ id, container, hold, end }: Holding, deps: GrowerDeps): Held {
+export function growerOf({ id, container, hold, release, end }: Holding, deps: GrowerDeps): Held {
   const { cgroup, upperDirectory, resources } = container;
   const tried = (read: () => number): number => {
     try {
@@ -76,7 +78,7 @@ export function growerOf({ id, container, hold, end }: Holding, deps: GrowerDeps
     used: async () => (upperDirectory === undefined ? undefined : deps.diskUsage(upperDirectory)),
     files: async () => (upperDirectory === undefined ? 0 : deps.growth.countFiles(upperDirectory)),
     hold: async () => (hold === undefined ? cgroup.freeze() : hold()),
-    release: () => cgroup.thaw(),
+    release: release ?? (() => cgroup.thaw()),
     end,
   };
 }

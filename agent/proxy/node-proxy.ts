@@ -10,6 +10,7 @@ import type { Log } from "../../shared/program/log.ts";
 import {
   ENVD_PORT,
   EXECUTION_HEADER,
+  LEASE_REASON,
   NODE_TOKEN_HEADER,
   PORT_HEADER,
   PROXY_ERROR_HEADER,
@@ -55,8 +56,8 @@ export interface NodeRoute {
   readonly address: string;
   /** Authorises envd's internal routes. */
   readonly controlToken: string;
-  /** The sandbox is frozen: it would accept connections and never answer. */
-  readonly held?: boolean;
+  /** Why the sandbox is frozen: it would accept connections and never answer. Absent: it runs. */
+  readonly held?: "disk" | "lease" | undefined;
 }
 
 export interface NodeProxyDeps {
@@ -99,8 +100,8 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
       answer(client, "removed");
       return;
     }
-    if (route.held === true) {
-      answer(client, "held");
+    if (route.held !== undefined) {
+      answer(client, "held", route.held === "lease" ? [PROXY_REASON_HEADER, LEASE_REASON] : []);
       return;
     }
     if (!Number.isInteger(port) || port < 1 || port > 65_535) {

@@ -7,7 +7,7 @@ import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Peering } from "../joining/peering.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
-import { type NodeProxy, startNodeProxy } from "./node-proxy.ts";
+import { type NodeProxy, type NodeRoute, startNodeProxy } from "./node-proxy.ts";
 
 /** The proxy's share of the process's descriptors. Each of its connections has another one towards a sandbox. */
 const PROXY_SHARE = 3 / 8;
@@ -16,13 +16,13 @@ export interface StartProxyDeps {
   readonly config: Pick<AgentConfig, "proxyHost" | "proxyPort">;
   readonly peering: Pick<Peering, "orchestratorTokens" | "proxyDoor">;
   readonly live: Pick<LiveSet, "route">;
-  /** Whether the execution is frozen because the node's disk is full. */
-  readonly isHeld: (executionId: string) => boolean;
+  /** Why the execution is frozen; undefined: it runs. */
+  readonly heldBy: (executionId: string) => NodeRoute["held"];
   readonly log: Log;
 }
 
 export async function startProxy(
-  { config, peering, live, isHeld, log }: StartProxyDeps,
+  { config, peering, live, heldBy, log }: StartProxyDeps,
   teardown: Teardown,
 ): Promise<NodeProxy> {
   const room = roomFor(PROXY_SHARE, { total: 0, perAddress: 0 });
@@ -39,7 +39,7 @@ export async function startProxy(
       connections: connectionLimits({ ...room, perAddress: room.total, name: "proxy", log }),
       route: (sandboxId) => {
         const route = live.route(sandboxId);
-        return route === undefined ? undefined : { ...route, held: isHeld(route.executionId) };
+        return route === undefined ? undefined : { ...route, held: heldBy(route.executionId) };
       },
     },
   );

@@ -41,6 +41,8 @@ export interface SandboxesDeps {
   /** Called when its processes are dead. True: it is kept as a paused sandbox, so its end is not reported as an exit. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly maxSandboxes: number;
+  /** Why nothing can begin here now, not even a paused sandbox; undefined: it can. */
+  readonly standstill: () => AppError | undefined;
   /** Why this new sandbox cannot begin here now; undefined: it can. */
   readonly refusal: (body: Pick<StartRequest, "egress">) => AppError | undefined;
   readonly startLimitMs: number;
@@ -94,6 +96,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
     if (entries.size >= deps.maxSandboxes)
       throw new AppError("node_busy", `node is at its limit of ${deps.maxSandboxes} sandboxes`);
+    const standstill = deps.standstill();
+    if (standstill !== undefined) throw standstill;
     // A paused sandbox has its disk here already, and its owner may resume it to make room.
     const refusal = origin?.is === "paused" ? undefined : deps.refusal({ egress });
     if (refusal !== undefined) throw refusal;

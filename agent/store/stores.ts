@@ -9,6 +9,7 @@ import { openDatabase } from "./database/database.ts";
 import type { NodeSeal } from "./database/seal-key.ts";
 import { type ExecutionStore, executionStore } from "./executions.ts";
 import { type LayerStore, layerStore } from "./layers.ts";
+import { type LeaseStore, leaseStore } from "./lease.ts";
 import { type LogStore, logStore } from "./logs.ts";
 import { type NetworkLogStore, networkLogStore } from "./network-log.ts";
 import { type RemainsStore, remainsStore } from "./remains.ts";
@@ -27,6 +28,7 @@ export interface Stores {
   readonly builds: BuildStore;
   readonly layers: LayerStore;
   readonly served: ServedStoreStore;
+  readonly lease: LeaseStore;
   readonly remains: RemainsStore;
   readonly blobStores: BlobStoreStore;
   readonly uploads: UploadStore;
@@ -47,6 +49,7 @@ export function openStores(path: string, sealing: NodeSeal): Stores {
     builds: buildStore(database),
     layers: layerStore(database),
     served: servedStoreStore(database),
+    lease: leaseStore(database),
     remains: remainsStore(database),
     blobStores: blobStoreStore(database),
     uploads: uploadStore(database),

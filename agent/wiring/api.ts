@@ -10,6 +10,7 @@ import { createInstruments } from "../api/prometheus.ts";
 import { startApi } from "../api/start-api.ts";
 import type { BuildParts } from "../builds/start-builds.ts";
 import type { EngineWatch } from "../containers/engine-watch.ts";
+import type { Lease } from "../lease/lease.ts";
 import type { DiskAccount } from "../node-disk/account.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import { createServing } from "../serving/serving.ts";
@@ -26,6 +27,7 @@ interface ApiSources {
   readonly node: NodeParts;
   readonly blobs: BlobParts;
   readonly live: LiveParts;
+  readonly lease: Lease;
   readonly stored: SnapshotParts;
   readonly own: SandboxParts;
   readonly taking: TakerParts;
@@ -40,7 +42,7 @@ export async function createApi(base: Base, parts: ApiSources) {
   const { config, machine, peering, orchestrators, stores, events, now, log, teardown } = base;
   const { nodeId } = config;
   const { host, disks, volumes, volumeFiles } = machine;
-  const { network, node, blobs, live, stored, own, taking, building, diskAccount } = parts;
+  const { network, node, blobs, live, lease, stored, own, taking, building, diskAccount } = parts;
   const { egressProcess, reach } = network;
   const { capabilities, disk } = node;
   const { contact, taker } = taking;
@@ -85,7 +87,7 @@ export async function createApi(base: Base, parts: ApiSources) {
     budgetBytes: config.buildCacheMb * 1024 ** 2,
     now,
   };
-  const checked = { engine: parts.engine, egressProcess, reach, contact, serving };
+  const checked = { engine: parts.engine, egressProcess, reach, contact, serving, lease };
   const serviceInstanceId = randomUUID();
   const api = await startApi(
     {
@@ -140,6 +142,7 @@ export async function createApi(base: Base, parts: ApiSources) {
       holding,
       taker,
       serving,
+      lease,
       admission,
       disk,
       diskAccount,

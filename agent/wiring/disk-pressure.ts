@@ -5,6 +5,7 @@ import type { BuildParts } from "../builds/start-builds.ts";
 import { growersOf, growingContainers } from "../disk-pressure/growing.ts";
 import { promisedDisks } from "../disk-pressure/promised.ts";
 import { remakableOf } from "../disk-pressure/remakable.ts";
+import type { Lease } from "../lease/lease.ts";
 import { createDiskAccount, type DiskAccount } from "../node-disk/account.ts";
 import { watchOwnFiles } from "../node-disk/own-files.ts";
 import { startPressure } from "../node-disk/pressure.ts";
@@ -18,17 +19,21 @@ const BALLAST_EVERY_MS = 1_000;
 interface PressureSources {
   readonly node: NodeParts;
   readonly live: LiveParts;
+  readonly lease: Pick<Lease, "isFrozen">;
   readonly stored: SnapshotParts;
   readonly own: SandboxParts;
   readonly building: BuildParts;
 }
 
-export function startDiskPressure(base: Base, { node, live, stored, own, building }: PressureSources): DiskAccount {
+export function startDiskPressure(
+  base: Base,
+  { node, live, lease, stored, own, building }: PressureSources,
+): DiskAccount {
   const { machine, stores, events, now, log, teardown } = base;
   const { docker, disks, volumes } = machine;
   const { pool, sandboxes } = own;
   const lastUsed = (id: string) => live.usage.latest(id)?.diskUsed ?? 0;
-  const growing = { sandboxes, building };
+  const growing = { sandboxes, building, staysFrozen: lease.isFrozen };
   const growerDeps = { growth: disks.growth, diskUsage: disks.usage, lastUsed };
   const pressure = startPressure({
     reserve: node.disk,

@@ -21,7 +21,10 @@ export async function createNode(base: Base, { found }: Recovered) {
   teardown.add("capabilities", () => capabilities.stop());
   const limits = createLimitWatch({ read: () => host.limits(), log });
   teardown.add("limits of the kernel", () => limits.stop());
-  const frozen = found.sandboxes.filter(({ container }) => container.cgroup.frozen());
+  const byLease = new Set(stores.lease.get()?.frozen);
+  const frozen = found.sandboxes.filter(
+    ({ executionId, container }) => container.cgroup.frozen() && !byLease.has(executionId),
+  );
   const disk = createReserve({
     configuredMb: config.diskReserveMb,
     dataRoot: async () => (await docker.containers.facts()).writableRoot,

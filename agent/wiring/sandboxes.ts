@@ -2,6 +2,7 @@
 
 import { createSemaphore, shareOf } from "../../shared/program/semaphore.ts";
 import { startCommand } from "../builds/start-command.ts";
+import type { Lease } from "../lease/lease.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import { createDisposal } from "../sandboxes/disposal.ts";
@@ -51,13 +52,14 @@ export function createLive(base: Base, { found, network }: Before) {
 
 interface SandboxSources extends Before {
   readonly live: LiveParts;
+  readonly lease: Pick<Lease, "refusal">;
   readonly stored: SnapshotParts;
   readonly proxy: NodeProxy;
 }
 
 export type SandboxParts = ReturnType<typeof createSandboxParts>;
 
-export function createSandboxParts(base: Base, { found, network, node, live, stored, proxy }: SandboxSources) {
+export function createSandboxParts(base: Base, { found, network, node, live, lease, stored, proxy }: SandboxSources) {
   const { config, machine, stores, events, now, log, teardown } = base;
   const { docker, egress } = machine;
   const { slots, gate, reach } = network;
@@ -96,6 +98,7 @@ export function createSandboxParts(base: Base, { found, network, node, live, sto
       events.emit("exited", reason);
     },
     maxSandboxes: config.maxSandboxes,
+    standstill: () => lease.refusal(),
     refusal: (body) => node.disk.refusal() ?? node.limits.refusal() ?? reach.refusal(body.egress),
     startLimitMs: config.startLimitMs,
     now,

@@ -2,6 +2,7 @@
 
 import { createContact } from "../api/report.ts";
 import type { ClaimedStore } from "../blobs/claimed-store.ts";
+import type { Lease } from "../lease/lease.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
 import { createExpiry } from "../sandboxes/expiry.ts";
 import { type SnapshotParts, startSnapshots } from "../snapshots/start-snapshots.ts";
@@ -38,6 +39,7 @@ export function createSnapshotParts(base: Base, sources: SnapshotSources): Snaps
 interface TakerSources {
   readonly node: NodeParts;
   readonly live: LiveParts;
+  readonly lease: Pick<Lease, "snapshot">;
   readonly stored: SnapshotParts;
   readonly own: SandboxParts;
 }
@@ -45,7 +47,7 @@ interface TakerSources {
 export type TakerParts = ReturnType<typeof createTakerParts>;
 
 /** `expiry` ends or pauses expired sandboxes when the orchestrator does not. */
-export function createTakerParts(base: Base, { node, live, stored, own }: TakerSources) {
+export function createTakerParts(base: Base, { node, live, lease, stored, own }: TakerSources) {
   const { config, stores, events, now, log, teardown } = base;
   const { sandboxes, logs } = own;
   const contact = createContact(now);
@@ -56,6 +58,7 @@ export function createTakerParts(base: Base, { node, live, stored, own }: TakerS
     beforeEnd: (sandbox) => logs.last(sandbox),
     memoryRefusal: (what) => node.capabilities.memoryRefusal(what),
     admit: stored.admission.admit,
+    around: (sandbox, of, work) => lease.snapshot(sandbox, of, work),
     onChange: () => void events.emit("changed"),
   });
   const expiry = createExpiry({

@@ -283,7 +283,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
         visitAgain(visit, route, port);
         return;
       case "held":
-        refuse(client, { is: "held", sandboxId });
+        refuse(client, { is: failure.cutOff ? "cut_off" : "held", sandboxId });
         return;
       case "closed":
         refuse(client, { is: "closed_port", sandboxId, port });

@@ -1,7 +1,7 @@
 /** Handlers of the nodes' reports: heartbeats, with reconciliation, and exits. */
 
 import { judgeStore, refusalText } from "../../shared/agent-api/judge-store.ts";
-import type { ExitReport, Heartbeat, nodeApi, OfferedStore } from "../../shared/agent-api/routes.ts";
+import type { ExitReport, Heartbeat, HeartbeatReply, nodeApi, OfferedStore } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
@@ -18,6 +18,7 @@ import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
+import { leaseMs } from "./lease.ts";
 import { type Grace, noSuspicions, type Plan, reconcile } from "./reconcile.ts";
 import { createStoredRefs } from "./stored-refs.ts";
 import { createSuspicionMemory } from "./suspicions.ts";
@@ -41,6 +42,7 @@ export interface ReportsDeps {
   readonly grace: Grace;
   /** Whether no other orchestrator can use the database. */
   readonly alone: boolean;
+  readonly nodeLostMs: number;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -139,6 +141,13 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     return unreached.length === 0 ? {} : { unreached: [...unreached] };
   }
 
+  function leaseOf({ nodeId, apiUrl }: Heartbeat["node"], plan: Plan): Pick<HeartbeatReply, "lease"> {
+    const { alone, nodeLostMs } = deps;
+    const nodeIds = nodes.list().map(({ id }) => id);
+    const forMs = leaseMs({ nodeId, apiUrl, nodeIds, alone, nodeLostMs });
+    return forMs === undefined ? {} : { lease: { forMs, withoutRecord: [...plan.suspicions.orphans.keys()] } };
+  }
+
   return {
     async heartbeat({ body }, { caller }) {
       const { nodeId } = body.node;
@@ -179,6 +188,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
         endAt: { ...plan.endAt },
         deleteSnapshots: plan.deleteSnapshots.map(({ snapshotId }) => snapshotId),
         ...(uploadAgain.length === 0 ? {} : { uploadAgain }),
+        ...leaseOf(body.node, plan),
         store,
         ...unreachedOf(nodeId),
       };

@@ -42,6 +42,7 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
   const grace = { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs };
   const { ending } = lifecycle;
+  const { nodeLostMs } = config;
   const removal = createNodeRemoval({ store, nodes, ending, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
   const { background } = base;
   const drains = startDrains({ store, nodes, lifecycle, rounds, background, now, log });
@@ -50,6 +51,14 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
     removal,
     drains: createDrainHandlers({ store, nodes, wake: () => drains.wake(), now }),
     nodeStores: createNodeStoreHandlers({ adoption, nodes }),
-    reports: createReportHandlers({ parts: deps, givenUp: createGivenUp({ store, log }), grace, alone, now, log }),
+    reports: createReportHandlers({
+      parts: deps,
+      givenUp: createGivenUp({ store, log }),
+      grace,
+      alone,
+      nodeLostMs,
+      now,
+      log,
+    }),
   };
 }

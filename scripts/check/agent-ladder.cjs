@@ -8,7 +8,7 @@ const ladder = [
   ["api"],
   ["recovery", "disk-pressure"],
   ["builds"],
-  ["snapshots", "proxy"],
+  ["snapshots", "proxy", "lease"],
   ["sandboxes"],
   ["node-disk", "volumes"],
   ["sandbox-disks", "procfs", "cpu-sets"],

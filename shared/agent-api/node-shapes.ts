@@ -151,6 +151,20 @@ export const HeartbeatReply = Type.Object(
     uploadAgain: Type.Optional(Type.Array(Type.String())),
     /** Which of the node's addresses the orchestrator does not reach, so that it gives the node no sandbox. Absent: it reaches both. */
     unreached: Type.Optional(Type.Array(Finding)),
+    /**
+     * For how long from this report on the node's sandboxes may run without another answer: others may have counted the node as
+     * lost after that. Absent: nobody can, or an older orchestrator.
+     */
+    lease: Type.Optional(
+      Type.Object(
+        {
+          forMs: Type.Integer({ minimum: 1 }),
+          /** Reported executions without a record, in their grace period. */
+          withoutRecord: Type.Array(Type.String()),
+        },
+        closed,
+      ),
+    ),
     /** The store that answers. A node applies the rest only if it serves it. Absent: an older orchestrator. */
     store: Type.Optional(OfferedStore),
   },

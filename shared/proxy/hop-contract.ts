@@ -14,8 +14,10 @@ export const PORT_HEADER = "Svc-Sandbox-Port";
 export const TLS_HEADER = "Svc-Upstream-Tls";
 /** Marks answers that the node proxy makes itself; removed from sandboxes' answers. */
 export const PROXY_ERROR_HEADER = "svc-proxy-error";
-/** Beside it: what was wrong with the server's answer, in words. */
+/** Beside it: what was wrong with the server's answer, in words; or why a sandbox is held, if not for the node's disk. */
 export const PROXY_REASON_HEADER = "svc-proxy-reason";
+/** No orchestrator has answered the node in time, so its sandboxes are frozen. */
+export const LEASE_REASON = "lease";
 
 const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable", "held"] as const;
 export type ProxyError = (typeof PROXY_ERRORS)[number];

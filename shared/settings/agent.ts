@@ -126,6 +126,11 @@ export const AgentConfig = Type.Object({
     description:
       "New sandboxes that need the network, while the host lets no packet of one out: start them all the same, or refuse them",
   }),
+  withoutOrchestrator: Type.Enum(["freeze", "run"], {
+    default: "freeze",
+    description:
+      "Running sandboxes, while no orchestrator answers this node for so long that others may count it as lost: freeze them until one does, or let them run on",
+  }),
   dnsUpstream: Type.String({
     default: "",
     maxLength: 1024,

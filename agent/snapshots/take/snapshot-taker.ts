@@ -30,6 +30,8 @@ export interface SnapshotTakerDeps {
   readonly memoryRefusal: (what: string) => AppError | undefined;
   /** @throws {AppError} no_space */
   readonly admit: (sandbox: Sandbox, request: SnapshotRequest, kind: SnapshotKind) => Promise<() => void>;
+  /** Called around each snapshot, where the sandbox may be frozen. @throws {AppError} unavailable */
+  readonly around: <T>(sandbox: Sandbox, of: TakenPart, work: () => Promise<T>) => Promise<T>;
   readonly onChange: () => void;
 }
 
@@ -42,8 +44,13 @@ export interface SnapshotTaker {
 
 type SnapshotKind = "pause" | "checkpoint";
 
+interface TakenPart {
+  readonly kind: SnapshotKind;
+  readonly memory: boolean;
+}
+
 export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
-  const { sandboxes, snapshots, taking, beforeEnd, memoryRefusal, admit, onChange } = deps;
+  const { sandboxes, snapshots, taking, beforeEnd, memoryRefusal, admit, around, onChange } = deps;
   const under = new Map<string, { kind: SnapshotKind; snapshotId: string; done: Promise<TakenSnapshot> }>();
 
   const earlier = (executionId: string, snapshotId: string, kind: SnapshotKind): TakenSnapshot | undefined => {
@@ -76,7 +83,7 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
     const work = async () => {
       const admitted = await admit(sandbox, request, kind);
       try {
-        return await taken();
+        return await around(sandbox, { kind, memory: body.memory }, taken);
       } finally {
         admitted();
       }

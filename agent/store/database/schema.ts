@@ -106,4 +106,9 @@ export const ADDED = `
   -- Images of other nodes that this one has fetched.
   create table if not exists copies (
     image text primary key, fetched_at integer not null
+  ) strict;
+  -- The node's lease, in milliseconds of one start of the kernel; frozen: a JSON list of executions, written whole.
+  create table if not exists lease (
+    one integer primary key check (one = 1), boot_id text not null, sent_at integer, for_ms integer,
+    frozen text not null
   ) strict;`;

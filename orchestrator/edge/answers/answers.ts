@@ -16,6 +16,7 @@ export type Refusal =
   | { readonly is: "too_many_connections"; readonly sandboxId: string; readonly connectionLimit: number }
   | { readonly is: "resume_denied"; readonly sandboxId: string; readonly message: string }
   | { readonly is: "held"; readonly sandboxId: string }
+  | { readonly is: "cut_off"; readonly sandboxId: string }
   | { readonly is: "transitioning"; readonly sandboxId: string }
   | { readonly is: "limited"; readonly sandboxId: string; readonly message: string }
   /** No orchestrator says at the moment where the sandbox runs. */
@@ -243,6 +244,17 @@ function describe(refusal: WithSandbox): Described {
           title: "Sandbox Stands Still",
           what: "The disk of the sandbox's machine is short, and this sandbox grew most on it.",
           advice: "It goes on when there is room again, or is killed after five minutes.",
+        },
+      };
+    case "cut_off":
+      return {
+        status: 503,
+        message:
+          "The sandbox stands still: its node has lost touch with the platform. It goes on when the node is back in time; after that it counts as lost",
+        page: {
+          title: "Sandbox Stands Still",
+          what: "The sandbox's machine has lost touch with the platform.",
+          advice: "The sandbox goes on when its machine is back in time; after that it counts as lost.",
         },
       };
     case "limited":

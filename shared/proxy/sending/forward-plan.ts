@@ -38,8 +38,8 @@ export type Failure =
   | { readonly is: "bad_response"; readonly reason: string }
   /** The execution is gone, or is not the one this hop knows. */
   | { readonly is: "removed" }
-  /** The agent holds the sandbox frozen, because its node's disk is short. */
-  | { readonly is: "held" }
+  /** The agent holds the sandbox frozen, because its node's disk is short, or because no orchestrator answers the node. */
+  | { readonly is: "held"; readonly cutOff: boolean }
   | { readonly is: "unforwardable"; readonly message: string };
 
 /** How long an exchange waits for its two sides, milliseconds. */

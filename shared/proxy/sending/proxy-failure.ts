@@ -1,7 +1,7 @@
 /** Reads the failure that the node's proxy reports in a header of its answer. Pure. */
 
 import type { IncomingMessage } from "node:http";
-import { isProxyError, PROXY_ERROR_HEADER, PROXY_REASON_HEADER } from "../hop-contract.ts";
+import { isProxyError, LEASE_REASON, PROXY_ERROR_HEADER, PROXY_REASON_HEADER } from "../hop-contract.ts";
 import { headerValue } from "../raw-headers.ts";
 import type { Failure } from "./forward-plan.ts";
 
@@ -15,5 +15,7 @@ export function proxyFailure(answer: IncomingMessage): Failure | undefined {
   if (value === "unforwardable") return { is: "unforwardable", message: "the request cannot be forwarded" };
   if (value === "bad_response")
     return { is: value, reason: headerValue(answer.rawHeaders, PROXY_REASON_HEADER) ?? UNKNOWN };
+  if (value === "held")
+    return { is: value, cutOff: headerValue(answer.rawHeaders, PROXY_REASON_HEADER) === LEASE_REASON };
   return { is: value === "unauthorized" ? "unreachable" : value };
 }

@@ -1,6 +1,7 @@
 /** The agent's live set on a fake machine, put together as app.ts does it, without servers and loops. */
 
 import { onTestFinished } from "vitest";
+import { createLease, type Lease } from "../../../agent/lease/lease.ts";
 import { createGate, type Gate } from "../../../agent/network/gate.ts";
 import { createSlots } from "../../../agent/network/slots.ts";
 import type { RecoveryResult } from "../../../agent/recovery/apply.ts";
@@ -53,6 +54,7 @@ const START_LIMIT = { startLimitMs: 5_000 };
 export interface Parts {
   readonly sandboxes: ReturnType<typeof createSandboxes>;
   readonly gate: Gate;
+  readonly lease: Lease;
   readonly taker: SnapshotTaker;
   readonly snapshots: Snapshots;
   readonly copy: SnapshotParts["copy"];
@@ -82,6 +84,12 @@ export interface PartsOptions {
   readonly projectSnapshotQuotaMb?: number;
   readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
+  /** Milliseconds since the start of the kernel. */
+  readonly sinceBoot?: () => number;
+  /** Executions that are frozen for the node's disk. */
+  readonly isHeld?: (executionId: string) => boolean;
+  /** Whether the lease freezes at all. */
+  readonly freezes?: boolean;
   /** The result of the recovery from the previous agent. */
   readonly before?: RecoveryResult;
 }
@@ -95,6 +103,10 @@ function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0, lazyPag
     projectSnapshotQuotaMb,
     blobStorePaused: false,
   };
+}
+
+function leaseOptions({ sinceBoot = () => performance.now(), isHeld = () => false, freezes = true }: PartsOptions) {
+  return { sinceBoot, isHeld, freezes };
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
@@ -167,6 +179,15 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   );
   const live = createLiveSet();
   for (const sandbox of before?.sandboxes ?? []) live.add(sandbox);
+  const lease = createLease({
+    bootId: own.host.id,
+    store: stores.lease,
+    live,
+    gate,
+    ...leaseOptions(options),
+    onChange: () => void told.push("report wanted"),
+    log,
+  });
   const sandboxes = createSandboxes({
     ...common,
     live,
@@ -188,6 +209,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     maxSandboxes: options.maxSandboxes ?? 100,
     ...START_LIMIT,
     ...options.limits,
+    standstill: () => lease.refusal(),
     refusal: () => undefined,
   });
   const taker = createSnapshotTaker({
@@ -197,12 +219,14 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     beforeEnd: () => Promise.resolve(),
     memoryRefusal: () => options.memoryRefusal?.(),
     admit: storing.admission.admit,
+    around: (sandbox, of, work) => lease.snapshot(sandbox, of, work),
     onChange: () => undefined,
   });
   pool.setTargets(options.targets ?? []);
   return {
     sandboxes,
     gate,
+    lease,
     taker,
     snapshots: storing.snapshots,
     copy: (...request) => storing.copy(...request),

@@ -14,6 +14,7 @@ export function fakeMachine(freeMemory: () => number): Machine {
     load: () => ({ cpuCount: 2, cpuPercent: 0, memoryTotalBytes: 2 ** 34, memoryUsedBytes: 0, disks: [] }),
     freeMemory,
     limits: () => ({}),
+    sinceBoot: () => performance.now(),
   };
 }
 

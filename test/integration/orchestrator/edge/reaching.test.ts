@@ -86,7 +86,7 @@ describe("the node's proxy", () => {
 
   test.each([
     ["the edge knows", { held: true }, {}],
-    ["only the node knows", { sameHost: false }, { held: true }],
+    ["only the node knows", { sameHost: false }, { held: "disk" as const }],
   ])("a sandbox that is held for want of disk, as %s, answers 507 with the reason", async (_who, ofEdge, ofNode) => {
     const still = door.add(ofEdge);
     const { executionId, address } = still;
@@ -97,6 +97,19 @@ describe("the node's proxy", () => {
       sandboxId: still.sandboxId,
       code: 507,
       message: expect.stringMatching(/stands still: its node's disk is short/) as unknown,
+    });
+  });
+
+  test("answers 503 with the reason for a sandbox that is frozen because no orchestrator answers its node", async () => {
+    const still = door.add({ sameHost: false });
+    const { executionId, address } = still;
+    door.nodeRoutes.set(still.sandboxId, { executionId, address, controlToken: "c", held: "lease" });
+    const answer = await fetch(url(), { headers: routed(still, 49_983) });
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toMatchObject({
+      sandboxId: still.sandboxId,
+      code: 503,
+      message: expect.stringMatching(/stands still: its node has lost touch with the platform/) as unknown,
     });
   });
 

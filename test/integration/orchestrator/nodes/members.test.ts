@@ -49,6 +49,21 @@ test("a request reaches a sandbox through the node's proxy, which shows the node
   expect(agent.replies.at(-1)?.unreached).toBeUndefined();
 });
 
+test("a node has a lease while another one could run its sandboxes, and hears which of them have no record", async () => {
+  const first = await startMember(cluster, await joinCluster(cluster));
+  expect((await first.beat()).lease).toBeUndefined();
+  const second = await startMember(cluster, await joinCluster(cluster));
+  await create();
+  for (const agent of [first, second]) {
+    expect((await agent.beat()).lease).toEqual({ forMs: 30_000, withoutRecord: [] });
+  }
+  const [known] = [...first.live.values(), ...second.live.values()];
+  if (known === undefined) throw new Error("no sandbox runs");
+  const executionId = newExecutionId();
+  first.live.set(executionId, { ...known, executionId, body: { ...known.body, sandboxId: "iorphan" } });
+  expect((await first.beat()).lease?.withoutRecord).toEqual([executionId]);
+});
+
 test("the content of a volume is written and read through the node's certificate", async () => {
   const agent = await startMember(cluster, await joinCluster(cluster));
   const made = await cluster.ask("POST", "/volumes", { body: { name: "far", sizeMB: 64 } });

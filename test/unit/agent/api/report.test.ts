@@ -3,6 +3,7 @@ import { type Contact, createContact, createReport, type Report } from "../../..
 import { readAgentConfig, readLabels } from "../../../../agent/config.ts";
 import type { ContainerEvent } from "../../../../agent/containers/containers.ts";
 import { createEngineWatch } from "../../../../agent/containers/engine-watch.ts";
+import type { SentReport } from "../../../../agent/lease/lease.ts";
 import { createExpiry, type Expiry } from "../../../../agent/sandboxes/expiry.ts";
 import type { ExitReport, Heartbeat, HeartbeatReply } from "../../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
@@ -19,13 +20,15 @@ function setup(): {
   contact: Contact;
   pending: ExitReport[];
   sent: ExitReport[][];
-  state: { away: boolean };
+  state: { away: boolean; at: number };
   applied: HeartbeatReply[];
+  told: SentReport[];
 } {
   const pending: ExitReport[] = [];
   const sent: ExitReport[][] = [];
   const applied: HeartbeatReply[] = [];
-  const state = { away: false };
+  const state = { away: false, at: 1_000 };
+  const told: SentReport[] = [];
   const refuse = () => {
     if (state.away) throw new AppError("node_unreachable", "away");
   };
@@ -35,11 +38,14 @@ function setup(): {
     everyMs: 10,
     contact,
     now: Date.now,
+    sinceBoot: () => state.at,
     log,
     orchestratorUrl: "http://127.0.0.1:3000",
     orchestrator: {
       heartbeat: async ({ body }) => {
         refuse();
+        // The answer takes its time.
+        state.at += 500;
         if (body.exits.length > 0) sent.push(body.exits);
         return { pools: [], stop: ["e9"], endAt: {}, deleteSnapshots: [] };
       },
@@ -48,7 +54,7 @@ function setup(): {
         sent.push(body.exits);
       },
     },
-    describe: () => ({}) as Omit<Heartbeat, "exits">,
+    describe: () => ({ executions: [{ executionId: "e1" }] }) as unknown as Omit<Heartbeat, "exits">,
     exits: () => [...pending],
     acknowledge(ids) {
       for (const id of ids) {
@@ -57,14 +63,17 @@ function setup(): {
       }
     },
     refused: () => false,
-    apply: (reply) => applied.push(reply) > 0,
+    apply(reply, sent) {
+      told.push(sent);
+      return applied.push(reply) > 0;
+    },
   });
   stops.push(() => report.stop());
   // Both calls wait for the start: the first report carries what they announce.
   report.soon();
   report.exited();
   report.start();
-  return { report, contact, pending, sent, state, applied };
+  return { report, contact, pending, sent, state, applied, told };
 }
 
 const exit = (executionId: string): ExitReport => ({ executionId, sandboxId: "s", reason: "exited", at: 1 });
@@ -73,6 +82,15 @@ test("the orchestrator's answer to a report is carried out", async () => {
   const { applied, contact } = setup();
   await expect.poll(() => applied[0]).toEqual({ pools: [], stop: ["e9"], endAt: {}, deleteSnapshots: [] });
   expect(contact.reached).toBe(true);
+});
+
+test("an answer is applied with the executions that its report named, and the time at which that was sent", async () => {
+  const { told } = setup();
+  await expect.poll(() => told.length).toBeGreaterThan(1);
+  expect(told.slice(0, 2)).toEqual([
+    { at: 1_000, executions: ["e1"] },
+    { at: 1_500, executions: ["e1"] },
+  ]);
 });
 
 test("an exit is reported at once and, while the orchestrator is away, kept until it is acknowledged", async () => {
