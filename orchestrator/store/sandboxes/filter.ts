@@ -29,6 +29,11 @@ export function byState(filter: SandboxFilter): SandboxFilter[] {
   return apart ? [...parts, { ...filter, states: [], resuming: true }] : parts;
 }
 
+/** The state of one of those. */
+export function stateOf({ states }: SandboxFilter): SandboxState {
+  return states[0] ?? RESUMING;
+}
+
 export function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
   const states = filter.resuming === true ? [...new Set([...filter.states, RESUMING])] : filter.states;
   const conditions = [where("project_id", "=", filter.projectId), where("state", "in", states)];

@@ -13,7 +13,7 @@ import type { Database, Session, Tables } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { addUses } from "../volumes/volumes.ts";
 import { claimExpired, type ExpiredWanted, expired } from "./expired.ts";
-import { byState, matches, type SandboxFilter } from "./filter.ts";
+import { byState, matches, type SandboxFilter, stateOf } from "./filter.ts";
 import { countsOthers, type Move } from "./move.ts";
 import type { NewSandbox, SandboxRecord, SandboxTable } from "./record.ts";
 
@@ -165,13 +165,19 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
     },
 
     async count(filter: SandboxFilter): Promise<ReadonlyMap<SandboxState, number>> {
-      const rows = await db
-        .selectFrom("sandboxes")
-        .select((select) => ["state", select.fn.countAll<number | string>().as("count")])
-        .where((where) => matches(where, filter))
-        .groupBy("state")
-        .execute();
-      return new Map(rows.map(({ state, count }) => [state, Number(count)]));
+      // Of one state without a group: an index alone answers it, in half the time.
+      const ofOneState = (part: SandboxFilter) =>
+        db
+          .selectFrom("sandboxes")
+          .select((select) => [
+            sql<SandboxState>`${sql.lit(stateOf(part))}`.as("state"),
+            select.fn.countAll<number | string>().as("count"),
+          ])
+          .where((where) => matches(where, part));
+      const [first, ...others] = byState(filter).map(ofOneState);
+      if (first === undefined) return new Map();
+      const rows = await others.reduce((query, other) => query.unionAll(other), first).execute();
+      return new Map(rows.map(({ state, count }) => [state, Number(count)] as const).filter(([, count]) => count > 0));
     },
 
     /** Running sandboxes whose end has passed, oldest first. Of several processes one gets each of them. */
