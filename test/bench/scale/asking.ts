@@ -3,7 +3,7 @@
 import { Agent, request } from "node:http";
 import { ADMIN_TOKEN } from "../../support/cluster/cluster.ts";
 
-export interface Answer {
+interface Answer {
   readonly text: string;
   /** The token of the next page. */
   readonly next: string | undefined;
@@ -12,7 +12,7 @@ export interface Answer {
 /** Rejects for any answer but a success. */
 export type Ask = (method: string, path: string, body?: object) => Promise<Answer>;
 
-export interface Asking {
+interface Asking {
   /** A caller of an orchestrator. */
   at(url: string, headers: Readonly<Record<string, string>>): Ask;
   stop(): void;
