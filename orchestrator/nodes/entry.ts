@@ -91,3 +91,10 @@ export function toCandidate({ facts, load, status, placing, refusal, unreached }
     ...(unreached.length === 0 ? {} : { unreached: true }),
   };
 }
+
+/** What of a report others need at once, and does not differ in each. */
+export function lasting({ facts, load, keyId, refusal }: Entry): string {
+  const { cpuPercent: _, memoryUsedBytes: _used, sandboxDisk, disks: _disks, ...rest } = load;
+  const disk = sandboxDisk && { promised: sandboxDisk.promisedBytes, short: sandboxDisk.short };
+  return JSON.stringify([facts, rest, disk, keyId, refusal]);
+}

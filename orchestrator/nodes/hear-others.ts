@@ -10,10 +10,10 @@ import type { Nodes } from "./nodes.ts";
 import type { RoutingTable } from "./routing-table.ts";
 
 export interface HearingDeps {
-  readonly nodes: Pick<Nodes, "refresh">;
+  readonly nodes: Pick<Nodes, "refresh" | "keepTimes">;
   readonly routes: Pick<RoutingTable, "refreshNode">;
   readonly feed: Pick<Feed, "on">;
-  /** Whether no other orchestrator can use the database: nothing is read then. */
+  /** Whether no other orchestrator can use the database: nothing is read then, and times are written once for many reports. */
   readonly alone: boolean;
   readonly log: Log;
   /** Returns the time in milliseconds, which never goes back; absent: that of the process. */
@@ -36,7 +36,7 @@ export function hearOthers(deps: HearingDeps): Hearing {
   const state = { since: elapsed(), last: elapsed() };
 
   async function read(): Promise<void> {
-    if (alone) return;
+    if (alone) return nodes.keepTimes();
     for (const nodeId of await nodes.refresh()) routes.refreshNode(nodeId);
   }
 

@@ -21,7 +21,7 @@ import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
 import { createAdmission } from "./admission.ts";
-import { type Entry, type NodeView, toCandidate, toView } from "./entry.ts";
+import { type Entry, lasting, type NodeView, toCandidate, toView } from "./entry.ts";
 import type { Candidate } from "./placement/candidate.ts";
 import { allocated, NOTHING, negative, plus } from "./promised.ts";
 import type { NodePlace } from "./routing-table.ts";
@@ -32,6 +32,8 @@ export interface Nodes {
   list(): NodeView[];
   get(id: string): NodeView | undefined;
   candidates(): Candidate[];
+  /** How many are ready. Silence is noticed within a second, everything else at once. */
+  ready(): number;
   /** @throws {AppError} node_unreachable for an unknown node. */
   agent(id: string): AgentCalls;
   place(id: string): NodePlace | undefined;
@@ -43,6 +45,8 @@ export interface Nodes {
   heard(heartbeat: Pick<Heartbeat, "node" | "load">, refusal?: string): Promise<boolean>;
   /** Reads what other orchestrators have heard and set. Returns the nodes whose address or key of tokens has changed. */
   refresh(): Promise<string[]>;
+  /** Writes when nodes were heard whose rows say all but that, for the next process on the database of this one alone. */
+  keepTimes(): Promise<void>;
   /**
    * Whether what the records say may change the node's sandboxes. Not before a node that was away for long has reported,
    * because it may refuse this store: the records may be of yesterday.
@@ -67,7 +71,9 @@ export interface Nodes {
 }
 
 export interface NodesDeps {
-  readonly store: Pick<NodeStore, "list" | "getMany" | "standings" | "report" | "setWanted">;
+  readonly store: Pick<NodeStore, "list" | "getMany" | "standings" | "report" | "heard" | "setWanted">;
+  /** Whether no other orchestrator can use the database: its memory knows of each report. */
+  readonly alone: boolean;
   readonly now: () => number;
   readonly log: Log;
   readonly nodeKeys: NodeKeys;
@@ -87,12 +93,17 @@ type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "lastHeardAt
 const MIB = 1024 * 1024;
 /** Longest time between two writes of a report in which nothing has changed, as long as the limits of silence allow. */
 const WRITE_MS = 3_000;
+/** Time between two looks for nodes that have fallen silent, for a count of all. */
+const LOOK_MS = 1_000;
 
 export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   const startedAt = deps.now();
   const writeMs = Math.min(WRITE_MS, deps.nodeTimeoutMs / 4, deps.nodeLostMs / 4);
   const entries = new Map<string, Entry>();
   const calledBack = new Set<string>();
+  /** When nodes whose rows have an older time were heard. */
+  const heardAt = new Map<string, number>();
+  const count = { ready: 0, lookedAt: Number.NEGATIVE_INFINITY };
   let reading: Promise<unknown> = Promise.resolve();
   const admission = createAdmission({ tokenTo: (nodeId) => deps.nodeKeys.tokenTo(nodeId), meeting: deps.meeting });
 
@@ -120,6 +131,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     const status = statusOf(entry);
     if (status !== entry.status) {
       deps.log.info({ nodeId: entry.facts.nodeId, from: entry.status, to: status }, "node status changed");
+      count.ready += Number(status === "ready") - Number(entry.status === "ready");
       entry.status = status;
       entry.statusChangedAt = deps.now();
     }
@@ -227,7 +239,9 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
 
   async function forget(id: string): Promise<void> {
     const entry = entries.get(id);
+    if (entry?.status === "ready") count.ready--;
     entries.delete(id);
+    heardAt.delete(id);
     admission.forget(id);
     await entry?.connection.close();
   }
@@ -236,7 +250,11 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   async function record(entry: Entry, news: boolean): Promise<void> {
     const { facts, load, keyId, refusal, row } = entry;
     const says = lasting(entry);
-    if (!news && row?.says === says && performance.now() - row.writtenAt < writeMs) return;
+    if (!news && row?.says === says) {
+      if (deps.alone) heardAt.set(facts.nodeId, entry.lastHeardAt);
+      if (deps.alone || performance.now() - row.writtenAt < writeMs) return;
+    }
+    heardAt.delete(facts.nodeId);
     const writtenAt = performance.now();
     const heartbeatAt = await deps.store.report(facts, load, { keyId, refusal, news });
     entry.row = { heartbeatAt, writtenAt, says };
@@ -249,6 +267,14 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       return entry === undefined ? undefined : view(entry);
     },
     candidates: () => [...entries.values()].map((entry) => toCandidate(refreshed(entry))),
+    ready() {
+      const at = deps.now();
+      if (Math.abs(at - count.lookedAt) >= LOOK_MS) {
+        for (const entry of entries.values()) refreshed(entry);
+        count.lookedAt = at;
+      }
+      return count.ready;
+    },
     agent(id) {
       const entry = entries.get(id);
       if (entry === undefined) throw new AppError("node_unreachable", `node ${id} is not known`);
@@ -273,6 +299,14 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     },
 
     refresh: () => inTurn(readRows),
+
+    async keepTimes() {
+      if (heardAt.size === 0) return;
+      const ids = [...heardAt.keys()];
+      const earliest = Math.min(...heardAt.values());
+      heardAt.clear();
+      await deps.store.heard(ids, earliest);
+    },
 
     mayChange(id) {
       const entry = entries.get(id);
@@ -326,11 +360,4 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       await Promise.all([...entries.values()].map(({ connection }) => connection.close()));
     },
   };
-}
-
-/** What of a report others need at once, and does not differ in each. */
-function lasting({ facts, load, keyId, refusal }: Entry): string {
-  const { cpuPercent: _, memoryUsedBytes: _used, sandboxDisk, disks: _disks, ...rest } = load;
-  const disk = sandboxDisk && { promised: sandboxDisk.promisedBytes, short: sandboxDisk.short };
-  return JSON.stringify([facts, rest, disk, keyId, refusal]);
 }

@@ -24,7 +24,7 @@ interface StartNodesDeps {
 export async function startNodes(base: Base, { store, lineage, template, meeting }: StartNodesDeps) {
   const { config, now, log, machineId, teardown, seeds, nodeKeys, feed, background, alone } = base;
   const { nodeTimeoutMs, nodeLostMs, poolSize, platformPoolSize, poolCeiling } = config;
-  const known = { store: store.nodes, lineage, now, log, nodeKeys, background };
+  const known = { store: store.nodes, lineage, now, log, nodeKeys, background, alone };
   const nodes = await createNodes({ ...known, meeting, nodeTimeoutMs, nodeLostMs, machineId });
   teardown.add("node connections", () => nodes.stop());
   const own = createPools({

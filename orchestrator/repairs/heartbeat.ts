@@ -49,6 +49,7 @@ export interface ReportsDeps {
 
 /** How often the snapshots of all paused sandboxes are compared: they change rarely, and are many rows. */
 const SNAPSHOT_CHECK_MS = 60_000;
+const NO_IDS: ReadonlySet<string> = new Set();
 
 export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
   const { store, nodes, lineage, routes, pools, metrics, meter } = deps.parts;
@@ -76,12 +77,16 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   }
 
   /** The checkpoint of a build under way has no record yet: its execution id is the build's id. */
-  async function wantedOf(snapshots: Heartbeat["snapshots"]): Promise<ReadonlySet<string>> {
-    const ids = snapshots.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
+  async function wantedOf({ node: { nodeId }, snapshots }: Heartbeat): Promise<ReadonlySet<string>> {
+    if (snapshots.length === 0) return NO_IDS;
+    // Nearly all are of the sandboxes that are paused here; only the others are looked for one by one.
+    const own = await store.pausedSandboxes.snapshotsOn(nodeId);
+    const others = snapshots.filter(({ snapshotId }) => !own.has(snapshotId));
+    const ids = others.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
     const known = await store.pausedSandboxes.wanted(ids);
     return new Set(
       snapshots
-        .filter(({ snapshotId, executionId }) => known.has(snapshotId) || known.has(executionId))
+        .filter(({ snapshotId, executionId }) => own.has(snapshotId) || known.has(snapshotId) || known.has(executionId))
         .map(({ snapshotId }) => snapshotId),
     );
   }
@@ -154,7 +159,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       itself(nodeId, caller);
       refuseInClear(body.node);
       const { executions: reported, snapshots } = body;
-      const wanted = await wantedOf(snapshots);
+      const wanted = await wantedOf(body);
       const records = await recordsFor(body, wanted);
       const store = await offer(body, records);
       const refusal = refusalOf(body, store);
@@ -180,9 +185,8 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       metrics.repaired("paused_by_node", plan.pausedByNode.length);
       metrics.repaired("delete_snapshot", plan.deleteSnapshots.length);
       metrics.repaired("end_at", Object.keys(plan.endAt).length);
-      const ready = nodes.list().filter(({ status }) => status === "ready").length;
       return {
-        pools: pools.targets(nodeId, ready),
+        pools: pools.targets(nodeId, nodes.ready()),
         stop: [...plan.stop],
         hold: plan.hold.map(({ executionId }) => executionId),
         endAt: { ...plan.endAt },

@@ -8,6 +8,7 @@ import { CLOCK } from "../membership/clock.ts";
 import { LIVE } from "../projects/use.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
+import { gatherWrites } from "./gathering.ts";
 import { type NodeRecord, nodeTable } from "./record.ts";
 
 export type NodeStore = ReturnType<typeof nodeStore>;
@@ -24,6 +25,14 @@ interface ReportFacts {
   readonly news: boolean;
 }
 
+interface Report extends Omit<ReportFacts, "news"> {
+  readonly facts: NodeFacts;
+  readonly load: NodeLoad;
+}
+
+/** Rows of one statement. */
+const MOST_ROWS = 100;
+
 interface NodeStoreDeps {
   readonly now: () => number;
   readonly changes: Changes;
@@ -34,23 +43,54 @@ interface NodeStoreDeps {
 export function nodeStore(db: Database, { now, changes, alone }: NodeStoreDeps) {
   const clock = () => (alone ? sql<number>`${now()}` : CLOCK);
 
-  async function write(session: Session, facts: NodeFacts, load: NodeLoad, given: Omit<ReportFacts, "news">) {
-    const { keyId, refusal } = given;
+  /** Returns the time of each report. */
+  async function write(session: Session, reports: readonly Report[]): Promise<ReadonlyMap<string, number>> {
     const at = now();
-    const first = { id: facts.nodeId, wanted: "ready", wantedAt: at, firstSeenAt: at, lastHeartbeatAt: at } as const;
-    const row = await session
+    const rows = reports.map((report) => ({
+      ...nodeTable.toRow({
+        ...report,
+        id: report.facts.nodeId,
+        wanted: "ready",
+        wantedAt: at,
+        firstSeenAt: at,
+        lastHeartbeatAt: at,
+      }),
+      last_heartbeat_at: clock(),
+    }));
+    const written = await session
       .insertInto("nodes")
-      .values({ ...nodeTable.toRow({ facts, load, ...first, keyId, refusal }), last_heartbeat_at: clock() })
+      .values(rows)
       .onConflict((conflict) =>
-        conflict.column("id").doUpdateSet({
-          ...nodeTable.toColumns({ facts, load, keyId: keyId ?? null, refusal: refusal ?? null }),
-          last_heartbeat_at: clock(),
-        }),
+        conflict.column("id").doUpdateSet((update) => ({
+          facts: update.ref("excluded.facts"),
+          load: update.ref("excluded.load"),
+          key_id: update.ref("excluded.key_id"),
+          refusal: update.ref("excluded.refusal"),
+          last_heartbeat_at: update.ref("excluded.last_heartbeat_at"),
+        })),
       )
-      .returning("last_heartbeat_at")
-      .executeTakeFirstOrThrow();
-    return row.last_heartbeat_at;
+      .returning(["id", "last_heartbeat_at"])
+      .execute();
+    return new Map(written.map((row) => [row.id, row.last_heartbeat_at]));
   }
+
+  async function writeOne(session: Session, report: Report): Promise<number> {
+    const [at] = (await write(session, [report])).values();
+    if (at === undefined) throw new Error(`the report of node ${report.facts.nodeId} was not written`);
+    return at;
+  }
+
+  /** Many nodes report to an orchestrator, and each answer waits for the server. */
+  const writeTogether = gatherWrites<Report, number>({
+    keyOf: ({ facts }) => facts.nodeId,
+    // In one order, so that two orchestrators that write the same rows do not wait for each other.
+    write: (reports) =>
+      write(
+        db,
+        reports.toSorted((a, b) => (a.facts.nodeId < b.facts.nodeId ? -1 : 1)),
+      ),
+    most: MOST_ROWS,
+  });
 
   return {
     async list(): Promise<NodeRecord[]> {
@@ -75,11 +115,20 @@ export function nodeStore(db: Database, { now, changes, alone }: NodeStoreDeps) 
 
     /** Returns the time of the report, by the database's clock. */
     async report(facts: NodeFacts, load: NodeLoad, { news, ...given }: ReportFacts): Promise<number> {
-      if (!news) return write(db, facts, load, given);
+      const report = { facts, load, ...given };
+      if (!news) return alone ? writeOne(db, report) : writeTogether(report);
       return inTransaction(db, async (session) => {
         await changes.note(session, "node", facts.nodeId);
-        return write(session, facts, load, given);
+        return writeOne(session, report);
       });
+    },
+
+    /** These nodes have reported what their rows say, no earlier than `at`. For the only process on its database. */
+    async heard(ids: readonly string[], at: number): Promise<void> {
+      for (let from = 0; from < ids.length; from += MOST_ROWS) {
+        const some = ids.slice(from, from + MOST_ROWS);
+        await db.updateTable("nodes").set({ last_heartbeat_at: at }).where("id", "in", some).execute();
+      }
     },
 
     /** As the last orchestrator that heard the node has left it. */

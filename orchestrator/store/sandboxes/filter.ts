@@ -16,15 +16,32 @@ export interface SandboxFilter {
   readonly endedSince?: number;
 }
 
+/** The state of a sandbox that is being resumed, when it has a snapshot. */
+const RESUMING: SandboxState = "starting";
+
+/**
+ * The filter as several, of which each sandbox matches one at most: an index has the sandboxes of one state in the order of
+ * a list, and those of several states it has not.
+ */
+export function byState(filter: SandboxFilter): SandboxFilter[] {
+  const parts = filter.states.map((state) => ({ ...filter, states: [state], resuming: false }));
+  const apart = filter.resuming === true && !filter.states.includes(RESUMING);
+  return apart ? [...parts, { ...filter, states: [], resuming: true }] : parts;
+}
+
+/** The state of one of those. */
+export function stateOf({ states }: SandboxFilter): SandboxState {
+  return states[0] ?? RESUMING;
+}
+
 export function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
-  const shown = where("state", "in", filter.states);
-  const resuming = where.and([where("state", "=", "starting"), where("snapshot_id", "is not", null)]);
-  const conditions = [
-    where("project_id", "=", filter.projectId),
-    filter.resuming === true ? where.or([shown, resuming]) : shown,
-  ];
+  const states = filter.resuming === true ? [...new Set([...filter.states, RESUMING])] : filter.states;
+  const conditions = [where("project_id", "=", filter.projectId), where("state", "in", states)];
+  if (filter.resuming === true && !filter.states.includes(RESUMING)) {
+    conditions.push(where.or([where("state", "!=", RESUMING), where("snapshot_id", "is not", null)]));
+  }
   if (filter.startedAfter !== undefined) conditions.push(where("started_at", ">=", filter.startedAfter));
-  if (filter.endedSince !== undefined) {
+  if (filter.endedSince !== undefined && states.includes("gone")) {
     conditions.push(where.or([where("state", "!=", "gone"), where("ended_at", ">=", filter.endedSince)]));
   }
   if (filter.templateId !== undefined) conditions.push(where("template_id", "=", filter.templateId));

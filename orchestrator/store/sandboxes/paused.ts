@@ -1,12 +1,27 @@
 /** SQL on paused sandboxes: which of them traffic may resume, and which snapshots of a node are still needed. */
 
+import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 import type { Database } from "../tables.ts";
 
 /** Variables in one statement: fewer than the smallest limit of both databases. */
 const CHUNK = 500;
+/** The states in which a sandbox needs its snapshots. Named one by one, so that the index over node and state serves. */
+const NEEDING: readonly SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting"];
 
 export function pausedSandboxStore(db: Database) {
   return {
+    /** The snapshots that records of a node's sandboxes name, and which are needed as long as those have not ended. */
+    async snapshotsOn(nodeId: string): Promise<ReadonlySet<string>> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select(["snapshot_id", "pending_snapshot_id"])
+        .where("node_id", "=", nodeId)
+        .where("state", "in", NEEDING)
+        .execute();
+      const named = rows.flatMap((row) => [row.snapshot_id, row.pending_snapshot_id]);
+      return new Set(named.filter((id) => id !== null));
+    },
+
     /** The snapshots of `ids` that a record or a build still needs. */
     async wanted(ids: readonly string[]): Promise<ReadonlySet<string>> {
       const wanted = new Set<string>();

@@ -10,6 +10,8 @@ import { startPostgres } from "../../support/postgres/cluster.ts";
 import { type Row, table } from "../numbers.ts";
 import { orchestrating } from "./orchestrating.ts";
 import { placing } from "./placing.ts";
+import { twoEdges } from "./two-edges.ts";
+import { twoOrchestrators } from "./two-orchestrators.ts";
 
 const STORES = ["sqlite", "postgres"];
 const USAGE = `npm run bench:scale -- [--quick] [--nodes 1000] [--records 100000] [--only ${STORES.join(",")}] [--out scale-results.json]`;
@@ -38,10 +40,12 @@ for (const store of only) {
   const server = store === "postgres" ? await startPostgres({ durable: true }) : undefined;
   try {
     rows.push(...(await orchestrating({ store, server: server?.url ?? null, nodes, records, say })));
+    if (server !== undefined) rows.push(await twoOrchestrators(server.url, { quick: values.quick, say }));
   } finally {
     await server?.stop();
   }
 }
+rows.push(await twoEdges({ quick: values.quick, say }));
 console.log(`\n${table(rows)}\n`);
 const machine = { cores: cpus().length, processor: cpus()[0]?.model };
 await writeFile(

@@ -1,10 +1,13 @@
 /** Creates, lists and reports at a real orchestrator: first with one node and an empty database, then with many of both. */
 
-import { Agent, request } from "node:http";
-import { ADMIN_TOKEN, NODE_KEY } from "../../support/cluster/cluster.ts";
+import { readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { NODE_KEY } from "../../support/cluster/cluster.ts";
 import { type MortalOrchestrator, startMortalOrchestrator } from "../../support/cluster/mortal-orchestrator.ts";
 import { type Row, row, summarise } from "../numbers.ts";
+import { type Ask, asking, create, createsBySecond, newProject } from "./asking.ts";
 import { fillWithRecords } from "./records.ts";
+import { UNLIMITED } from "./settings.ts";
 import { type SimulatedNodes, startSimulatedNodes } from "./simulated-nodes.ts";
 
 const CREATES = 400;
@@ -13,6 +16,11 @@ const PAGE = 100;
 /** Requests under way at a time when creates are counted by the second. */
 const AT_ONCE = 32;
 const PAGE_LIMIT_MS = 20;
+/** Each node has reported once with its snapshots by then, which are compared only now and then. */
+const SETTLE_MS = 6_000;
+const WATCH_MS = 10_000;
+/** The unit of processor times of processes. */
+const TICK_MS = 10;
 /** "Flat": what a create may cost with many nodes and records, beside one with few. */
 const FLAT = 1.5;
 
@@ -24,14 +32,6 @@ interface Given {
   readonly records: number;
   readonly say: (line: string) => void;
 }
-
-/** Limits that would answer in the place of the orchestrator. */
-const SETTINGS = {
-  SVC_RATE_LIMIT_CREATE_PER_SECOND: "100000",
-  SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000",
-  SVC_RATE_LIMIT_READ_PER_SECOND: "100000",
-  SVC_MAX_PROJECT_SANDBOXES: "1000000",
-};
 
 export async function orchestrating(given: Given): Promise<Row[]> {
   const { store, server, nodes, records, say } = given;
@@ -51,11 +51,13 @@ export async function orchestrating(given: Given): Promise<Row[]> {
       ended: { like: like.ended, count: records - paused },
     });
     say(`${store}: ${nodes} nodes, ${records} records`);
+    const processor = await processorOfReports(platform);
     platform.simulated.reports();
     await creates(platform, 50);
-    const create = summarise(await creates(platform, CREATES));
+    const created = summarise(await creates(platform, CREATES));
     const list = summarise(await pages(platform, PAGES));
-    const rate = await createsBySecond(platform, 2_000);
+    const callers = Array.from({ length: AT_ONCE }, () => platform.ask);
+    const rate = await createsBySecond(callers, 2_000);
     const reports = summarise(platform.simulated.reports());
     const { failed } = platform.simulated;
     const note = `${store}, ${nodes} nodes, ${records} records, ${failed.count} reports failed ${failed.last}`.trim();
@@ -63,12 +65,12 @@ export async function orchestrating(given: Given): Promise<Row[]> {
       row({
         name: `create, ${store}`,
         unit: "ms",
-        ours: create,
+        ours: created,
         baseline: { name: "one node, no records", ...few },
         budgets: [
           {
             says: `p50 ≤ ${FLAT} × that of one node`,
-            value: create.p50 / few.p50,
+            value: created.p50 / few.p50,
             limit: FLAT,
             better: "less",
           },
@@ -82,6 +84,7 @@ export async function orchestrating(given: Given): Promise<Row[]> {
         budgets: [{ says: `p99 ≤ ${PAGE_LIMIT_MS} ms`, value: list.p99, limit: PAGE_LIMIT_MS, better: "less" }],
       }),
       row({ name: `report of a node, ${store}`, unit: "ms", ours: reports, budgets: [] }),
+      row({ name: `processor for a report, ${store}`, unit: "ms", ours: summarise([processor]), budgets: [] }),
       row({ name: `creates, ${AT_ONCE} at once, ${store}`, unit: "req/s", ours: summarise([rate]), budgets: [] }),
     ];
   });
@@ -90,7 +93,7 @@ export async function orchestrating(given: Given): Promise<Row[]> {
 interface Measured {
   readonly orchestrator: MortalOrchestrator;
   readonly simulated: SimulatedNodes;
-  readonly ask: (method: string, path: string, body?: object) => Promise<{ text: string; next: string | undefined }>;
+  readonly ask: Ask;
 }
 
 async function withOrchestrator<T>(
@@ -98,31 +101,10 @@ async function withOrchestrator<T>(
   nodes: number,
   act: (platform: Measured) => Promise<T>,
 ): Promise<T> {
-  const orchestrator = await startMortalOrchestrator(SETTINGS, { server });
-  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
-  let own: Readonly<Record<string, string>> = { "x-admin-token": ADMIN_TOKEN };
-  const ask: Measured["ask"] = (method, path, body) =>
-    new Promise((resolve, reject) => {
-      const text = body === undefined ? "" : JSON.stringify(body);
-      const headers = { ...own, "content-type": "application/json", "content-length": Buffer.byteLength(text) };
-      const asked = request(`${orchestrator.url}${path}`, { agent, method, headers }, (response) => {
-        const parts: Buffer[] = [];
-        response.on("data", (part: Buffer) => parts.push(part));
-        response.once("error", reject);
-        response.once("end", () => {
-          const answer = Buffer.concat(parts).toString();
-          const next = response.headers["x-next-token"];
-          if ((response.statusCode ?? 500) < 300) resolve({ text: answer, next: next?.toString() });
-          else reject(new Error(`${method} ${path} answered ${response.statusCode}: ${answer}`));
-        });
-      });
-      asked.once("error", reject);
-      asked.end(text);
-    });
+  const orchestrator = await startMortalOrchestrator(UNLIMITED, { server });
+  const asks = asking(AT_ONCE);
   try {
-    const { teamID } = JSON.parse((await ask("POST", "/admin/projects", { name: "scale" })).text) as { teamID: string };
-    const made = await ask("POST", `/admin/teams/${teamID}/api-keys`, { name: "scale" });
-    own = { "x-api-key": (JSON.parse(made.text) as { key: string }).key };
+    const ask = asks.at(orchestrator.url, await newProject(asks, orchestrator.url));
     const simulated = await startSimulatedNodes(nodes, { urls: [orchestrator.url], nodeKey: NODE_KEY });
     try {
       return await act({ orchestrator, simulated, ask });
@@ -130,27 +112,22 @@ async function withOrchestrator<T>(
       await simulated.stop();
     }
   } finally {
-    agent.destroy();
+    asks.stop();
     await orchestrator.stop();
   }
 }
 
-async function create({ ask }: Measured): Promise<string> {
-  const { text } = await ask("POST", "/v2/sandboxes", { templateID: "base", timeout: 3_600 });
-  return (JSON.parse(text) as { sandboxID: string }).sandboxID;
-}
-
 /** One sandbox that is paused and one that has ended. */
 async function examples(platform: Measured): Promise<{ paused: string; ended: string }> {
-  const [paused, ended] = [await create(platform), await create(platform)];
+  const [paused, ended] = [await create(platform.ask), await create(platform.ask)];
   await platform.ask("POST", `/sandboxes/${paused}/pause`);
   await platform.ask("DELETE", `/sandboxes/${ended}`);
   return { paused, ended };
 }
 
-async function creates(platform: Measured, count: number): Promise<number[]> {
+async function creates({ ask }: Measured, count: number): Promise<number[]> {
   const samples: number[] = [];
-  for (let index = 0; index < count; index++) samples.push(await timed(() => create(platform)));
+  for (let index = 0; index < count; index++) samples.push(await timed(() => create(ask)));
   return samples;
 }
 
@@ -169,15 +146,25 @@ async function pages({ ask }: Measured, count: number): Promise<number[]> {
   return samples;
 }
 
-async function createsBySecond(platform: Measured, count: number): Promise<number> {
-  let left = count;
-  const began = performance.now();
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      while (left-- > 0) await create(platform);
-    }),
-  );
-  return (count / (performance.now() - began)) * 1_000;
+/** What the orchestrator's process spends on a report, while it does nothing else. */
+async function processorOfReports({ orchestrator, simulated }: Measured): Promise<number> {
+  await delay(SETTLE_MS);
+  simulated.reports();
+  const before = await processorMs(orchestrator.pid);
+  await delay(WATCH_MS);
+  const spent = (await processorMs(orchestrator.pid)) - before;
+  return spent / simulated.reports().length;
+}
+
+/** Processor time of a process, in steps of 10 ms. */
+async function processorMs(pid: number | undefined): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+  // The name, in parentheses, may have spaces.
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13);
+  return (Number(user) + Number(system)) * TICK_MS;
 }
 
 async function timed(action: () => Promise<unknown>): Promise<number> {

@@ -60,7 +60,16 @@ export interface SimulatedNodes {
  */
 export async function startSimulatedNodes(
   count: number,
-  { urls, nodeKey }: { readonly urls: readonly string[]; readonly nodeKey: string },
+  {
+    urls,
+    nodeKey,
+    machineId,
+  }: {
+    readonly urls: readonly string[];
+    readonly nodeKey: string;
+    /** The machine of all of them; absent: one each. */
+    readonly machineId?: string;
+  },
 ): Promise<SimulatedNodes> {
   const server = createServer(createLog({ component: "simulated nodes", level: "silent" }));
   const nodes: SimulatedNode[] = [];
@@ -134,7 +143,7 @@ export async function startSimulatedNodes(
       url,
       serviceInstanceId,
       address: "127.0.0.1",
-      options: { facts: { machineId: `machine of ${nodeId}` } },
+      options: { facts: { machineId: machineId ?? `machine of ${nodeId}` } },
       live: [...node.live.values()],
       snapshots: [...node.snapshots.values()],
       ...(served === undefined ? {} : { store: served }),

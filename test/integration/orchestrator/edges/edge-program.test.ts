@@ -1,12 +1,7 @@
 /** The edge as a program of its own beside the real orchestrator and a fake node with the real node proxy. */
 
-import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type RequestListener, request, type ServerResponse } from "node:http";
 import { connect, createServer as createTcpServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
 import { edgeToken, nodeToken } from "../../../../shared/agent-api/joining/node-tokens.ts";
 import { fileSignature } from "../../../../shared/ids.ts";
@@ -15,9 +10,9 @@ import { startAgentProxy } from "../../../support/cluster/agent-proxy.ts";
 import { type Cluster, NODE_KEY, startCluster } from "../../../support/cluster/cluster.ts";
 import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 import { startApartEdge } from "../../../support/edges/apart-edge.ts";
+import { startEdgeProcess } from "../../../support/edges/edge-process.ts";
 import { listening } from "../../../support/peers/listening.ts";
 
-const ROOT = new URL("../../../..", import.meta.url).pathname;
 const log = createLog({ component: "test", level: "silent" });
 
 /** A platform whose orchestrator is no edge, with one node whose sandboxes are on loopback. */
@@ -48,31 +43,9 @@ async function backend(listener: RequestListener): Promise<number> {
 
 /** The program itself, as it is started on a machine. */
 async function startProgram(settings: Readonly<Record<string, string>>): Promise<{ readonly url: string }> {
-  const stateDir = await mkdtemp(join(tmpdir(), "svc-edge-"));
-  const child = spawn(process.execPath, ["--import", "tsx", "orchestrator/edge/main.ts"], {
-    cwd: ROOT,
-    stdio: ["ignore", "pipe", "inherit"],
-    env: {
-      PATH: process.env["PATH"],
-      SVC_EDGE_PORT: "0",
-      SVC_EDGE_STATUS_PORT: "0",
-      SVC_EDGE_STATE_DIR: stateDir,
-      ...settings,
-    },
-  });
-  const ended = new Promise((resolve) => void child.once("exit", resolve));
-  onTestFinished(async () => {
-    child.kill("SIGTERM");
-    await ended;
-    await rm(stateDir, { recursive: true, force: true });
-  });
-  for await (const line of createInterface({ input: child.stdout })) {
-    const entry = JSON.parse(line) as { readonly msg?: string; readonly url?: string };
-    if (entry.msg !== "edge started" || entry.url === undefined) continue;
-    child.stdout.resume();
-    return { url: entry.url };
-  }
-  throw new Error("the edge program ended instead of starting");
+  const edge = await startEdgeProcess(settings);
+  onTestFinished(() => edge.stop());
+  return edge;
 }
 
 /** A way to the orchestrator that the test cuts, with all connections on it. */

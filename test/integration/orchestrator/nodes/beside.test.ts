@@ -51,6 +51,7 @@ async function orchestrator({ database: db, listen }: OpenedDatabase, aheadMs = 
   const background = createBackground(log);
   const nodes = await createNodes({
     store: store.nodes,
+    alone: false,
     now,
     log,
     nodeKeys: createNodeKeys("test-node-key-0001", []),

@@ -13,7 +13,7 @@ test("reports are heard without a gap only while the process runs and the databa
     return state.failing ? Promise.reject(new Error("the database is away")) : Promise.resolve([]);
   };
   const hearing = hearOthers({
-    nodes: { refresh },
+    nodes: { refresh, keepTimes: () => Promise.resolve() },
     routes: { refreshNode: () => undefined },
     feed: quietFeed,
     alone: false,
@@ -31,4 +31,22 @@ test("reports are heard without a gap only while the process runs and the databa
   await expect.poll(() => state.looks).toBe(2);
   clock.now += 30_000;
   expect(hearing.heardForMs()).toBe(0);
+});
+
+test("the only orchestrator of a database reads nothing, and writes when its nodes were heard", async () => {
+  const done: string[] = [];
+  const note = (what: string) => {
+    done.push(what);
+    return Promise.resolve();
+  };
+  const hearing = hearOthers({
+    nodes: { refresh: () => note("read").then(() => []), keepTimes: () => note("written") },
+    routes: { refreshNode: () => undefined },
+    feed: quietFeed,
+    alone: true,
+    log,
+  });
+  onTestFinished(() => hearing.stop());
+  await expect.poll(() => done).toContain("written");
+  expect(done).not.toContain("read");
 });

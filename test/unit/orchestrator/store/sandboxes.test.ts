@@ -64,3 +64,74 @@ test("a resume does not begin from a snapshot that another pause has replaced", 
     expect(await resume(id, snapshotId, 10)).toBeUndefined();
   }
 });
+
+test("the pages of a list have each sandbox of the wanted states once, in its order, whatever their states are", async () => {
+  const opened = await openTestDatabase();
+  onTestFinished(() => opened.close());
+  const store = createStore(opened.database, () => 1, testSeal);
+  const project = await store.projects.create("team");
+  const base = await store.templates.seed("base", {
+    image: "b",
+    cpuCount: 1,
+    memoryMB: 1,
+    diskSizeMB: 0,
+    envdVersion: "0",
+  });
+  const ends = ["running", "paused", "resuming", "starting", "gone", "paused", "running"] as const;
+  const all: { readonly id: string; readonly is: (typeof ends)[number]; readonly startedAt: number }[] = [];
+  for (let made = 0; made < 28; made++) {
+    const is = ends[made % ends.length] ?? "gone";
+    // Several of each state began at the same time.
+    const [id, startedAt] = [newSandboxId(), 100 + Math.floor(made / 9)];
+    const given = { id, projectId: project.id, executionId: newExecutionId(), startedAt };
+    const row = { ...given, templateId: base.templateId, buildId: base.id, sealedEnvs: testSeal.close("{}", id) };
+    await store.sandboxes.add(newSandbox(row), { sandboxes: 100 });
+    if (is !== "starting") await store.move({ id, to: "running", set: { address: "127.0.0.1", startedAt } });
+    if (is === "paused" || is === "resuming") {
+      await store.move({ id, to: "pausing" });
+      await store.move({ id, to: "paused", set: { snapshot: { id: newUuid(), memory: true } } });
+    }
+    if (is === "resuming") await store.move({ id, to: "starting", when: { from: ["paused"] } });
+    if (is === "gone") await store.move({ id, to: "gone", set: { endedAt: 50, end: { reason: "request" } } });
+    all.push({ id, is, startedAt });
+  }
+
+  async function listed(filter: Parameters<typeof store.sandboxes.list>[0], order: "asc" | "desc") {
+    const ids: string[] = [];
+    let after: { readonly id: string; readonly startedAt: number } | undefined;
+    for (;;) {
+      const page = await store.sandboxes.list(filter, { order, limit: 3, ...(after === undefined ? {} : { after }) });
+      ids.push(...page.map(({ id }) => id));
+      after = page.at(-1);
+      if (after === undefined) return ids;
+    }
+  }
+  const shown = (wanted: readonly (typeof ends)[number][], order: "asc" | "desc") =>
+    all
+      .filter(({ is }) => wanted.includes(is))
+      .sort(
+        (a, b) => (order === "asc" ? a.startedAt - b.startedAt : b.startedAt - a.startedAt) || (a.id < b.id ? -1 : 1),
+      )
+      .map(({ id }) => id);
+  const projectId = project.id;
+  for (const order of ["asc", "desc"] as const) {
+    expect(await listed({ projectId, states: ["running"] }, order)).toEqual(shown(["running"], order));
+    const both = { projectId, states: ["running", "pausing", "paused"], resuming: true } as const;
+    expect(await listed(both, order)).toEqual(shown(["running", "paused", "resuming"], order));
+    const kept = { projectId, states: ["paused", "gone"], endedSince: 50 } as const;
+    expect(await listed(kept, order)).toEqual(shown(["paused", "gone"], order));
+    expect(await listed({ ...kept, endedSince: 51 }, order)).toEqual(shown(["paused"], order));
+    expect(await listed({ projectId, states: [] }, order)).toEqual([]);
+  }
+  const counted = await store.sandboxes.count({ projectId, states: ["running", "paused"], resuming: true });
+  expect(Object.fromEntries(counted)).toEqual({ running: 8, paused: 8, starting: 4 });
+});
+
+test("the snapshots that the sandboxes of a node need are those of all that have not ended", async () => {
+  const { store, paused } = await openPaused(3);
+  const [first, second, third] = paused;
+  await store.move({ id: first?.id ?? "", to: "gone", set: { endedAt: 5, end: { reason: "request" } } });
+  await store.move({ id: second?.id ?? "", to: "starting", when: { from: ["paused"] } });
+  expect(await store.pausedSandboxes.snapshotsOn("n1")).toEqual(new Set([second?.snapshotId, third?.snapshotId]));
+  expect(await store.pausedSandboxes.snapshotsOn("n2")).toEqual(new Set());
+});
