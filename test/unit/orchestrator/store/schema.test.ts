@@ -12,11 +12,12 @@ import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
 const LATER_COLUMNS = {
+  nodes: ["refusal", "suspicions"],
   usage_counters: ["project_id", "memory_bytes", "disk_bytes", "heard_at"],
   builds: ["owner", "owner_epoch"],
   sandboxes: ["expiring_end_at", "expiring_until"],
 };
-const STEPS = Array.from({ length: 10 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
+const STEPS = Array.from({ length: 11 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
 
 /** A database with one project, whose notes of steps are those of a version that counted this many. */
 async function databaseOf(steps: number): Promise<TestDatabase> {
@@ -43,6 +44,8 @@ async function databaseOf(steps: number): Promise<TestDatabase> {
     "blob_sweeps",
     "drains",
     "drain_moves",
+    "held_executions",
+    "given_up",
   ])
     await database.query(`drop table ${later}`);
   for (const [table, columns] of Object.entries(LATER_COLUMNS))
