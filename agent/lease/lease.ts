@@ -62,7 +62,7 @@ export interface Lease {
   stop(): Promise<void>;
 }
 
-export interface TakenPart {
+interface TakenPart {
   readonly kind: "pause" | "checkpoint";
   readonly memory: boolean;
 }

@@ -2,7 +2,7 @@
 
 import type { Sqlite } from "./database/database.ts";
 
-export interface KeptLease {
+interface KeptLease {
   /** The times are of this start of the kernel. */
   readonly bootId: string;
   /** Undefined: the last answer limited nothing. */

@@ -78,6 +78,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "agent-ladder-node-disk": ["agent/node-disk/climbs.ts", "agent/sandboxes/k.ts"],
   "agent-ladder-volumes": ["agent/volumes/climbs.ts", "agent/node-disk/l.ts"],
   "agent-ladder-sandboxes": ["agent/sandboxes/pool/climbs.ts", "agent/snapshots/take/m.ts"],
+  "agent-ladder-lease": ["agent/lease/climbs.ts", "agent/snapshots/z.ts"],
   "agent-ladder-proxy": ["agent/proxy/climbs.ts", "agent/snapshots/n.ts"],
   "agent-ladder-snapshots": ["agent/snapshots/store/climbs.ts", "agent/builds/o.ts"],
   "agent-ladder-builds": ["agent/builds/steps/climbs.ts", "agent/recovery/p.ts"],

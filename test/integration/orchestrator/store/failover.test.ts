@@ -14,17 +14,18 @@ const EACH = 20;
 
 let servers: StandbyPair;
 let pair: Pair;
+const stops: (() => Promise<void>)[] = [];
 beforeAll(async () => {
   servers = await startStandbyPair();
+  stops.unshift(() => servers.stop());
   const unreachable = () => Promise.reject(new Error("this test asks the orchestrators only"));
   pair = await startPair({
     database: { place: servers.url, query: unreachable, stored: unreachable, drop: () => Promise.resolve() },
-    settings: { SVC_SANDBOXES_PER_PROJECT: "1000" },
   });
+  stops.unshift(() => pair.stop());
 }, 180_000);
 afterAll(async () => {
-  await pair.stop();
-  await servers.stop();
+  for (const stop of stops) await stop();
 }, 60_000);
 
 test("a failover to the standby loses no acknowledged create and no acknowledged kill", async () => {
