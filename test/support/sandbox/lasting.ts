@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { Sandbox } from "e2b";
+import { Sandbox, type SandboxOpts } from "e2b";
 import { expect } from "vitest";
 
 export interface Lasting {
@@ -20,20 +20,29 @@ const HOUR_MS = 3_600_000;
 /** Sandboxes that are worked on at a time: the machines of tests are small. */
 const AT_ONCE = 4;
 
-export async function createLasting(count: number): Promise<Lasting[]> {
-  return inTurn(Array.from({ length: count }), async () => {
+/** @param through where each is created: the SDK's own settings when absent */
+export async function createLasting(
+  count: number,
+  through: (index: number) => SandboxOpts = () => ({}),
+): Promise<Lasting[]> {
+  return inTurn([...Array(count).keys()], async (index) => {
     const word = randomUUID();
-    const sandbox = await Sandbox.create({ timeoutMs: HOUR_MS, metadata: { word } });
-    await sandbox.files.write("word.txt", word);
-    const script =
-      `mkfifo /tmp/wait; exec 9<>/tmp/wait; word=${word}; n=0; ` +
-      `while :; do n=$((n+1)); echo "$word $n" >${FILE}; read -rt 0.5 -u 9; done`;
-    const handle = await sandbox.commands.run(script, { background: true, timeoutMs: 0 });
-    await handle.disconnect();
-    const lasting = { id: sandbox.sandboxId, word, pid: handle.pid, count: 0 };
+    const sandbox = await Sandbox.create({ timeoutMs: HOUR_MS, metadata: { word }, ...through(index) });
+    const lasting = { id: sandbox.sandboxId, word, pid: await startCounting(sandbox, word), count: 0 };
     await expect.poll(() => grown(sandbox, lasting)).toBe(true);
     return lasting;
   });
+}
+
+/** Starts the process that counts, and resolves to its id. Asked again, the first one that was started goes on. */
+export async function startCounting(sandbox: Sandbox, word: string): Promise<number> {
+  await sandbox.files.write("word.txt", word);
+  const script =
+    `mkfifo /tmp/wait || exit 0; exec 9<>/tmp/wait; word=${word}; n=0; ` +
+    `while :; do n=$((n+1)); echo "$word $n" >${FILE}; read -rt 0.5 -u 9; done`;
+  const handle = await sandbox.commands.run(script, { background: true, timeoutMs: 0 });
+  await handle.disconnect();
+  return handle.pid;
 }
 
 export async function pauseAll(lasting: readonly Lasting[]): Promise<void> {
@@ -41,9 +50,13 @@ export async function pauseAll(lasting: readonly Lasting[]): Promise<void> {
 }
 
 /** Connects to each, which resumes a paused one: the same process goes on counting in the same memory, beside the same file. */
-export async function expectAllThere(lasting: readonly Lasting[], apiKey: string): Promise<void> {
+export async function expectAllThere(
+  lasting: readonly Lasting[],
+  apiKey: string,
+  through: Pick<SandboxOpts, "apiUrl" | "sandboxUrl"> = {},
+): Promise<void> {
   await inTurn(lasting, async (one) => {
-    const sandbox = await Sandbox.connect(one.id, { apiKey, timeoutMs: HOUR_MS });
+    const sandbox = await Sandbox.connect(one.id, { apiKey, timeoutMs: HOUR_MS, ...through });
     expect((await sandbox.getInfo()).metadata).toEqual({ word: one.word });
     expect(await sandbox.files.read("word.txt")).toBe(one.word);
     await expect.poll(() => grown(sandbox, one)).toBe(true);
@@ -63,7 +76,7 @@ export async function inTurn<One, Result>(all: readonly One[], work: (one: One) 
 }
 
 /** Whether the count is higher than the last one that was seen; throws when another word is there. */
-async function grown(sandbox: Sandbox, lasting: Lasting): Promise<boolean> {
+export async function grown(sandbox: Sandbox, lasting: Lasting): Promise<boolean> {
   const [word, count] = (await sandbox.commands.run(`cat ${FILE} || true`)).stdout.trim().split(" ");
   // The process is just writing the file.
   if (word === "" || count === undefined) return false;
