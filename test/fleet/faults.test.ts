@@ -20,13 +20,14 @@ const [killedNode, stoppedNode, goneNode] = fleet.nodes as [FleetNode, FleetNode
 /** Those that must be there after every fault. */
 let lasting: Lasting[] = [];
 
-beforeAll(async () => {
-  await untilFleetReady(fleet);
-  for (const node of [killedNode, stoppedNode]) lasting.push(...(await createOn(fleet, node, 2)));
-}, 300_000);
+beforeAll(() => untilFleetReady(fleet), 150_000);
 afterAll(async () => {
   await untilFleetReady(fleet);
   await removeAllBut(fleet, []);
+}, 300_000);
+
+test("sandboxes start on the node that takes any, and there only", async () => {
+  for (const node of [killedNode, stoppedNode]) lasting.push(...(await createOn(fleet, node, 2)));
 }, 300_000);
 
 interface Fault {

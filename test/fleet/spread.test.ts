@@ -22,8 +22,13 @@ test("sixty sandboxes are spread over the nodes, and each runs a command through
   });
   const mine = new Set(made);
   const counts: number[] = [];
-  for (const node of fleet.nodes) counts.push([...(await idsOn(node))].filter((id) => mine.has(id)).length);
-  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(SANDBOXES);
+  const count = async () => {
+    const there = await Promise.all(fleet.nodes.map(idsOn));
+    counts.splice(0, counts.length, ...there.map((ids) => [...ids].filter((id) => mine.has(id)).length));
+    return counts.reduce((sum, count) => sum + count, 0);
+  };
+  // A container from the pool gets its sandbox's name a moment after the start.
+  await expect.poll(count, { timeout: 30_000 }).toBe(SANDBOXES);
   // Each of three equal nodes has twenty where the choice is perfect.
   expect(Math.min(...counts), `sandboxes of the nodes: ${counts.join(", ")}`).toBeGreaterThan(SANDBOXES / 6);
   await inTurn(made, async (id) => {

@@ -13,11 +13,12 @@ export async function createOn(fleet: Fleet, node: FleetNode, count: number): Pr
   for (const one of others) await setStatus(fleet, one, "draining");
   try {
     const made = await createLasting(count, () => fleet.sdk(0));
-    const there = await idsOn(node);
-    expect(
-      made.filter(({ id }) => !there.has(id)).map(({ id }) => id),
-      `sandboxes outside ${node.id}`,
-    ).toEqual([]);
+    const elsewhere = async () => {
+      const there = await idsOn(node);
+      return made.map(({ id }) => id).filter((id) => !there.has(id));
+    };
+    // A container from the pool gets its sandbox's name a moment after the start.
+    await expect.poll(elsewhere, { timeout: 30_000, message: `sandboxes outside ${node.id}` }).toEqual([]);
     return made;
   } finally {
     for (const one of others) await setStatus(fleet, one, "ready");
