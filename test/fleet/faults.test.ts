@@ -7,13 +7,14 @@ import { rename } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createCounting, expectGoesOn } from "../support/fleet/counting.ts";
 import { BLOBS, type Fleet, type FleetNode, memberPid, openFleet, postgresPid } from "../support/fleet/fleet.ts";
 import { ask, insist, type Kind, madeBy, stateOf } from "../support/fleet/insist.ts";
 import { expectInvariants } from "../support/fleet/invariants.ts";
 import { endForGood, untilBack, untilFleetReady } from "../support/fleet/ready.ts";
 import { createOn, idsOn, removeAllBut, untilStored } from "../support/fleet/sandboxes.ts";
 import { api, asAdmin } from "../support/platform/platform.ts";
-import { createLasting, expectAllThere, type Lasting } from "../support/sandbox/lasting.ts";
+import { inTurn, type Lasting } from "../support/sandbox/lasting.ts";
 
 const fleet: Fleet = openFleet();
 const [killedNode, stoppedNode, goneNode] = fleet.nodes as [FleetNode, FleetNode, FleetNode];
@@ -63,9 +64,8 @@ test.each(faults)(
   420_000,
 );
 
-function allThere(some: readonly Lasting[], by: number): Promise<void> {
-  const { apiKey, ...through } = fleet.sdk(by);
-  return expectAllThere(some, apiKey, through);
+async function allThere(some: readonly Lasting[], by: number): Promise<void> {
+  await inTurn(some, (one) => expectGoesOn(fleet, one, by));
 }
 
 async function agentKilled(): Promise<void> {
@@ -130,7 +130,7 @@ async function orchestratorKilled(index: number, afterMs: number): Promise<void>
   const victim = fleet.orchestrators[index];
   if (victim === undefined) throw new Error(`there is no orchestrator ${index}`);
   const kinds = ["pause", "resume", "kill", "fork", "snapshot"] as const;
-  const boxes = await createLasting(kinds.length, () => fleet.sdk(other));
+  const boxes = await inTurn([...kinds], () => createCounting(fleet, other));
   const works = [
     ...boxes.map(({ id }, number) => ({ kind: (kinds[number] ?? "kill") as Kind, id })),
     { kind: "create" as const, id: "" },

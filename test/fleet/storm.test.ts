@@ -8,12 +8,13 @@ import { randomInt } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRandom } from "../fuzz/random.ts";
 import { baseline, expectAtBaseline } from "../support/fleet/base-line.ts";
+import { expectGoesOn } from "../support/fleet/counting.ts";
 import { openFleet } from "../support/fleet/fleet.ts";
 import { insist, stateOf } from "../support/fleet/insist.ts";
 import { expectInvariants } from "../support/fleet/invariants.ts";
 import { untilFleetReady } from "../support/fleet/ready.ts";
 import { removeAllBut } from "../support/fleet/sandboxes.ts";
-import { look, runClient, type Storm } from "../support/fleet/storm.ts";
+import { runClient, type Storm } from "../support/fleet/storm.ts";
 import { inTurn } from "../support/sandbox/lasting.ts";
 
 const OPERATIONS = Number(process.env["SVC_FLEET_OPERATIONS"] ?? 100);
@@ -58,7 +59,7 @@ test(
     }
     await inTurn(own, async (one) => {
       await insist(fleet, { kind: "resume", id: one.id }, 0);
-      await look({ storm, random: createRandom(SEED, 1_000) }, one);
+      await expectGoesOn(fleet, one, 0);
     });
     await expectInvariants(fleet);
     await removeAllBut(fleet, []);

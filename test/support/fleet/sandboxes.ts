@@ -3,7 +3,8 @@
 import { expect } from "vitest";
 import { containersOf } from "../platform/host-objects.ts";
 import { api, asAdmin } from "../platform/platform.ts";
-import { createLasting, inTurn, type Lasting } from "../sandbox/lasting.ts";
+import { inTurn, type Lasting } from "../sandbox/lasting.ts";
+import { createCounting } from "./counting.ts";
 import type { Fleet, FleetNode } from "./fleet.ts";
 import { insist } from "./insist.ts";
 
@@ -12,7 +13,7 @@ export async function createOn(fleet: Fleet, node: FleetNode, count: number): Pr
   const others = fleet.nodes.filter((one) => one !== node);
   for (const one of others) await setStatus(fleet, one, "draining");
   try {
-    const made = await createLasting(count, () => fleet.sdk(0));
+    const made = await inTurn([...Array(count).keys()], () => createCounting(fleet, 0));
     const elsewhere = async () => {
       const there = await idsOn(node);
       return made.map(({ id }) => id).filter((id) => !there.has(id));

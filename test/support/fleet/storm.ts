@@ -3,14 +3,12 @@
  * Each client has its own sandboxes and repeats what was not done, so it knows what every sandbox must be.
  */
 
-import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { Sandbox } from "e2b";
 import type { Random } from "../../fuzz/random.ts";
 import type { Reply } from "../platform/platform.ts";
-import { until } from "../runner/until.ts";
-import { grown, type Lasting, startCounting } from "../sandbox/lasting.ts";
+import type { Lasting } from "../sandbox/lasting.ts";
+import { countIn, expectGoesOn } from "./counting.ts";
 import { type Fleet, type Member, memberPid, members, nameOf } from "./fleet.ts";
 import { insist, type Kind, madeBy } from "./insist.ts";
 
@@ -38,7 +36,6 @@ const FAULT_EVERY = 10;
 /** The longest time between the begin of an operation and the kill. */
 const LATEST_KILL_MS = 800;
 const MOST_SANDBOXES = 3;
-const SPEAK_MS = 120_000;
 
 /** Works until no operation is left, and resolves to the sandboxes that are left. Throws at an answer or state that cannot be. */
 export async function runClient(storm: Storm, random: Random): Promise<readonly Own[]> {
@@ -53,10 +50,11 @@ export async function runClient(storm: Storm, random: Random): Promise<readonly 
 }
 
 async function operate(client: Client): Promise<void> {
-  const { random, own } = client;
+  const { storm, random, own } = client;
   const one = own.length === 0 ? undefined : random.pick(own);
   if (one === undefined || (own.length < MOST_SANDBOXES && random.below(3) === 0)) {
-    own.push(await create(client));
+    const [id = ""] = madeBy(await perform(client, "create", ""));
+    own.push({ ...(await countIn(storm.fleet, id, random.below(2))), state: "running" });
   } else if (one.state === "paused") {
     // A kill of a paused sandbox is rarer than its return.
     await change(client, one, random.below(5) === 0 ? "kill" : "resume");
@@ -89,48 +87,9 @@ async function perform({ storm, random }: Client, kind: Kind, id: string): Promi
   return last;
 }
 
-async function create(client: Client): Promise<Own> {
-  const [id = ""] = madeBy(await perform(client, "create", ""));
-  const word = randomUUID();
-  await speak(
-    client,
-    { id, what: "the begin of a count" },
-    async (sandbox) => (await startCounting(sandbox, word)) > 0,
-  );
-  const one: Own = { id, word, pid: 0, count: 0, state: "running" };
-  await look(client, one);
-  return one;
-}
-
-/** The same process goes on counting in the same memory, beside the same file. */
-export function look(client: Pick<Client, "storm" | "random">, one: Lasting): Promise<void> {
-  return speak(client, { id: one.id, what: "a higher count" }, async (sandbox) => {
-    const word = await sandbox.files.read("word.txt");
-    if (word !== one.word) throw new Error(`the file says ${word}`);
-    return grown(sandbox, one);
-  });
-}
-
-/** Speaks with a sandbox through any orchestrator and edge, until it says yes: what is away comes back. */
-async function speak(
-  { storm: { fleet }, random }: Pick<Client, "storm" | "random">,
-  { id, what }: { readonly id: string; readonly what: string },
-  work: (sandbox: Sandbox) => Promise<boolean>,
-): Promise<void> {
-  const said = { last: "no" };
-  const attempt = async () => {
-    try {
-      const through = fleet.sdk(random.below(fleet.orchestrators.length), random.below(fleet.edges.length));
-      const options = { ...through, timeoutMs: 3_600_000, requestTimeoutMs: 20_000 };
-      return await work(await Sandbox.connect(id, options));
-    } catch (error) {
-      said.last = String(error);
-      return false;
-    }
-  };
-  await until(attempt, { what: `${what} of ${id}`, timeoutMs: SPEAK_MS, everyMs: 300 }).catch((error: unknown) => {
-    throw new Error(`${String(error)}; last: ${said.last}`, { cause: error });
-  });
+/** Looks at a sandbox through any orchestrator and edge. */
+function look({ storm: { fleet }, random }: Client, one: Lasting): Promise<void> {
+  return expectGoesOn(fleet, one, random.below(fleet.orchestrators.length), random.below(fleet.edges.length));
 }
 
 /** Kills one of the programs within the next moments. One that is away already is left alone. */

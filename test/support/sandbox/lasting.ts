@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { Sandbox, type SandboxOpts } from "e2b";
+import { Sandbox } from "e2b";
 import { expect } from "vitest";
 
 export interface Lasting {
@@ -20,14 +20,10 @@ const HOUR_MS = 3_600_000;
 /** Sandboxes that are worked on at a time: the machines of tests are small. */
 const AT_ONCE = 4;
 
-/** @param through where each is created: the SDK's own settings when absent */
-export async function createLasting(
-  count: number,
-  through: (index: number) => SandboxOpts = () => ({}),
-): Promise<Lasting[]> {
-  return inTurn([...Array(count).keys()], async (index) => {
+export async function createLasting(count: number): Promise<Lasting[]> {
+  return inTurn(Array.from({ length: count }), async () => {
     const word = randomUUID();
-    const sandbox = await Sandbox.create({ timeoutMs: HOUR_MS, metadata: { word }, ...through(index) });
+    const sandbox = await Sandbox.create({ timeoutMs: HOUR_MS, metadata: { word } });
     const lasting = { id: sandbox.sandboxId, word, pid: await startCounting(sandbox, word), count: 0 };
     await expect.poll(() => grown(sandbox, lasting)).toBe(true);
     return lasting;
@@ -50,13 +46,9 @@ export async function pauseAll(lasting: readonly Lasting[]): Promise<void> {
 }
 
 /** Connects to each, which resumes a paused one: the same process goes on counting in the same memory, beside the same file. */
-export async function expectAllThere(
-  lasting: readonly Lasting[],
-  apiKey: string,
-  through: Pick<SandboxOpts, "apiUrl" | "sandboxUrl"> = {},
-): Promise<void> {
+export async function expectAllThere(lasting: readonly Lasting[], apiKey: string): Promise<void> {
   await inTurn(lasting, async (one) => {
-    const sandbox = await Sandbox.connect(one.id, { apiKey, timeoutMs: HOUR_MS, ...through });
+    const sandbox = await Sandbox.connect(one.id, { apiKey, timeoutMs: HOUR_MS });
     expect((await sandbox.getInfo()).metadata).toEqual({ word: one.word });
     expect(await sandbox.files.read("word.txt")).toBe(one.word);
     await expect.poll(() => grown(sandbox, one)).toBe(true);
