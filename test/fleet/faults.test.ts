@@ -61,7 +61,7 @@ test.each(faults)(
     for (const [index] of fleet.orchestrators.entries()) await allThere(lasting, index);
     await expectInvariants(fleet);
   },
-  420_000,
+  600_000,
 );
 
 async function allThere(some: readonly Lasting[], by: number): Promise<void> {

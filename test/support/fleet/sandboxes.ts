@@ -46,7 +46,7 @@ export async function untilStored(fleet: Fleet, id: string): Promise<void> {
     const { projects } = json as { projects: { largest: { id: string; inStore: boolean }[] }[] };
     return projects.flatMap(({ largest }) => largest).find((item) => item.id === id)?.inStore;
   };
-  await expect.poll(stored, { timeout: 120_000, interval: 500, message: `${id} in the blob store` }).toBe(true);
+  await expect.poll(stored, { timeout: 300_000, interval: 500, message: `${id} in the blob store` }).toBe(true);
 }
 
 /** Kills every sandbox of the project but some, and deletes all its snapshots. */
