@@ -44,7 +44,7 @@ test(
     const { killed, answers, longestMs } = storm;
     const words = (counts: ReadonlyMap<string, number>) =>
       [...counts]
-        .toSorted()
+        .toSorted(([one], [other]) => one.localeCompare(other))
         .map(([what, count]) => `${what}: ${count}`)
         .join(", ");
     console.log(
