@@ -1,4 +1,4 @@
-/** Seven kinds of test; README.md says which goes where. */
+/** Eight kinds of test; README.md says which goes where. */
 
 import { defineConfig } from "vitest/config";
 
@@ -52,6 +52,7 @@ export default defineConfig({
       project("snapshots", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true, shared: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
+      project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),
     ],
   },
 });

@@ -7,7 +7,8 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { api, asAdmin, type Platform } from "./platform.ts";
 import { type Program, pidOf, run, settingOf } from "./programs.ts";
 
-export interface HostObjects {
+/** What the agent of one node has made on the host. */
+export interface NodeObjects {
   /** Containers: those of sandboxes, those of the warm pool, and those that do not run. */
   readonly sandboxes: number;
   readonly pooled: number;
@@ -20,6 +21,9 @@ export interface HostObjects {
   readonly annotations: number;
   /** Processes in all containers of the instance. */
   readonly processes: number;
+}
+
+export interface HostObjects extends NodeObjects {
   /** Shims and cgroups of containers that Docker does not know. */
   readonly orphanShims: number;
   readonly orphanCgroups: number;
@@ -41,11 +45,22 @@ const OF_ALL_DISKS = new Set(["stored", "formatted", "volumes"]);
 const CGROUPS = ["/sys/fs/cgroup/memory/docker", "/sys/fs/cgroup/docker", "/sys/fs/cgroup/system.slice"];
 
 export async function countHostObjects(platform: Platform): Promise<HostObjects> {
-  const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
-  const containers = await containersOf(platform);
-  const known = new Set((await run("docker", ["ps", "-aq", "--no-trunc"])).split("\n"));
   const agent = await pidOf(platform, "agent");
   const orchestrator = await pidOf(platform, "orchestrator");
+  return {
+    ...(await countNodeObjects(platform)),
+    ...(await countOrphans()),
+    records: await recordCount(platform),
+    reported: await reportedCount(platform),
+    children: { agent: await childrenOf(agent), orchestrator: await childrenOf(orchestrator) },
+    descriptors: { agent: await descriptorsOf(agent), orchestrator: await descriptorsOf(orchestrator) },
+  };
+}
+
+/** Counts what one node has on the host, without its platform. */
+export async function countNodeObjects(platform: Platform): Promise<NodeObjects> {
+  const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
+  const containers = await containersOf(platform);
   return {
     sandboxes: containers.filter((one) => isSandbox(one)).length,
     pooled: containers.filter((one) => one.name.startsWith("svc-pool-") && one.state === "running").length,
@@ -56,13 +71,13 @@ export async function countHostObjects(platform: Platform): Promise<HostObjects>
     open: (await setElements(network, "open")).length,
     annotations: (await list(`${platform.paths.run}/containers`)).length,
     processes: await processesIn(new Set(containers.map((one) => one.id))),
-    orphanShims: await orphanShims(known),
-    orphanCgroups: await orphanCgroups(known),
-    records: await recordCount(platform),
-    reported: await reportedCount(platform),
-    children: { agent: await childrenOf(agent), orchestrator: await childrenOf(orchestrator) },
-    descriptors: { agent: await descriptorsOf(agent), orchestrator: await descriptorsOf(orchestrator) },
   };
+}
+
+/** Counts shims and cgroups of containers that Docker does not know, of all nodes of the machine. */
+export async function countOrphans(): Promise<Pick<HostObjects, "orphanShims" | "orphanCgroups">> {
+  const known = new Set((await run("docker", ["ps", "-aq", "--no-trunc"])).split("\n"));
+  return { orphanShims: await orphanShims(known), orphanCgroups: await orphanCgroups(known) };
 }
 
 /** How many containers the agent is asked to keep in its warm pool, by its own metrics. */
@@ -76,7 +91,6 @@ export async function wantedInPool(platform: Platform): Promise<number> {
 
 /** Returns one sentence for each broken invariant; empty when all is well. Tests poll it after a disturbance. */
 export async function findProblems(platform: Platform): Promise<readonly string[]> {
-  const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
   const containers = await containersOf(platform);
   const listed = await listedSandboxes(platform, "running");
   // The container of a paused sandbox is frozen for a while and then dead; it stays because it is the sandbox's disk.
@@ -95,6 +109,16 @@ export async function findProblems(platform: Platform): Promise<readonly string[
   for (const one of containers.filter(({ state, name }) => state !== "running" && !paused.has(name))) {
     problems.push(`container ${one.name} is ${one.state}`);
   }
+  return [...problems, ...(await findNodeProblems(platform, containers))];
+}
+
+/** As `findProblems`, for what one node has on the host: each of its containers has its network, and nothing is left of another. */
+export async function findNodeProblems(
+  platform: Platform,
+  containers: readonly ContainerInfo[],
+): Promise<readonly string[]> {
+  const problems: string[] = [];
+  const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
   const namespaces = new Set(await namesIn("/run/netns", network));
   const links = new Set(await namesIn("/sys/class/net", network));
   const pinned = (await setElements(network, "pinned")).join("\n");
@@ -132,11 +156,11 @@ export async function containersOf(platform: Platform): Promise<readonly Contain
     });
 }
 
-function isSandbox(container: ContainerInfo): boolean {
+export function isSandbox(container: ContainerInfo): boolean {
   return container.name.startsWith("svc-") && !container.name.startsWith("svc-pool-") && container.state === "running";
 }
 
-async function listedSandboxes(
+export async function listedSandboxes(
   platform: Platform,
   state: "running" | "paused",
 ): Promise<readonly { sandboxID: string; endAt: string }[]> {
@@ -153,12 +177,12 @@ async function listedSandboxes(
   return all;
 }
 
-async function recordCount(platform: Platform): Promise<number> {
+export async function recordCount(platform: Platform): Promise<number> {
   const reply = await api(platform, "GET", "/admin/sandboxes/running-counts", asAdmin(platform));
   return Object.values(reply.json as Record<string, number>).reduce((sum, count) => sum + count, 0);
 }
 
-async function reportedCount(platform: Platform): Promise<number> {
+export async function reportedCount(platform: Platform): Promise<number> {
   const reply = await api(platform, "GET", "/nodes", asAdmin(platform));
   const nodes = reply.json as { sandboxCount: number; sandboxStartingCount: number }[];
   return nodes.reduce((sum, node) => sum + node.sandboxCount + node.sandboxStartingCount, 0);
@@ -210,7 +234,7 @@ async function orphanCgroups(known: ReadonlySet<string>): Promise<number> {
   return ids.filter((id) => id !== undefined && !known.has(id)).length;
 }
 
-async function childrenOf(pid: number): Promise<number> {
+export async function childrenOf(pid: number): Promise<number> {
   const tasks = await list(`/proc/${pid}/task`);
   const lists = await Promise.all(
     tasks.map((task) => readFile(`/proc/${pid}/task/${task}/children`, "utf8").catch(() => "")),
@@ -218,13 +242,13 @@ async function childrenOf(pid: number): Promise<number> {
   return lists.join(" ").split(" ").filter(Boolean).length;
 }
 
-async function descriptorsOf(pid: number): Promise<number> {
+export async function descriptorsOf(pid: number): Promise<number> {
   const names = await list(`/proc/${pid}/fd`);
   const targets = await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => undefined)));
   return targets.filter((target) => target !== undefined).length;
 }
 
-async function pids(): Promise<readonly string[]> {
+export async function pids(): Promise<readonly string[]> {
   return (await list("/proc")).filter((name) => /^\d+$/.test(name));
 }
 

@@ -1,4 +1,4 @@
-/** The two programs of an instance as processes: tests find them, kill them, and wait until they are ready again. */
+/** The programs of an instance as processes: tests find them, kill them, and wait until they are ready again. */
 
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -7,6 +7,8 @@ import { until } from "../runner/until.ts";
 import { checkout, type Platform, readEnvFile } from "./platform.ts";
 
 export type Program = "orchestrator" | "agent";
+/** What an instance runs that may have an edge of its own, or nothing else. */
+export type Service = Program | "edge";
 
 const execute = promisify(execFile);
 
@@ -24,7 +26,7 @@ export async function run(command: string, args: readonly string[], env: NodeJS.
 export function service(
   platform: Platform,
   verb: "start" | "stop" | "restart" | "pid" | "log",
-  program: Program,
+  program: Service,
 ): Promise<string> {
   return run(`${checkout}scripts/service`, [verb, program], { SVC_INSTANCE: platform.instance });
 }
@@ -33,19 +35,19 @@ export function service(
  * Reads a setting as the program has it: the operator's own file wins.
  * @param fallback the program's default, for a setting that may be in neither file
  */
-export function settingOf(platform: Platform, program: Program, name: string, fallback?: string): string {
+export function settingOf(platform: Platform, program: Service, name: string, fallback?: string): string {
   const own = readEnvFile(`${platform.paths.etc}/config.env`).get(name);
   const value = own ?? readEnvFile(`${platform.paths.etc}/${program}.env`).get(name) ?? fallback;
   if (value === undefined) throw new Error(`${program} has no ${name}`);
   return value;
 }
 
-export async function pidOf(platform: Platform, program: Program): Promise<number> {
+export async function pidOf(platform: Platform, program: Service): Promise<number> {
   return Number((await service(platform, "pid", program)).trim());
 }
 
 /** Kills a program with SIGKILL; its supervisor starts it again. */
-export async function killHard(platform: Platform, program: Program): Promise<void> {
+export async function killHard(platform: Platform, program: Service): Promise<void> {
   process.kill(await pidOf(platform, program), "SIGKILL");
 }
 
@@ -57,7 +59,8 @@ export async function untilReady(platform: Platform): Promise<void> {
   await until(ready, { what: "both programs ready", timeoutMs: 60_000, everyMs: 100 });
 }
 
-function status(url: string): Promise<number> {
+/** Asks a program for a page, and resolves to the status; 0 when nothing answers. */
+export function status(url: string): Promise<number> {
   return fetch(url, { signal: AbortSignal.timeout(5000) }).then(
     async (response) => {
       await response.arrayBuffer();

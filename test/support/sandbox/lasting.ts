@@ -24,16 +24,21 @@ export async function createLasting(count: number): Promise<Lasting[]> {
   return inTurn(Array.from({ length: count }), async () => {
     const word = randomUUID();
     const sandbox = await Sandbox.create({ timeoutMs: HOUR_MS, metadata: { word } });
-    await sandbox.files.write("word.txt", word);
-    const script =
-      `mkfifo /tmp/wait; exec 9<>/tmp/wait; word=${word}; n=0; ` +
-      `while :; do n=$((n+1)); echo "$word $n" >${FILE}; read -rt 0.5 -u 9; done`;
-    const handle = await sandbox.commands.run(script, { background: true, timeoutMs: 0 });
-    await handle.disconnect();
-    const lasting = { id: sandbox.sandboxId, word, pid: handle.pid, count: 0 };
+    const lasting = { id: sandbox.sandboxId, word, pid: await startCounting(sandbox, word), count: 0 };
     await expect.poll(() => grown(sandbox, lasting)).toBe(true);
     return lasting;
   });
+}
+
+/** Starts the process that counts, and resolves to its id. Asked again, the first one that was started goes on. */
+export async function startCounting(sandbox: Sandbox, word: string): Promise<number> {
+  await sandbox.files.write("word.txt", word);
+  const script =
+    `mkfifo /tmp/wait || exit 0; exec 9<>/tmp/wait; word=${word}; n=0; ` +
+    `while :; do n=$((n+1)); echo "$word $n" >${FILE}; read -rt 0.5 -u 9; done`;
+  const handle = await sandbox.commands.run(script, { background: true, timeoutMs: 0 });
+  await handle.disconnect();
+  return handle.pid;
 }
 
 export async function pauseAll(lasting: readonly Lasting[]): Promise<void> {
@@ -63,7 +68,7 @@ export async function inTurn<One, Result>(all: readonly One[], work: (one: One) 
 }
 
 /** Whether the count is higher than the last one that was seen; throws when another word is there. */
-async function grown(sandbox: Sandbox, lasting: Lasting): Promise<boolean> {
+export async function grown(sandbox: Sandbox, lasting: Lasting): Promise<boolean> {
   const [word, count] = (await sandbox.commands.run(`cat ${FILE} || true`)).stdout.trim().split(" ");
   // The process is just writing the file.
   if (word === "" || count === undefined) return false;

@@ -1,0 +1,114 @@
+/**
+ * Requests of a client that does not give up: what an orchestrator left unanswered is asked again at the other one, until the
+ * platform has done it.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { api, type Reply } from "../platform/platform.ts";
+import type { Fleet } from "./fleet.ts";
+
+export type Kind = "create" | "pause" | "resume" | "kill" | "fork" | "snapshot";
+
+/** A request that changes something. */
+export interface Work {
+  readonly kind: Kind;
+  /** The sandbox that it is about; none for a create. */
+  readonly id: string;
+}
+
+export interface Insisted {
+  /** What the first orchestrator answered; undefined when it was away, or died meanwhile. */
+  readonly first: number | undefined;
+  /** The answer by which it was done. */
+  readonly last: Reply;
+  readonly tookMs: number;
+}
+
+/** As long as sandboxes of tests live. */
+const TIMEOUT_S = 3_600;
+/** More than an orchestrator's lease, after which another one takes its work over, and a restore on a busy machine. */
+const LIMIT_MS = 120_000;
+const EVERY_MS = 500;
+
+/** Asks one orchestrator once; undefined: no answer. */
+export function ask(fleet: Fleet, orchestrator: number, work: Work): Promise<Reply | undefined> {
+  const { method, path, body } = requestOf(work);
+  return api(fleet.through(orchestrator), method, path, body === undefined ? {} : { body }).catch(() => undefined);
+}
+
+/**
+ * Asks `orchestrator`, and where that has not done it the others and it in turn.
+ * @param answer the first answer, where it was asked already
+ */
+export async function insist(
+  fleet: Fleet,
+  work: Work,
+  orchestrator: number,
+  answer: Promise<Reply | undefined> = ask(fleet, orchestrator, work),
+): Promise<Insisted> {
+  const begun = Date.now();
+  let said = await answer;
+  const first = said?.status;
+  for (let turn = 1; ; turn++) {
+    if (said !== undefined && (await isDone(fleet, work, said, orchestrator + turn))) {
+      return { first, last: said, tookMs: Date.now() - begun };
+    }
+    const heard = said === undefined ? "nothing" : `${said.status} ${said.text}`;
+    if (Date.now() - begun > LIMIT_MS) {
+      throw new Error(`the ${work.kind} of ${work.id} was not done within ${LIMIT_MS / 1000} s; last answer: ${heard}`);
+    }
+    if (said !== undefined && !mayComeLater(said.status))
+      throw new Error(`the ${work.kind} of ${work.id} was answered with ${heard}`);
+    await delay(turn === 1 ? 0 : EVERY_MS);
+    said = await ask(fleet, orchestrator + turn, work);
+  }
+}
+
+/** Ids of the sandboxes that a create or a fork has made. Throws where one of a fork failed. */
+export function madeBy({ json, text }: Reply): readonly string[] {
+  const made = (Array.isArray(json) ? json : [{ sandbox: json }]) as { sandbox?: { sandboxID?: string } }[];
+  return made.map(({ sandbox }) => {
+    if (sandbox?.sandboxID === undefined) throw new Error(`a sandbox was not made: ${text}`);
+    return sandbox.sandboxID;
+  });
+}
+
+/** What a GET of a sandbox says: its state, or "gone". Throws when the orchestrator does not say it. */
+export async function stateOf(fleet: Fleet, orchestrator: number, id: string): Promise<string> {
+  const reply = await api(fleet.through(orchestrator), "GET", `/sandboxes/${id}`);
+  if (reply.status === 404) return "gone";
+  if (reply.status !== 200) throw new Error(`GET of ${id} answered ${reply.status}: ${reply.text}`);
+  return (reply.json as { state: string }).state;
+}
+
+async function isDone(fleet: Fleet, { kind, id }: Work, { status }: Reply, orchestrator: number): Promise<boolean> {
+  if (status < 300) return true;
+  if (kind === "kill") return status === 404;
+  // The first request has done it, unheard.
+  if (kind === "pause" && status === 409) {
+    return (await stateOf(fleet, orchestrator, id).catch(() => "unknown")) === "paused";
+  }
+  return false;
+}
+
+/** Busy, in transition, or something that it needs is away. */
+function mayComeLater(status: number): boolean {
+  return status === 409 || status === 429 || status >= 500;
+}
+
+function requestOf({ kind, id }: Work): { method: string; path: string; body?: object } {
+  switch (kind) {
+    case "create":
+      return { method: "POST", path: "/v2/sandboxes", body: { templateID: "base", timeout: TIMEOUT_S } };
+    case "pause":
+      return { method: "POST", path: `/sandboxes/${id}/pause` };
+    case "resume":
+      return { method: "POST", path: `/v2/sandboxes/${id}/connect`, body: { timeout: TIMEOUT_S } };
+    case "kill":
+      return { method: "DELETE", path: `/sandboxes/${id}` };
+    case "fork":
+      return { method: "POST", path: `/sandboxes/${id}/fork`, body: { timeout: TIMEOUT_S, count: 2 } };
+    case "snapshot":
+      return { method: "POST", path: `/sandboxes/${id}/snapshots` };
+  }
+}

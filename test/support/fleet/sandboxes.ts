@@ -1,0 +1,67 @@
+/** Sandboxes of a fleet's tests: on a chosen node, in the blob store, and all of them away again. */
+
+import { expect } from "vitest";
+import { containersOf } from "../platform/host-objects.ts";
+import { api, asAdmin } from "../platform/platform.ts";
+import { inTurn, type Lasting } from "../sandbox/lasting.ts";
+import { createCounting } from "./counting.ts";
+import type { Fleet, FleetNode } from "./fleet.ts";
+import { insist } from "./insist.ts";
+
+/** Makes sandboxes on one node: the others take none meanwhile. */
+export async function createOn(fleet: Fleet, node: FleetNode, count: number): Promise<Lasting[]> {
+  const others = fleet.nodes.filter((one) => one !== node);
+  for (const one of others) await setStatus(fleet, one, "draining");
+  try {
+    const made = await inTurn([...Array(count).keys()], () => createCounting(fleet, 0));
+    const elsewhere = async () => {
+      const there = await idsOn(node);
+      return made.map(({ id }) => id).filter((id) => !there.has(id));
+    };
+    // A container from the pool gets its sandbox's name a moment after the start.
+    await expect.poll(elsewhere, { timeout: 30_000, message: `sandboxes outside ${node.id}` }).toEqual([]);
+    return made;
+  } finally {
+    for (const one of others) await setStatus(fleet, one, "ready");
+  }
+}
+
+async function setStatus(fleet: Fleet, { id }: FleetNode, status: "draining" | "ready"): Promise<void> {
+  const platform = fleet.through(0);
+  const reply = await api(platform, "POST", `/nodes/${id}`, { ...asAdmin(platform), body: { status } });
+  expect(reply.status, reply.text).toBe(204);
+}
+
+/** Ids of the sandboxes that have a running container on a node. */
+export async function idsOn(node: FleetNode): Promise<ReadonlySet<string>> {
+  const running = (await containersOf(node.platform)).filter(({ state }) => state === "running");
+  return new Set(running.map(({ name }) => name.slice("svc-".length)));
+}
+
+/** Waits until the blob store has a paused sandbox. */
+export async function untilStored(fleet: Fleet, id: string): Promise<void> {
+  const platform = fleet.through(0);
+  const stored = async () => {
+    const { json } = await api(platform, "GET", "/admin/storage", asAdmin(platform));
+    const { projects } = json as { projects: { largest: { id: string; inStore: boolean }[] }[] };
+    return projects.flatMap(({ largest }) => largest).find((item) => item.id === id)?.inStore;
+  };
+  await expect.poll(stored, { timeout: 300_000, interval: 500, message: `${id} in the blob store` }).toBe(true);
+}
+
+/** Kills every sandbox of the project but some, and deletes all its snapshots. */
+export async function removeAllBut(fleet: Fleet, kept: readonly Lasting[]): Promise<void> {
+  const platform = fleet.through(0);
+  const keep = new Set(kept.map(({ id }) => id));
+  for (;;) {
+    const { json } = await api(platform, "GET", "/v2/sandboxes?limit=100");
+    const others = (json as { sandboxID: string }[]).filter(({ sandboxID }) => !keep.has(sandboxID));
+    if (others.length === 0) break;
+    await inTurn(others, ({ sandboxID }) => insist(fleet, { kind: "kill", id: sandboxID }, 0));
+  }
+  const { json } = await api(platform, "GET", "/snapshots?limit=100");
+  await inTurn(json as { snapshotID: string }[], async ({ snapshotID }) => {
+    const { status, text } = await api(platform, "DELETE", `/templates/${encodeURIComponent(snapshotID)}`);
+    expect(status, text).toBeLessThan(300);
+  });
+}
