@@ -1,7 +1,7 @@
 /** The containers this agent started and still owns. The only SQL on that table, apart from migrations. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import { controlContext, type Sqlite } from "./database/database.ts";
 
 /** Facts for taking a container over after a restart. */

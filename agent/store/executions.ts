@@ -6,7 +6,7 @@
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import { cleanDetail } from "../../shared/states/end-reason.ts";
 import { egressContext, type Sqlite } from "./database/database.ts";
 

@@ -1,7 +1,7 @@
 /** Snapshots of this node, and the container or image of each disk. The only SQL on that table, apart from migrations. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import { controlContext, type Sqlite } from "./database/database.ts";
 
 /** The facts that a container needs to run again, besides an address. */

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BuildBody, BuildState, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { backoffMs, verdictOf } from "../nodes/retry.ts";
 import type { BuildReason } from "../store/builds/builds.ts";

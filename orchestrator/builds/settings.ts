@@ -1,7 +1,7 @@
 /** The settings that a build's sandboxes start with. Sealed in the database: variables of a template may be secrets. */
 
 import type { BuildSettings } from "../../shared/agent-api/build-shapes.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import type { Build } from "../store/builds/record.ts";
 import { BUILD_SETTINGS_CONTEXT as CONTEXT } from "../store/sealed/contexts.ts";
 

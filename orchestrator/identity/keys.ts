@@ -12,7 +12,7 @@ import {
 import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import type { Algorithm, IdentityStore, KeyPlan, NewIdentityKey } from "../store/identity/identity.ts";
 import type { IdentityKey } from "../store/identity/record.ts";
 import { identityKeyContext as context } from "../store/sealed/contexts.ts";

@@ -1,7 +1,7 @@
 /** What every change of a sandbox works with. */
 
 import type { Log } from "../../shared/program/log.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import type { Limits } from "../access/limits.ts";
 import type { Refusals } from "../access/refusals.ts";
 import type { Background } from "../base/background.ts";

@@ -2,7 +2,7 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { type Authority, makePlatformAuthority, openAuthority } from "../../shared/tls/authority.ts";
 import { factsOf, renewalAt } from "../../shared/tls/credentials.ts";

@@ -1,7 +1,7 @@
 /** A change of network options under way, as it is sealed beside the options. */
 
 import { defined } from "../../shared/defined.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import { networkChangeContext as context } from "../store/sealed/contexts.ts";
 import type { DesiredNetwork } from "./policy.ts";
 

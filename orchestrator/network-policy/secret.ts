@@ -1,7 +1,7 @@
 /** Keeps the egress proxy's password apart from the options, which callers can read, and seals it. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import { proxyPasswordContext as context } from "../store/sealed/contexts.ts";
 
 interface Split {

@@ -6,7 +6,7 @@
 import type { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 import { openChange } from "../network-policy/change.ts";
 import { readAsks, rulesWant, type Wanted } from "../network-policy/placeholders.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";

@@ -3,7 +3,7 @@
  * What the database holds was written by this program, so reading checks nothing. Pure.
  */
 
-import type { Seal } from "../../shared/program/seal.ts";
+import type { Seal } from "../../shared/program/sealing/seal.ts";
 
 /** `given`: whoever adds a row says it, also that it has no value. `later`: a new row begins without, or with `initially`. */
 type Begins = "given" | "later";

@@ -4,7 +4,7 @@ import type { Transaction } from "kysely";
 import type { EventType } from "../../shared/api/events.ts";
 import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { KeyedSeal } from "../../shared/program/seal.ts";
+import type { KeyedSeal } from "../../shared/program/sealing/seal.ts";
 import { auditStore } from "./audit/audit.ts";
 import { buildStore } from "./builds/builds.ts";
 import { buildLeftovers } from "./builds/leftovers.ts";

@@ -3,7 +3,7 @@
 import { defined } from "../../shared/defined.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
-import type { KeyedSeal } from "../../shared/program/seal.ts";
+import type { KeyedSeal } from "../../shared/program/sealing/seal.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { CHANNEL, changeLog } from "./changes/changes.ts";
 import { createFeed, type Feed, quietFeed } from "./changes/feed.ts";

@@ -6,8 +6,8 @@
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { EgressPolicy } from "../policy/egress-policy.ts";
+import { Garbage } from "./blobs/garbage-shapes.ts";
 import { BuildBody, BuildState } from "./build-shapes.ts";
-import { Garbage } from "./garbage-shapes.ts";
 import { NetworkCheck, NetworkLog } from "./network-shapes.ts";
 import { Heartbeat, HeartbeatReply } from "./node-shapes.ts";
 import { LogEntry } from "./sandbox-log.ts";
@@ -17,7 +17,7 @@ import { snapshotRoutes } from "./snapshot-routes.ts";
 import { Holdings, StoreMark } from "./store-shapes.ts";
 import { KeptVolume, VolumeBody } from "./volume-shapes.ts";
 
-export * from "./garbage-shapes.ts";
+export * from "./blobs/garbage-shapes.ts";
 export * from "./network-shapes.ts";
 export * from "./node-shapes.ts";
 export * from "./sandbox-shapes.ts";

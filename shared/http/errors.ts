@@ -1,6 +1,6 @@
 /** The one error class and the catalogue of its codes; how an error leaves over HTTP and comes back. No I/O. */
 
-import { SealError } from "../program/seal-error.ts";
+import { SealError } from "../program/sealing/seal-error.ts";
 import { storageFailure } from "./storage-failures.ts";
 
 /**

@@ -14,7 +14,7 @@ import type { StoredSample } from "../../orchestrator/store/usage/row.ts";
 import { SAMPLE } from "../../orchestrator/store/usage/rows.ts";
 import { STORED_STEPS, slotOf } from "../../orchestrator/store/usage/steps.ts";
 import { createUsageHandlers } from "../../orchestrator/usage/handlers.ts";
-import { createSeal } from "../../shared/program/seal.ts";
+import { createSeal } from "../../shared/program/sealing/seal.ts";
 import { type Bench, timed } from "./bench.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 

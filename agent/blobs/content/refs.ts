@@ -8,7 +8,7 @@
  * the same moment, and no store needs a conditional write or a clock of its own.
  */
 
-import { BLOB_PERIOD_MS } from "../../../shared/agent-api/blob-refs.ts";
+import { BLOB_PERIOD_MS } from "../../../shared/agent-api/blobs/blob-refs.ts";
 import { BlobError } from "./blob-error.ts";
 
 /** How long an upload may take. The same on every node, because collectors rely on it. */

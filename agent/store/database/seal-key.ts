@@ -18,7 +18,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { AppError } from "../../../shared/http/errors.ts";
-import { createSeal, type KeyedSeal } from "../../../shared/program/seal.ts";
+import { createSeal, type KeyedSeal } from "../../../shared/program/sealing/seal.ts";
 
 const KEY_BYTES = 32;
 

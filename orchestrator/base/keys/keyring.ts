@@ -3,7 +3,7 @@
 import { defined } from "../../../shared/defined.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { readPrevious } from "../../../shared/program/previous.ts";
-import { createSeal, type KeyedSeal } from "../../../shared/program/seal.ts";
+import { createSeal, type KeyedSeal } from "../../../shared/program/sealing/seal.ts";
 import type { OrchestratorConfig } from "../../config.ts";
 import { createNodeKeys, type NodeKeys } from "./node-keys.ts";
 import { keyCommand } from "./secrets/key-command.ts";

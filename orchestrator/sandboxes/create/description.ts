@@ -1,6 +1,6 @@
 /** The record of a new sandbox and the start request for its node, from what its caller asked for and what it starts from. */
 
-import type { Seal } from "../../../shared/program/seal.ts";
+import type { Seal } from "../../../shared/program/sealing/seal.ts";
 import type { Seeds } from "../../base/keys/seeds.ts";
 import { settingsOf } from "../../builds/settings.ts";
 import type { LaunchRequest } from "../../lifecycle/start/launch-request.ts";

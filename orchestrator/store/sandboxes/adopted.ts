@@ -3,7 +3,7 @@
  * the node is right. The one exception to the table of moves, beside the inserts of new sandboxes.
  */
 
-import type { KeyedSeal } from "../../../shared/program/seal.ts";
+import type { KeyedSeal } from "../../../shared/program/sealing/seal.ts";
 import type { Changes } from "../changes/changes.ts";
 import { lock, locks } from "../locks.ts";
 import type { Database } from "../tables.ts";

@@ -2,7 +2,7 @@
 
 import type { IdentityTokens } from "../../../shared/api/identity/iam.ts";
 import type { NetworkOptions } from "../../../shared/api/network.ts";
-import type { Seal } from "../../../shared/program/seal.ts";
+import type { Seal } from "../../../shared/program/sealing/seal.ts";
 import type { End, EndReason } from "../../../shared/states/end-reason.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 import {

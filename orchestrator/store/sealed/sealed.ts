@@ -1,7 +1,7 @@
 /** SQL on sealed values of any table: how many are not under the current key, and their renewal. */
 
 import { sql } from "kysely";
-import type { KeyedSeal } from "../../../shared/program/seal.ts";
+import type { KeyedSeal } from "../../../shared/program/sealing/seal.ts";
 import type { Database } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { SEALED_COLUMNS, type SealedColumn } from "./columns.ts";

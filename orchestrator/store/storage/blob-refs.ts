@@ -4,7 +4,7 @@
  * these tables.
  */
 
-import { isRecordable } from "../../../shared/agent-api/blob-refs.ts";
+import { isRecordable } from "../../../shared/agent-api/blobs/blob-refs.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import type { BlobRefRow } from "./blob-rows.ts";

@@ -4,7 +4,7 @@
  */
 
 import { newUuid } from "../../../shared/ids.ts";
-import type { Seal } from "../../../shared/program/seal.ts";
+import type { Seal } from "../../../shared/program/sealing/seal.ts";
 import { nextInOrder } from "../events/events.ts";
 import { isPostgres } from "../locks.ts";
 import { webhookSecretContext } from "../sealed/contexts.ts";

@@ -1,7 +1,7 @@
 /** SQL on webhooks. Their secrets are sealed, and only a delivery opens them. */
 
 import { newUuid } from "../../../shared/ids.ts";
-import type { Seal } from "../../../shared/program/seal.ts";
+import type { Seal } from "../../../shared/program/sealing/seal.ts";
 import { type EventStore, lockOrder } from "../events/events.ts";
 import { lock, locks } from "../locks.ts";
 import { webhookSecretContext } from "../sealed/contexts.ts";

@@ -1,5 +1,5 @@
 /** A key for databases of tests. */
 
-import { createSeal } from "../../../shared/program/seal.ts";
+import { createSeal } from "../../../shared/program/sealing/seal.ts";
 
 export const testSeal = createSeal("a key of the tests", "the tests");

@@ -1,7 +1,7 @@
 /** Starts from snapshots whose node is lost or draining: on another node that fetches them from the blob store. */
 
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { BLOB_PERIOD_MS } from "../../../../shared/agent-api/blob-refs.ts";
+import { BLOB_PERIOD_MS } from "../../../../shared/agent-api/blobs/blob-refs.ts";
 import type { Sandbox } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";

@@ -14,7 +14,7 @@ import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable, type RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
 import type { Store } from "../../../../orchestrator/store/store.ts";
 import { createLog } from "../../../../shared/program/log.ts";
-import { createSeal } from "../../../../shared/program/seal.ts";
+import { createSeal } from "../../../../shared/program/sealing/seal.ts";
 import { lifecycleCore } from "../../../support/fakes/lifecycle-core.ts";
 import type { LifecycleAgent } from "./lifecycle-node.ts";
 import { guarded } from "./mortal.ts";

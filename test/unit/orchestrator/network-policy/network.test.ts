@@ -10,7 +10,7 @@ import { AppError } from "../../../../shared/http/errors.ts";
 import { check } from "../../../../shared/http/validate.ts";
 import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { ConfigError } from "../../../../shared/program/config.ts";
-import { createSeal } from "../../../../shared/program/seal.ts";
+import { createSeal } from "../../../../shared/program/sealing/seal.ts";
 
 const ALL = "0.0.0.0/0";
 const schema = check(NetworkOptions, "body");

@@ -2,7 +2,7 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { createStoredRefs } from "../../../../orchestrator/repairs/stored-refs.ts";
-import { BLOB_PERIOD_MS, isRecordable } from "../../../../shared/agent-api/blob-refs.ts";
+import { BLOB_PERIOD_MS, isRecordable } from "../../../../shared/agent-api/blobs/blob-refs.ts";
 import type { Heartbeat } from "../../../../shared/agent-api/routes.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { openWorld } from "./storage-world.ts";

@@ -10,7 +10,7 @@ import { openNodeSeal, sealKeys } from "../../../../../agent/store/database/seal
 import type { Snapshot } from "../../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../../agent/store/stores.ts";
 import { type EgressPolicy, OPEN } from "../../../../../shared/policy/egress-policy.ts";
-import { createSeal } from "../../../../../shared/program/seal.ts";
+import { createSeal } from "../../../../../shared/program/sealing/seal.ts";
 import { filesWith } from "../../../../support/store/files-with.ts";
 import { testSeal } from "../../../../support/store/test-seal.ts";
 

@@ -1,8 +1,8 @@
 /** What a drain does next, and what its state is called. Pure: everything follows from the rows, so any orchestrator goes on with it. */
 
-import type { DrainState } from "../../shared/api/nodes/drains.ts";
-import type { SandboxState } from "../../shared/states/sandbox-state.ts";
-import type { DrainMoveRecord, DrainRecord } from "../store/nodes/drain-record.ts";
+import type { DrainState } from "../../../shared/api/nodes/drains.ts";
+import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
+import type { DrainMoveRecord, DrainRecord } from "../../store/nodes/drain-record.ts";
 
 /** A sandbox on the node. */
 export interface OnNode {

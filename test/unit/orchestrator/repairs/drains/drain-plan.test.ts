@@ -6,7 +6,7 @@ import {
   drainState,
   planDrain,
   STAYS_MS,
-} from "../../../../orchestrator/repairs/drain-plan.ts";
+} from "../../../../../orchestrator/repairs/drains/drain-plan.ts";
 
 const NOW = 1_000_000;
 const drain: DrainSides["drain"] = {

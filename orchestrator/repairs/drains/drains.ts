@@ -4,20 +4,20 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { AppError } from "../../shared/http/errors.ts";
-import { allowsAnything } from "../../shared/policy/egress-policy.ts";
-import type { Log } from "../../shared/program/log.ts";
-import type { Loop } from "../../shared/program/loop.ts";
-import { cleanDetail } from "../../shared/states/end-reason.ts";
-import type { Background } from "../base/background.ts";
-import type { Lifecycle } from "../lifecycle/wire.ts";
-import { toPolicy } from "../network-policy/policy.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import type { Rounds } from "../store/membership/leases.ts";
-import type { DrainMoveRecord } from "../store/nodes/drain-record.ts";
-import type { DrainOutcome } from "../store/nodes/drains.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Store } from "../store/store.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Loop } from "../../../shared/program/loop.ts";
+import { cleanDetail } from "../../../shared/states/end-reason.ts";
+import type { Background } from "../../base/background.ts";
+import type { Lifecycle } from "../../lifecycle/wire.ts";
+import { toPolicy } from "../../network-policy/policy.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { Rounds } from "../../store/membership/leases.ts";
+import type { DrainMoveRecord } from "../../store/nodes/drain-record.ts";
+import type { DrainOutcome } from "../../store/nodes/drains.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
 import { type DrainStep, planDrain } from "./drain-plan.ts";
 
 export interface DrainsDeps {

@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { AppError } from "../../../../shared/http/errors.ts";
-import { createSeal } from "../../../../shared/program/seal.ts";
+import { AppError } from "../../../../../shared/http/errors.ts";
+import { createSeal } from "../../../../../shared/program/sealing/seal.ts";
 
 describe("seals", () => {
   const seal = createSeal("a key of some length", "SVC_ENCRYPTION_KEY");

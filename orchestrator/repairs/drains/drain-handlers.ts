@@ -1,12 +1,12 @@
 /** Handlers of the operators' routes about drains. */
 
-import type { Drain, drainApi } from "../../shared/api/nodes/drains.ts";
-import type { Handlers } from "../../shared/http/contract.ts";
-import { AppError } from "../../shared/http/errors.ts";
-import { iso } from "../forms/time.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import type { DrainMoveRecord } from "../store/nodes/drain-record.ts";
-import type { Store } from "../store/store.ts";
+import type { Drain, drainApi } from "../../../shared/api/nodes/drains.ts";
+import type { Handlers } from "../../../shared/http/contract.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { iso } from "../../forms/time.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { DrainMoveRecord } from "../../store/nodes/drain-record.ts";
+import type { Store } from "../../store/store.ts";
 import { drainState, type OnNode } from "./drain-plan.ts";
 
 export interface DrainHandlersDeps {

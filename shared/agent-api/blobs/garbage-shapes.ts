@@ -1,7 +1,7 @@
 /** What a node stores that none of its records references. */
 
 import { type Static, Type } from "typebox";
-import { closed } from "./shapes.ts";
+import { closed } from "../shapes.ts";
 
 export const Garbage = Type.Object(
   {
