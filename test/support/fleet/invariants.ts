@@ -101,13 +101,18 @@ function recordProblems(
   return problems;
 }
 
+/** A sandbox that another node has fetched has a longer name, because both nodes may use one Docker daemon. */
+function isOf(sandboxId: string, name: string): boolean {
+  return name === `svc-${sandboxId}` || name.startsWith(`svc-${sandboxId}-`);
+}
+
 /** A container belongs to a record, to the pool, or to what its node holds for an operator. */
 async function containerProblems(
   fleet: Fleet,
   containers: ReadonlyMap<FleetNode, readonly ContainerInfo[]>,
   { running, paused }: Listing,
 ): Promise<readonly string[]> {
-  const runs = new Set(running.map((one) => `svc-${one.sandboxID}`));
+  const runs = running.map((one) => one.sandboxID);
   const rests = new Set(paused.map((one) => `svc-${one.sandboxID}`));
   const problems: string[] = [];
   for (const [node, there] of containers) {
@@ -115,7 +120,8 @@ async function containerProblems(
     for (const one of there) {
       // The container of a paused sandbox is frozen for a while and then dead; it is the sandbox's disk.
       if (rests.has(one.name) || held.has(one.name)) continue;
-      if (isSandbox(one) && !runs.has(one.name)) problems.push(`${node.id} runs ${one.name}, which has no record`);
+      if (isSandbox(one) && !runs.some((id) => isOf(id, one.name)))
+        problems.push(`${node.id} runs ${one.name}, which has no record`);
       if (one.state !== "running") problems.push(`container ${one.name} on ${node.id} is ${one.state}`);
     }
   }
