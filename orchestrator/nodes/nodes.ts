@@ -32,6 +32,8 @@ export interface Nodes {
   list(): NodeView[];
   get(id: string): NodeView | undefined;
   candidates(): Candidate[];
+  /** Whether the platform has another node than this one. */
+  hasOthers(id: string): boolean;
   /** How many are ready. Silence is noticed within a second, everything else at once. */
   ready(): number;
   /** @throws {AppError} node_unreachable for an unknown node. */
@@ -45,7 +47,10 @@ export interface Nodes {
   heard(heartbeat: Pick<Heartbeat, "node" | "load">, refusal?: string): Promise<boolean>;
   /** Reads what other orchestrators have heard and set. Returns the nodes whose address or key of tokens has changed. */
   refresh(): Promise<string[]>;
-  /** Writes when nodes were heard whose rows say all but that, for the next process on the database of this one alone. */
+  /**
+   * Writes the times of reports that are not in the nodes' rows yet, so that the next process knows them. Only an
+   * orchestrator that is alone on its database needs this.
+   */
   keepTimes(): Promise<void>;
   /**
    * Whether what the records say may change the node's sandboxes. Not before a node that was away for long has reported,
@@ -72,7 +77,7 @@ export interface Nodes {
 
 export interface NodesDeps {
   readonly store: Pick<NodeStore, "list" | "getMany" | "standings" | "report" | "heard" | "setWanted">;
-  /** Whether no other orchestrator can use the database: its memory knows of each report. */
+  /** True if no other orchestrator can use the database. This process has then received every report itself. */
   readonly alone: boolean;
   readonly now: () => number;
   readonly log: Log;
@@ -101,7 +106,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   const writeMs = Math.min(WRITE_MS, deps.nodeTimeoutMs / 4, deps.nodeLostMs / 4);
   const entries = new Map<string, Entry>();
   const calledBack = new Set<string>();
-  /** When nodes whose rows have an older time were heard. */
+  /** Times of last reports that are newer than those in the nodes' rows. */
   const heardAt = new Map<string, number>();
   const count = { ready: 0, lookedAt: Number.NEGATIVE_INFINITY };
   let reading: Promise<unknown> = Promise.resolve();
@@ -267,6 +272,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       return entry === undefined ? undefined : view(entry);
     },
     candidates: () => [...entries.values()].map((entry) => toCandidate(refreshed(entry))),
+    hasOthers: (id) => entries.size > (entries.has(id) ? 1 : 0),
     ready() {
       const at = deps.now();
       if (Math.abs(at - count.lookedAt) >= LOOK_MS) {

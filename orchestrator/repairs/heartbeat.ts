@@ -148,8 +148,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
 
   function leaseOf({ nodeId, apiUrl }: Heartbeat["node"], plan: Plan): Pick<HeartbeatReply, "lease"> {
     const { alone, nodeLostMs } = deps;
-    const nodeIds = nodes.list().map(({ id }) => id);
-    const forMs = leaseMs({ nodeId, apiUrl, nodeIds, alone, nodeLostMs });
+    const forMs = leaseMs({ apiUrl, hasOthers: nodes.hasOthers(nodeId), alone, nodeLostMs });
     return forMs === undefined ? {} : { lease: { forMs, withoutRecord: [...plan.suspicions.orphans.keys()] } };
   }
 

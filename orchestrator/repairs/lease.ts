@@ -1,10 +1,10 @@
 /** For how long a node's sandboxes may run on without another answer. Pure. */
 
 export interface LeaseFacts {
-  readonly nodeId: string;
   /** The node's agent API, as it reports it. */
   readonly apiUrl: string;
-  readonly nodeIds: readonly string[];
+  /** Whether the platform has another node. */
+  readonly hasOthers: boolean;
   /** Whether no other orchestrator can use the database. */
   readonly alone: boolean;
   readonly nodeLostMs: number;
@@ -13,12 +13,10 @@ export interface LeaseFacts {
 const LEASE_MS = 30_000;
 
 /**
- * Undefined: nobody could count the node as lost while it runs, or nothing could run its sandboxes instead. That is so for the
- * only node, and for the agent on the machine of the only orchestrator, which no network parts from it: there a control plane
- * that stands still must not stop the work.
+ * Returns undefined for the only node of a platform, because no other node could run its sandboxes, and for an agent on the
+ * machine of the only orchestrator, because no network parts them: a control plane that stands still must not stop their work.
  */
-export function leaseMs({ nodeId, apiUrl, nodeIds, alone, nodeLostMs }: LeaseFacts): number | undefined {
-  const hasOthers = nodeIds.some((id) => id !== nodeId);
+export function leaseMs({ apiUrl, hasOthers, alone, nodeLostMs }: LeaseFacts): number | undefined {
   // A node that has joined is met over TLS only.
   const canBeParted = !alone || apiUrl.startsWith("https:");
   if (!hasOthers || !canBeParted) return undefined;

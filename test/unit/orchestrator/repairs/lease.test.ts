@@ -3,14 +3,13 @@ import { leaseMs } from "../../../../orchestrator/repairs/lease.ts";
 
 const joined = "https://10.0.0.2:5010";
 const own = "http://127.0.0.1:5010";
-const two = ["n1", "n2"];
 
 test.each([
-  { of: "the only node", apiUrl: own, nodeIds: ["n1"], alone: true, nodeLostMs: 90_000, expected: undefined },
+  { of: "the only node", apiUrl: own, hasOthers: false, alone: true, nodeLostMs: 90_000, expected: undefined },
   {
     of: "the only node, which has joined",
     apiUrl: joined,
-    nodeIds: ["n1"],
+    hasOthers: false,
     alone: true,
     nodeLostMs: 90_000,
     expected: undefined,
@@ -18,7 +17,7 @@ test.each([
   {
     of: "the own machine of the only orchestrator",
     apiUrl: own,
-    nodeIds: two,
+    hasOthers: true,
     alone: true,
     nodeLostMs: 90_000,
     expected: undefined,
@@ -26,7 +25,7 @@ test.each([
   {
     of: "a node that has joined beside another",
     apiUrl: joined,
-    nodeIds: two,
+    hasOthers: true,
     alone: true,
     nodeLostMs: 90_000,
     expected: 30_000,
@@ -34,7 +33,7 @@ test.each([
   {
     of: "the own machine of one of several orchestrators",
     apiUrl: own,
-    nodeIds: two,
+    hasOthers: true,
     alone: false,
     nodeLostMs: 90_000,
     expected: 30_000,
@@ -42,7 +41,7 @@ test.each([
   {
     of: "the only node of several orchestrators",
     apiUrl: own,
-    nodeIds: ["n1"],
+    hasOthers: false,
     alone: false,
     nodeLostMs: 90_000,
     expected: undefined,
@@ -50,11 +49,11 @@ test.each([
   {
     of: "a node that counts as lost soon",
     apiUrl: joined,
-    nodeIds: two,
+    hasOthers: true,
     alone: true,
     nodeLostMs: 20_000,
     expected: 10_000,
   },
 ])("the lease of $of", ({ of: _of, expected, ...facts }) => {
-  expect(leaseMs({ nodeId: "n1", ...facts })).toBe(expected);
+  expect(leaseMs(facts)).toBe(expected);
 });
