@@ -15,28 +15,22 @@ import { joinMembers } from "../../../../orchestrator/store/membership/membershi
 import { createStore } from "../../../../orchestrator/store/store.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { fakeHeartbeat } from "../../../support/fakes/fake-heartbeat.ts";
-import { type PostgresServer, startPostgres } from "../../../support/postgres/cluster.ts";
-import { newDatabase, openBeside, type TestDatabase } from "../../../support/store/databases.ts";
+import type { TestDatabase } from "../../../support/store/databases.ts";
 import { sandboxRecord } from "../../../support/store/sandbox-records.ts";
+import { openShared, type SharedDatabase } from "../../../support/store/shared-database.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const WAIT = { timeout: 30_000 };
 
-let server: PostgresServer | undefined;
+let shared: SharedDatabase;
 let database: TestDatabase;
 let opened: readonly [OpenedDatabase, OpenedDatabase];
 beforeAll(async () => {
-  const shared = process.env["SVC_TEST_POSTGRES"];
-  server = shared === undefined ? await startPostgres() : undefined;
-  database = await newDatabase({ server: server?.url ?? shared ?? null });
-  opened = [await openBeside(database.place), await openBeside(database.place)];
+  shared = await openShared();
+  ({ database, opened } = shared);
 }, 120_000);
-afterAll(async () => {
-  for (const each of opened) await each.close();
-  await database.drop();
-  await server?.stop();
-}, 60_000);
+afterAll(() => shared.close(), 60_000);
 
 /** @param aheadMs what this machine's clock is ahead, which nobody has noticed yet */
 async function orchestrator({ database: db, listen }: OpenedDatabase, aheadMs = 0) {

@@ -2,34 +2,22 @@
 
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { OpenedDatabase } from "../../../../orchestrator/store/database.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import { afterCommit, inTransaction } from "../../../../orchestrator/store/transactions.ts";
-import { type PostgresServer, startPostgres } from "../../../support/postgres/cluster.ts";
-import { newDatabase, openBeside, type TestDatabase } from "../../../support/store/databases.ts";
 import { newSandbox, sandboxRecord } from "../../../support/store/sandbox-records.ts";
+import { openShared, type SharedDatabase } from "../../../support/store/shared-database.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
 const AT_ONCE = 24;
 
-let server: PostgresServer | undefined;
-let database: TestDatabase;
-let opened: readonly OpenedDatabase[];
+let shared: SharedDatabase;
 let stores: readonly [Store, Store];
 beforeAll(async () => {
-  const shared = process.env["SVC_TEST_POSTGRES"];
-  server = shared === undefined ? await startPostgres() : undefined;
-  database = await newDatabase({ server: server?.url ?? shared ?? null });
-  // Both bring the schema up to date at the same time.
-  const [one, two] = await Promise.all([openBeside(database.place), openBeside(database.place)]);
-  opened = [one, two];
+  shared = await openShared();
+  const [one, two] = shared.opened;
   stores = [createStore(one.database, Date.now, testSeal), createStore(two.database, Date.now, testSeal)];
 }, 120_000);
-afterAll(async () => {
-  for (const each of opened) await each.close();
-  await database.drop();
-  await server?.stop();
-}, 60_000);
+afterAll(() => shared.close(), 60_000);
 
 /** Calls `work` of both processes in turn, all at once. */
 function all<T>(work: (store: Store, index: number) => Promise<T>): Promise<T[]> {
@@ -73,7 +61,7 @@ test("entries of the audit log that both append have one chain without gaps", as
   const object = { kind: "platform", id: "p" };
   const before = (await stores[0].audit.head()).seq;
   await all((store, index) =>
-    inTransaction(opened[index % 2]?.database ?? expect.fail(), (session) =>
+    inTransaction(shared.opened[index % 2]?.database ?? expect.fail(), (session) =>
       store.audit.note(session, { at: index, action: "rotate", object, projectId: undefined }),
     ),
   );
@@ -130,7 +118,7 @@ test("of two transactions that wait for each other one runs again, and what foll
   const runs = [0, 0];
   const followed: number[] = [];
   await Promise.all(
-    opened.map(({ database: db }, index) =>
+    shared.opened.map(({ database: db }, index) =>
       inTransaction(db, async (session) => {
         runs[index] = (runs[index] ?? 0) + 1;
         afterCommit(session, () => void followed.push(index));
@@ -149,7 +137,7 @@ test("of two transactions that wait for each other one runs again, and what foll
 });
 
 test("a transaction in which a statement has failed cannot be committed by mistake", async () => {
-  const [one] = opened;
+  const [one] = shared.opened;
   const made = inTransaction(one?.database ?? expect.fail(), async (session) => {
     await sql`insert into workspaces (id, name, is_default, created_at) values ('w', 'mistake', 0, 5)`.execute(session);
     await sql`select 1 / 0`.execute(session).catch(() => undefined);

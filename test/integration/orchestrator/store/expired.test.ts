@@ -3,35 +3,28 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { startExpiry } from "../../../../orchestrator/lifecycle/ending/expiry.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
-import type { OpenedDatabase } from "../../../../orchestrator/store/database.ts";
 import { joinMembers } from "../../../../orchestrator/store/membership/membership.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { lifecycleCore } from "../../../support/fakes/lifecycle-core.ts";
-import { type PostgresServer, startPostgres } from "../../../support/postgres/cluster.ts";
-import { newDatabase, openBeside, type TestDatabase } from "../../../support/store/databases.ts";
+import type { TestDatabase } from "../../../support/store/databases.ts";
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
+import { openShared, type SharedDatabase } from "../../../support/store/shared-database.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 /** Ends are long past for it. */
 const NOW = 1_000_000;
 
-let server: PostgresServer | undefined;
+let shared: SharedDatabase;
 let database: TestDatabase;
-let opened: readonly OpenedDatabase[];
+let opened: SharedDatabase["opened"];
 let stores: readonly Store[];
 beforeAll(async () => {
-  const shared = process.env["SVC_TEST_POSTGRES"];
-  server = shared === undefined ? await startPostgres() : undefined;
-  database = await newDatabase({ server: server?.url ?? shared ?? null });
-  opened = [await openBeside(database.place), await openBeside(database.place)];
+  shared = await openShared();
+  ({ database, opened } = shared);
 }, 120_000);
-afterAll(async () => {
-  for (const each of opened) await each.close();
-  await database.drop();
-  await server?.stop();
-}, 60_000);
+afterAll(() => shared.close(), 60_000);
 
 beforeEach(async () => {
   await database.query("delete from sandboxes");

@@ -7,27 +7,21 @@ import type { OpenedDatabase } from "../../../../orchestrator/store/database.ts"
 import { roundsWith } from "../../../../orchestrator/store/membership/leases.ts";
 import { joinMembers, type Membership } from "../../../../orchestrator/store/membership/membership.ts";
 import { createLog } from "../../../../shared/program/log.ts";
-import { type PostgresServer, startPostgres } from "../../../support/postgres/cluster.ts";
-import { newDatabase, openBeside, type TestDatabase } from "../../../support/store/databases.ts";
+import { openBeside, type TestDatabase } from "../../../support/store/databases.ts";
+import { openShared, type SharedDatabase } from "../../../support/store/shared-database.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 /** So long that it lapses only where a test lets it. */
 const LONG_MS = 600_000;
 
-let server: PostgresServer | undefined;
+let shared: SharedDatabase;
 let database: TestDatabase;
 let opened: readonly [OpenedDatabase, OpenedDatabase];
 beforeAll(async () => {
-  const shared = process.env["SVC_TEST_POSTGRES"];
-  server = shared === undefined ? await startPostgres() : undefined;
-  database = await newDatabase({ server: server?.url ?? shared ?? null });
-  opened = [await openBeside(database.place), await openBeside(database.place)];
+  shared = await openShared();
+  ({ database, opened } = shared);
 }, 120_000);
-afterAll(async () => {
-  for (const each of opened) await each.close();
-  await database.drop();
-  await server?.stop();
-}, 60_000);
+afterAll(() => shared.close(), 60_000);
 
 interface Joined {
   readonly leaseMs?: number;
