@@ -93,7 +93,7 @@ export function createLease(deps: LeaseDeps): Lease {
       store.set({ bootId, grant, frozen: [...frozen] });
       written = grant;
     } catch (error) {
-      // What is there says an earlier time: the next agent process freezes too early, and not too late.
+      // The row keeps an earlier time, so the next agent process freezes the sandboxes too early, and never too late.
       log.warn({ err: error }, "could not record the node's lease");
     }
   };

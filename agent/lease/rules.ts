@@ -9,7 +9,7 @@ export interface Grant {
 }
 
 export interface LeaseState {
-  /** Undefined: nobody can take the node's sandboxes over, so they run without a limit. */
+  /** If it is undefined, no other node can take over this node's sandboxes, and they run without a limit. */
   readonly grant: Grant | undefined;
   /** Executions that were frozen, and that no orchestrator has named current since. */
   readonly frozen: ReadonlySet<string>;

@@ -38,7 +38,7 @@ export function leaseStore(database: Sqlite): LeaseStore {
     set({ bootId, grant, frozen }) {
       set.run({
         boot_id: bootId,
-        // Never later than it was.
+        // Rounds down, so that the stored lease never ends later than the granted one.
         sent_at: grant === undefined ? null : Math.floor(grant.sentAt),
         for_ms: grant?.forMs ?? null,
         frozen: JSON.stringify(frozen),

@@ -134,7 +134,7 @@ export function createEventStreams({ store, log, limits }: EventStreamsDeps): Ev
     };
     const heartbeat = setInterval(() => {
       if (at.flows) write(": heartbeat\n\n");
-      // A read that failed, or an event that nobody has announced.
+      // An earlier read may have failed, and an event may have come without news of it.
       stream.wake();
     }, heartbeatMs);
     streams.add(stream);

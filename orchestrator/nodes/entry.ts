@@ -1,4 +1,4 @@
-/** What this orchestrator knows of one node: its last report, what an operator wants, and what it counts itself. */
+/** Holds what this orchestrator knows of one node: its last report, the status that an operator wants, and the counts of placements. */
 
 import type { agentApi, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/nodes/nodes.ts";
@@ -92,7 +92,7 @@ export function toCandidate({ facts, load, status, placing, refusal, unreached }
   };
 }
 
-/** What of a report others need at once, and does not differ in each. */
+/** Returns the part of a report that other orchestrators need at once, and that is the same in most reports. */
 export function lasting({ facts, load, keyId, refusal }: Entry): string {
   const { cpuPercent: _, memoryUsedBytes: _used, sandboxDisk, disks: _disks, ...rest } = load;
   const disk = sandboxDisk && { promised: sandboxDisk.promisedBytes, short: sandboxDisk.short };

@@ -1,6 +1,7 @@
 /**
- * Reads what other orchestrators hear of the nodes, and knows for how long this one could have heard of a report. Silence
- * counts only from then: while the database is away, or this process stands still, no report is recorded.
+ * Reads the reports that other orchestrators have recorded, and measures for how long this orchestrator could have learnt of
+ * any report. A node is silent only from then on: no orchestrator records a report while the database is away, and this
+ * process reads none while it stands still.
  */
 
 import type { Log } from "../../shared/program/log.ts";

@@ -90,7 +90,10 @@ export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
   const collectBlobs = createBlobGarbage({ refs: store.blobRefs, nodes, now, log });
   const forget = createForgetting({ store, endedMs, historyMs, now, log });
 
-  /** Lost is who has not reported to any orchestrator, by the database's clock, while each could have recorded a report. */
+  /**
+   * A node is lost when no orchestrator has heard it for the limit, by the database's clock, although each orchestrator could
+   * have recorded a report.
+   */
   async function loseSilentNodes(): Promise<void> {
     if (deps.hearing.heardForMs() < config.nodeLostMs) return;
     for (const id of await store.nodes.silentFor(config.nodeLostMs)) {

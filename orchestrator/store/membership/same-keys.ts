@@ -1,6 +1,7 @@
 /**
  * The keys that all orchestrators of a database must have: what one seals or signs, the others open and check. Members name
- * theirs by ids, which reveal nothing of them. A new key is an earlier one everywhere before it is the current one anywhere.
+ * theirs by ids, which reveal nothing of them. An operator adds a new key as an earlier one
+ * everywhere before it becomes the current one anywhere.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";

@@ -1,10 +1,10 @@
 /**
- * Writes that many ask for at once: what comes while a write is under way goes together in the next one. Nobody waits for a
+ * Gathers writes that many callers ask for at once: the items that come while a write is under way go together in the next one. Nobody waits for a
  * timer, and everyone waits until what they gave is written.
  */
 
 interface Gathering<T, R> {
-  /** Of two with one key, the later one is written. */
+  /** Of two items with one key only the later one is written. */
   readonly keyOf: (item: T) => string;
   /** Writes all or none; resolves with a result for each key. */
   readonly write: (items: readonly T[]) => Promise<ReadonlyMap<string, R>>;
@@ -33,7 +33,7 @@ export function gatherWrites<T, R>({ keyOf, write, most }: Gathering<T, R>): (it
         }
       }
     } catch (error) {
-      // One that cannot be written does not keep the others from it.
+      // The database may refuse one of them: each of the others is still written.
       if (some.length > 1) for (const each of some) await writeSome([each]);
       else for (const { reject } of some[0]?.[1].askers ?? []) reject(error);
     }

@@ -16,12 +16,12 @@ export interface SandboxFilter {
   readonly endedSince?: number;
 }
 
-/** The state of a sandbox that is being resumed, when it has a snapshot. */
+/** A sandbox that has a snapshot is in this state while it is being resumed. */
 const RESUMING: SandboxState = "starting";
 
 /**
- * The filter as several, of which each sandbox matches one at most: an index has the sandboxes of one state in the order of
- * a list, and those of several states it has not.
+ * Splits the filter into one for each state, so that a sandbox matches one of them at most. An index holds the sandboxes of
+ * one state in the order of a list, but not those of several states.
  */
 export function byState(filter: SandboxFilter): SandboxFilter[] {
   const parts = filter.states.map((state) => ({ ...filter, states: [state], resuming: false }));
@@ -29,7 +29,7 @@ export function byState(filter: SandboxFilter): SandboxFilter[] {
   return apart ? [...parts, { ...filter, states: [], resuming: true }] : parts;
 }
 
-/** The state of one of those. */
+/** Returns the state of one of those filters. */
 export function stateOf({ states }: SandboxFilter): SandboxState {
   return states[0] ?? RESUMING;
 }
