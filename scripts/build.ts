@@ -112,7 +112,7 @@ async function bundleEnvd(): Promise<void> {
 
 /**
  * Builds the agent with its programs for what Node cannot do: notices of firewall changes, copies of frozen disks, the
- * files of volumes, holes of files, and the files that say what a sandbox has.
+ * files of volumes, holes of files, paths of watched files, and the files that say what a sandbox has.
  */
 async function bundleAgent(): Promise<void> {
   await bundleProgram("agent");
@@ -121,6 +121,7 @@ async function bundleAgent(): Promise<void> {
   compile("agent/sandbox-disks", "svc-disk-copy");
   compile("agent/volumes", "svc-volume-files");
   compile("agent/blobs/trees", "svc-extents");
+  compile("agent/snapshots/criu", "svc-watch-paths", "watch-paths");
   compile("agent/procfs/program", "svc-sizes", "serve", "files", "container", "rebind");
 }
 

@@ -3,22 +3,28 @@
 import { join } from "node:path";
 import type { AgentConfig } from "../../config.ts";
 import { runCommand } from "../../host/command.ts";
+import { nativeProgram } from "../../host/native-program.ts";
 import type { Plan } from "../../network/addresses.ts";
 import { type Connections, hostConnections } from "../connections/connections.ts";
 import { type Criu, hostCriu } from "../criu/criu.ts";
+import { hostWatchedPaths, type WatchedPaths } from "../criu/watched-paths.ts";
 import { type SnapshotFiles, snapshotFiles } from "../store/files.ts";
 
 export interface Memory {
   readonly criu: Criu;
+  readonly watchedPaths: WatchedPaths;
   readonly files: SnapshotFiles;
   readonly connections: Connections;
   /** For tests: the time limit of a restore. */
   readonly restoreLimitMs?: number | undefined;
 }
 
-export function hostMemory({ stateDir }: AgentConfig, plan: Plan): Memory {
+export function hostMemory({ stateDir, runDir }: AgentConfig, plan: Plan): Memory {
   return {
     criu: hostCriu(runCommand),
+    watchedPaths: hostWatchedPaths(runCommand, () =>
+      nativeProgram(runCommand, "snapshots/criu/svc-watch-paths", runDir, ["watch-paths"]),
+    ),
     files: snapshotFiles(join(stateDir, "snapshots")),
     connections: hostConnections(plan, runCommand),
   };

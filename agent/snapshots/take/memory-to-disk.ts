@@ -88,8 +88,12 @@ export async function checkpointMemory(
 async function dump(
   { container, sandboxId }: Sandbox,
   draft: { readonly images: string; readonly work: string },
-  { memory: { criu, connections }, log }: CheckpointMemoryDeps,
+  { memory: { criu, connections, watchedPaths }, log }: CheckpointMemoryDeps,
 ): Promise<void> {
+  // Without the paths CRIU refuses a sandbox that watches files, and says so.
+  await watchedPaths
+    .note(container, draft.work)
+    .catch((error: unknown) => log.warn({ err: error, sandboxId }, "could not find the paths of watched files"));
   try {
     await criu.dump(container.id, draft);
   } catch (error) {

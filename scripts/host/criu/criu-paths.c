@@ -14,9 +14,11 @@
 #include <string.h>
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -34,10 +36,27 @@ static const char *by_name(const char *path, char name[PATH_MAX]) {
   return given.st_dev == named.st_dev && given.st_ino == named.st_ino ? name : path;
 }
 
+/* The stand-in of a watched file that has no name any more, from svc-watch-paths (agent/snapshots/criu/watch-paths.c): no sandbox
+ * can make a part of a path that is so long. */
+#define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define GONE "svc-gone-" X50 X50 X50 X50 X50 "/"
+
+/* Returns whether the path is such a stand-in, with the device, as the kernel counts, and the inode that it stands for. */
+static int is_gone(const char *path, unsigned *device, unsigned long *inode) {
+  while (path && *path == '/') path++;
+  return path && !strncmp(path, GONE, strlen(GONE)) && sscanf(path + strlen(GONE), "%x-%lx", device, inode) == 2;
+}
+
+/* What a restore watches in its place: a file that nobody else has, so that the watch ends at once. */
+static int open_gone(void) { return (int)syscall(SYS_memfd_create, "gone", MFD_CLOEXEC); }
+
 static int open_inside(int directory, const char *path, int flags, mode_t mode) {
   int root, opened;
   const char *rest;
   char name[PATH_MAX];
+  unsigned device;
+  unsigned long inode;
+  if (is_gone(path, &device, &inode)) return open_gone();
   int found = walk_root(directory, path, &root, &opened, &rest);
   if (found < 0) return -1;
   if (!found) return (int)syscall(SYS_openat, directory, by_name(path, name), flags, mode);
@@ -185,8 +204,15 @@ EXPORTED int lutimes(const char *path, const struct timeval times[2]) {
 }
 
 static int status_of(int directory, const char *path, struct stat *about, int flags) {
+  unsigned device;
+  unsigned long inode;
+  if (is_gone(path, &device, &inode)) {
+    *about = (struct stat){ .st_dev = makedev(device >> 20, device & 0xfffff), .st_ino = inode, .st_mode = S_IFREG };
+    return 0;
+  }
   if (flags & AT_SYMLINK_NOFOLLOW) {
-    ON(to_name, directory, path, syscall(SYS_newfstatat, at.directory, at.path, about, flags));
+    ON(to_name, directory, path,
+       syscall(SYS_newfstatat, at.directory, at.path, about, at.opened < 0 || *at.path ? flags : flags | AT_EMPTY_PATH));
   }
   ON(to_target, directory, path,
      syscall(SYS_newfstatat, at.directory, at.path, about, at.opened < 0 ? flags : flags | AT_EMPTY_PATH));

@@ -13,6 +13,9 @@
  * of cgroups version 1 keeps the process from answering: CRIU would wait for ever. This file moves the process
  * from the frozen group to another one for that moment; a stopped process does not run there either.
  *
+ * Handles of files without a name. CRIU opens the file that a process watches by its handle and refuses one whose name was removed;
+ * this file lets such a handle fail, so that CRIU looks the path up (agent/snapshots/criu/svc-watch-paths.c has written one).
+ *
  * The oom_score_adj of a restored process. CRIU writes it only if the value in the image is not 0, and a
  * process would inherit the protection of the program that starts CRIU: this file sets it to 0 first.
  */
@@ -85,6 +88,15 @@ static void begin_unprotected(void) {
   close(file);
 }
 
+static int is_deleted(int file) {
+  static const char END[] = " (deleted)";
+  char name[64], path[PATH_MAX];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+  long length = readlinkat(AT_FDCWD, name, path, sizeof path - 1), end = sizeof END - 1;
+  path[length < 0 ? 0 : length] = 0;
+  return length > end && !strcmp(path + length - end, END);
+}
+
 /* CRIU calls prlimit by its number. A limit is two longs on every architecture that this product supports. */
 EXPORTED long syscall(long number, ...) {
   static long (*real)(long, ...);
@@ -102,6 +114,12 @@ EXPORTED long syscall(long number, ...) {
     real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
   // CRIU uses clone3 only for the processes that it restores, to choose their ids.
   if (number == SYS_clone3 && result == 0) begin_unprotected();
+  // A watched file without a name: CRIU wants a path for it, and asks for one only when the handle does not open.
+  if (number == SYS_open_by_handle_at && result >= 0 && is_deleted((int)result)) {
+    close((int)result);
+    errno = ESTALE;
+    return -1;
+  }
   if (result != -1 || number != SYS_prlimit64 || errno != EPERM) return result;
 
   pid_t pid = (pid_t)arguments[0];

@@ -114,7 +114,14 @@ int walk_root(int directory, const char *path, int *root, int *opened, const cha
   return 1;
 }
 
-static int to_parent(struct resolved_path *at, int directory, const char *path, unsigned long beyond) {
+/* Whether the last part of a path is no name: it ends in `.` or `..`. */
+static int is_nameless(const char *path) {
+  const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+  return !strcmp(last, ".") || !strcmp(last, "..");
+}
+
+/* `nameless`: the directory itself may be the goal, and then the path is empty. */
+static int to_parent(struct resolved_path *at, int directory, const char *path, unsigned long beyond, int nameless) {
   int root, opened;
   const char *rest;
   at->directory = directory;
@@ -122,9 +129,10 @@ static int to_parent(struct resolved_path *at, int directory, const char *path, 
   at->opened = -1;
   int found = walk_root(directory, path, &root, &opened, &rest);
   if (found <= 0) return found;
-  at->opened = walk_parent(root, rest, beyond, at->name);
+  int whole = nameless && is_nameless(rest);
+  at->opened = whole ? walk_open(root, rest, O_PATH | O_CLOEXEC, 0, beyond) : walk_parent(root, rest, beyond, at->name);
   at->directory = at->opened;
-  at->path = at->name;
+  at->path = whole ? "" : at->name;
   if (opened) {
     int reason = errno;
     close(root);
@@ -134,11 +142,11 @@ static int to_parent(struct resolved_path *at, int directory, const char *path, 
 }
 
 int resolve_to_name(struct resolved_path *at, int directory, const char *path) {
-  return to_parent(at, directory, path, 0);
+  return to_parent(at, directory, path, 0, 1);
 }
 
 int resolve_to_new(struct resolved_path *at, int directory, const char *path) {
-  return to_parent(at, directory, path, RESOLVE_NO_SYMLINKS);
+  return to_parent(at, directory, path, RESOLVE_NO_SYMLINKS, 0);
 }
 
 int resolve_to_target(struct resolved_path *at, int directory, const char *path) {

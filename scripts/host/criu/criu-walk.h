@@ -20,7 +20,8 @@ int walk_open(int root, const char *path, unsigned long flags, unsigned long mod
 int walk_parent(int root, const char *path, unsigned long beyond, char name[NAME_MAX + 1]);
 
 /* Each resolves a path and returns 0, or -1 with errno. A path that no sandbox could influence stays unchanged.
- * to_name ends at the last part, which may be a link; to_new is for creating and removing, and follows no link at the
+ * to_name ends at the last part, which may be a link, and leaves an empty path for a directory that ends in `.`; to_new is for
+ * creating and removing, and follows no link at the
  * end; to_target follows a link at the end too and leaves an empty path, for AT_EMPTY_PATH. */
 int resolve_to_name(struct resolved_path *at, int directory, const char *path);
 int resolve_to_new(struct resolved_path *at, int directory, const char *path);

@@ -105,5 +105,6 @@ export function fakeSnapshots(
     },
     snapshotImages: () => Promise.resolve([]),
   };
-  return { memory: { files, criu, connections }, images: engineImages };
+  const watchedPaths = { note: () => Promise.resolve() };
+  return { memory: { files, criu, connections, watchedPaths }, images: engineImages };
 }
