@@ -16,6 +16,9 @@
  * Handles of files without a name. CRIU opens the file that a process watches by its handle and refuses one whose name was removed;
  * this file lets such a handle fail, so that CRIU looks the path up (agent/snapshots/criu/svc-watch-paths.c has written one).
  *
+ * Large memory that a process has reserved and not used (Chromium, Go, Java: tens of gigabytes). CRIU maps it writable for a moment,
+ * and the kernel refuses that where it is more than the machine has: this file lets such a mapping reserve nothing.
+ *
  * The oom_score_adj of a restored process. CRIU writes it only if the value in the image is not 0, and a
  * process would inherit the protection of the program that starts CRIU: this file sets it to 0 first.
  */
@@ -31,6 +34,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -127,6 +131,18 @@ EXPORTED long syscall(long number, ...) {
   if (pid > 0 && !arguments[2] && limits && from_proc(pid, (int)arguments[1], limits) == 0) return 0;
   errno = EPERM;
   return -1;
+}
+
+/* Smaller ones are no more than a machine has. */
+enum { LARGE_MAPPING = 64 * 1024 * 1024 };
+
+EXPORTED void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
+  int reserves = (flags & MAP_PRIVATE) && (flags & MAP_ANONYMOUS) && size >= LARGE_MAPPING;
+  return (void *)syscall(SYS_mmap, address, size, protection, reserves ? flags | MAP_NORESERVE : flags, file, offset);
+}
+
+EXPORTED void *mmap64(void *address, size_t size, int protection, int flags, int file, off_t offset) {
+  return mmap(address, size, protection, flags, file, offset);
 }
 
 #define FREEZER "/sys/fs/cgroup/freezer"
