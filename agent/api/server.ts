@@ -199,10 +199,15 @@ export interface OperatorDeps {
   readonly instruments: Pick<Instruments, "contentType" | "text">;
   readonly checks: Checks;
   readonly metricsTokens: () => readonly string[];
+  /** Unix milliseconds of the last report that the orchestrator has answered: readiness knows nothing that is newer. */
+  readonly lastReport: () => number;
 }
 
 /** Liveness and readiness, without a token: they reveal nothing of sandboxes. Metrics, with one of `metricsTokens`. */
-export function addOperatorRoutes(server: FastifyInstance, { instruments, checks, metricsTokens }: OperatorDeps): void {
+export function addOperatorRoutes(
+  server: FastifyInstance,
+  { instruments, checks, metricsTokens, lastReport }: OperatorDeps,
+): void {
   server.get("/livez", (_request, reply) => reply.type("text/plain").send("ok\n"));
   server.get("/readyz", (request, reply) => {
     const found = Object.entries(checks());
@@ -215,6 +220,7 @@ export function addOperatorRoutes(server: FastifyInstance, { instruments, checks
     const text = verbose || !well ? lines.join("\n") : "ok";
     return reply
       .status(well ? 200 : 503)
+      .header("x-last-report", String(lastReport()))
       .type("text/plain")
       .send(`${text}\n`);
   });

@@ -34,6 +34,7 @@ export interface StartApiDeps extends ApiDeps {
   readonly config: AgentConfig;
   readonly peering: Peering;
   readonly checks: OperatorDeps["checks"];
+  readonly lastReport: OperatorDeps["lastReport"];
   readonly volumeFiles: VolumeFiles;
   /** For tests: the limit of open files. Absent: the kernel's limit for this process. */
   readonly descriptors?: number;
@@ -47,7 +48,7 @@ export interface Api {
 }
 
 export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<Api> {
-  const { config, peering, instruments, checks, descriptors, log } = deps;
+  const { config, peering, instruments, checks, lastReport, descriptors, log } = deps;
   const room = roomFor(API_SHARE, { total: 0, perAddress: 0 }, descriptors);
   const server = createServer(log, {
     connections: connectionLimits({ ...room, name: "api", log }),
@@ -70,6 +71,7 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
   addOperatorRoutes(server, {
     instruments,
     checks,
+    lastReport,
     metricsTokens: () => [
       ...peering.orchestratorTokens,
       ...(config.metricsToken === undefined ? [] : [config.metricsToken]),

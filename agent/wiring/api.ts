@@ -118,6 +118,7 @@ export async function createApi(base: Base, parts: ApiSources) {
       holdings: () => describeHoldings({ running, stores, serving }),
       listGarbage: () => listGarbage(garbage),
       checks: () => checksOf(checked),
+      lastReport: () => contact.last,
       log,
     },
     teardown,

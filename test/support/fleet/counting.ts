@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { Sandbox } from "e2b";
 import { until } from "../runner/until.ts";
-import { grown, type Lasting, startCounting } from "../sandbox/lasting.ts";
+import { grown, inTurn, type Lasting, startCounting } from "../sandbox/lasting.ts";
 import type { Fleet } from "./fleet.ts";
 import { insist, madeBy } from "./insist.ts";
 
@@ -35,6 +35,21 @@ export function expectGoesOn(fleet: Fleet, one: Lasting, by: number, edge = by):
     if (word !== one.word) throw new Error(`the file says ${word}`);
     return grown(sandbox, one);
   });
+}
+
+/** Looks at all of them, through each orchestrator or through some. */
+export async function allThere(
+  fleet: Fleet,
+  some: readonly Lasting[],
+  through: readonly number[] = [...fleet.orchestrators.keys()],
+): Promise<void> {
+  for (const by of through) await inTurn(some, (one) => expectGoesOn(fleet, one, by));
+}
+
+/** What a command prints in a sandbox. */
+export async function says(fleet: Fleet, id: string, command: string): Promise<string> {
+  const sandbox = await Sandbox.connect(id, { ...fleet.sdk(1), timeoutMs: 300_000 });
+  return (await sandbox.commands.run(command)).stdout;
 }
 
 interface Speech {

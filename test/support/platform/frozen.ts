@@ -1,5 +1,6 @@
 /** The frozen containers of paused sandboxes, as the host sees them. */
 
+import { readFile } from "node:fs/promises";
 import { until } from "../runner/until.ts";
 import { killFrozen } from "../sandbox/frozen-container.ts";
 import { containersOf } from "./host-objects.ts";
@@ -17,4 +18,9 @@ export async function dropFrozen(platform: Platform, sandboxId: string): Promise
       timeoutMs: 10_000,
     },
   );
+}
+
+/** What the kernel says of a container: "FROZEN" or "THAWED". */
+export async function freezerState(containerId: string): Promise<string> {
+  return (await readFile(`/sys/fs/cgroup/freezer/docker/${containerId}/freezer.state`, "utf8")).trim();
 }

@@ -85,6 +85,7 @@ beforeAll(async () => {
       config,
       peering: peeringByTokens({ nodeToken: "node-token-of-the-test", orchestratorToken: TOKEN }, []),
       checks: () => ({}),
+      lastReport: () => 7,
       descriptors: DESCRIPTORS,
       log,
     },
@@ -142,4 +143,9 @@ test("connections to the agent's API from many addresses neither cut the orchest
   expect(await Promise.all(calls)).toEqual(calls.map(() => ({})));
   ask();
   await expect.poll(answered, WAIT).toBe(2);
+});
+
+test("readiness names the time of the last report, so that a reader knows how old it is", async () => {
+  const { headers } = await fetch(`http://127.0.0.1:${port}/readyz`);
+  expect(headers.get("x-last-report")).toBe("7");
 });

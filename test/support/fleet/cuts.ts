@@ -1,0 +1,143 @@
+/**
+ * Cuts the network between two programs of this machine. Packets on loopback have no other sign of who sends them, so the sender's
+ * control group (net_cls) marks each packet, and the receiver's input hook drops it: as on a wire, neither side sees an error.
+ */
+
+import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { run } from "../platform/programs.ts";
+import { type Fleet, type FleetNode, type Member, memberPid, postgresPid } from "./fleet.ts";
+
+/** Which packets between two sides do not arrive. */
+export type Direction = "both ways" | "one way" | "the other way" | "slow";
+
+export interface Side {
+  readonly name: string;
+  /** Its processes, those of its helpers with them. */
+  readonly pids: readonly number[];
+}
+
+const TABLE = "svc-fleet-cut";
+const HIERARCHY = "/sys/fs/cgroup/svc-fleet-cut";
+/** Sides have these class ids and marks. */
+const FIRST_MARK = 0x5c01;
+/** What a slow connection carries: less than a dump needs to pass in a test, more than requests need. */
+const SLOW = "over 2 mbytes/second burst 256 kbytes";
+
+export async function sideOf(member: Member): Promise<Side> {
+  const pid = await memberPid(member);
+  return { name: `${member.program} of ${member.platform.instance}`, pids: await withChildren(pid) };
+}
+
+export async function postgresSide(): Promise<Side> {
+  return { name: "PostgreSQL", pids: await withChildren(await postgresPid()) };
+}
+
+export async function orchestratorsSide({ orchestrators }: Fleet): Promise<Side> {
+  const sides = await Promise.all(orchestrators.map(sideOf));
+  return { name: "the orchestrators", pids: sides.flatMap(({ pids }) => pids) };
+}
+
+/** Everything of the fleet but one node. */
+export async function othersSide(fleet: Fleet, node: FleetNode): Promise<Side> {
+  const others = [...fleet.orchestrators, ...fleet.edges, ...fleet.nodes.filter((one) => one !== node)];
+  const sides = await Promise.all(others.map(sideOf));
+  return { name: `all but ${node.id}`, pids: sides.flatMap(({ pids }) => pids) };
+}
+
+/**
+ * Cuts, does the work, and mends, also when the work fails.
+ * @param direction "one way": what the first side sends does not arrive; "the other way": what the second one sends
+ */
+export async function whileCut<Result>(
+  [one, other]: readonly [Side, Side],
+  direction: Direction,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  await mend();
+  try {
+    await classify([one, other]);
+    const rules = await rulesOf([one, other], direction);
+    await run("nft", [
+      [
+        `table inet ${TABLE} {`,
+        "chain sent { type filter hook output priority -400; policy accept;",
+        ...[one, other].map((_, index) => `meta cgroup ${mark(index)} meta mark set ${mark(index)};`),
+        "}",
+        "chain received { type filter hook input priority -400; policy accept;",
+        ...rules,
+        "} }",
+      ].join("\n"),
+    ]);
+    return await work();
+  } finally {
+    await mend();
+  }
+}
+
+async function rulesOf(sides: readonly [Side, Side], direction: Direction): Promise<readonly string[]> {
+  const verdict = direction === "slow" ? `limit rate ${SLOW} drop` : "drop";
+  const ways = { "both ways": [0, 1], slow: [0, 1], "one way": [0], "the other way": [1] }[direction];
+  const rules: string[] = [];
+  for (const from of ways) {
+    const to = 1 - from;
+    // The first packet of a connection belongs to no socket yet, only to a port.
+    const ports = await listeningPorts(sides[to as 0 | 1]);
+    rules.push(`meta mark ${mark(from)} meta cgroup ${mark(to)} ${verdict};`);
+    if (ports.length > 0) rules.push(`meta mark ${mark(from)} tcp dport { ${ports.join(", ")} } ${verdict};`);
+  }
+  return rules;
+}
+
+function mark(index: number): number {
+  return FIRST_MARK + index;
+}
+
+/** Removes the cut of this or of an earlier run. */
+async function mend(): Promise<void> {
+  await run("nft", [`table inet ${TABLE}; delete table inet ${TABLE}`]);
+  const groups = await readdir(HIERARCHY).catch(() => []);
+  for (const group of groups.filter((name) => name.startsWith("side-"))) {
+    await moveAll(`${HIERARCHY}/${group}`, HIERARCHY);
+    await rmdir(`${HIERARCHY}/${group}`);
+  }
+  if (groups.length > 0) await run("umount", [HIERARCHY]);
+  await rmdir(HIERARCHY).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+}
+
+async function classify(sides: readonly Side[]): Promise<void> {
+  await mkdir(HIERARCHY);
+  await run("mount", ["-t", "cgroup", "-o", "net_cls", "none", HIERARCHY]);
+  for (const [index, { pids }] of sides.entries()) {
+    const group = `${HIERARCHY}/side-${index}`;
+    await mkdir(group);
+    await writeFile(`${group}/net_cls.classid`, String(mark(index)));
+    for (const pid of pids) await move(pid, group);
+  }
+}
+
+async function moveAll(from: string, to: string): Promise<void> {
+  const pids = (await readFile(`${from}/cgroup.procs`, "utf8")).split("\n").filter(Boolean);
+  for (const pid of pids) await move(Number(pid), to);
+}
+
+/** A process that has ended meanwhile needs no move. */
+async function move(pid: number, group: string): Promise<void> {
+  await writeFile(`${group}/cgroup.procs`, String(pid)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ESRCH") throw error;
+  });
+}
+
+async function withChildren(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
+  const children = await Promise.all(text.split(" ").filter(Boolean).map(Number).map(withChildren));
+  return [pid, ...children.flat()];
+}
+
+async function listeningPorts({ pids }: Side): Promise<readonly number[]> {
+  const lines = (await run("ss", ["-Hltnp"])).split("\n");
+  const own = lines.filter((line) => pids.some((pid) => line.includes(`pid=${pid},`)));
+  const ports = own.map((line) => Number(/:(\d+)\s/.exec(line)?.[1]));
+  return [...new Set(ports.filter((port) => Number.isInteger(port)))];
+}
