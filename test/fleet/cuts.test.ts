@@ -35,14 +35,15 @@ const CUT_MS = 15_000;
 let onNear: Lasting[] = [];
 let onFar: Lasting[] = [];
 
-beforeAll(async () => {
-  await untilFleetReady(fleet);
-  onNear = await createOn(fleet, near, 2);
-  onFar = await createOn(fleet, far, 2);
-}, 400_000);
+beforeAll(() => untilFleetReady(fleet), 150_000);
 afterAll(async () => {
   await untilFleetReady(fleet);
   await removeAllBut(fleet, []);
+}, 300_000);
+
+test("sandboxes start on two of the nodes", async () => {
+  onNear = await createOn(fleet, near, 2);
+  onFar = await createOn(fleet, far, 2);
 }, 300_000);
 
 interface Pair {

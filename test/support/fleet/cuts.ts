@@ -65,17 +65,21 @@ export async function whileCut<Result>(
         "}",
         "chain received { type filter hook input priority -400; policy accept;",
         ...rules,
-        "} }",
+        "}",
+        "}",
       ].join("\n"),
     ]);
-    return await work();
+    const result = await work();
+    if (direction !== "slow" && (await dropped()) === 0)
+      throw new Error(`no packet between ${one.name} and ${other.name} was cut`);
+    return result;
   } finally {
     await mend();
   }
 }
 
 async function rulesOf(sides: readonly [Side, Side], direction: Direction): Promise<readonly string[]> {
-  const verdict = direction === "slow" ? `limit rate ${SLOW} drop` : "drop";
+  const verdict = direction === "slow" ? `limit rate ${SLOW} counter drop` : "counter drop";
   const ways = { "both ways": [0, 1], slow: [0, 1], "one way": [0], "the other way": [1] }[direction];
   const rules: string[] = [];
   for (const from of ways) {
@@ -86,6 +90,11 @@ async function rulesOf(sides: readonly [Side, Side], direction: Direction): Prom
     if (ports.length > 0) rules.push(`meta mark ${mark(from)} tcp dport { ${ports.join(", ")} } ${verdict};`);
   }
   return rules;
+}
+
+async function dropped(): Promise<number> {
+  const text = await run("nft", ["list", "table", "inet", TABLE]);
+  return [...text.matchAll(/counter packets (\d+)/g)].reduce((sum, [, packets]) => sum + Number(packets), 0);
 }
 
 function mark(index: number): number {
