@@ -1,5 +1,6 @@
 /** Handlers of the nodes' reports: heartbeats, with reconciliation, and exits. */
 
+import { networkInterfaces } from "node:os";
 import { judgeStore, refusalText } from "../../shared/agent-api/judge-store.ts";
 import type { ExitReport, Heartbeat, HeartbeatReply, nodeApi, OfferedStore } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
@@ -148,7 +149,9 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
 
   function leaseOf({ nodeId, apiUrl }: Heartbeat["node"], plan: Plan): Pick<HeartbeatReply, "lease"> {
     const { alone, nodeLostMs } = deps;
-    const forMs = leaseMs({ apiUrl, hasOthers: nodes.hasOthers(nodeId), alone, nodeLostMs });
+    const sameHost = nodes.place(nodeId)?.sameHost === true;
+    const hasOthers = nodes.hasOthers(nodeId);
+    const forMs = leaseMs({ apiUrl, hasOthers, alone, sameHost, ownAddresses, nodeLostMs });
     return forMs === undefined ? {} : { lease: { forMs, withoutRecord: [...plan.suspicions.orphans.keys()] } };
   }
 
@@ -202,6 +205,10 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       return handleExits(body.exits, caller);
     },
   };
+}
+
+function ownAddresses(): readonly string[] {
+  return Object.values(networkInterfaces()).flatMap((each = []) => each.map(({ address }) => address));
 }
 
 /** @throws {AppError} failed_precondition for an address of another machine without TLS */
