@@ -58,12 +58,12 @@ test("the proof of an earlier node key is one while that key is valid", async ()
 });
 
 test.each([
-  ["no proof", undefined],
-  ["the proof of another node's token", nodeToken(NODE_KEY, "n2", "from node")],
-  ["the proof of a token of another platform", nodeToken("another-node-key-0001", "n1", "from node")],
+  ["no proof", {}],
+  ["the proof of another node's token", { nodeToken: nodeToken(NODE_KEY, "n2", "from node") }],
+  ["the proof of a token of another platform", { nodeToken: nodeToken("another-node-key-0001", "n1", "from node") }],
 ])("a machine with %s does not get the name of the node beside the orchestrator", async (_what, token) => {
   const cluster = await platform();
-  await expect(joinCluster(cluster, { nodeId: "n1", nodeToken: token })).rejects.toThrow(TAKEN);
+  await expect(joinCluster(cluster, { nodeId: "n1", ...token })).rejects.toThrow(TAKEN);
   expect(await nodes(cluster)).toMatchObject([{ id: "n1", status: "ready" }]);
   await joinCluster(cluster, OWN);
 });
