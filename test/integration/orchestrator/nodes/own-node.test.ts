@@ -22,7 +22,11 @@ async function platform(options: ClusterOptions = {}): Promise<Cluster> {
 }
 
 const nodes = async (cluster: Cluster) =>
-  (await cluster.ask("GET", "/nodes", admin)).body as readonly { readonly id: string; readonly status: string }[];
+  (await cluster.ask("GET", "/nodes", admin)).body as readonly {
+    readonly id: string;
+    readonly status: string;
+    readonly leaseEndsAt: string | null;
+  }[];
 
 test("the node beside the orchestrator joins under its name with the proof of its token, and its sandboxes stay", async () => {
   const cluster = await platform({ onSqlite: true });
@@ -48,6 +52,11 @@ test("the node beside the orchestrator joins under its name with the proof of it
   expect((await other.beat()).lease).toMatchObject({ forMs: 30_000 });
   // No network parts it from the only orchestrator, which must be able to stand still.
   expect((await joined.beat()).lease).toBeUndefined();
+  const ends = new Map((await nodes(cluster)).map(({ id, leaseEndsAt }) => [id, leaseEndsAt]));
+  expect(ends.get("n1")).toBeNull();
+  const inMs = Date.parse(ends.get(other.nodeId) ?? "") - Date.now();
+  expect(inMs).toBeGreaterThan(-60_000);
+  expect(inMs).toBeLessThanOrEqual(30_000);
 });
 
 test("the proof of an earlier node key is one while that key is valid", async () => {
