@@ -77,7 +77,7 @@ new_own_token() {
 own_node_failed() {
   local said
   [ ! -s "$own_membership" ] || exit 1
-  said=$("$here/service" log agent | grep -oE 'this machine did not join the platform: .*' | tail -n 1 || true)
+  said=$("$here/service" log agent | grep -oE 'this machine did not join the platform: [^"\\]*' | tail -n 1 || true)
   if [ -z "$1" ]; then
     rm -f "$own_token" "$RUN_DIR/agent.fingerprint"
     "$here/host/services/settings" machine && "$here/host/services/start" agent

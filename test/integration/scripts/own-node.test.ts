@@ -40,7 +40,10 @@ function machine(orchestrator = FLEET, role = "") {
     join(steps, "settings"),
     `echo settings >>${did}; grep '^SVC_AGENT_HOST' ${etc}/fleet.env >${etc}/agent.env; [ ! -s ${etc}/join-token ] || echo SVC_JOIN_TOKEN_FILE=${etc}/join-token >>${etc}/agent.env`,
   );
-  script(join(home, "service"), "echo '{}'; echo 'this machine did not join the platform: the reason'");
+  script(
+    join(home, "service"),
+    'echo \'{}\'; echo \'{"message":"configuration: this machine did not join the platform: the reason","stack":"at"}\'',
+  );
   const joins = ({ isMember = true, start = `echo {} >${membership}` }: Answers = {}, argument = "") => {
     rmSync(did, { force: true });
     script(join(app, "node"), `echo "$2" >>${did}; exit ${isMember ? 0 : 2}`);
@@ -110,7 +113,7 @@ test("a first join that is refused says why, and the agent goes on over loopback
   const { joins, membership, token, has } = machine();
   const refused = joins({ start: "exit 1" });
   expect(refused).toMatchObject({ status: 1, did: ["settings", "started", "settings", "started alone"] });
-  expect(refused.stderr).toContain("error: this machine did not join the platform: the reason");
+  expect(refused.stderr).toContain("error: this machine did not join the platform: the reason\n");
   expect([has(membership), has(token)]).toEqual([false, false]);
 });
 
