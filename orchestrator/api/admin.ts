@@ -122,7 +122,7 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
     return found;
   }
 
-  const detail = (view: NodeView) => toDetail(view, leases.forMs(view));
+  const detail = (view: NodeView) => ({ ...toDetail(view), leaseEndsAt: endOf(leases.forMs(view), view) });
 
   return {
     async listNodes({ query: { clusterID = CLUSTER_ID, explain: templateId } }) {
@@ -167,7 +167,12 @@ function demandOf({ id, nodeId, snapshotId, memory, cpuCount, memoryMB, diskSize
   };
 }
 
-function toDetail(view: NodeView, leaseMs: number | undefined): NodeDetail {
+/** @param leaseMs undefined: the node has no lease */
+function endOf(leaseMs: number | undefined, { lastHeardAt }: NodeView): string | null {
+  return leaseMs === undefined ? null : iso(lastHeardAt + leaseMs);
+}
+
+function toDetail(view: NodeView): Omit<NodeDetail, "leaseEndsAt"> {
   const { facts, load, unreached, ...node } = view;
   return {
     id: node.id,
@@ -183,7 +188,6 @@ function toDetail(view: NodeView, leaseMs: number | undefined): NodeDetail {
     labels: facts.labels,
     lastHeardAt: iso(node.lastHeardAt),
     clockSkewMs: clockSkewMs(view) ?? null,
-    leaseEndsAt: leaseMs === undefined ? null : iso(node.lastHeardAt + leaseMs),
     maxSandboxes: facts.maxSandboxes,
     pools: load.pools.map(({ buildId, ready, wanted }) => ({ buildID: buildId, ready, wanted })),
     sandboxCount: load.sandboxCount,

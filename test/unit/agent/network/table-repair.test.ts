@@ -73,7 +73,7 @@ test.each([
 });
 
 test("a table that cannot be read is said to be so, and is replaced at the third time in a row", async () => {
-  const { seen, repair } = table([UNREAD, UNREAD, CHANGED, UNREAD, SAME, ...Array<Look>(6).fill(UNREAD)]);
+  const { seen, repair } = table([UNREAD, UNREAD, CHANGED, UNREAD, SAME, ...Array.from({ length: 6 }, () => UNREAD)]);
   expect([await repair(), await repair()]).toEqual([false, false]);
   expect(seen.unread).toEqual(["nft did not answer", "nft did not answer"]);
   // It was read: the count begins anew.
