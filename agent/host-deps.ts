@@ -45,7 +45,7 @@ function machineOf(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv
   const disks = hostSandboxDisks(config);
   const containers = containersOf(config, disks, log);
   const volumes = hostVolumes({ root: join(disks.root, "volumes"), run: runCommand });
-  const network = hostNetwork(config, plan, egress.port);
+  const network = hostNetwork(config, plan, { egressPort: egress.port, log });
   return {
     host: hostMachine([stateDir, "/var/lib/docker"]),
     docker: hostDocker(config, containers),

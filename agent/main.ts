@@ -14,6 +14,7 @@ import { describeAbilities } from "./host/abilities-text.ts";
 import { readCompanyCertificates } from "./host/company-certificates.ts";
 import { readCompanyProxies } from "./host/company-proxies.ts";
 import { hostDeps } from "./host-deps.ts";
+import { checkMembership } from "./joining/check-membership.ts";
 import { checkPeering, joinPlatform } from "./joining/open-peering.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { describeGarbage, findGarbage } from "./snapshots/store/garbage.ts";
@@ -34,6 +35,7 @@ async function main(): Promise<void> {
   --join [TOKEN]  only join the platform at SVC_ORCHESTRATOR_URL, and keep the key and the certificate in the state
              directory: the next start is a node of that platform. Default: the token of SVC_JOIN_TOKEN or
              SVC_JOIN_TOKEN_FILE, with which a start does the same
+  --check-membership  only ask the platform whether it takes this machine as the node that it has joined as
   --garbage  only list stored memory and images that no record references; the agent removes them when they are old enough
 Settings (environment):\n${describeConfig(AgentConfig)}`);
     return;
@@ -45,6 +47,10 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
     process.umask(0o077);
     if (process.argv.includes("--join")) {
       await joinNow(config, process.argv[process.argv.indexOf("--join") + 1] ?? config.joinToken ?? "");
+      return;
+    }
+    if (process.argv.includes("--check-membership")) {
+      await checkMembership(config, { now: Date.now, log: createLog({ component: "agent", level: "silent" }) });
       return;
     }
     checkPeering(config);

@@ -115,7 +115,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
   const { names, spawns } = createTemplates(base, store);
   const { meter, handlers: teamMetrics } = startUsage(base, { store, metrics });
-  const { removal, ...repairs } = startRepairs(base, {
+  const {
+    removal,
+    leases: nodeLeases,
+    ...repairs
+  } = startRepairs(base, {
     store,
     nodes,
     lifecycle,
@@ -166,6 +170,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     pools,
     joining: machines.joining,
     removal,
+    nodeLeases,
     files: builds.files,
     recording: audit.recording,
     volumeContent: volumes.content,

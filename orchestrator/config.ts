@@ -1,6 +1,6 @@
 /** Reads the orchestrator's settings, which `shared/settings/orchestrator.ts` lists, from the environment. */
 
-import { readConfig } from "../shared/program/config.ts";
+import { ConfigError, readConfig } from "../shared/program/config.ts";
 import { AgentConfig } from "../shared/settings/agent.ts";
 import { EdgeConfig } from "../shared/settings/edge.ts";
 import { OrchestratorConfig } from "../shared/settings/orchestrator.ts";
@@ -10,5 +10,15 @@ export { OrchestratorConfig };
 
 /** Settings of other programs may be in the same environment. A name that no program knows is an error. */
 export function readOrchestratorConfig(environment: NodeJS.ProcessEnv): OrchestratorConfig {
-  return readConfig(OrchestratorConfig, environment, { others: [AgentConfig, EdgeConfig, ScriptSettings] });
+  const config = readConfig(OrchestratorConfig, environment, { others: [AgentConfig, EdgeConfig, ScriptSettings] });
+  checkSilence(config);
+  return config;
+}
+
+/** @throws {ConfigError} when sandboxes of a node would be lost while the node still gets requests and new sandboxes */
+function checkSilence({ nodeTimeoutMs, nodeLostMs }: OrchestratorConfig): void {
+  if (nodeLostMs >= nodeTimeoutMs) return;
+  throw new ConfigError([
+    `SVC_NODE_LOST_MS ${nodeLostMs} is less than SVC_NODE_TIMEOUT_MS ${nodeTimeoutMs}: the sandboxes of a silent node would be lost while the node still counts as ready; make it at least as large, and better several times as large`,
+  ]);
 }

@@ -22,6 +22,8 @@ export interface InstrumentSources {
   readonly starting: () => number;
   /** Running sandboxes that the agent holds because the disk is short. */
   readonly held: () => number;
+  /** Running sandboxes that the agent holds because the node's lease has lapsed. */
+  readonly withoutLease: () => number;
   readonly disks: DiskReserve["seen"];
   readonly sandboxDisk: DiskAccount["load"];
   readonly diskWork: () => DiskWork;
@@ -77,6 +79,12 @@ export function createInstruments(sources: InstrumentSources): Instruments {
   });
   gauge("svc_sandboxes_held", "Running sandboxes that the agent holds because the disk is short", [], (one) =>
     one.set(sources.held()),
+  );
+  gauge(
+    "svc_sandboxes_without_lease",
+    "Running sandboxes that the agent holds because no orchestrator has answered in time",
+    [],
+    (one) => one.set(sources.withoutLease()),
   );
   const ofDisks = (name: string, help: string, read: (disk: WatchedDisk) => number) =>
     gauge(name, help, ["disk"], (one) => {

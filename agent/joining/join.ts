@@ -1,5 +1,6 @@
 /** Makes this machine a node of a platform: finds the authority, makes a key, and changes the join token for a certificate. */
 
+import { joinProof } from "../../shared/agent-api/joining/join-proof.ts";
 import { joinApi } from "../../shared/agent-api/joining/join-shapes.ts";
 import { type JoinToken, readJoinToken } from "../../shared/agent-api/joining/join-token.ts";
 import { connect } from "../../shared/http/client.ts";
@@ -7,7 +8,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import { authorityAt } from "../../shared/http/first-meeting.ts";
 import { problemOf } from "../../shared/tls/credentials.ts";
 import { nodeName, ORCHESTRATOR } from "../../shared/tls/names.ts";
-import { requestFor } from "../../shared/tls/request.ts";
+import { digestOfRequest, requestFor } from "../../shared/tls/request.ts";
 import { VERSION } from "../../shared/version.ts";
 import type { Membership } from "./membership.ts";
 import { isAway, urlsIn } from "./orchestrators.ts";
@@ -25,6 +26,8 @@ export interface JoinOptions {
   readonly apiUrl: string;
   readonly proxyUrl: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** What the node sends to the orchestrator, where it is one without a key already. */
+  readonly nodeToken?: string | undefined;
   readonly now: () => number;
 }
 
@@ -50,7 +53,7 @@ export async function join(options: JoinOptions): Promise<Membership> {
 }
 
 async function joinAt(orchestratorUrl: string, token: JoinToken, options: JoinOptions): Promise<Membership> {
-  const { nodeId, key, apiUrl, proxyUrl, labels, now } = options;
+  const { nodeId, key, apiUrl, proxyUrl, labels, nodeToken, now } = options;
   const { digest, id, secret } = token;
   const authority = await authorityAt(orchestratorUrl, digest);
   const connection = connect(joinApi, {
@@ -59,6 +62,8 @@ async function joinAt(orchestratorUrl: string, token: JoinToken, options: JoinOp
     meeting: { credentials: { current: { authority } }, expects: ORCHESTRATOR },
   });
   try {
+    const request = await requestFor(key);
+    const claim = { tokenId: id, nodeId, keyDigest: await digestOfRequest(request) };
     const body = {
       tokenId: id,
       secret,
@@ -66,9 +71,10 @@ async function joinAt(orchestratorUrl: string, token: JoinToken, options: JoinOp
       apiUrl,
       proxyUrl,
       labels: { ...labels },
-      request: await requestFor(key),
+      request,
       at: now(),
       version: VERSION,
+      ...(nodeToken === undefined ? {} : { proof: joinProof(nodeToken, claim) }),
     };
     const { certificate, ...tokens } = await connection.call.join({ body }, { timeoutMs: CALL_LIMIT_MS });
     const credentials = { authority, certificate, key };

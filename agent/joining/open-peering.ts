@@ -71,7 +71,7 @@ export async function joinPlatform(
   { now, log }: OpenPeeringDeps,
 ): Promise<Membership> {
   const files = filesOf(config);
-  const { orchestratorUrl, nodeId } = config;
+  const { orchestratorUrl, nodeId, nodeToken } = config;
   checkAddresses(config, true);
   try {
     const membership = await join({
@@ -82,6 +82,7 @@ export async function joinPlatform(
       apiUrl: config.agentUrl ?? url(config.agentHost, config.agentPort),
       proxyUrl: config.proxyUrl ?? url(config.proxyHost, config.proxyPort),
       labels: readLabels(config.labels),
+      nodeToken,
       now,
     });
     files.write(membership);

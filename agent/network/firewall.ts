@@ -10,10 +10,10 @@ import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
 import { keepForwarding } from "./kernel/forwarding.ts";
 import { type KernelFlow, type LastRead, readFlows, readUnlogged } from "./kernel-flows.ts";
-import { type NftLine, nftShell } from "./nft/nft-shell.ts";
+import { nftShell } from "./nft/nft-shell.ts";
 import { type Changed, watchTable } from "./nft/table-watch.ts";
 import { hostRouting } from "./routing.ts";
-import { missingElements } from "./table-check.ts";
+import { createTableRepair, lookAtTable } from "./table-repair.ts";
 
 export interface Firewall {
   /** Replaces the whole table; slots not named are denied everything. */
@@ -25,7 +25,7 @@ export interface Firewall {
   /** Denies all traffic of the slot; its policy is kept for the next `open`, until `forget`. */
   close(slot: Slot): Promise<void>;
   forget(slot: Slot): Promise<void>;
-  /** What was missing and has been restored: `table`, `routing`, `DOCKER-USER`, `forwarding`. */
+  /** What was changed, at two looks in a row, and has been restored: `table`, `routing`, `DOCKER-USER`, `forwarding`. */
   repair(): Promise<readonly string[]>;
   /** Decisions of the kernel since the last call; `unlogged`: packets by source that were too many to log. */
   decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly unlogged: ReadonlyMap<string, number> }>;
@@ -48,6 +48,8 @@ export interface FirewallOptions extends Omit<TableOptions, "egressPort"> {
   readonly egressPort: () => Promise<number>;
   /** Path of `svc-table-watch`. */
   readonly watcher: () => Promise<string>;
+  /** The table could not be read, so nobody knows whether it is whole. */
+  readonly unread: (error: Error) => void;
 }
 
 /** Length above which a line runs in a separate `nft`: the interactive one reads lines, not files. */
@@ -57,7 +59,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   const { egressPort, connections, proxy = false } = options;
   // Contents of the kernel's table; the queue of commands alone changes it.
   const slots = new Map<string, SlotPolicy>();
-  const expected = { rules: "" };
+  const expected = { rules: "", slots };
   const state = { changes: 0 };
   const lastReads = new Map<string, LastRead>();
   const routing = hostRouting(plan, run);
@@ -65,14 +67,6 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   const watcher = { stop: () => undefined as void };
 
   const listTable = (...how: string[]) => run("nft", [...how, "list", "table", "inet", plan.network]);
-
-  const asExpected = async () => {
-    const [rules, table] = await Promise.all([
-      listTable("-s", "-t").catch(() => undefined),
-      listTable("-j", "-s").catch(() => ""),
-    ]);
-    return rules === expected.rules && !missingElements(table, slots.values());
-  };
 
   // Queued like the changes, so that an older table does not overwrite a newer change.
   const putBack = async () => {
@@ -117,6 +111,14 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
       }
     });
 
+  const repairTable = createTableRepair({
+    look: () => lookAtTable(listTable, expected),
+    changes: () => state.changes,
+    alone: (work) => shell.mutex(work),
+    putBack,
+    unread: options.unread,
+  });
+
   return {
     async rebuild(given) {
       await surround();
@@ -133,15 +135,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
     close: ({ link, address }) => change(link, (before) => ({ ...before, link, address, open: false })),
     forget: ({ link }) => change(link, () => undefined),
     async repair() {
-      const seen = { changes: state.changes };
-      // The first comparison is outside of the queue, because reading a large table takes longer than a start may wait.
-      const well = (await shell.mutex((now) => isThere(plan, now))) && (await asExpected());
-      const touched = await shell.mutex(async () => {
-        if (well && seen.changes === state.changes) return false;
-        if (seen.changes !== state.changes && (await asExpected())) return false;
-        await putBack();
-        return true;
-      });
+      const touched = await repairTable();
       return [...(touched ? ["table"] : []), ...(await surround())];
     },
     decisions: () =>
@@ -181,13 +175,6 @@ function opened(
 
 function isListed({ policy }: SlotPolicy): boolean {
   return policy !== undefined && policy.allowed.length > 0;
-}
-
-function isThere(plan: Plan, now: NftLine): Promise<boolean> {
-  return now(`list set inet ${plan.network} pinned`).then(
-    () => true,
-    () => false,
-  );
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The network of this machine: addresses, links, firewall and counters. */
 
+import type { Log } from "../../shared/program/log.ts";
 import type { AgentConfig } from "../config.ts";
 import { runCommand } from "../host/command.ts";
 import { readCompanyProxies } from "../host/company-proxies.ts";
@@ -18,12 +19,17 @@ export interface Network {
 }
 
 /** @param egressPort where redirected connections go */
-export function hostNetwork(config: AgentConfig, plan: Plan, egressPort: () => Promise<number>): Network {
+export function hostNetwork(
+  config: AgentConfig,
+  plan: Plan,
+  { egressPort, log }: { readonly egressPort: () => Promise<number>; readonly log: Pick<Log, "warn"> },
+): Network {
   const firewall = hostFirewall(plan, runCommand, {
     egressPort,
     connections: config.egressConnections,
     proxy: readCompanyProxies(config) !== undefined,
     watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
+    unread: (error) => log.warn({ err: error }, "could not read the firewall's table, and look again in a moment"),
   });
   return { plan, links: hostLinks(plan, runCommand), firewall, traffic: trafficOf };
 }

@@ -3,8 +3,8 @@
 import { SLOT_SETS, type SlotPolicy, type SlotSet, slotElements } from "./firewall-rules.ts";
 import { readSets } from "./nft/nft-json.ts";
 
-/** True when an element is missing or was added by another program. */
-export function missingElements(json: string, slots: Iterable<SlotPolicy>): boolean {
+/** True when an element is missing or was added by another program; undefined when the text is no listing. */
+export function missingElements(json: string, slots: Iterable<SlotPolicy>): boolean | undefined {
   const wanted = new Map<SlotSet, Set<string>>(SLOT_SETS.map((name) => [name, new Set()]));
   for (const slot of slots) {
     const elements = slotElements(slot);
@@ -12,6 +12,7 @@ export function missingElements(json: string, slots: Iterable<SlotPolicy>): bool
       for (const element of elements[name] ?? []) wanted.get(name)?.add(element.replaceAll('"', ""));
   }
   const found = readSets(json);
+  if (found.size === 0) return undefined;
   return SLOT_SETS.some((name) => {
     const want = wanted.get(name) ?? new Set();
     const have = found.get(name);

@@ -54,6 +54,7 @@ export async function createApi(base: Base, parts: ApiSources) {
     running: () => live.set.running().length,
     starting: live.set.starting,
     held: () => live.set.running().filter(({ executionId }) => disk.isHeld(executionId)).length,
+    withoutLease: () => live.set.running().filter(({ executionId }) => lease.isFrozen(executionId)).length,
     disks: () => disk.seen(),
     sandboxDisk: () => diskAccount.load(),
     diskWork: disks.work,

@@ -10,11 +10,13 @@ import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import { iso } from "../forms/time.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
+import { clockFindings, clockSkewMs } from "../nodes/clock.ts";
 import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Demand, PlacementPolicy } from "../nodes/placement/candidate.ts";
 import { explain } from "../nodes/placement/choose.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
+import type { Leases } from "../repairs/leases.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
@@ -106,23 +108,26 @@ export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> 
 export interface NodeHandlersDeps {
   readonly nodes: Nodes;
   readonly removal: NodeRemoval;
+  readonly leases: Leases;
   readonly placement: PlacementPolicy;
   readonly templates: Pick<Store["templates"], "tagged">;
   readonly drains: Pick<Store["drains"], "end">;
 }
 
 export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof nodesApi> {
-  const { nodes, removal, placement, templates } = deps;
+  const { nodes, removal, leases, placement, templates } = deps;
   function node(id: string): NodeView {
     const found = nodes.get(id);
     if (found === undefined) throw new AppError("not_found", `node '${id}' not found`);
     return found;
   }
 
+  const detail = (view: NodeView) => ({ ...toDetail(view), leaseEndsAt: endOf(leases.forMs(view), view) });
+
   return {
     async listNodes({ query: { clusterID = CLUSTER_ID, explain: templateId } }) {
       if (clusterID !== CLUSTER_ID) return [];
-      const shown = (view: NodeView) => ({ ...toDetail(view), sandboxStartingCount: view.starting });
+      const shown = (view: NodeView) => ({ ...detail(view), sandboxStartingCount: view.starting });
       if (templateId === undefined) return nodes.list().map(shown);
       const build = await templates.tagged(templateId, DEFAULT_TAG);
       if (build === undefined)
@@ -138,7 +143,7 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
             : { fits: false, reason: verdict.misfit.because },
       }));
     },
-    getNode: ({ params }) => toDetail(node(params.nodeID)),
+    getNode: ({ params }) => detail(node(params.nodeID)),
     setNodeStatus: async ({ params, body }) => {
       await nodes.setWanted(params.nodeID, body.status);
       if (body.status !== "draining") await deps.drains.end(params.nodeID);
@@ -162,7 +167,13 @@ function demandOf({ id, nodeId, snapshotId, memory, cpuCount, memoryMB, diskSize
   };
 }
 
-function toDetail({ facts, load, unreached, ...node }: NodeView): NodeDetail {
+/** @param leaseMs undefined: the node has no lease */
+function endOf(leaseMs: number | undefined, { lastHeardAt }: NodeView): string | null {
+  return leaseMs === undefined ? null : iso(lastHeardAt + leaseMs);
+}
+
+function toDetail(view: NodeView): Omit<NodeDetail, "leaseEndsAt"> {
+  const { facts, load, unreached, ...node } = view;
   return {
     id: node.id,
     serviceInstanceID: facts.serviceInstanceId,
@@ -176,7 +187,7 @@ function toDetail({ facts, load, unreached, ...node }: NodeView): NodeDetail {
     region: facts.labels["region"] ?? null,
     labels: facts.labels,
     lastHeardAt: iso(node.lastHeardAt),
-    clockSkewMs: load.at === undefined ? null : load.at - node.lastHeardAt,
+    clockSkewMs: clockSkewMs(view) ?? null,
     maxSandboxes: facts.maxSandboxes,
     pools: load.pools.map(({ buildId, ready, wanted }) => ({ buildID: buildId, ready, wanted })),
     sandboxCount: load.sandboxCount,
@@ -202,7 +213,7 @@ function toDetail({ facts, load, unreached, ...node }: NodeView): NodeDetail {
       hugePageSizeBytes: 0,
     },
     capabilities: toCapabilities(facts.capabilities),
-    findings: [...unreached, ...(load.findings ?? [])],
+    findings: [...unreached, ...clockFindings(view), ...(load.findings ?? [])],
     machineInfo: facts.machine,
   };
 }

@@ -21,6 +21,7 @@ import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { placementPolicy } from "../nodes/placement/candidate.ts";
 import type { Pools } from "../nodes/pool-targets.ts";
+import type { Leases } from "../repairs/leases.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
 import type { Store } from "../store/store.ts";
 import type { Content } from "../volumes/content.ts";
@@ -51,6 +52,7 @@ interface ApiParts {
   readonly volumeContent: Content;
   readonly joining: Machines["joining"];
   readonly removal: NodeRemoval;
+  readonly nodeLeases: Leases;
   /** The handlers that other folders construct. */
   readonly handlers: Omit<ApiHandlers, "keys" | "admin" | "nodes" | "health">;
 }
@@ -98,6 +100,7 @@ export async function startApi(
       nodes: createNodeHandlers({
         nodes,
         removal: parts.removal,
+        leases: parts.nodeLeases,
         placement: placementPolicy(config),
         templates: store.templates,
         drains: store.drains,

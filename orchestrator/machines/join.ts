@@ -2,6 +2,7 @@
 
 import { createHash, randomBytes, randomInt } from "node:crypto";
 import type { edgeJoinApi, edgeMemberApi } from "../../shared/agent-api/joining/edge-join-shapes.ts";
+import { provesJoin } from "../../shared/agent-api/joining/join-proof.ts";
 import type { joinApi, memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
 import { joinTokenText } from "../../shared/agent-api/joining/join-token.ts";
 import { nodeToken } from "../../shared/agent-api/joining/node-tokens.ts";
@@ -13,6 +14,7 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Authority } from "../../shared/tls/authority.ts";
 import { EDGE, nodeName } from "../../shared/tls/names.ts";
 import { digestOfRequest } from "../../shared/tls/request.ts";
+import type { NodeKeys } from "../base/keys/node-keys.ts";
 import { iso } from "../forms/time.ts";
 import type { MachineStore } from "../store/machines/machines.ts";
 import type { JoinTokenRecord } from "../store/machines/record.ts";
@@ -57,19 +59,22 @@ export interface JoinDeps {
   readonly authority: Authority;
   /** The key that nodes' tokens are made from now. */
   readonly nodeKey: string;
+  readonly nodeKeys: Pick<NodeKeys, "tokensFrom">;
   readonly now: () => number;
   readonly log: Log;
 }
 
-export function createJoinHandlers({ store, authority, nodeKey, now, log }: JoinDeps): Handlers<typeof joinApi> {
+export function createJoinHandlers(deps: JoinDeps): Handlers<typeof joinApi> {
+  const { store, authority, nodeKey, nodeKeys, now, log } = deps;
   return {
     async join({ body }) {
-      const { tokenId, secret, nodeId, request, at } = body;
+      const { tokenId, secret, nodeId, request, at, proof } = body;
       // Before the token is used, so that the machine can join with it when its clock is right.
       checkClock(at, now());
       const keyDigest = await keyIn(request);
-      await store.join({ tokenId, hash: hashOf(secret), nodeId, keyDigest });
-      log.info({ nodeId, tokenId, keyDigest }, "a machine joined as a node");
+      const isReporting = provesJoin(proof, nodeKeys.tokensFrom(nodeId), { tokenId, nodeId, keyDigest });
+      await store.join({ tokenId, hash: hashOf(secret), nodeId, keyDigest, isReporting });
+      log.info({ nodeId, tokenId, keyDigest, isReporting }, "a machine joined as a node");
       return membershipOf(nodeId, request, { authority, nodeKey, now });
     },
   };

@@ -18,7 +18,7 @@ export type Machines = Awaited<ReturnType<typeof startMachines>>;
 
 /** Without SVC_NODES_PORT nothing of it is made, but the routes of join tokens say so. */
 export async function startMachines(base: Base, { machines: store }: Pick<Store, "machines">) {
-  const { config, sealing, now, log } = base;
+  const { config, sealing, nodeKeys, now, log } = base;
   if (config.nodesPort === undefined) {
     return {
       meeting: () => undefined,
@@ -29,7 +29,7 @@ export async function startMachines(base: Base, { machines: store }: Pick<Store,
   }
   const authority = await platformAuthority({ store, sealing, now });
   const credentials = await ownCredentials(authority, base);
-  const joinDeps = { store, authority, nodeKey: config.nodeKey, now, log };
+  const joinDeps = { store, authority, nodeKey: config.nodeKey, nodeKeys, now, log };
   return {
     /** How the orchestrator and its edge meet a node at an `https` address. */
     meeting: (nodeId: string): Meeting | undefined => ({ credentials, expects: nodeName(nodeId) }),

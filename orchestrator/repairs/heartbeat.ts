@@ -18,7 +18,7 @@ import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
-import { leaseMs } from "./lease.ts";
+import type { Leases } from "./leases.ts";
 import { type Grace, noSuspicions, type Plan, reconcile } from "./reconcile.ts";
 import { createStoredRefs } from "./stored-refs.ts";
 import { createSuspicionMemory } from "./suspicions.ts";
@@ -42,7 +42,7 @@ export interface ReportsDeps {
   readonly grace: Grace;
   /** Whether no other orchestrator can use the database. */
   readonly alone: boolean;
-  readonly nodeLostMs: number;
+  readonly leases: Leases;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -52,6 +52,7 @@ const SNAPSHOT_CHECK_MS = 60_000;
 const NO_IDS: ReadonlySet<string> = new Set();
 
 export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
+  const { leases } = deps;
   const { store, nodes, lineage, routes, pools, metrics, meter } = deps.parts;
   const { ending, pausing, holding } = deps.parts.lifecycle;
   const suspicions = createSuspicionMemory({ store: store.nodes, alone: deps.alone });
@@ -146,9 +147,9 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     return unreached.length === 0 ? {} : { unreached: [...unreached] };
   }
 
-  function leaseOf({ nodeId, apiUrl }: Heartbeat["node"], plan: Plan): Pick<HeartbeatReply, "lease"> {
-    const { alone, nodeLostMs } = deps;
-    const forMs = leaseMs({ apiUrl, hasOthers: nodes.hasOthers(nodeId), alone, nodeLostMs });
+  function leaseOf(nodeId: string, plan: Plan): Pick<HeartbeatReply, "lease"> {
+    const node = nodes.get(nodeId);
+    const forMs = node === undefined ? undefined : leases.forMs(node);
     return forMs === undefined ? {} : { lease: { forMs, withoutRecord: [...plan.suspicions.orphans.keys()] } };
   }
 
@@ -191,7 +192,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
         endAt: { ...plan.endAt },
         deleteSnapshots: plan.deleteSnapshots.map(({ snapshotId }) => snapshotId),
         ...(uploadAgain.length === 0 ? {} : { uploadAgain }),
-        ...leaseOf(body.node, plan),
+        ...leaseOf(nodeId, plan),
         store,
         ...unreachedOf(nodeId),
       };

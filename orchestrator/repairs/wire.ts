@@ -9,6 +9,7 @@ import { startDrains } from "./drains/drains.ts";
 import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers, type ReportParts } from "./heartbeat.ts";
 import { finishAbandoned, SNAPSHOT_LEFT_MS, startHousekeeping } from "./housekeeping.ts";
+import { createLeases } from "./leases.ts";
 import { createNodeRemoval } from "./node-removal.ts";
 import { createNodeStoreHandlers } from "./store-handlers.ts";
 
@@ -42,13 +43,14 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
   const grace = { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs };
   const { ending } = lifecycle;
-  const { nodeLostMs } = config;
+  const leases = createLeases({ nodes, alone, nodeLostMs: config.nodeLostMs });
   const removal = createNodeRemoval({ store, nodes, ending, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
   const { background } = base;
   const drains = startDrains({ store, nodes, lifecycle, rounds, background, now, log });
   teardown.add("drains", () => drains.stop());
   return {
     removal,
+    leases,
     drains: createDrainHandlers({ store, nodes, wake: () => drains.wake(), now }),
     nodeStores: createNodeStoreHandlers({ adoption, nodes }),
     reports: createReportHandlers({
@@ -56,7 +58,7 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
       givenUp: createGivenUp({ store, log }),
       grace,
       alone,
-      nodeLostMs,
+      leases,
       now,
       log,
     }),

@@ -90,8 +90,8 @@ ready_url() { # PROGRAM
     orchestrator) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective orchestrator SVC_API_PORT)" ;;
     edge) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective edge SVC_EDGE_STATUS_PORT)" ;;
     agent)
-      # A node that has joined speaks TLS, at the address at which the orchestrator reaches it.
-      if [ "$ROLE" = node ]; then
+      # A node that joins speaks TLS, at the address at which the orchestrator reaches it.
+      if [ "$ROLE" = node ] || [ -n "$(setting "$CONFIG_DIR/agent.env" SVC_JOIN_TOKEN_FILE)" ]; then
         printf 'https://%s:%s/readyz?verbose' "$(url_host "$(effective agent SVC_AGENT_HOST)")" "$(effective agent SVC_AGENT_PORT)"
       else
         printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective agent SVC_AGENT_PORT)"

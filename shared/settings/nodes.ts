@@ -18,7 +18,10 @@ export const nodeSettings = {
   orphanGraceMs: ms(60_000, "How long a node may run a sandbox that no record names"),
   missingGraceMs: ms(10_000, "How long a record may name a sandbox that its node does not report"),
   nodeTimeoutMs: ms(20_000, "Time without a report after which a node is unhealthy"),
-  nodeLostMs: ms(90_000, "Time without a report to any orchestrator after which a node's sandboxes are lost"),
+  nodeLostMs: ms(
+    90_000,
+    "Time without a report to any orchestrator after which a node's sandboxes are lost; at least SVC_NODE_TIMEOUT_MS",
+  ),
   nodeCpuOvercommit: Type.Number({
     default: 50,
     minimum: 1,

@@ -8,6 +8,7 @@ import { Sandbox } from "e2b";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { SAID_WITHIN_MS } from "../../agent/network/reach/reach.ts";
 import { ADDRESS } from "../support/internet/plan.ts";
+import { agentPage } from "../support/platform/agent-pages.ts";
 import { expectNoProblems } from "../support/platform/no-problems.ts";
 import { api, asAdmin, openPlatform } from "../support/platform/platform.ts";
 import { run, service, settingOf, untilReady } from "../support/platform/programs.ts";
@@ -17,7 +18,6 @@ import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
-const agent = `http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}`;
 const TABLE = `${network}_cut`;
 const CULPRIT = `table inet ${TABLE}, chain site: rule "iifname "${network}-*" counter drop"`;
 const STATED = { timeout: SAID_WITHIN_MS, interval: 200 };
@@ -39,7 +39,7 @@ const mend = () => run("nft", ["delete", "table", "inet", TABLE]);
 /** What each place says about the network: the log only in the lines that came after the first `known` ones. */
 async function places(sandbox: Sandbox, known: number): Promise<Readonly<Record<string, string>>> {
   const authorization = `Bearer ${settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN")}`;
-  const own = async (path: string) => (await fetch(agent + path, { headers: { authorization } })).text();
+  const own = async (path: string) => (await agentPage(platform, path, { authorization })).text;
   const check = `/sandboxes/${sandbox.sandboxId}/network/check?host=${ADDRESS.google}&port=443`;
   const metrics = (await own("/metrics")).split("\n");
   return {

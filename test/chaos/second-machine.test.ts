@@ -1,17 +1,19 @@
 /**
  * Other machines join the platform with the commands of docs/operating/machines.md and edges.md: a node, and an edge. Each is an
  * instance on this machine, with its own ports and state, the node with its own bridge and addresses; they speak TLS, as
- * machines do.
+ * machines do. The orchestrator's own machine joins with the first of them.
  */
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { agentStatus } from "../support/platform/agent-pages.ts";
 import { containersOf } from "../support/platform/host-objects.ts";
 import { expectNoProblems } from "../support/platform/no-problems.ts";
 import { api, asAdmin, checkout, openPlatform } from "../support/platform/platform.ts";
-import { killHard, run, settingOf, untilReady } from "../support/platform/programs.ts";
+import { killHard, run, service, settingOf, untilReady } from "../support/platform/programs.ts";
+import { hostStep } from "../support/platform/settings.ts";
 import { createLasting, expectAllThere, inTurn, type Lasting, pauseAll } from "../support/sandbox/lasting.ts";
 
 const platform = openPlatform();
@@ -26,9 +28,15 @@ const second = {
 const EDGE = "edge";
 let all: Lasting[] = [];
 
+interface Drain {
+  readonly state: string;
+  readonly sandboxes: readonly { readonly state: string; readonly toNodeID: string | null }[];
+}
+
 const script = (name: string, args: readonly string[], { instance }: { readonly instance: string }) =>
   run(`${checkout}scripts/${name}`, args, { SVC_INSTANCE: instance });
 const secondId = () => settingOf(second, "agent", "SVC_NODE_ID");
+const ownId = () => settingOf(platform, "agent", "SVC_NODE_ID");
 
 beforeAll(async () => {
   await untilReady(platform);
@@ -48,7 +56,18 @@ afterAll(async () => {
   await script("down", ["--purge"], { instance: EDGE });
   await script("down", ["--purge"], second);
   if (id !== undefined) await script("node", ["remove", id, "--force"], platform).catch(() => undefined);
-}, 300_000);
+  await aloneAgain();
+}, 600_000);
+
+/** One machine again: other tests of the set give its orchestrator databases of other platforms, each with an authority of its own. */
+async function aloneAgain(): Promise<void> {
+  const { etc, state } = platform.paths;
+  for (const file of [`${etc}/join-token`, `${etc}/fleet.env`, `${state}/agent/membership/membership.json`])
+    rmSync(file, { force: true });
+  await hostStep(platform, "settings", "machine");
+  for (const program of ["orchestrator", "agent"] as const) await service(platform, "restart", program);
+  await untilReady(platform);
+}
 
 /** What `node add` prints for the other machine. */
 async function joining(how: string): Promise<{ token: string; url: string }> {
@@ -63,10 +82,10 @@ const edgeUrl = () => {
   return `http://127.0.0.1:${port}`;
 };
 
-/** The sandboxes that live on the second machine. */
+/** The sandboxes that live on the second machine. One that has come from another node has a longer name. */
 async function onSecond(): Promise<Lasting[]> {
-  const names = new Set((await containersOf(second)).map(({ name }) => name));
-  return all.filter(({ id }) => names.has(`svc-${id}`));
+  const names = (await containersOf(second)).map(({ name }) => `${name}-`);
+  return all.filter(({ id }) => names.some((name) => name.startsWith(`svc-${id}-`)));
 }
 
 test("sandboxes are spread over both machines, and pause and resume with their memory on either", async () => {
@@ -119,6 +138,34 @@ test("an edge of its own carries a command's output to its end while the orchest
   for (const box of again) expect((await box.commands.run("echo again")).stdout).toBe("again\n");
 }, 120_000);
 
+/** Drains a node until nothing is left on it, and takes it into service again. */
+async function drainOf(id: string): Promise<Drain["sandboxes"]> {
+  const begun = await api(platform, "POST", `/nodes/${id}/drain`, { ...asAdmin(platform), body: {} });
+  expect(begun.status, begun.text).toBe(202);
+  const look = async () => (await api(platform, "GET", `/nodes/${id}/drain`, asAdmin(platform))).json as Drain;
+  await expect.poll(async () => (await look()).state, { timeout: 240_000, interval: 500 }).toBe("done");
+  const { sandboxes } = await look();
+  expect(
+    (await api(platform, "POST", `/nodes/${id}`, { ...asAdmin(platform), body: { status: "ready" } })).status,
+  ).toBe(204);
+  return sandboxes;
+}
+
+test("a drain moves running sandboxes with their memory to the orchestrator's own machine, and from it", async () => {
+  const there = await onSecond();
+  const moved = await drainOf(secondId());
+  expect(moved).toHaveLength(there.length);
+  for (const one of moved) expect(one).toMatchObject({ state: "moved", toNodeID: ownId() });
+  // What a drain leaves on its node is removed behind it.
+  await expect.poll(onSecond, { timeout: 60_000, interval: 500 }).toEqual([]);
+  await expectAllThere(all, platform.apiKey);
+  const back = await drainOf(ownId());
+  expect(back).toHaveLength(all.length);
+  for (const one of back) expect(one).toMatchObject({ state: "moved", toNodeID: secondId() });
+  expect(await onSecond()).toHaveLength(all.length);
+  await expectAllThere(all, platform.apiKey);
+}, 600_000);
+
 test("the platform removes an empty machine, and the machine's agent says so and does not come back", async () => {
   const id = secondId();
   const there = await onSecond();
@@ -131,6 +178,8 @@ test("the platform removes an empty machine, and the machine's agent says so and
   });
   const { json } = await api(platform, "GET", "/nodes", asAdmin(platform));
   expect((json as { id: string }[]).map((node) => node.id)).not.toContain(id);
+  // Its next report is refused; until then it is ready as before.
+  await expect.poll(() => agentStatus(second), { timeout: 60_000 }).not.toBe(200);
   await expect(script("up", [], second)).rejects.toThrow(`node '${id}' is not on this platform any more`);
   await inTurn(all, (one) => Sandbox.kill(one.id));
   await expectNoProblems(platform);

@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Sandbox } from "e2b";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { agentPage } from "../support/platform/agent-pages.ts";
 import { dropFrozen } from "../support/platform/frozen.ts";
 import { containersOf } from "../support/platform/host-objects.ts";
 import { expectNoProblems } from "../support/platform/no-problems.ts";
@@ -182,8 +183,8 @@ async function strangeComes(kept: Kept, strange: string | undefined): Promise<vo
   const store = await api(platform, "GET", `/nodes/${node}/store`, asAdmin(platform));
   const total = kept.running.length + kept.paused.length;
   expect(store.json).toMatchObject({ serves: false, sandboxes: total, snapshots: 0, held: [] });
-  const agent = await fetch(`http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}/readyz`);
-  expect([agent.status, await agent.text()]).toEqual([503, expect.stringMatching("scripts/node adopt")]);
+  const agent = await agentPage(platform, "/readyz");
+  expect([agent.status, agent.text]).toEqual([503, expect.stringMatching("scripts/node adopt")]);
   await expect(hostStep(platform, "node-ready", platform.apiUrl)).rejects.toThrow("scripts/node adopt");
   for (const program of ["orchestrator", "agent"] as const) {
     expect(logSince(program, since).some(({ msg }) => msg.includes(`scripts/node adopt ${node}`))).toBe(true);

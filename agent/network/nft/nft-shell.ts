@@ -11,7 +11,7 @@ const LINES_PER_PROCESS = 1_000;
 const PIDS_KEPT = 3;
 
 /** Runs one line, which is one transaction. Resolves to its output, which is JSON; rejects with nft's message as text. */
-export type NftLine = (line: string) => Promise<string>;
+type NftLine = (line: string) => Promise<string>;
 
 export interface NftShell {
   /** Queues work of several lines, or of another process on the same table. */

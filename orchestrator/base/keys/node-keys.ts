@@ -11,6 +11,8 @@ export interface NodeKeys {
   readonly currentId: string;
   /** The node that the token speaks for, whose key is remembered; undefined when none of the keys made the token. */
   nodeOf(token: string): string | undefined;
+  /** Each token that the node may send. */
+  tokensFrom(nodeId: string): string[];
   /** Id of the key that the node used last. */
   keyOf(nodeId: string): string | undefined;
   /** Remembers what was recorded of the node; undefined: nothing, so the oldest key made its tokens. */
@@ -36,6 +38,7 @@ export function createNodeKeys(current: string, previous: readonly string[]): No
       }
       return undefined;
     },
+    tokensFrom: (nodeId) => keys.all.map((key) => nodeToken(key, nodeId, "from node")),
     keyOf: (nodeId) => used.get(nodeId),
     restore: (nodeId, keyId) => void used.set(nodeId, keyId ?? keys.oldestId),
     tokenTo: (nodeId) => nodeToken(keys.of(used.get(nodeId) ?? "") ?? current, nodeId, "to node"),

@@ -17,12 +17,17 @@ import {
 /** How long a token is listed after its end. */
 const LISTED_MS = 30 * 86_400_000;
 
-export interface Join {
+interface Claim {
   readonly tokenId: string;
   /** Of the secret. */
   readonly hash: string;
   readonly nodeId: string;
   readonly keyDigest: string;
+}
+
+export interface Join extends Claim {
+  /** Whether it has proved to be the node of this name, where that one reports without a key. */
+  readonly isReporting: boolean;
 }
 
 interface NewToken {
@@ -32,7 +37,7 @@ interface NewToken {
   readonly kind: MachineKind;
 }
 
-export interface EdgeJoin extends Omit<Join, "nodeId"> {
+export interface EdgeJoin extends Omit<Claim, "nodeId"> {
   readonly edgeId: string;
 }
 
@@ -93,9 +98,10 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
 
     /**
      * Uses the token for the node. The node that has used it, with the same key, may repeat the call: it may not have got the answer.
+     * A node that reports without a key gets one, if it has proved that it is that node; its sandboxes stay.
      * @throws {AppError} forbidden, conflict
      */
-    async join({ tokenId, hash, nodeId, keyDigest }: Join): Promise<void> {
+    async join({ tokenId, hash, nodeId, keyDigest, isReporting }: Join): Promise<void> {
       await db.transaction().execute(async (session) => {
         const token = await tokenFor("node", session, { tokenId, hash });
         const member = await session.selectFrom("members").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
@@ -103,7 +109,7 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
           token.nodeId === nodeId && member?.join_token_id === tokenId && member.key_digest === keyDigest;
         if (repeated) return;
         checkUsable(token, now());
-        const taken = member !== undefined || (await isReporting(session, nodeId));
+        const taken = member !== undefined || (!isReporting && (await isKnown(session, nodeId)));
         if (taken && member?.key_digest !== keyDigest) {
           throw new AppError(
             "conflict",
@@ -193,7 +199,7 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
 async function tokenFor(
   kind: MachineKind,
   session: Session,
-  { tokenId, hash }: Pick<Join, "tokenId" | "hash">,
+  { tokenId, hash }: Pick<Claim, "tokenId" | "hash">,
 ): Promise<JoinTokenRecord> {
   const row = await session
     .selectFrom("join_tokens")
@@ -251,7 +257,7 @@ function tokenOf(session: Session, id: string) {
   return session.selectFrom("join_tokens").select("id").where("id", "=", id).executeTakeFirst();
 }
 
-async function isReporting(session: Session, nodeId: string): Promise<boolean> {
+async function isKnown(session: Session, nodeId: string): Promise<boolean> {
   return (await session.selectFrom("nodes").select("id").where("id", "=", nodeId).executeTakeFirst()) !== undefined;
 }
 

@@ -34,6 +34,13 @@ const nodeDetail = {
       description: "How far its clock is ahead of the orchestrator's, less the way of the report; null: an older agent",
     }),
   ),
+  leaseEndsAt: nullable(
+    Type.String({
+      format: "date-time",
+      description:
+        "When its sandboxes stand still at the latest, unless an orchestrator answers another report; null: it has no lease",
+    }),
+  ),
   maxSandboxes: Type.Integer(),
   pools: Type.Array(Type.Object({ buildID: Type.String(), ready: Type.Integer(), wanted: Type.Integer() }), {
     description: "Containers that wait for a sandbox",

@@ -39,6 +39,13 @@ test.each([
   expect(run('echo "${PROGRAMS[*]}"; ready_url agent').stdout.split("\n")).toEqual([programs, url]);
 });
 
+test("the agent of the orchestrator's own machine is asked with TLS at its address once it joins", () => {
+  const { etc, run } = machine();
+  const member = `SVC_AGENT_HOST=198.51.100.7\nSVC_AGENT_PORT=5010\nSVC_JOIN_TOKEN_FILE=${etc}/join-token\n`;
+  writeFileSync(join(etc, "agent.env"), member);
+  expect(run("ready_url agent").stdout).toBe("https://198.51.100.7:5010/readyz?verbose");
+});
+
 test("a new machine takes a role once and keeps it; one with a platform of its own becomes nobody's node", () => {
   const fresh = machine();
   expect(fresh.run("take_role node").status).toBe(0);

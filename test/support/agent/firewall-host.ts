@@ -26,6 +26,7 @@ const firewall: Firewall = hostFirewall(plan, runCommand, {
   egressPort: () => Promise.resolve(EGRESS_PORT),
   connections: CONNECTIONS,
   watcher: () => nativeProgram(runCommand, "network/svc-table-watch", programs),
+  unread: (error) => console.error(error.message),
 });
 const counts = { repaired: 0, noticed: 0, host: 0 };
 const probe = hostProbe(

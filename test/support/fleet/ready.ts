@@ -1,6 +1,6 @@
 /** Waits until the programs of a fleet serve again, and starts those that a test has kept from coming back. */
 
-import { request } from "node:https";
+import { agentStatus } from "../platform/agent-pages.ts";
 import { api, asAdmin, type Platform } from "../platform/platform.ts";
 import { service, settingOf, status } from "../platform/programs.ts";
 import { until } from "../runner/until.ts";
@@ -70,31 +70,8 @@ async function isReady({ program, platform }: Member): Promise<boolean> {
     case "edge":
       return (await status(`http://127.0.0.1:${settingOf(platform, "edge", "SVC_EDGE_STATUS_PORT")}/readyz`)) === 200;
     case "agent":
-      return (await statusOverTls(Number(settingOf(platform, "agent", "SVC_AGENT_PORT")))) === 200;
+      return (await agentStatus(platform)) === 200;
   }
-}
-
-/** A node that has joined speaks TLS, with a certificate of the platform's own authority. */
-function statusOverTls(port: number): Promise<number> {
-  return new Promise((resolve) => {
-    const options = {
-      host: "127.0.0.1",
-      port,
-      path: "/readyz",
-      rejectUnauthorized: false,
-      timeout: 5_000,
-      agent: false,
-    };
-    const asked = request(options, (response) => {
-      response.resume();
-      resolve(response.statusCode ?? 0);
-    });
-    asked.on("timeout", () => asked.destroy());
-    asked.on("error", () => {
-      resolve(0);
-    });
-    asked.end();
-  });
 }
 
 /** The status of each node that an orchestrator knows; none while it does not answer. */

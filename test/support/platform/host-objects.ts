@@ -4,6 +4,7 @@
  */
 
 import { readdir, readFile, readlink } from "node:fs/promises";
+import { agentPage } from "./agent-pages.ts";
 import { api, asAdmin, type Platform } from "./platform.ts";
 import { type Program, pidOf, run, settingOf } from "./programs.ts";
 
@@ -82,9 +83,8 @@ export async function countOrphans(): Promise<Pick<HostObjects, "orphanShims" | 
 
 /** How many containers the agent is asked to keep in its warm pool, by its own metrics. */
 export async function wantedInPool(platform: Platform): Promise<number> {
-  const url = `http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}/metrics`;
   const authorization = `Bearer ${settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN")}`;
-  const text = await fetch(url, { headers: { authorization } }).then((reply) => reply.text());
+  const { text } = await agentPage(platform, "/metrics", { authorization });
   const sizes = [...text.matchAll(/^svc_pool_size\{[^}]*state="wanted"[^}]*\} (\d+)$/gm)];
   return sizes.reduce((sum, [, size]) => sum + Number(size), 0);
 }

@@ -5,6 +5,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { agentPage } from "./agent-pages.ts";
 import { containersOf } from "./host-objects.ts";
 import { api, asAdmin, checkout, type Platform } from "./platform.ts";
 import { run, settingOf } from "./programs.ts";
@@ -108,7 +109,6 @@ export async function inAnswers(
   sandboxId: string,
   texts: readonly string[],
 ): Promise<readonly Finding[]> {
-  const agent = `http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}/metrics`;
   const authorization = `Bearer ${settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN")}`;
   const read = async (path: string) => [path, (await api(platform, "GET", path)).text] as const;
   const shown = await Promise.all([
@@ -117,9 +117,7 @@ export async function inAnswers(
     api(platform, "GET", "/metrics", asAdmin(platform)).then(
       ({ text }) => ["the orchestrator's metrics", text] as const,
     ),
-    fetch(agent, { headers: { authorization } }).then(
-      async (reply) => ["the agent's metrics", await reply.text()] as const,
-    ),
+    agentPage(platform, "/metrics", { authorization }).then(({ text }) => ["the agent's metrics", text] as const),
     inspected(platform).then((text) => ["docker inspect", text] as const),
   ]);
   return shown.flatMap(([place, text]) => findingsIn(place, text, texts));

@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { until } from "../runner/until.ts";
+import { agentStatus } from "./agent-pages.ts";
 import { checkout, type Platform, readEnvFile } from "./platform.ts";
 
 export type Program = "orchestrator" | "agent";
@@ -53,9 +54,8 @@ export async function killHard(platform: Platform, program: Service): Promise<vo
 
 /** Waits until both programs are ready and the orchestrator knows the node. */
 export async function untilReady(platform: Platform): Promise<void> {
-  const agent = `http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}`;
   const ready = async () =>
-    (await status(`${agent}/readyz`)) === 200 && (await status(`${platform.apiUrl}/readyz`)) === 200;
+    (await agentStatus(platform)) === 200 && (await status(`${platform.apiUrl}/readyz`)) === 200;
   await until(ready, { what: "both programs ready", timeoutMs: 60_000, everyMs: 100 });
 }
 

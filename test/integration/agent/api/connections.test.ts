@@ -37,6 +37,7 @@ beforeAll(async () => {
     running: () => 0,
     starting: () => 0,
     held: () => 0,
+    withoutLease: () => 0,
     disks: () => undefined,
     sandboxDisk: () => undefined,
     diskWork: fakeDisks.work,

@@ -2,13 +2,14 @@
 
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { checkMembership } from "../../../../agent/joining/check-membership.ts";
 import { checkPeering, filesOf, openPeering, type PeeringConfig } from "../../../../agent/joining/open-peering.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { factsOf } from "../../../../shared/tls/credentials.ts";
 import { digestOf, digestOfKey } from "../../../../shared/tls/digest.ts";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
-import { joinCluster, keptBy, newJoinToken, newMachine } from "../../../support/cluster/members.ts";
+import { joinCluster, keptBy, newJoinToken, newMachine, nodesUrlOf } from "../../../support/cluster/members.ts";
 
 const HOUR_MS = 3_600_000;
 const log = createLog({ component: "test", level: "silent" });
@@ -168,6 +169,30 @@ describe("a machine that has not joined", () => {
   test("may stand behind a proxy of the operator's that ends TLS", async () => {
     const https = { orchestratorUrl: "https://svc.test", agentUrl: "https://n1.test", proxyUrl: "https://n1.test:444" };
     await expect(open(await newMachine(cluster, { ...HERE, ...https }))).resolves.toMatchObject({ member: undefined });
+  });
+});
+
+describe("the question whether the platform takes this machine as its node", () => {
+  const check = (config: PeeringConfig, now = Date.now) => checkMembership(config, { now, log });
+
+  test("has the answer yes after a join, also where a later join token is in the settings", async () => {
+    const { config } = await joinCluster(cluster);
+    await check(config);
+    await check({ ...config, joinToken: await newJoinToken(cluster) });
+  });
+
+  test("has the answer no, with the reason, before a join, after a removal, and of another platform", async () => {
+    await expect(check(await newMachine(cluster))).rejects.toThrow("has not joined the platform");
+    const { config } = await joinCluster(cluster);
+    await cluster.database.query("delete from members where node_id = ?", config.nodeId);
+    await expect(check(config)).rejects.toThrow("is not on this platform any more");
+
+    const other = await startCluster({ agents: 0, config: { nodesPort: 0 } });
+    onTestFinished(() => other.stop());
+    await expect(check({ ...config, orchestratorUrl: nodesUrlOf(other) })).rejects.toThrow(
+      "is of another authority than the platform's",
+    );
+    await expect(check({ ...config, orchestratorUrl: "https://127.0.0.1:1" })).rejects.toThrow("nothing listens at");
   });
 });
 

@@ -9,6 +9,7 @@ const sources: InstrumentSources = {
   running: () => 3,
   starting: () => 0,
   held: () => 2,
+  withoutLease: () => 3,
   disks: () => ({
     snapshots: { space, reserve: { bytes: 50, inodes: 0 }, level: { is: "enough" } },
     sandboxes: { space: { ...space, freeBytes: 700 }, reserve: { bytes: 70, inodes: 0 }, level: { is: "enough" } },
@@ -104,6 +105,7 @@ test("no metric about disks exists before their first measurement", async () => 
   const text = await createInstruments({ ...sources, disks: () => undefined, sandboxDisk: () => undefined }).text();
   expect(text).not.toMatch(/^svc_disk_(free|reserve|promised|used)/m);
   expect(text).toMatch(/^svc_sandboxes_held 2$/m);
+  expect(text).toMatch(/^svc_sandboxes_without_lease 3$/m);
 });
 
 test("/metrics has the ways of the network that the host stops, and what the node cannot do", async () => {

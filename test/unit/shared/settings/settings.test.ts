@@ -45,3 +45,17 @@ test.each([
 ])("the %s refuses a name that no program knows", (_name, read) => {
   expect(() => read({ ...OF_BOTH, SVC_DISK_RESERVE: "5" })).toThrow("SVC_DISK_RESERVE is not a setting");
 });
+
+test("a node cannot be lost before it is unhealthy: the refusal names both settings with their values", () => {
+  const silence = { SVC_NODE_TIMEOUT_MS: "20000", SVC_NODE_LOST_MS: "19999" };
+  expect(() => readOrchestratorConfig({ ...OF_BOTH, ...silence })).toThrow(
+    "SVC_NODE_LOST_MS 19999 is less than SVC_NODE_TIMEOUT_MS 20000",
+  );
+  // The default of the other one counts too.
+  expect(() => readOrchestratorConfig({ ...OF_BOTH, SVC_NODE_TIMEOUT_MS: "100000" })).toThrow(
+    "SVC_NODE_LOST_MS 90000 is less than SVC_NODE_TIMEOUT_MS 100000",
+  );
+  expect(readOrchestratorConfig({ ...OF_BOTH, ...silence, SVC_NODE_LOST_MS: "20000" })).toMatchObject({
+    nodeLostMs: 20_000,
+  });
+});

@@ -1,0 +1,25 @@
+/**
+ * Proves that a machine which joins is the node that reports under this name already, without a key: the agent on the orchestrator's
+ * own machine. It shows that it has the node's present token, and never sends it.
+ */
+
+import { createHmac } from "node:crypto";
+import { sameSecret } from "../../ids.ts";
+
+/** What the proof is for: it is of no use with another join token, under another name or for another key. */
+export interface JoinClaim {
+  readonly tokenId: string;
+  readonly nodeId: string;
+  /** SHA-256 of the public key that is to be the node's. */
+  readonly keyDigest: string;
+}
+
+/** @param nodeToken what the node sends to the orchestrator */
+export function joinProof(nodeToken: string, { tokenId, nodeId, keyDigest }: JoinClaim): string {
+  return createHmac("sha256", nodeToken).update(`join\n${tokenId}\n${nodeId}\n${keyDigest}`).digest("base64url");
+}
+
+/** @param nodeTokens each token that the node may have now */
+export function provesJoin(proof: string | undefined, nodeTokens: readonly string[], claim: JoinClaim): boolean {
+  return proof !== undefined && nodeTokens.some((token) => sameSecret(proof, joinProof(token, claim)));
+}
