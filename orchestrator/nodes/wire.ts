@@ -11,6 +11,7 @@ import { createNodes, type NodesDeps } from "./nodes.ts";
 import { createPools } from "./pool-targets.ts";
 import { createRoutingTable } from "./routing-table.ts";
 import { shareDemand } from "./shared-demand.ts";
+import { createStartTurns } from "./start-turns.ts";
 
 interface StartNodesDeps {
   readonly store: Store;
@@ -43,5 +44,5 @@ export async function startNodes(base: Base, { store, lineage, template, meeting
   await followHolds({ feed, routes, held: store.held });
   const hearing = hearOthers({ nodes, routes, feed, alone, log });
   teardown.add("reports of nodes", () => hearing.stop());
-  return { nodes, pools: shared?.pools ?? own, routes, hearing };
+  return { nodes, turns: createStartTurns(nodes), pools: shared?.pools ?? own, routes, hearing };
 }

@@ -38,7 +38,7 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
     async fork({ params, body }, { caller, signal }) {
       const { timeout: seconds = DEFAULT_TIMEOUT_S, count = 1, memory = true } = body;
       checkTimeout(seconds, limits.hours(caller));
-      const forks = await forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory });
+      const forks = await forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory, signal });
       return forks.map((fork) => {
         if (signal.aborted && "record" in fork) {
           // The client has disconnected and cannot learn the sandbox's id.

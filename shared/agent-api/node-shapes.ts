@@ -49,6 +49,8 @@ export const NodeFacts = Type.Object(
       closed,
     ),
     maxSandboxes: Type.Integer({ minimum: 1 }),
+    /** Cold starts and restores that it works on at a time. Absent: an older agent. */
+    startsAtOnce: Type.Optional(Type.Integer({ minimum: 1 })),
   },
   closed,
 );

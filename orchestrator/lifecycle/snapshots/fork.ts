@@ -1,5 +1,6 @@
 /** Forks a running sandbox: N sandboxes start from one checkpoint. The answer has a sandbox or an error for each. */
 
+import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
 import { openPassword, sealPassword } from "../../network-policy/secret.ts";
@@ -21,6 +22,8 @@ interface ForkAsk {
   readonly seconds: number;
   /** false: the copies boot from the disk. */
   readonly memory: boolean;
+  /** Aborted: the client has disconnected. */
+  readonly signal?: AbortSignal;
 }
 
 export interface ForkingDeps {
@@ -36,7 +39,11 @@ export interface ForkingDeps {
 export function createForking(deps: ForkingDeps): Forking {
   const { store } = deps.core;
 
-  async function one(project: Project, { source, build }: Checkpoint, seconds: number): Promise<StartOutcome> {
+  async function one(
+    project: Project,
+    { source, build }: Checkpoint,
+    { seconds, signal }: Pick<ForkAsk, "seconds" | "signal">,
+  ): Promise<StartOutcome> {
     const id = newSandboxId();
     try {
       const sealed = await store.sandboxes.envs(source.id);
@@ -80,6 +87,7 @@ export function createForking(deps: ForkingDeps): Forking {
         limit: deps.core.limits.starts(project),
         region: project.region,
         nodeId: source.nodeId,
+        ...defined({ signal }),
       });
       return { record };
     } catch (reason) {
@@ -95,7 +103,7 @@ export function createForking(deps: ForkingDeps): Forking {
   }
 
   return {
-    async fork(project, id, { count, seconds, memory }) {
+    async fork(project, id, { count, seconds, memory, signal }) {
       const { sandboxes } = deps.core.limits.starts(project);
       if (count >= sandboxes) {
         const most = `the project's limit of ${sandboxes} concurrent sandboxes`;
@@ -112,7 +120,7 @@ export function createForking(deps: ForkingDeps): Forking {
         const forks: StartOutcome[] = [];
         const rest = Array.from({ length: count }, (_, index) => index).values();
         const worker = async () => {
-          for (const index of rest) forks[index] = await one(project, checkpoint, seconds);
+          for (const index of rest) forks[index] = await one(project, checkpoint, { seconds, ...defined({ signal }) });
         };
         await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
         return forks;

@@ -25,6 +25,8 @@ export interface LaunchRequest {
   readonly nodeId?: string;
   /** A node that is known to have the image. */
   readonly imageNodeId?: string;
+  /** Aborted: nobody waits for it any more. A start that has not begun then is given up. */
+  readonly signal?: AbortSignal;
 }
 
 export interface LaunchDeps {

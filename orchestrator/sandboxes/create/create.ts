@@ -65,7 +65,7 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
     return { project, options, source };
   }
 
-  async function start(wanted: Awaited<ReturnType<typeof read>>): Promise<SandboxRecord> {
+  async function start(wanted: Awaited<ReturnType<typeof read>>, signal: AbortSignal): Promise<SandboxRecord> {
     const { project, source } = wanted;
     const { sandbox, start } = describeSandbox(newSandboxId(), wanted, base);
     const record = await lifecycle.launch({
@@ -73,6 +73,7 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
       start,
       limit: limits.starts(project),
       region: project.region,
+      signal,
       ...defined({ least: source.least, nodeId: source.nodeId, imageNodeId: source.build.nodeId }),
     });
     if (helpsPool(source)) pools.used(source.build);
@@ -87,7 +88,7 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
 
   return {
     async one(project, body, { defaultTimeoutSeconds, signal }) {
-      const record = await start(await read(project, body, defaultTimeoutSeconds));
+      const record = await start(await read(project, body, defaultTimeoutSeconds), signal);
       if (signal.aborted) abandon(record);
       return record;
     },
@@ -105,7 +106,7 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
       const rest = Array.from({ length: count }, (_, index) => index).values();
       const worker = async () => {
         for (const index of rest) {
-          outcomes[index] = await runPart(() => start(wanted)).then(
+          outcomes[index] = await runPart(() => start(wanted, signal)).then(
             (record) => ({ record }),
             (reason: unknown) => ({ error: AppError.from(reason) }),
           );
