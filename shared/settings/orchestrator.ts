@@ -233,6 +233,10 @@ export const OrchestratorConfig = Type.Object({
   apiConnections: connections("Connections to the platform API at a time"),
   apiConnectionsPerAddress: connections("Connections to the platform API from one address"),
 
+  serverTiming: Type.Enum(["on", "off"], {
+    default: "off",
+    description: "Whether answers to creates and forks say in Server-Timing how long their parts took: also to callers",
+  }),
   startTimeoutMs: ms(20_000, "Limit of one start on one node"),
   placementTimeoutMs: ms(55_000, "Limit of finding a node and starting there"),
   stopTimeoutMs: ms(10_000, "Limit of one kill on one node"),

@@ -3,6 +3,7 @@
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
+import { noTiming, type Timing } from "../../../shared/program/timing.ts";
 import { openPassword, sealPassword } from "../../network-policy/secret.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";
@@ -24,6 +25,7 @@ interface ForkAsk {
   readonly memory: boolean;
   /** Aborted: the client has disconnected. */
   readonly signal?: AbortSignal;
+  readonly timing?: Timing;
 }
 
 export interface ForkingDeps {
@@ -42,7 +44,7 @@ export function createForking(deps: ForkingDeps): Forking {
   async function one(
     project: Project,
     { source, build }: Checkpoint,
-    { seconds, signal }: Pick<ForkAsk, "seconds" | "signal">,
+    { seconds, signal, timing }: Pick<ForkAsk, "seconds" | "signal" | "timing">,
   ): Promise<StartOutcome> {
     const id = newSandboxId();
     try {
@@ -87,7 +89,7 @@ export function createForking(deps: ForkingDeps): Forking {
         limit: deps.core.limits.starts(project),
         region: project.region,
         nodeId: source.nodeId,
-        ...defined({ signal }),
+        ...defined({ signal, timing }),
       });
       return { record };
     } catch (reason) {
@@ -103,24 +105,22 @@ export function createForking(deps: ForkingDeps): Forking {
   }
 
   return {
-    async fork(project, id, { count, seconds, memory, signal }) {
+    async fork(project, id, { count, seconds, memory, signal, timing = noTiming }) {
       const { sandboxes } = deps.core.limits.starts(project);
       if (count >= sandboxes) {
         const most = `the project's limit of ${sandboxes} concurrent sandboxes`;
         throw new AppError("bad_request", `body field 'count' must be less than ${most}`);
       }
       await checkPlaceholders(project, id);
-      const checkpoint = await deps.checkpointing.checkpoint(project, id, {
-        kind: "fork",
-        memory,
-        done: "forked",
-        same: "wait",
-      });
+      const taking = () =>
+        deps.checkpointing.checkpoint(project, id, { kind: "fork", memory, done: "forked", same: "wait" });
+      const checkpoint = await timing.measure("checkpoint", taking);
       try {
         const forks: StartOutcome[] = [];
         const rest = Array.from({ length: count }, (_, index) => index).values();
         const worker = async () => {
-          for (const index of rest) forks[index] = await one(project, checkpoint, { seconds, ...defined({ signal }) });
+          for (const index of rest)
+            forks[index] = await one(project, checkpoint, { seconds, timing: timing.beside(), ...defined({ signal }) });
         };
         await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
         return forks;

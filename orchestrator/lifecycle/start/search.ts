@@ -5,6 +5,7 @@ import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts"
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
+import { noTiming } from "../../../shared/program/timing.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { Demand } from "../../nodes/placement/candidate.ts";
 import { type Choice, choose } from "../../nodes/placement/choose.ts";
@@ -69,17 +70,21 @@ export class Search {
    */
   async attempt(execution: { executionId: string; nodeId: string }, placed: Placed): Promise<Started | undefined> {
     const { nodeId, executionId } = execution;
-    const release = await this.#turn(nodeId).catch((reason: unknown) => {
-      placed("refused");
-      throw reason;
-    });
+    const { timing = noTiming } = this.#request;
+    const release = await timing
+      .measure("queue", () => this.#turn(nodeId))
+      .catch((reason: unknown) => {
+        placed("refused");
+        throw reason;
+      });
     if (release === undefined) {
       placed("refused");
       return undefined;
     }
     try {
-      const started = await this.#ask(execution, release);
+      const started = await timing.measure("node", () => this.#ask(execution, release));
       placed("started");
+      for (const [part, ms] of Object.entries(started.times ?? {})) timing.add(`node.${part}`, ms);
       return started;
     } catch (reason) {
       const first = AppError.from(reason);
@@ -160,12 +165,13 @@ export class Search {
 
   /** Undefined: the node lacked only the image of the template, and has fetched it now. */
   async #fetched(error: AppError, nodeId: string): Promise<AppError | undefined> {
-    const { imageNodeId: home, start } = this.#request;
+    const { imageNodeId: home, start, timing = noTiming } = this.#request;
     if (!isError(error, "template_not_found") || home === undefined || home === nodeId) return error;
     if (this.#fetchedTo.has(nodeId)) return error;
     this.#fetchedTo.add(nodeId);
     try {
-      await this.#deps.images.bring(nodeId, { ...start.build, home }, this.#deadline);
+      const bring = () => this.#deps.images.bring(nodeId, { ...start.build, home }, this.#deadline);
+      await timing.measure("image", bring);
       return undefined;
     } catch (reason) {
       return AppError.from(reason);

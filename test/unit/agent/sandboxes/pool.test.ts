@@ -15,6 +15,7 @@ test("the pool keeps frozen, closed containers, and a claim thaws one and sets i
   const body = startRequest({ envs: { A: "1" } });
   const answer = await parts.sandboxes.start(randomUUID(), body);
   expect(answer.warm).toBe(true);
+  expect(Object.keys(answer.times ?? {}).sort()).toEqual(["command", "init", "network", "run"]);
   const mine = [...engine.containers.values()].find(({ init }) => init !== undefined);
   expect(mine).toMatchObject({ frozen: false, init: { sandboxId: body.sandboxId, envVars: { A: "1" } } });
 });
@@ -69,7 +70,9 @@ test("a cold start that waits takes a pooled container that becomes ready first"
   parts.pool.setTargets(target(1));
   expect((await second).warm).toBe(true);
   gate.resolve();
-  expect((await first).warm).toBe(false);
+  const { warm, times } = await first;
+  expect(warm).toBe(false);
+  expect(Object.keys(times ?? {}).sort()).toEqual(["boot", "command", "init", "network", "run", "wait"]);
 });
 
 test("containers of other builds are pooled although those of one build cannot be started", async () => {
