@@ -17,7 +17,7 @@ interface TurnAsk {
 }
 
 interface Turn {
-  release(): void;
+  readonly release: () => void;
   /** It was not its turn at once, so the node may have changed meanwhile. */
   readonly waited: boolean;
 }
@@ -54,8 +54,9 @@ export function createStartTurns({ get }: Pick<Nodes, "get">, mostWaiting = MOST
     return semaphore;
   };
 
-  const refuseTooMany = (nodeId: string, { waiting, waitingOf }: Semaphore, owner: string) => {
-    const own = waitingOf(owner);
+  const refuseTooMany = (nodeId: string, semaphore: Semaphore, owner: string) => {
+    const { waiting } = semaphore;
+    const own = semaphore.waitingOf(owner);
     if (waiting < mostWaiting && own < mostOfOne) return;
     const many = own < mostOfOne ? `${waiting} starts wait` : `${own} starts of this project wait`;
     throw new AppError(

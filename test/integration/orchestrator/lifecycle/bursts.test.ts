@@ -48,7 +48,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   cluster.agent.onStart = (_start, run) => run();
-  for (const { end } of [...held]) end();
+  for (const { end } of held.slice()) end();
   for (const { key } of [cluster, other, third]) {
     const { body } = await cluster.ask("GET", "/v2/sandboxes?state=running,paused", { key });
     for (const { sandboxID } of body as { sandboxID: string }[])
@@ -58,6 +58,7 @@ afterEach(async () => {
 
 const create = (key = cluster.key, more: object = {}) =>
   cluster.ask("POST", "/v2/sandboxes", { key, body: { templateID: "base", ...more } });
+const idOf = (made: Answer | undefined) => (made as unknown as { body: { sandboxID: string } }).body.sandboxID;
 const asked = () => cluster.agent.starts.map(({ body }) => body.projectId);
 const reached = (count: number) => expect.poll(() => asked().length, WAIT).toBe(count);
 
@@ -72,7 +73,7 @@ async function endAll(answers: readonly Promise<Answer>[]): Promise<readonly Ans
   const all = Promise.all(answers).finally(() => (over = true));
   await expect
     .poll(() => {
-      for (const { end } of [...held]) end();
+      for (const { end } of held.slice()) end();
       return over;
     }, WAIT)
     .toBe(true);
@@ -133,7 +134,7 @@ test("a create whose caller leaves while it waits is never sent to the node, and
 test("a resume does not wait behind the creates of its project", async () => {
   const creating = create();
   const [made] = await endAll([creating]);
-  const { sandboxID } = made?.body as { sandboxID: string };
+  const sandboxID = idOf(made);
   expect((await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`, { body: {} })).status).toBe(204);
   const burst = Array.from({ length: 6 }, () => create());
   await reached(1 + ONE_PROJECT);
@@ -147,7 +148,7 @@ test("a resume does not wait behind the creates of its project", async () => {
 
 test("the forks of one request, and the sandboxes of one create, take the turns of their project", async () => {
   const [made] = await endAll([create()]);
-  const { sandboxID } = made?.body as { sandboxID: string };
+  const sandboxID = idOf(made);
   const forks = cluster.ask("POST", `/sandboxes/${sandboxID}/fork`, { body: { count: 6 } });
   await reached(1 + ONE_PROJECT);
   const many = create(cluster.key, { count: 6 });

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { flavourKey } from "../../../../../agent/containers/live-container.ts";
 import { planPool } from "../../../../../agent/sandboxes/pool/refill-plan.ts";
@@ -112,38 +112,40 @@ describe("a pool that may take 500 MiB", () => {
     [key(build), 50 * MIB],
     [key(other), 100 * MIB],
   ]);
+  const [one, two] = [key(build), key(other)];
+  const first = all.slice(0, 1);
+  const nothing = { boot: undefined, drop: {} };
   test.each([
-    ["starts what still fits", { [key(build)]: 9 }, all.slice(0, 1), "b1", {}, false],
-    ["starts nothing more when it is full", { [key(build)]: 10 }, all.slice(0, 1), undefined, {}, true],
+    ["starts what still fits", { ready: { [one]: 9 }, targets: first }, { ...nothing, boot: "b1", full: false }],
+    ["starts nothing more when it is full", { ready: { [one]: 10 }, targets: first }, { ...nothing, full: true }],
     [
       "gives up two of the fullest build for the first of another one",
-      { [key(build)]: 10 },
-      all,
-      "b2",
-      { [key(build)]: 2 },
-      true,
+      { ready: { [one]: 10 }, targets: all },
+      { boot: "b2", drop: { [one]: 2 }, full: true },
     ],
-    ["keeps its shares once they are even", { [key(build)]: 6, [key(other)]: 2 }, all, undefined, {}, true],
-    ["keeps what was measured a little above the bound", { [key(build)]: 11 }, all.slice(0, 1), undefined, {}, true],
+    [
+      "keeps its shares once they are even",
+      { ready: { [one]: 6, [two]: 2 }, targets: all },
+      { ...nothing, full: true },
+    ],
+    [
+      "keeps what was measured a little above the bound",
+      { ready: { [one]: 11 }, targets: first },
+      { ...nothing, full: true },
+    ],
     [
       "removes one at a time of what is far above it",
-      { [key(build)]: 12 },
-      all.slice(0, 1),
-      undefined,
-      { [key(build)]: 1 },
-      true,
+      { ready: { [one]: 12 }, targets: first },
+      { ...nothing, drop: { [one]: 1 }, full: true },
     ],
     [
       "removes first what is not asked for",
-      { [key(build)]: 6, [key(other)]: 2 },
-      all.slice(1),
-      "b2",
-      { [key(build)]: 6 },
-      false,
+      { ready: { [one]: 6, [two]: 2 }, targets: all.slice(1) },
+      { boot: "b2", drop: { [one]: 6 }, full: false },
     ],
-  ])("%s", (_what, ready, targets, boot, drop, full) => {
-    const step = planPool({ ...bound, targets, bytes, ready: new Map(Object.entries(ready)) });
-    expect([step.boot?.build.buildId, Object.fromEntries(step.drop), step.full]).toEqual([boot, drop, full]);
+  ])("%s", (_what, { ready, targets }, expected) => {
+    const { boot, drop, full } = planPool({ ...bound, targets, bytes, ready: new Map(Object.entries(ready)) });
+    expect({ boot: boot?.build.buildId, drop: Object.fromEntries(drop), full }).toEqual(expected);
   });
 });
 
