@@ -93,10 +93,10 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const base: Base = { ...deps, ...keyring, now, config, background, teardown, alone, leases, rounds, feed };
   const machines = await startMachines(base, store);
   const { meeting } = machines;
-  const { nodes, pools, routes, hearing } = await startNodes(base, { store, lineage, template, meeting });
+  const { nodes, turns, pools, routes, hearing } = await startNodes(base, { store, lineage, template, meeting });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
-  const metrics = createMetrics({ store, nodes, now });
+  const metrics = createMetrics({ store, nodes, turns, now });
   const callers = startCallers(base, store);
   const own: { url?: string } = {};
   const workloadIdentity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });
@@ -104,7 +104,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const secrets = await createSecrets(base, { store, tokens, onFirstUse: audit.noteUse });
   const { vault, placeholders, tokenNames } = secrets;
 
-  const lifecycle = startLifecycle(base, { store, nodes, routes, metrics, callers, placeholders, tokenNames });
+  const lifecycle = startLifecycle(base, { store, nodes, turns, routes, metrics, callers, placeholders, tokenNames });
   const { ending, autoResuming } = lifecycle;
   await finishAbandonedWork(base, { store, nodes, lifecycle });
   const nodeToken = (id: string) => nodeKeys.tokenTo(id);

@@ -39,7 +39,7 @@ export interface NodeNow {
   readonly store: Heartbeat["store"];
 }
 
-type Configured = Pick<AgentConfig, "nodeId" | "nodeRegion" | "labels" | "maxSandboxes">;
+type Configured = Pick<AgentConfig, "nodeId" | "nodeRegion" | "labels" | "maxSandboxes" | "bootConcurrency">;
 
 export function describeNode(config: Configured, identity: NodeIdentity, node: NodeNow): Omit<Heartbeat, "exits"> {
   const { cpu, memoryBytes } = promised(node.running.map(({ container }) => container.resources));
@@ -50,6 +50,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       commit: COMMIT,
       labels: { ...readLabels(config.labels), ...(config.nodeRegion === "" ? {} : { region: config.nodeRegion }) },
       maxSandboxes: config.maxSandboxes,
+      startsAtOnce: config.bootConcurrency,
       capabilities: {
         ...node.capabilities,
         ...(node.hasBlobStore ? { blobStore: true } : {}),

@@ -11,6 +11,7 @@ import type { DiskAccount } from "../node-disk/account.ts";
 import type { DiskReserve, WatchedDisk } from "../node-disk/reserve.ts";
 import type { Values } from "../placeholders/values.ts";
 import type { DiskWork } from "../sandbox-disks/disks.ts";
+import type { PoolAccount } from "../sandboxes/pool/pool.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { VolumeUse } from "../volumes/volumes.ts";
 
@@ -30,6 +31,7 @@ export interface InstrumentSources {
   readonly stored: Admission["used"];
   readonly blobTraffic: Traffic["read"];
   readonly pools: () => NodeLoad["pools"];
+  readonly poolAccount: () => PoolAccount;
   readonly slots: () => number;
   readonly pendingRemovals: () => number;
   readonly placeholderUses: Values["results"];
@@ -99,7 +101,7 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     });
   ofSandboxDisk(
     "svc_disk_promised_bytes",
-    "Disk sizes of running and paused sandboxes, builds and the warm pool",
+    "Disk sizes of running and paused sandboxes and of builds",
     ({ promisedBytes }) => promisedBytes,
   );
   ofSandboxDisk("svc_disk_used_bytes", "Bytes that these use, as last measured", ({ usedBytes }) => usedBytes);
@@ -144,6 +146,12 @@ export function createInstruments(sources: InstrumentSources): Instruments {
       one.set({ build: buildId, state: "ready" }, ready);
       one.set({ build: buildId, state: "wanted" }, wanted);
     }
+    for (const { buildId, size } of sources.poolAccount().asked) one.set({ build: buildId, state: "asked" }, size);
+  });
+  gauge("svc_pool_memory_bytes", "Memory of warm containers: used, and bound", ["what"], (one) => {
+    const { usedBytes, boundBytes } = sources.poolAccount();
+    one.set({ what: "used" }, usedBytes);
+    one.set({ what: "bound" }, boundBytes);
   });
   gauge("svc_network_slots", "Addresses in use or resting", [], (one) => one.set(sources.slots()));
   gauge("svc_orphans", "Dead containers not removed yet", [], (one) => one.set(sources.pendingRemovals()));

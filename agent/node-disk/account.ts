@@ -6,7 +6,7 @@ import { levelOf } from "./space.ts";
 
 const MIB = 1024 ** 2;
 
-/** A disk that the node has promised: of a running or paused sandbox, a build, or an entry of the warm pool. */
+/** A disk that the node has promised: of a running or paused sandbox, or a build. */
 export interface PromisedDisk {
   readonly containerId: string;
   readonly resources: Pick<Resources, "diskSizeMB">;

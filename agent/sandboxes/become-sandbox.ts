@@ -9,6 +9,7 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import type { Timing } from "../../shared/program/timing.ts";
 import type { EnvdInit } from "../containers/envd.ts";
 import type { Docker } from "../containers/host-docker.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
@@ -20,6 +21,8 @@ import { identity } from "./sandbox.ts";
 export interface LaunchSpec {
   readonly executionId: string;
   readonly body: StartRequest;
+  /** What its parts take. */
+  readonly timing: Timing;
 }
 
 export interface Launched {
@@ -28,6 +31,7 @@ export interface Launched {
   /** Whether the container is from the pool. */
   readonly warm: boolean;
   readonly restored: Started["restored"];
+  readonly times?: Started["times"];
 }
 
 /** What differs between the sources. */
@@ -67,7 +71,7 @@ const WARM_INIT_LIMIT_MS = 3_000;
 
 /** @param teardown the caller runs it when this rejects: it begins with what the source has taken before the execution's row */
 export async function becomeSandbox(
-  { executionId, body }: LaunchSpec,
+  { executionId, body, timing }: LaunchSpec,
   { containerId, warm, restored, currentToken, watches, ...candidate }: Candidate,
   { docker: { envd }, egress, stores: { executions }, gate, now, log }: BecomeSandboxDeps,
   { teardown, signal }: { readonly teardown: Teardown; readonly signal: AbortSignal },
@@ -85,7 +89,7 @@ export async function becomeSandbox(
 
   // Sent even when it is empty: what was stored may be from a time when the company had other authorities, or another policy.
   const network = await networkInit(policy, egress);
-  const container = await candidate.run();
+  const container = await timing.measure("run", async () => candidate.run());
   const { slot, controlToken } = container;
   const { address } = slot;
   const init = toInit(executionId, body, now(), network);
@@ -100,14 +104,16 @@ export async function becomeSandbox(
     signal.throwIfAborted();
     await gate.open(slot, { executionId, sandboxId }, policy);
   };
-  await Promise.all([
-    watches && !hasNewToken ? resumeWatches() : undefined,
+  const initialise = () =>
     envd.init(
       { address, controlToken: currentToken ?? controlToken },
       hasNewToken ? { ...init, controlToken } : init,
       warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal,
-    ),
-    openNetwork(),
+    );
+  await Promise.all([
+    watches && !hasNewToken ? resumeWatches() : undefined,
+    timing.measure("init", initialise),
+    timing.measure("network", openNetwork),
   ]);
   signal.throwIfAborted();
   if (watches && hasNewToken) await resumeWatches();

@@ -1,6 +1,7 @@
 /** A sandbox that runs on this node, made from its start request, and the answer to that request. */
 
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
@@ -19,6 +20,8 @@ export interface Sandbox {
   readonly warm: boolean;
   /** Which part of its origin was restored. */
   readonly restored: Started["restored"];
+  /** Milliseconds that the parts of its start took; absent: an earlier agent process has started it. */
+  readonly times?: Started["times"];
   readonly endAt: number;
   readonly onTimeout: OnTimeout;
   /** The orchestrator's row of it; undefined: the start request had none. */
@@ -44,7 +47,8 @@ export function guestOf({ executionId, sandboxId, container, egress: policy }: S
   return { address: container.slot.address, executionId, sandboxId, policy };
 }
 
-export function toStarted({ executionId, sandboxId, container, startedAt, warm, restored }: Sandbox): Started {
+export function toStarted({ executionId, sandboxId, container, startedAt, warm, restored, times }: Sandbox): Started {
   const { address } = container.slot;
-  return { executionId, sandboxId, address, envdVersion: ENVD_VERSION, startedAt, warm, restored };
+  const started = { executionId, sandboxId, address, envdVersion: ENVD_VERSION, startedAt, warm, restored };
+  return { ...started, ...defined({ times }) };
 }

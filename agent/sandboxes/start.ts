@@ -2,6 +2,7 @@
 
 import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
 import type { KeyedMutex } from "../../shared/program/keyed-mutex.ts";
+import { createTiming } from "../../shared/program/timing.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Launched, LaunchSpec } from "./become-sandbox.ts";
@@ -40,7 +41,7 @@ export interface StartDeps {
   readonly startCommand: (body: StartRequest, launched: Launched, signal: AbortSignal) => Promise<void>;
 }
 
-export type Start = (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched>;
+export type Start = (spec: Omit<LaunchSpec, "timing">, signal: AbortSignal) => Promise<Launched>;
 
 export function createStart({ sources, mutex, stores, startCommand }: StartDeps): Start {
   const { pool, boot, pooledMemory, snapshot, frozen, stored } = sources;
@@ -58,18 +59,20 @@ export function createStart({ sources, mutex, stores, startCommand }: StartDeps)
     return memory && templateMemory(build.buildId, stores)?.id === snapshotId ? "templateMemory" : "snapshot";
   };
 
-  const begin = ({ executionId, body }: LaunchSpec, signal: AbortSignal): Promise<Launched> => {
+  const begin = (spec: LaunchSpec, signal: AbortSignal): Promise<Launched> => {
+    const { body } = spec;
     const { origin } = body;
-    if (origin === undefined) return firstOf(fromTemplate, { executionId, body }, signal);
+    if (origin === undefined) return firstOf(fromTemplate, spec, signal);
     const is = originOf(body, origin);
-    const start = () => firstOf(fromStored[is], { executionId, body, origin }, signal);
+    const start = () => firstOf(fromStored[is], { ...spec, origin }, signal);
     return is === "paused" ? mutex(origin.snapshotId, start) : start();
   };
 
   return async (spec, signal) => {
-    const launched = await begin(spec, signal);
-    await startCommand(spec.body, launched, signal);
-    return launched;
+    const timing = createTiming();
+    const launched = await begin({ ...spec, timing }, signal);
+    await timing.measure("command", () => startCommand(spec.body, launched, signal));
+    return { ...launched, times: Object.fromEntries(timing.parts()) };
   };
 }
 

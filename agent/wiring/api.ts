@@ -61,6 +61,7 @@ export async function createApi(base: Base, parts: ApiSources) {
     stored: () => admission.used(),
     blobTraffic: () => machine.blobs.traffic.read(),
     pools: () => own.pool.load(),
+    poolAccount: () => own.pool.account(),
     slots: () => network.slots.taken,
     placeholderUses: () => network.values.results(),
     pendingRemovals: () => live.disposal.pending,

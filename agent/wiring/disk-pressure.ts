@@ -57,7 +57,7 @@ export function startDiskPressure(
     log,
   });
   teardown.add("Docker's files", () => files.stop());
-  const promised = { live: live.set, stores, pool, building, volumes, lastUsed };
+  const promised = { live: live.set, stores, building, volumes, lastUsed };
   return createDiskAccount(
     () => node.disk.seen(),
     () => promisedDisks(promised),

@@ -9,6 +9,7 @@ import type { Seeds } from "../base/keys/seeds.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
+import type { StartTurns } from "../nodes/start-turns.ts";
 import type { Store } from "../store/store.ts";
 import type { Deadlines } from "./ending/deadlines.ts";
 import type { History } from "./history.ts";
@@ -31,6 +32,8 @@ type Timeouts = Pick<
 export interface Core {
   readonly store: Store;
   readonly nodes: Nodes;
+  /** Every start on a node takes one. */
+  readonly turns: StartTurns;
   readonly routes: RoutingTable;
   readonly transitions: Transitions;
   readonly snapshots: SnapshotRemover;

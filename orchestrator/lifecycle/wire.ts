@@ -6,6 +6,7 @@ import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { placementPolicy } from "../nodes/placement/candidate.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
+import type { StartTurns } from "../nodes/start-turns.ts";
 import type { PlaceholderCheck } from "../secrets/placeholder-check.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
@@ -34,6 +35,7 @@ import { createTransitions } from "./transitions.ts";
 interface LifecycleDeps {
   readonly store: Store;
   readonly nodes: Nodes;
+  readonly turns: StartTurns;
   readonly routes: RoutingTable;
   readonly metrics: Metrics;
   readonly callers: Callers;
@@ -48,7 +50,7 @@ export type Lifecycle = ReturnType<typeof startLifecycle>;
 
 export function startLifecycle(base: Base, deps: LifecycleDeps) {
   const { config, background, now, random, log, sealing, seeds, teardown } = base;
-  const { store, nodes, routes, metrics, placeholders, tokenNames } = deps;
+  const { store, nodes, turns, routes, metrics, placeholders, tokenNames } = deps;
   const { limits, refusals, identity } = deps.callers;
 
   const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
@@ -56,6 +58,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
   const core: Core = {
     store,
     nodes,
+    turns,
     routes,
     transitions: createTransitions(store.operations),
     snapshots,

@@ -5,6 +5,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { StartTurns } from "../nodes/start-turns.ts";
 import type { Store } from "../store/store.ts";
 import type { ProjectSample } from "../store/usage/usage.ts";
 
@@ -31,6 +32,7 @@ export interface Metrics {
 export interface MetricsSources {
   readonly store: Store;
   readonly nodes: Nodes;
+  readonly turns: Pick<StartTurns, "waiting">;
   readonly now: () => number;
 }
 
@@ -221,7 +223,7 @@ function volumeMetrics(registers: Registry[], { store }: MetricsSources) {
   };
 }
 
-function nodeGauges(registers: Registry[], { nodes, now }: MetricsSources): void {
+function nodeGauges(registers: Registry[], { nodes, turns, now }: MetricsSources): void {
   const gauge = (
     name: string,
     help: string,
@@ -245,6 +247,9 @@ function nodeGauges(registers: Registry[], { nodes, now }: MetricsSources): void
   gauge("svc_node_status", "1 for the node's current status", ({ status }) => [[{ status }, 1]]);
   gauge("svc_node_heartbeat_age_seconds", "Time since the node's last report", ({ lastHeardAt }) => [
     [{}, (now() - lastHeardAt) / 1000],
+  ]);
+  gauge("svc_node_starts_waiting", "Starts that wait for a turn on the node, at this orchestrator", ({ id }) => [
+    [{}, turns.waiting().get(id) ?? 0],
   ]);
   gauge("svc_node_capacity", "Cores and bytes of the machine", ({ load }) => [
     [{ resource: "cpu" }, load.cpuCount],

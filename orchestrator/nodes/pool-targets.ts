@@ -1,4 +1,7 @@
-/** Chooses which builds the nodes keep warm, and how many containers: those of the platform always, others by demand. */
+/**
+ * Chooses which builds the nodes keep warm, and how many containers: those of the platform always, others by the demand of the last
+ * hour. A node keeps fewer where its memory allows no more.
+ */
 
 import type { PoolTarget } from "../../shared/agent-api/routes.ts";
 import type { Build } from "../store/builds/record.ts";
@@ -29,61 +32,61 @@ export interface PoolsDeps {
   readonly now: () => number;
 }
 
-/** Span of a burst: nodes keep as many containers warm as sandboxes started within one. */
-const BURST_MS = 10_000;
+/** Starts are counted in spans of this length: the most in three neighbouring ones, so within ten seconds or a little more, are a burst. */
+const SPAN_MS = 5_000;
 /** Older starts do not count. */
-export const MEMORY_MS = 300_000;
+export const MEMORY_MS = 3_600_000;
 /** Builds with fewer starts in that time get no warm container. */
 const LEAST_USES = 3;
 
-/** Most start times remembered for a build: enough for the largest possible pool. */
-const REMEMBERED = 256;
+/** Starts of a build by the number of their span; at most as many as an hour has. */
+type Starts = Map<number, number>;
 
 interface PoolDemand {
   readonly build: Build;
-  /** Times of recent starts, oldest first. */
-  readonly starts: number[];
+  readonly starts: Starts;
 }
 
 export function createPools(deps: PoolsDeps): Pools {
-  const demands = new Map<string, PoolDemand>([[deps.base.id, { build: deps.base, starts: [] }]]);
+  const demands = new Map<string, PoolDemand>([[deps.base.id, { build: deps.base, starts: new Map() }]]);
   const kept = new Set<string>();
   const least = (id: string) => (id === deps.base.id ? deps.baseSize : kept.has(id) ? deps.keptSize : 0);
 
   function keep(build: Build): void {
     if (!canBePooled(build)) return;
     kept.add(build.id);
-    if (!demands.has(build.id)) demands.set(build.id, { build, starts: [] });
+    if (!demands.has(build.id)) demands.set(build.id, { build, starts: new Map() });
   }
 
   for (const build of deps.platform) keep(build);
 
-  function recent({ starts }: PoolDemand): readonly number[] {
-    const oldest = deps.now() - MEMORY_MS;
-    while ((starts[0] ?? oldest) < oldest) starts.shift();
+  function recent({ starts }: PoolDemand): Starts {
+    const oldest = spanOf(deps.now() - MEMORY_MS);
+    for (const span of starts.keys()) if (span < oldest) starts.delete(span);
     return starts;
   }
 
   return {
     keep,
     used(build, at = deps.now()) {
-      const demand = demands.get(build.id) ?? { build, starts: [] };
+      const demand = demands.get(build.id) ?? { build, starts: new Map() };
       demands.set(build.id, demand);
-      demand.starts.push(at);
-      if (demand.starts.length > REMEMBERED) demand.starts.shift();
+      count(demand.starts, spanOf(at), 1);
+      recent(demand);
     },
     replaced(formerIds, build) {
       const former = [...formerIds];
       if (former.filter((id) => id !== build.id && kept.delete(id)).length > 0) keep(build);
-      const starts = former.flatMap((id) => {
+      const moved = former.flatMap((id) => {
         const demand = demands.get(id);
         if (demand === undefined || id === deps.base.id || id === build.id) return [];
         demands.delete(id);
-        return demand.starts;
+        return [...demand.starts];
       });
-      if (starts.length === 0 || !canBePooled(build)) return;
-      const known = demands.get(build.id)?.starts ?? [];
-      demands.set(build.id, { build, starts: [...known, ...starts].sort((a, b) => a - b).slice(-REMEMBERED) });
+      if (moved.length === 0 || !canBePooled(build)) return;
+      const starts = new Map(demands.get(build.id)?.starts);
+      for (const [span, many] of moved) count(starts, span, many);
+      demands.set(build.id, { build, starts });
     },
     builds: () => [...demands.values()].map(({ build }) => build),
     gone(buildIds) {
@@ -99,11 +102,11 @@ export function createPools(deps: PoolsDeps): Pools {
         if (home !== undefined && home !== nodeId) continue;
         const starts = recent(demand);
         const always = least(id);
-        if (always === 0 && starts.length < LEAST_USES) {
-          if (starts.length === 0 && id !== deps.base.id && !kept.has(id)) demands.delete(id);
+        if (always === 0 && total(starts) < LEAST_USES) {
+          if (starts.size === 0 && id !== deps.base.id && !kept.has(id)) demands.delete(id);
           continue;
         }
-        const wanted = Math.max(always, Math.min(deps.ceiling, busiest(starts, BURST_MS)));
+        const wanted = Math.max(always, Math.min(deps.ceiling, busiest(starts)));
         if (wanted > 0)
           targets.push(target(demand.build, Math.ceil(wanted / (home === undefined ? Math.max(1, nodes) : 1))));
       }
@@ -120,15 +123,22 @@ export function canBePooled({ kind, snapshotId, memory }: Pick<Build, "kind" | "
   return kind === "template" && (snapshotId === undefined || memory);
 }
 
-/** The largest number of starts within any `spanMs`. `starts` is in ascending order. */
-export function busiest(starts: readonly number[], spanMs: number): number {
-  let most = 0;
-  let first = 0;
-  for (const [index, at] of starts.entries()) {
-    while (at - (starts[first] ?? at) > spanMs) first++;
-    most = Math.max(most, index - first + 1);
-  }
-  return most;
+function spanOf(at: number): number {
+  return Math.floor(at / SPAN_MS);
+}
+
+function count(starts: Starts, span: number, many: number): void {
+  starts.set(span, (starts.get(span) ?? 0) + many);
+}
+
+function total(starts: Starts): number {
+  return [...starts.values()].reduce((sum, many) => sum + many, 0);
+}
+
+/** The most starts in three neighbouring spans. */
+function busiest(starts: Starts): number {
+  const at = (span: number) => starts.get(span) ?? 0;
+  return [...starts.keys()].reduce((most, span) => Math.max(most, at(span) + at(span + 1) + at(span + 2)), 0);
 }
 
 function target(build: Build, size: number): PoolTarget {

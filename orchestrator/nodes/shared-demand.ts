@@ -27,11 +27,13 @@ interface SharedDemandDeps {
 
 /** Time between two looks at the starts of sandboxes: much less than nodes take to fill a pool. */
 const EVERY_MS = 2_000;
-/** Builds whose facts are remembered, and starts that one look reads. */
+/** Builds whose facts are remembered. */
 const MANY = 1_000;
+/** Starts that one look reads, the newest ones. */
+const MOST_STARTS = 10_000;
 
-/** Starts to look. The pools that it returns are the ones to change. */
-export function shareDemand({ own, store, feed, background, now, log }: SharedDemandDeps) {
+/** What the events tell about starts: of the last hour after the start of a process, then of what has come since. */
+function startCounting({ own, store, now }: Pick<SharedDemandDeps, "own" | "store" | "now">) {
   const builds = new LRUCache<string, Build>({ max: MANY });
   let seen: number | undefined;
 
@@ -41,20 +43,35 @@ export function shareDemand({ own, store, feed, background, now, log }: SharedDe
     return build;
   }
 
-  async function countStarts(): Promise<void> {
-    const until = await store.events.newest();
-    const oldest = now() - MEMORY_MS;
-    for (const { buildId, at } of await store.events.created({ after: seen, until, most: MANY })) {
-      if (at < oldest) continue;
-      const build = await buildOf(buildId);
-      if (build !== undefined && canBePooled(build)) own.used(build, at);
-    }
-    seen = until;
-  }
+  return {
+    forget: (id: string) => void builds.delete(id),
+    async count(): Promise<void> {
+      const until = await store.events.newest();
+      const oldest = now() - MEMORY_MS;
+      // Events are numbered by their time, in microseconds.
+      const after = seen ?? Math.min(until, oldest * 1000);
+      for (const { buildId, at } of await store.events.created({ after, until, most: MOST_STARTS })) {
+        if (at < oldest) continue;
+        const build = await buildOf(buildId);
+        if (build !== undefined && canBePooled(build)) own.used(build, at);
+      }
+      seen = until;
+    },
+  };
+}
+
+/** Counts the starts of the last hour, which an earlier process has seen. Call it before this one starts sandboxes. */
+export async function rememberDemand(deps: Pick<SharedDemandDeps, "own" | "store" | "now">): Promise<void> {
+  await startCounting(deps).count();
+}
+
+/** Starts to look. The pools that it returns are the ones to change. */
+export function shareDemand({ own, store, feed, background, now, log }: SharedDemandDeps) {
+  const starts = startCounting({ own, store, now });
 
   /** What another orchestrator has done with a build, as the database shows it. */
   async function follow(id: string): Promise<void> {
-    builds.delete(id);
+    starts.forget(id);
     const build = await store.templates.build(id);
     if (build === undefined) return own.gone([id]);
     if ((await store.templates.promotedBuilds()).some((each) => each.id === id)) own.keep(build);
@@ -89,6 +106,6 @@ export function shareDemand({ own, store, feed, background, now, log }: SharedDe
       tell(buildIds);
     },
   };
-  const looking = loop({ name: "starts of sandboxes", everyMs: EVERY_MS, log }, countStarts);
+  const looking = loop({ name: "starts of sandboxes", everyMs: EVERY_MS, log }, () => starts.count());
   return { pools, stop: () => looking.stop() };
 }

@@ -10,7 +10,8 @@ import { hearOthers } from "./hear-others.ts";
 import { createNodes, type NodesDeps } from "./nodes.ts";
 import { createPools } from "./pool-targets.ts";
 import { createRoutingTable } from "./routing-table.ts";
-import { shareDemand } from "./shared-demand.ts";
+import { rememberDemand, shareDemand } from "./shared-demand.ts";
+import { createStartTurns } from "./start-turns.ts";
 
 interface StartNodesDeps {
   readonly store: Store;
@@ -35,6 +36,7 @@ export async function startNodes(base: Base, { store, lineage, template, meeting
     ceiling: poolCeiling,
     now,
   });
+  if (alone) await rememberDemand({ own, store, now });
   const shared = alone ? undefined : shareDemand({ own, store, feed, background, now, log });
   if (shared !== undefined) teardown.add("starts of sandboxes", () => shared.stop());
   const routes = createRoutingTable({ seeds, place: (id) => nodes.place(id) });
@@ -43,5 +45,5 @@ export async function startNodes(base: Base, { store, lineage, template, meeting
   await followHolds({ feed, routes, held: store.held });
   const hearing = hearOthers({ nodes, routes, feed, alone, log });
   teardown.add("reports of nodes", () => hearing.stop());
-  return { nodes, pools: shared?.pools ?? own, routes, hearing };
+  return { nodes, turns: createStartTurns(nodes), pools: shared?.pools ?? own, routes, hearing };
 }

@@ -5,6 +5,7 @@ import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import type { Timing } from "../../shared/program/timing.ts";
 import { hasScope, type ProjectCaller } from "../access/project-caller.ts";
 import type { Callers } from "../access/wire.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
@@ -18,6 +19,7 @@ import { DEFAULT_TAG, possibleTemplateReference } from "../templates/reference.t
 import type { Creating } from "./create/create.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
 import { checkTimeout } from "./options.ts";
+import type { Timed } from "./timed.ts";
 import { toDetail, toListed, toResult, toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxesDeps {
@@ -27,6 +29,7 @@ export interface SandboxesDeps {
   readonly callers: Callers;
   readonly templates: TemplateNames;
   readonly view: ViewDeps;
+  readonly timed: Timed;
 }
 
 type SandboxHandlers = Omit<
@@ -43,11 +46,16 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   const { ending, lifetime, connecting, history } = deps.lifecycle;
   const { limits } = deps.callers;
 
-  async function create(body: CreateBody, defaultTimeoutSeconds: number, { caller, signal }: Context<Project>) {
+  async function create(body: CreateBody, defaultTimeoutSeconds: number, context: Context<Project>) {
     const { count = 1 } = body;
-    const ask = { defaultTimeoutSeconds, signal };
-    if (count === 1) return toSandbox(await deps.creating.one(caller, body, ask), deps.view);
-    const outcomes = await deps.creating.many(caller, body, { ...ask, count });
+    const { caller, signal } = context;
+    if (count === 1) {
+      const create = (timing: Timing) => deps.creating.one(caller, body, { defaultTimeoutSeconds, signal, timing });
+      return toSandbox(await deps.timed(context, create), deps.view);
+    }
+    const outcomes = await deps.timed(context, (timing) =>
+      deps.creating.many(caller, body, { defaultTimeoutSeconds, signal, timing, count }),
+    );
     return outcomes.map((outcome) => toResult(outcome, deps.view));
   }
 

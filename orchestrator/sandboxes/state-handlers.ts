@@ -8,6 +8,7 @@ import { checkedId } from "../lifecycle/not-found.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Project } from "../store/projects/record.ts";
 import { checkTimeout } from "./options.ts";
+import type { Timed } from "./timed.ts";
 import { toResult, toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxStatesDeps {
@@ -15,6 +16,7 @@ export interface SandboxStatesDeps {
   readonly callers: Callers;
   readonly background: Background;
   readonly view: ViewDeps;
+  readonly timed: Timed;
 }
 
 /** Timeout of a fork or resume that names none, seconds. */
@@ -35,10 +37,13 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
       return toSandbox(await connecting.resume(caller, checkedId(params.sandboxID), ask), deps.view);
     },
 
-    async fork({ params, body }, { caller, signal }) {
+    async fork({ params, body }, context) {
       const { timeout: seconds = DEFAULT_TIMEOUT_S, count = 1, memory = true } = body;
+      const { caller, signal } = context;
       checkTimeout(seconds, limits.hours(caller));
-      const forks = await forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory });
+      const forks = await deps.timed(context, (timing) =>
+        forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory, signal, timing }),
+      );
       return forks.map((fork) => {
         if (signal.aborted && "record" in fork) {
           // The client has disconnected and cannot learn the sandbox's id.

@@ -9,6 +9,7 @@ import { createSandboxHandlers } from "./handlers.ts";
 import { createNetworkHandlers } from "./network-handlers.ts";
 import { createObservationHandlers } from "./observation.ts";
 import { createSandboxStateHandlers } from "./state-handlers.ts";
+import { createTimed } from "./timed.ts";
 
 interface SandboxesDeps extends CreatingParts {
   readonly store: Store;
@@ -23,12 +24,13 @@ export function createSandboxes(base: Base, deps: SandboxesDeps) {
   const proxyRanges = readAllowed(config.egressProxyAllow);
   const view = { seeds, domain: deps.domain };
   const creating = createCreating(base, deps);
+  const timed = createTimed(config.serverTiming === "on");
   return {
     sandboxes: {
-      ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view }),
+      ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view, timed }),
       ...createObservationHandlers({ store, nodes, lifecycle, log }),
     },
-    sandboxStates: createSandboxStateHandlers({ lifecycle, callers, background, view }),
+    sandboxStates: createSandboxStateHandlers({ lifecycle, callers, background, view, timed }),
     sandboxNetworks: createNetworkHandlers({ nodes, lifecycle, callers, proxyRanges }),
   };
 }

@@ -49,6 +49,8 @@ export const NodeFacts = Type.Object(
       closed,
     ),
     maxSandboxes: Type.Integer({ minimum: 1 }),
+    /** Cold starts and restores that it works on at a time. Absent: an older agent. */
+    startsAtOnce: Type.Optional(Type.Integer({ minimum: 1 })),
   },
   closed,
 );
@@ -57,7 +59,7 @@ export type NodeFacts = Static<typeof NodeFacts>;
 /** The disk that sandboxes are on, in bytes. */
 const SandboxDisk = Type.Object(
   {
-    /** Sum of the disk sizes of running and paused sandboxes, builds and the warm pool. */
+    /** Sum of the disk sizes of running and paused sandboxes and of builds. */
     promisedBytes: Type.Integer({ minimum: 0 }),
     /** Bytes that these use, as last measured. */
     usedBytes: Type.Integer({ minimum: 0 }),
@@ -113,8 +115,8 @@ export const PoolTarget = Type.Object(
   {
     build: BuildReference,
     resources: Resources,
-    /** Containers kept ready; the node may keep fewer when memory is short. */
-    size: Type.Integer({ minimum: 0, maximum: 64 }),
+    /** Containers kept ready; the node keeps fewer where its memory allows no more. */
+    size: Type.Integer({ minimum: 0, maximum: 1024 }),
   },
   closed,
 );

@@ -59,6 +59,8 @@ export const Started = Type.Object(
     warm: Type.Boolean(),
     /** Which part of its `origin` was restored; `nothing` without one. */
     restored: Type.Enum(["nothing", "frozen", "memory", "disk"]),
+    /** Milliseconds that the parts of the start took. Absent: an older agent, or one that has not started it itself. */
+    times: Type.Optional(Type.Record(Type.String(), Type.Number())),
   },
   closed,
 );

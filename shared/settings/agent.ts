@@ -198,6 +198,12 @@ export const AgentConfig = Type.Object({
     "Longest wait of a start in the queue; after that it is refused, and keeps its place if it is asked for again",
   ),
   startLimitMs: ms(30_000, "Limit of one start"),
+  poolMemoryPercent: Type.Integer({
+    default: 10,
+    minimum: 0,
+    maximum: 90,
+    description: "Share of the machine's memory that the warm pool may take, in percent; 0: no pool",
+  }),
   poolReservedMb: Type.Integer({
     default: 768,
     minimum: 0,

@@ -65,14 +65,24 @@ export const OrchestratorConfig = Type.Object({
   baseCpuCount: Type.Integer({ default: 2, minimum: 1, maximum: 256, description: "CPU cores of the base template" }),
   baseMemoryMb: Type.Integer({ default: 1024, minimum: 128, maximum: 1_048_576, description: "Memory, MiB" }),
   baseDiskMb: Type.Integer({ default: 10_240, minimum: 0, maximum: 10_485_760, description: "Disk, MiB" }),
-  poolSize: Type.Integer({ default: 3, minimum: 0, maximum: 64, description: "Warm containers of base, all nodes" }),
+  poolSize: Type.Integer({
+    default: 3,
+    minimum: 0,
+    maximum: 1024,
+    description: "Least warm containers of base, all nodes",
+  }),
   platformPoolSize: Type.Integer({
     default: 1,
     minimum: 0,
-    maximum: 64,
-    description: "Warm containers of each other template of the platform",
+    maximum: 1024,
+    description: "Least warm containers of each other template of the platform",
   }),
-  poolCeiling: Type.Integer({ default: 8, minimum: 0, maximum: 64, description: "Most warm containers of a build" }),
+  poolCeiling: Type.Integer({
+    default: 128,
+    minimum: 0,
+    maximum: 1024,
+    description: "Most warm containers of a build, whatever the demand; nodes bound them by SVC_POOL_MEMORY_PERCENT",
+  }),
 
   publicUrl: Type.Optional(
     Type.String({
@@ -223,6 +233,10 @@ export const OrchestratorConfig = Type.Object({
   apiConnections: connections("Connections to the platform API at a time"),
   apiConnectionsPerAddress: connections("Connections to the platform API from one address"),
 
+  serverTiming: Type.Enum(["on", "off"], {
+    default: "off",
+    description: "Whether answers to creates and forks say in Server-Timing how long their parts took: also to callers",
+  }),
   startTimeoutMs: ms(20_000, "Limit of one start on one node"),
   placementTimeoutMs: ms(55_000, "Limit of finding a node and starting there"),
   stopTimeoutMs: ms(10_000, "Limit of one kill on one node"),

@@ -2,7 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ContainerInfo, containersOf } from "../support/platform/host-objects.ts";
+import { type ContainerInfo, containersOf, poolSizes } from "../support/platform/host-objects.ts";
 import type { Platform } from "../support/platform/platform.ts";
 import { run } from "../support/platform/programs.ts";
 import { until } from "../support/runner/until.ts";
@@ -28,6 +28,9 @@ export async function timed(action: () => Promise<unknown>): Promise<number> {
 /** The default of SVC_POOL_SIZE: the pool keeps this many containers ready when no request has come for a while. */
 export const POOL = 3;
 
+/** A node reports at least this often. */
+const REPORT_MS = 6_000;
+
 /** After the pool is full the node still tidies up after the last start. */
 const REST_MS = 500;
 
@@ -46,6 +49,21 @@ export async function untilPoolHolds(platform: Platform, wanted: number, buildId
   };
   await until(holds, { what: `a warm pool of ${wanted}`, timeoutMs: 120_000 });
   await sleep(REST_MS);
+}
+
+/** Waits until the node's pool holds what the demand asks for, or what its memory allows. Resolves with how many that are. */
+export async function untilPoolIsFull(platform: Platform): Promise<number> {
+  const pool = { ready: 0 };
+  const full = async () => {
+    const { ready, wanted } = await poolSizes(platform);
+    pool.ready = ready;
+    return ready >= Math.max(wanted, POOL);
+  };
+  // The node hears of a burst with the answer to its next report.
+  await sleep(REPORT_MS);
+  await until(full, { what: "a full warm pool", timeoutMs: 300_000 });
+  await sleep(REST_MS);
+  return pool.ready;
 }
 
 async function isFrozen({ id }: ContainerInfo): Promise<boolean> {

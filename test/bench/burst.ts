@@ -3,32 +3,27 @@
  * hundred sandboxes it measures as many as fit, without budgets.
  */
 
-import { settingOf } from "../support/platform/programs.ts";
-import { type Bench, POOL, untilPoolHolds } from "./bench.ts";
+import { type Bench, POOL, untilPoolHolds, untilPoolIsFull } from "./bench.ts";
 import { createWithCommand, dockerWithCommand } from "./first-command.ts";
 import { type Budget, type Row, row, type Summary, summarise } from "./numbers.ts";
 
 const BURST = 100;
-/** The default of SVC_POOL_CEILING: after a burst the pool holds this many containers. */
-const POOL_CEILING = "8";
 /** The reasons for which placement refuses a sandbox on a full node (orchestrator/nodes/placement/choose.ts). */
 const NO_ROOM =
   /no node has the CPU(?:, memory and disk| and memory) left|at its limit of \d+ sandboxes|no node can promise \d+ MiB more of its disk/;
 
 export async function burst({ platform, quick, say }: Bench): Promise<readonly Row[]> {
   const wanted = quick ? 6 : BURST;
-  const ceiling = Number(settingOf(platform, "orchestrator", "SVC_POOL_CEILING", POOL_CEILING));
   await untilPoolHolds(platform, POOL);
   say(`${wanted} at once, for the first time`);
   const former = await sandboxesAtOnce(wanted);
   const count = wanted - former.errors.filter((error) => NO_ROOM.test(error)).length;
   if (count === 0) throw new Error(`the node has no room: ${former.errors[0]}`);
-  const settled = Math.max(POOL, Math.min(count, ceiling));
-  await untilPoolHolds(platform, settled);
-  say(`${count} at once, after a burst like it`);
+  const warm = await untilPoolIsFull(platform);
+  say(`${count} at once, after a burst like it: ${warm} are warm`);
   const mine = await sandboxesAtOnce(count);
   // The pool refills first: the baseline must not run beside the platform's work.
-  await untilPoolHolds(platform, settled);
+  await untilPoolIsFull(platform);
   say(`${count} at once, with Docker`);
   const docker = await containersAtOnce(count);
   const ours = summarise(mine.samples);
@@ -39,7 +34,7 @@ export async function burst({ platform, quick, say }: Bench): Promise<readonly R
       ours,
       baseline: { name: "docker run -d + exec", ...summarise(docker) },
       budgets: count === BURST ? budgets(ours, mine.samples.length) : [],
-      note: noteOf(mine, count, wanted),
+      note: `${warm} were warm; ${noteOf(mine, count, wanted)}`,
     }),
   ];
 }

@@ -38,6 +38,7 @@ export function createContainerSource(deps: ContainerSourceDeps, teardown: Teard
   const { config, machine, stores, slots, gate, disposal, semaphore, now, log } = deps;
   const bootDeps = { ...machine, stores, slots, now, log };
   const foreground = { last: 0 };
+  const { memoryTotalBytes, cpuCount } = machine.host.load();
   const pool = createPool({
     boot(flavour, signal) {
       const memory = templateMemory(flavour.build.buildId, stores);
@@ -52,6 +53,8 @@ export function createContainerSource(deps: ContainerSourceDeps, teardown: Teard
     lastForeground: () => (semaphore.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
     freeMemory: () => machine.host.freeMemory(),
     reservedMemory: config.poolReservedMb * 1024 * 1024,
+    memoryBound: (memoryTotalBytes * config.poolMemoryPercent) / 100,
+    atOnce: refillsAtOnce(cpuCount, config.bootConcurrency),
     docker: machine.docker,
     now,
     log,
@@ -84,4 +87,9 @@ export function createContainerSource(deps: ContainerSourceDeps, teardown: Teard
       }
     },
   };
+}
+
+/** Half of the processors stay for sandboxes. More than four starts at once wait for the Docker daemon. */
+function refillsAtOnce(cpuCount: number, bootConcurrency: number): number {
+  return Math.max(1, Math.min(4, bootConcurrency, Math.floor(cpuCount / 2)));
 }

@@ -44,7 +44,7 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     }
   };
 
-  const bootInTurn = async ({ executionId, body }: LaunchSpec, signal: AbortSignal): Promise<Unclaimed> => {
+  const bootInTurn = async ({ executionId, body, timing }: LaunchSpec, signal: AbortSignal): Promise<Unclaimed> => {
     const flavour = await flavourOf(body);
     // Containers of the pool run already, and volumes are mounted before the first process.
     const waits = !hasVolumes(body);
@@ -56,13 +56,15 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     // One project's many starts leave a permit to others.
     const release = semaphore.take(queue, body.projectId, arrivals.of(executionId));
     const spare = waits ? pool.next(flavour, queue) : never;
-    const first = await Promise.race([release, spare]).catch((error: unknown) => {
-      if (!limit.aborted || signal.aborted) throw error;
-      throw new AppError(
-        "node_busy",
-        `the node starts other sandboxes and had no turn for this one within ${queueMs} ms: try again`,
-      );
-    });
+    const first = await timing
+      .measure("wait", () => Promise.race([release, spare]))
+      .catch((error: unknown) => {
+        if (!limit.aborted || signal.aborted) throw error;
+        throw new AppError(
+          "node_busy",
+          `the node starts other sandboxes and had no turn for this one within ${queueMs} ms: try again`,
+        );
+      });
     over.abort();
     arrivals.forget(executionId);
     if (typeof first !== "function") {
@@ -73,7 +75,8 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     spare.then((container) => pool.adopt(container), ignore);
     try {
       const { build, resources, sandboxId, volumes } = body;
-      const container = await boot({ name: `svc-${sandboxId}`, build, resources, volumes }, signal);
+      const spec = { name: `svc-${sandboxId}`, build, resources, volumes };
+      const container = await timing.measure("boot", () => boot(spec, signal));
       return { container, warm: false, restored: "nothing" };
     } finally {
       first();

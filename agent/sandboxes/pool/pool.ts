@@ -1,8 +1,9 @@
 /**
- * Started, warmed up and frozen containers, ready to become sandboxes. Refilled one at a time, behind the foreground. A
+ * Started, warmed up and frozen containers, ready to become sandboxes. Refilled behind the foreground, a few at a time. A
  * container leaves by being claimed or dropped and never comes back.
  */
 
+import { LRUCache } from "lru-cache";
 import type { NodeLoad, PoolTarget } from "../../../shared/agent-api/routes.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -10,7 +11,7 @@ import { loop } from "../../../shared/program/loop.ts";
 import { sameSize } from "../../containers/cgroup/limits.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import { type Flavour, flavourKey, type LiveContainer } from "../../containers/live-container.ts";
-import { planPool } from "./refill-plan.ts";
+import { ENTRY_BYTES, planPool } from "./refill-plan.ts";
 import { canBecome } from "./resize.ts";
 
 const ROUND_MS = 1_000;
@@ -23,6 +24,10 @@ const POLL_MS = 40;
 const MAX_RETRY_MS = 30_000;
 /** Age at which a failure no longer counts. */
 const FORGET_MS = 600_000;
+/** Flavours whose entries were measured. */
+const MOST_REMEMBERED = 1_000;
+/** Memory of an entry outside its cgroup: the shim, page tables. */
+const BESIDE_BYTES = 16 * 1024 * 1024;
 
 export interface PoolDeps {
   readonly boot: (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer>;
@@ -30,6 +35,10 @@ export interface PoolDeps {
   readonly dispose: (container: LiveContainer) => Promise<void>;
   readonly freeMemory: () => number;
   readonly reservedMemory: number;
+  /** Bytes that all entries may take together. */
+  readonly memoryBound: number;
+  /** Starts for the pool at the same time. */
+  readonly atOnce: number;
   /** Time of the last foreground start, unix milliseconds; Infinity while one is under way. */
   readonly lastForeground: () => number;
   readonly now: () => number;
@@ -56,7 +65,15 @@ export interface Pool {
   ids(): string[];
   containers(): readonly LiveContainer[];
   load(): NodeLoad["pools"];
+  /** How many the orchestrator asks for, and bytes of memory: what entries take, and what they may take. */
+  account(): PoolAccount;
   stop(): Promise<void>;
+}
+
+export interface PoolAccount {
+  readonly asked: readonly { readonly buildId: string; readonly size: number }[];
+  readonly usedBytes: number;
+  readonly boundBytes: number;
 }
 
 interface Waiting {
@@ -65,16 +82,35 @@ interface Waiting {
 }
 
 export function createPool(deps: PoolDeps): Pool {
-  const { boot, docker, dispose, freeMemory, reservedMemory, lastForeground, now, log } = deps;
+  const { boot, docker, dispose, freeMemory, reservedMemory, memoryBound, atOnce, lastForeground, now, log } = deps;
   const ready = new Map<string, LiveContainer[]>();
   const waiting = new Map<string, Waiting[]>();
   /** Flavours that could not be started, by key; the others are filled all the same. */
   const failing = new Map<string, { readonly count: number; readonly retryAt: number }>();
-  const state = { targets: [] as readonly PoolTarget[], filling: true };
+  /** Starts under way, by key. */
+  const starting = new Map<string, number>();
+  /** What the last entry of a flavour takes, by key: a frozen one does not change, and others of it take as much. */
+  const bytes = new LRUCache<string, number>({ max: MOST_REMEMBERED });
+  /** No targets: the orchestrator has not answered yet, and what an earlier agent process left stays. */
+  const state = { targets: undefined as readonly PoolTarget[] | undefined, filling: true, full: false };
 
   const containers = () => [...ready.values()].flat();
+  const kept = (): PoolTarget[] =>
+    [...ready.values()].flatMap(([first, ...more]) =>
+      first === undefined ? [] : [{ build: first.build, resources: first.resources, size: 1 + more.length }],
+    );
+
+  const measure = (container: LiveContainer) => {
+    try {
+      const { memory, shared } = container.cgroup.usage();
+      bytes.set(flavourKey(container), memory + shared + BESIDE_BYTES);
+    } catch {
+      // It has just ended, which its claim finds out.
+    }
+  };
 
   const put = (container: LiveContainer) => {
+    measure(container);
     const key = flavourKey(container);
     const line = waiting.get(key) ?? [];
     const place = line.findIndex(({ flavour }) => canBecome(container, flavour.resources));
@@ -135,6 +171,7 @@ export function createPool(deps: PoolDeps): Pool {
 
   const tryFill = async (flavour: Flavour, signal: AbortSignal) => {
     const key = flavourKey(flavour);
+    starting.set(key, (starting.get(key) ?? 0) + 1);
     try {
       await fill(flavour, signal);
       failing.delete(key);
@@ -144,6 +181,10 @@ export function createPool(deps: PoolDeps): Pool {
       failing.set(key, { count: count + 1, retryAt: now() + Math.min(MAX_RETRY_MS, ROUND_MS * 2 ** count) });
       if (!signal.aborted)
         log.warn({ err: error, buildId: flavour.build.buildId }, "could not start a container for the pool");
+    } finally {
+      const left = (starting.get(key) ?? 1) - 1;
+      if (left === 0) starting.delete(key);
+      else starting.set(key, left);
     }
   };
 
@@ -152,21 +193,48 @@ export function createPool(deps: PoolDeps): Pool {
     return new Set([...failing].filter(([, { retryAt }]) => now() < retryAt).map(([key]) => key));
   };
 
+  const next = async () => {
+    const { directory } = await docker.runtime();
+    const counts = new Map([...ready].map(([key, entries]) => [key, entries.length]));
+    return planPool({
+      targets: state.targets ?? kept(),
+      filling: state.filling,
+      runtime: directory,
+      ready: counts,
+      starting,
+      bytes,
+      resting: resting(),
+      reservedMemory,
+      memoryBound,
+      freeMemory: freeMemory(),
+    });
+  };
+
   const round = async (signal: AbortSignal) => {
-    while (!signal.aborted) {
-      const { directory } = await docker.runtime();
-      const counts = new Map([...ready].map(([key, entries]) => [key, entries.length]));
-      const plan = { ...state, runtime: directory, ready: counts, resting: resting(), reservedMemory };
-      const step = planPool({ ...plan, freeMemory: freeMemory() });
-      for (const [key, count] of step.drop) {
-        for (let dropped = 0; dropped < count; dropped++) {
-          const container = take(key);
-          if (container !== undefined) await dispose(container);
+    const underWay = new Set<Promise<void>>();
+    try {
+      while (!signal.aborted) {
+        const step = await next();
+        state.full = step.full;
+        for (const [key, count] of step.drop) {
+          for (let dropped = 0; dropped < count; dropped++) {
+            const container = take(key);
+            if (container !== undefined) await dispose(container);
+          }
         }
+        if (step.boot === undefined) {
+          if (underWay.size === 0) return;
+          await Promise.race(underWay);
+          continue;
+        }
+        await quiet(signal);
+        if (signal.aborted) return;
+        const work: Promise<void> = tryFill(step.boot, signal).finally(() => underWay.delete(work));
+        underWay.add(work);
+        if (underWay.size >= atOnce) await Promise.race(underWay);
       }
-      if (step.boot === undefined) return;
-      await quiet(signal);
-      if (!signal.aborted) await tryFill(step.boot, signal);
+    } finally {
+      await Promise.all(underWay);
     }
   };
 
@@ -221,12 +289,16 @@ export function createPool(deps: PoolDeps): Pool {
     ids: () => containers().map(({ id }) => id),
     containers,
     load() {
-      return state.targets.map(({ build, size }) => ({
-        buildId: build.buildId,
-        wanted: size,
-        ready: containers().filter((entry) => entry.build.buildId === build.buildId).length,
-      }));
+      return (state.targets ?? []).map(({ build: { buildId }, size }) => {
+        const count = containers().filter((entry) => entry.build.buildId === buildId).length;
+        return { buildId, wanted: state.full ? Math.min(size, count) : size, ready: count };
+      });
     },
+    account: () => ({
+      asked: (state.targets ?? []).map(({ build, size }) => ({ buildId: build.buildId, size })),
+      usedBytes: [...ready].reduce((sum, [key, { length }]) => sum + length * (bytes.get(key) ?? ENTRY_BYTES), 0),
+      boundBytes: memoryBound,
+    }),
     stop: () => refill.stop(),
   };
 }

@@ -182,15 +182,23 @@ export function createResuming(deps: ResumingDeps): Resuming {
     });
     // The node has promised the disk of the paused sandbox already.
     const placed = deps.core.nodes.placing(nodeId, { ...body.resources, diskSizeMB: 0 });
+    const since = Date.now();
     try {
       const started = await callAgain(
-        () =>
-          deps.core.nodes
-            .agent(nodeId)
-            .startExecution(
-              { params: { executionId }, body: { ...body, endAt: now() + resumption.seconds * 1000 } },
-              { timeoutMs: timeouts.resumeTimeoutMs },
-            ),
+        async () => {
+          const release = await turn(record, since);
+          try {
+            const endAt = now() + resumption.seconds * 1000;
+            return await deps.core.nodes
+              .agent(nodeId)
+              .startExecution(
+                { params: { executionId }, body: { ...body, endAt } },
+                { timeoutMs: timeouts.resumeTimeoutMs },
+              );
+          } finally {
+            release();
+          }
+        },
         // Only this node has the snapshot.
         { now, random: deps.core.random, patienceMs: timeouts.patienceMs, repeated, whenBusy: "wait" },
       );
@@ -201,6 +209,18 @@ export function createResuming(deps: ResumingDeps): Resuming {
       deps.core.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "could not resume a sandbox on its node");
       throw reason;
     }
+  }
+
+  /** A project's resumes do not wait behind its creates: they take turns with them. */
+  async function turn({ nodeId, projectId }: SandboxRecord, since: number): Promise<() => void> {
+    const signal = AbortSignal.timeout(timeouts.patienceMs);
+    const { release } = await deps.core.turns
+      .take(nodeId, { owner: `resumes of ${projectId}`, since, signal })
+      .catch((reason: unknown) => {
+        if (!signal.aborted) throw reason;
+        throw new AppError("node_busy", `node ${nodeId} had no turn for a resume within ${timeouts.patienceMs} ms`);
+      });
+    return release;
   }
 
   /** starting → running. Its snapshot is superseded only now, and only when its memory was restored. */

@@ -1,7 +1,9 @@
 /** Forks a running sandbox: N sandboxes start from one checkpoint. The answer has a sandbox or an error for each. */
 
+import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
+import { noTiming, type Timing } from "../../../shared/program/timing.ts";
 import { openPassword, sealPassword } from "../../network-policy/secret.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";
@@ -21,6 +23,9 @@ interface ForkAsk {
   readonly seconds: number;
   /** false: the copies boot from the disk. */
   readonly memory: boolean;
+  /** Aborted: the client has disconnected. */
+  readonly signal?: AbortSignal;
+  readonly timing?: Timing;
 }
 
 export interface ForkingDeps {
@@ -36,7 +41,11 @@ export interface ForkingDeps {
 export function createForking(deps: ForkingDeps): Forking {
   const { store } = deps.core;
 
-  async function one(project: Project, { source, build }: Checkpoint, seconds: number): Promise<StartOutcome> {
+  async function one(
+    project: Project,
+    { source, build }: Checkpoint,
+    { seconds, signal, timing }: Pick<ForkAsk, "seconds" | "signal" | "timing">,
+  ): Promise<StartOutcome> {
     const id = newSandboxId();
     try {
       const sealed = await store.sandboxes.envs(source.id);
@@ -80,6 +89,7 @@ export function createForking(deps: ForkingDeps): Forking {
         limit: deps.core.limits.starts(project),
         region: project.region,
         nodeId: source.nodeId,
+        ...defined({ signal, timing }),
       });
       return { record };
     } catch (reason) {
@@ -95,24 +105,22 @@ export function createForking(deps: ForkingDeps): Forking {
   }
 
   return {
-    async fork(project, id, { count, seconds, memory }) {
+    async fork(project, id, { count, seconds, memory, signal, timing = noTiming }) {
       const { sandboxes } = deps.core.limits.starts(project);
       if (count >= sandboxes) {
         const most = `the project's limit of ${sandboxes} concurrent sandboxes`;
         throw new AppError("bad_request", `body field 'count' must be less than ${most}`);
       }
       await checkPlaceholders(project, id);
-      const checkpoint = await deps.checkpointing.checkpoint(project, id, {
-        kind: "fork",
-        memory,
-        done: "forked",
-        same: "wait",
-      });
+      const taking = () =>
+        deps.checkpointing.checkpoint(project, id, { kind: "fork", memory, done: "forked", same: "wait" });
+      const checkpoint = await timing.measure("checkpoint", taking);
       try {
         const forks: StartOutcome[] = [];
         const rest = Array.from({ length: count }, (_, index) => index).values();
         const worker = async () => {
-          for (const index of rest) forks[index] = await one(project, checkpoint, seconds);
+          for (const index of rest)
+            forks[index] = await one(project, checkpoint, { seconds, timing: timing.beside(), ...defined({ signal }) });
         };
         await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
         return forks;

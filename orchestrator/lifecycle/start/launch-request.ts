@@ -2,6 +2,7 @@
 
 import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import type { ErrorCode } from "../../../shared/http/errors.ts";
+import type { Timing } from "../../../shared/program/timing.ts";
 import type { PlacementPolicy } from "../../nodes/placement/candidate.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
 import type { NewSandbox } from "../../store/sandboxes/record.ts";
@@ -25,6 +26,10 @@ export interface LaunchRequest {
   readonly nodeId?: string;
   /** A node that is known to have the image. */
   readonly imageNodeId?: string;
+  /** Aborted: nobody waits for it any more. A start that has not begun then is given up. */
+  readonly signal?: AbortSignal;
+  /** Absent: nobody asks how long its parts take. */
+  readonly timing?: Timing;
 }
 
 export interface LaunchDeps {

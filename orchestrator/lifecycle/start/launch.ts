@@ -4,6 +4,7 @@ import type { Started } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
+import { noTiming } from "../../../shared/program/timing.ts";
 import { cleanDetail, type End } from "../../../shared/states/end-reason.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import { findPlace } from "./find-place.ts";
@@ -21,8 +22,9 @@ const DEADLINE_SLACK_MS = 30_000;
 export function createLaunch(deps: LaunchDeps): Launch {
   return async (request) => {
     const begun = performance.now();
+    const { timing = noTiming } = request;
     try {
-      const { record, warm } = await run(await findPlace(request, deps), deps);
+      const { record, warm } = await run(await timing.measure("place", () => findPlace(request, deps)), deps);
       deps.observe({ warm, seconds: (performance.now() - begun) / 1000 });
       return record;
     } catch (reason) {
@@ -34,19 +36,23 @@ export function createLaunch(deps: LaunchDeps): Launch {
 
 async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: SandboxRecord; warm: boolean }> {
   const { id } = request.sandbox;
+  const { timing = noTiming } = request;
   deps.core.store.admit();
   const search = new Search(request, deps);
   let execution: { executionId: string; nodeId: string } | undefined;
   try {
     for (;;) {
-      const { nodeId, placed } = await search.node();
-      execution = await claim(request, deps, execution, nodeId).catch((reason: unknown) => {
+      const { nodeId, placed } = await timing.measure("place", () => search.node());
+      const former = execution;
+      const claiming = () => claim(request, deps, former, nodeId);
+      execution = await timing.measure("store", claiming).catch((reason: unknown) => {
         placed("refused");
         throw reason;
       });
       const started = await search.attempt(execution, placed);
       if (started !== undefined) {
-        const record = await settle(request, deps, execution, started);
+        const chosen = execution;
+        const record = await timing.measure("store", () => settle(request, deps, chosen, started));
         return { record, warm: started.warm };
       }
     }

@@ -4,6 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
+import { noTiming } from "../../../shared/program/timing.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { Demand } from "../../nodes/placement/candidate.ts";
 import { type Choice, choose } from "../../nodes/placement/choose.ts";
@@ -13,6 +15,8 @@ import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
 
 /** Failed attempts before the caller gets the failure. */
 const MAX_ATTEMPTS = 3;
+/** Longest wait for a turn on one node before other nodes are looked at again. */
+const LOOK_AROUND_MS = 2_000;
 const MIB = 1024 * 1024;
 /** A sandbox with a longer record is adopted without its metadata and options: the request of a start has a limit. */
 const MAX_RECORD_CHARACTERS = 262_144;
@@ -27,6 +31,10 @@ export class Search {
   readonly #excluded = new Map<string, string>();
   /** Nodes to which this search has brought the image. */
   readonly #fetchedTo = new Set<string>();
+  /** When this search began, by the clock of the process, as all waits for turns. */
+  readonly #since = Date.now();
+  /** It had to wait for a turn. */
+  #waited = false;
   #refusals = 0;
   #failure: AppError | undefined;
   /** The last attempt had less time than a start needs. */
@@ -44,6 +52,7 @@ export class Search {
    */
   async node(): Promise<{ readonly nodeId: string; readonly placed: Placed }> {
     for (;;) {
+      if (this.#request.signal?.aborted === true) throw abandoned();
       const choice = this.choice();
       if (choice.is === "node") {
         return { nodeId: choice.id, placed: this.#deps.core.nodes.placing(choice.id, this.#request.start.resources) };
@@ -56,23 +65,26 @@ export class Search {
     }
   }
 
-  /** Undefined: the start failed on this node, and another may succeed. Throws when no other node can. */
+  /**
+   * Undefined: the start failed on this node, or had no turn there, and another may succeed. Throws when no other node can.
+   */
   async attempt(execution: { executionId: string; nodeId: string }, placed: Placed): Promise<Started | undefined> {
-    const { start, sandbox } = this.#request;
     const { nodeId, executionId } = execution;
-    const left = this.#deadline - this.#deps.core.now();
-    const now = this.#deps.core.now();
-    const record = this.#describe({ ...sandbox, ...execution, startedAt: now, endAt: now, deadlineAt: 0 });
-    const timeoutMs = Math.max(1, Math.min(this.#deps.core.timeouts.startTimeoutMs, left));
+    const { timing = noTiming } = this.#request;
+    const release = await timing
+      .measure("queue", () => this.#turn(nodeId))
+      .catch((reason: unknown) => {
+        placed("refused");
+        throw reason;
+      });
+    if (release === undefined) {
+      placed("refused");
+      return undefined;
+    }
     try {
-      const started = await this.#deps.core.nodes.agent(nodeId).startExecution(
-        {
-          params: { executionId },
-          body: { ...start, ...record, endAt: this.#deps.core.now() + sandbox.timeoutSeconds * 1000 },
-        },
-        { timeoutMs },
-      );
+      const started = await timing.measure("node", () => this.#ask(execution, release));
       placed("started");
+      for (const [part, ms] of Object.entries(started.times ?? {})) timing.add(`node.${part}`, ms);
       return started;
     } catch (reason) {
       const first = AppError.from(reason);
@@ -92,13 +104,12 @@ export class Search {
       // A full disk says nothing about the sandbox: another node may have room.
       placed(isError(error, "no_space") ? "refused" : "failed");
       this.#deps.core.log.warn(
-        { err: error, nodeId, executionId, sandboxId: sandbox.id },
+        { err: error, nodeId, executionId, sandboxId: this.#request.sandbox.id },
         "could not start a sandbox on this node",
       );
       // The request itself is wrong (for one, less memory than the snapshot's takes): it is so on every node.
       if (isError(error, "conflict") || isError(error, "failed_precondition")) throw error;
       this.#failure = error;
-      this.#cut = left < this.#deps.core.timeouts.startTimeoutMs;
       this.#excluded.set(nodeId, "failed to start it");
       if (this.#excluded.size >= MAX_ATTEMPTS) throw this.#failed(error);
       this.#deps.core.background.run("end failed start", () => this.#deps.ending.end(nodeId, executionId));
@@ -106,14 +117,61 @@ export class Search {
     }
   }
 
+  /** Asks the node, and gives the turn back. */
+  async #ask(execution: { executionId: string; nodeId: string }, release: () => void): Promise<Started> {
+    const { core } = this.#deps;
+    const { start, sandbox } = this.#request;
+    const { nodeId, executionId } = execution;
+    try {
+      const now = core.now();
+      const left = this.#deadline - now;
+      this.#cut = left < core.timeouts.startTimeoutMs;
+      const record = this.#describe({ ...sandbox, ...execution, startedAt: now, endAt: now, deadlineAt: 0 });
+      const body = { ...start, ...record, endAt: now + sandbox.timeoutSeconds * 1000 };
+      const timeoutMs = Math.max(1, Math.min(core.timeouts.startTimeoutMs, left));
+      return await core.nodes.agent(nodeId).startExecution({ params: { executionId }, body }, { timeoutMs });
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * Waits for a turn on the node. Undefined: it had none for a while and there are other nodes, or the node has changed meanwhile; the
+   * search keeps its place. @throws {AppError} when its time is over, its caller has left or too many wait
+   */
+  async #turn(nodeId: string): Promise<(() => void) | undefined> {
+    const { core } = this.#deps;
+    const { nodeId: bound, sandbox, signal: caller } = this.#request;
+    const left = Math.max(0, this.#deadline - core.now());
+    const limit = AbortSignal.timeout(
+      bound === undefined && core.nodes.hasOthers(nodeId) ? Math.min(left, LOOK_AROUND_MS) : left,
+    );
+    const signal = caller === undefined ? limit : anySignal(limit, caller);
+    const ask = { owner: sandbox.projectId, since: this.#since, signal };
+    const turn = await core.turns.take(nodeId, ask).catch((reason: unknown) => {
+      if (caller?.aborted === true) throw abandoned();
+      if (!limit.aborted) throw reason;
+      return undefined;
+    });
+    this.#waited ||= turn?.waited !== false;
+    if (turn === undefined) {
+      if (core.now() >= this.#deadline) throw busy();
+      return undefined;
+    }
+    if (!turn.waited || core.nodes.get(nodeId)?.status === "ready") return turn.release;
+    turn.release();
+    return undefined;
+  }
+
   /** Undefined: the node lacked only the image of the template, and has fetched it now. */
   async #fetched(error: AppError, nodeId: string): Promise<AppError | undefined> {
-    const { imageNodeId: home, start } = this.#request;
+    const { imageNodeId: home, start, timing = noTiming } = this.#request;
     if (!isError(error, "template_not_found") || home === undefined || home === nodeId) return error;
     if (this.#fetchedTo.has(nodeId)) return error;
     this.#fetchedTo.add(nodeId);
     try {
-      await this.#deps.images.bring(nodeId, { ...start.build, home }, this.#deadline);
+      const bring = () => this.#deps.images.bring(nodeId, { ...start.build, home }, this.#deadline);
+      await timing.measure("image", bring);
       return undefined;
     } catch (reason) {
       return AppError.from(reason);
@@ -173,8 +231,8 @@ export class Search {
   #failed(error: AppError): AppError {
     const count = this.#excluded.size;
     if (error.cause instanceof Error && error.cause.name === "TimeoutError") {
-      // An attempt that had only the rest of the time after refusals does not count.
-      const refused = this.#refusals > 0 && count === 1 && this.#cut;
+      // An attempt that had only the rest of the time after refusals or a wait does not count.
+      const refused = (this.#refusals > 0 || this.#waited) && count === 1 && this.#cut;
       return refused ? busy() : timedOut(count, error);
     }
     // The node's last report was older than the loss of the ability.
@@ -202,6 +260,10 @@ function noSpace(reason: string, cause?: AppError): AppError {
 
 function busy(): AppError {
   return capacity("every node is busy starting sandboxes");
+}
+
+function abandoned(): AppError {
+  return new AppError("unavailable", failed("its caller left while it waited for its start"));
 }
 
 function timedOut(attempts: number, cause?: AppError): AppError {

@@ -4,6 +4,7 @@ import type { CreateBody } from "../../../shared/api/sandboxes/sandbox-shapes.ts
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
+import type { Timing } from "../../../shared/program/timing.ts";
 import type { Callers } from "../../access/wire.ts";
 import type { Base } from "../../base/base.ts";
 import type { StartOutcome } from "../../lifecycle/start/launch.ts";
@@ -35,6 +36,7 @@ interface CreateAsk {
   readonly defaultTimeoutSeconds: number;
   /** Aborted: the client has disconnected. */
   readonly signal: AbortSignal;
+  readonly timing: Timing;
 }
 
 export interface Creating {
@@ -65,7 +67,10 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
     return { project, options, source };
   }
 
-  async function start(wanted: Awaited<ReturnType<typeof read>>): Promise<SandboxRecord> {
+  async function start(
+    wanted: Awaited<ReturnType<typeof read>>,
+    { signal, timing }: Pick<CreateAsk, "signal" | "timing">,
+  ): Promise<SandboxRecord> {
     const { project, source } = wanted;
     const { sandbox, start } = describeSandbox(newSandboxId(), wanted, base);
     const record = await lifecycle.launch({
@@ -73,6 +78,8 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
       start,
       limit: limits.starts(project),
       region: project.region,
+      signal,
+      timing,
       ...defined({ least: source.least, nodeId: source.nodeId, imageNodeId: source.build.nodeId }),
     });
     if (helpsPool(source)) pools.used(source.build);
@@ -86,13 +93,14 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
   }
 
   return {
-    async one(project, body, { defaultTimeoutSeconds, signal }) {
-      const record = await start(await read(project, body, defaultTimeoutSeconds));
+    async one(project, body, { defaultTimeoutSeconds, signal, timing }) {
+      const wanted = await timing.measure("read", () => read(project, body, defaultTimeoutSeconds));
+      const record = await start(wanted, { signal, timing });
       if (signal.aborted) abandon(record);
       return record;
     },
 
-    async many(project, body, { defaultTimeoutSeconds, signal, count }) {
+    async many(project, body, { defaultTimeoutSeconds, signal, timing, count }) {
       const { sandboxes } = limits.starts(project);
       if (count > sandboxes) {
         throw new AppError(
@@ -100,12 +108,12 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
           `body field 'count' must be at most the project's limit of ${sandboxes} concurrent sandboxes`,
         );
       }
-      const wanted = await read(project, body, defaultTimeoutSeconds);
+      const wanted = await timing.measure("read", () => read(project, body, defaultTimeoutSeconds));
       const outcomes: StartOutcome[] = [];
       const rest = Array.from({ length: count }, (_, index) => index).values();
       const worker = async () => {
         for (const index of rest) {
-          outcomes[index] = await runPart(() => start(wanted)).then(
+          outcomes[index] = await runPart(() => start(wanted, { signal, timing: timing.beside() })).then(
             (record) => ({ record }),
             (reason: unknown) => ({ error: AppError.from(reason) }),
           );

@@ -9,7 +9,7 @@ import { visit } from "../../support/sandbox/pausing.ts";
 import { ownSandbox } from "../../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
-/** This many creates within five minutes make a build worth a pool (orchestrator/nodes/pool-targets.ts). */
+/** This many creates within an hour make a build worth a pool (orchestrator/nodes/pool-targets.ts). */
 const POPULAR = 3;
 const SLOW = { timeout: 90_000, interval: 200 };
 
@@ -40,7 +40,7 @@ test("the first request to a template's port is answered in the first sandboxes,
 
   const first = await buildTemplate(platform, name, definition("first"));
   expect(await pooled(first.buildId)).toEqual([]);
-  // The highest number of starts in any ten seconds decides how large a pool is, so these run together.
+  // The highest number of starts in about ten seconds decides how large a pool is, so these run together.
   await Promise.all(Array.from({ length: POPULAR }, () => serves("first")));
 
   await expect.poll(async () => (await pooled(first.buildId)).length, SLOW).toBeGreaterThanOrEqual(POPULAR);

@@ -72,6 +72,9 @@ export interface PartsOptions {
   readonly maxSandboxes?: number;
   readonly coldAtOnce?: number;
   readonly queueMs?: number;
+  /** Bytes that the pool may take; absent: as many as it wants. */
+  readonly poolBytes?: number;
+  readonly refillsAtOnce?: number;
   /** The path of the SQLite file; without it the database is in memory. */
   readonly databasePath?: string;
   readonly frozenSeconds?: number;
@@ -135,6 +138,8 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     },
     freeMemory: () => engine.freeMemory,
     reservedMemory: 0,
+    memoryBound: options.poolBytes ?? Number.POSITIVE_INFINITY,
+    atOnce: options.refillsAtOnce ?? 1,
     lastForeground: () => 0,
   });
   const poolSources = createPoolSources({
@@ -222,7 +227,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     around: (sandbox, of, work) => lease.snapshot(sandbox, of, work),
     onChange: () => undefined,
   });
-  pool.setTargets(options.targets ?? []);
+  if (options.targets !== undefined) pool.setTargets(options.targets);
   return {
     sandboxes,
     gate,

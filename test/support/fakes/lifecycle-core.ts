@@ -9,6 +9,7 @@ import { createDeadlines } from "../../../orchestrator/lifecycle/ending/deadline
 import { createHistory } from "../../../orchestrator/lifecycle/history.ts";
 import { createTransitions } from "../../../orchestrator/lifecycle/transitions.ts";
 import { createRoutingTable } from "../../../orchestrator/nodes/routing-table.ts";
+import { createStartTurns } from "../../../orchestrator/nodes/start-turns.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { testSeal } from "../store/test-seal.ts";
 
@@ -26,10 +27,11 @@ const LIMITS = {
 
 /** Time stands still. The node is asked once, and each request has a second. */
 export function lifecycleCore(given: Pick<Core, "store" | "nodes"> & Partial<Core>): Core {
-  const { store, now = () => 5 } = given;
+  const { store, nodes, now = () => 5 } = given;
   const seeds = createSeeds("seed", []);
   return {
     routes: createRoutingTable({ seeds, place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) }),
+    turns: createStartTurns(nodes),
     transitions: createTransitions(),
     snapshots: { remove: () => Promise.resolve(), removeSoon: () => undefined },
     history: createHistory({ store, keepMs: 60_000, now }),

@@ -81,12 +81,20 @@ export async function countOrphans(): Promise<Pick<HostObjects, "orphanShims" | 
   return { orphanShims: await orphanShims(known), orphanCgroups: await orphanCgroups(known) };
 }
 
-/** How many containers the agent is asked to keep in its warm pool, by its own metrics. */
+/** How many containers the agent is asked to keep in its warm pool, and its memory allows, by its own metrics. */
 export async function wantedInPool(platform: Platform): Promise<number> {
+  return (await poolSizes(platform)).wanted;
+}
+
+/** The agent's warm containers, of all builds. */
+export async function poolSizes(platform: Platform): Promise<{ readonly wanted: number; readonly ready: number }> {
   const authorization = `Bearer ${settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN")}`;
   const { text } = await agentPage(platform, "/metrics", { authorization });
-  const sizes = [...text.matchAll(/^svc_pool_size\{[^}]*state="wanted"[^}]*\} (\d+)$/gm)];
-  return sizes.reduce((sum, [, size]) => sum + Number(size), 0);
+  const sum = (state: string) =>
+    [...text.matchAll(/^svc_pool_size\{[^}]*state="(\w+)"[^}]*\} (\d+)$/gm)]
+      .filter(([, of]) => of === state)
+      .reduce((all, [, , size]) => all + Number(size), 0);
+  return { wanted: sum("wanted"), ready: sum("ready") };
 }
 
 /** Returns one sentence for each broken invariant; empty when all is well. Tests poll it after a disturbance. */

@@ -44,6 +44,7 @@ beforeAll(async () => {
     stored: () => ({ storedBytes: 0, quotaBytes: 0 }),
     blobTraffic: () => ({ to_store: 0, from_store: 0, to_nodes: 0, from_nodes: 0 }),
     pools: () => [],
+    poolAccount: () => ({ asked: [], usedBytes: 0, boundBytes: 0 }),
     slots: () => 0,
     pendingRemovals: () => 0,
     placeholderUses: () => ({ used: 0, missing: 0, refused: 0, unavailable: 0 }),

@@ -1,4 +1,4 @@
-/** Two orchestrators on one PostgreSQL database: a node gets the same targets of warm containers from both of them. */
+/** Nodes get the same targets of warm containers from two orchestrators on one database, and from one that was restarted. */
 
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createBackground } from "../../../../orchestrator/base/background.ts";
@@ -13,6 +13,7 @@ import type { Project } from "../../../../orchestrator/store/projects/record.ts"
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import { newSandboxId } from "../../../../shared/ids.ts";
 import { createLog } from "../../../../shared/program/log.ts";
+import { startCluster } from "../../../support/cluster/cluster.ts";
 import type { TestDatabase } from "../../../support/store/databases.ts";
 import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { openShared, type SharedDatabase } from "../../../support/store/shared-database.ts";
@@ -135,4 +136,17 @@ test("a template that one orchestrator makes the platform's own is kept warm by 
   expect(await first.store.templates.promote(app.templateId, "promoted")).toBe(true);
   first.pools.keep(app);
   for (const { targets } of [first, second]) await expect.poll(targets, WAIT).toMatchObject({ [app.id]: 2 });
+});
+
+test("a node is asked for as many warm containers after a restart of the orchestrator as before", async () => {
+  const cluster = await startCluster({ config: { maxProjectSandboxes: 30, rateLimitCreatePerSecond: 10_000 } });
+  onTestFinished(() => cluster.stop());
+  const asked = async () => {
+    await cluster.agent.beat();
+    return cluster.agent.pools().map(({ size }) => size);
+  };
+  expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", count: 9 } })).status).toBe(201);
+  await expect.poll(asked, WAIT).toEqual([9]);
+  await cluster.restart();
+  await expect.poll(asked, WAIT).toEqual([9]);
 });

@@ -6,6 +6,7 @@ import type { AuditEntry } from "../../../../shared/api/audit.ts";
 import type { Sandbox, StartResult } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { ADMIN_TOKEN, type Answer, type Ask, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { gateway } from "../../../support/runner/promises.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -133,7 +134,11 @@ test("a request that is wrong for each is refused as one, before a node is asked
 
 test("the orchestrator ends the sandboxes of a caller who has left", async () => {
   const left = new AbortController();
+  const begun = gateway();
   cluster.agent.onStart = async (_start, run) => {
+    // What has not begun when its caller leaves is not sent to the node.
+    if (cluster.agent.starts.length === 3) begun.resolve();
+    await begun.promise;
     left.abort();
     await setTimeout(200);
     run();

@@ -23,6 +23,7 @@ const sources: InstrumentSources = {
   stored: () => ({ storedBytes: 400, quotaBytes: 500 }),
   blobTraffic: () => ({ to_store: 10, from_store: 20, to_nodes: 30, from_nodes: 40 }),
   pools: () => [],
+  poolAccount: () => ({ asked: [], usedBytes: 0, boundBytes: 0 }),
   slots: () => 0,
   pendingRemovals: () => 0,
   placeholderUses: () => ({ used: 5, missing: 1, refused: 0, unavailable: 2 }),

@@ -5,6 +5,7 @@ import type { LiveContainer } from "../../../../agent/containers/live-container.
 import { becomeSandbox } from "../../../../agent/sandboxes/become-sandbox.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";
+import { noTiming } from "../../../../shared/program/timing.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
@@ -18,7 +19,7 @@ test("the network of restored memory opens only when the image has passed its ch
     });
     const container = { id: "c", slot: { address: "10.0.0.2" }, controlToken: "t" } as LiveContainer;
     const became = becomeSandbox(
-      { executionId: "e", body: { sandboxId: "s", egress: { rules: [] }, build: {} } as never },
+      { executionId: "e", body: { sandboxId: "s", egress: { rules: [] }, build: {} } as never, timing: noTiming },
       {
         containerId: "c",
         warm: false,

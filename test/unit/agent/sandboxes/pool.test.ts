@@ -1,8 +1,8 @@
 /** The pool of an agent on a machine in memory: the agent keeps containers ready, claims, replaces and removes them. */
 
 import { randomUUID } from "node:crypto";
-import { expect, test } from "vitest";
-import { build, liveParts, resources, startRequest } from "../../../support/fakes/agent-parts.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { agentParts, build, liveParts, resources, startRequest } from "../../../support/fakes/agent-parts.ts";
 import { gateway } from "../../../support/runner/promises.ts";
 
 const target = (size: number) => [{ build, resources, size }];
@@ -15,6 +15,7 @@ test("the pool keeps frozen, closed containers, and a claim thaws one and sets i
   const body = startRequest({ envs: { A: "1" } });
   const answer = await parts.sandboxes.start(randomUUID(), body);
   expect(answer.warm).toBe(true);
+  expect(Object.keys(answer.times ?? {}).sort()).toEqual(["command", "init", "network", "run"]);
   const mine = [...engine.containers.values()].find(({ init }) => init !== undefined);
   expect(mine).toMatchObject({ frozen: false, init: { sandboxId: body.sandboxId, envVars: { A: "1" } } });
 });
@@ -69,7 +70,9 @@ test("a cold start that waits takes a pooled container that becomes ready first"
   parts.pool.setTargets(target(1));
   expect((await second).warm).toBe(true);
   gate.resolve();
-  expect((await first).warm).toBe(false);
+  const { warm, times } = await first;
+  expect(warm).toBe(false);
+  expect(Object.keys(times ?? {}).sort()).toEqual(["boot", "command", "init", "network", "run", "wait"]);
 });
 
 test("containers of other builds are pooled although those of one build cannot be started", async () => {
@@ -102,4 +105,43 @@ test("a pool that must not fill gives up what is dropped, starts nothing, and fi
   parts.pool.setFilling(true);
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(2);
   expect(parts.pool.ids()).not.toContain(former[0]);
+});
+
+/** An entry takes 26.8 MB here, and is expected to take 50.3 before one was measured. */
+test.each([1, 2])(
+  "a pool that starts %i at once keeps what its memory allows, and reports no more as wanted",
+  async (refillsAtOnce) => {
+    const { parts } = liveParts({ targets: target(5), poolBytes: 100_000_000, refillsAtOnce });
+    await expect.poll(() => parts.pool.load()).toEqual([{ buildId: "b1", wanted: 3, ready: 3 }]);
+    const { asked, usedBytes } = parts.pool.account();
+    expect(asked).toEqual([{ buildId: "b1", size: 5 }]);
+    expect(usedBytes).toBeLessThanOrEqual(100_000_000);
+  },
+);
+
+test("what an earlier agent process left in the pool stays until the orchestrator has said what it wants", async () => {
+  const { engine, parts: earlier } = liveParts({ targets: target(2) });
+  await expect.poll(() => earlier.pool.load()[0]?.ready).toBe(2);
+  const parts = agentParts(engine);
+  onTestFinished(() => parts.stop());
+  const left = earlier.pool.containers();
+  for (const container of left) parts.pool.adopt(container);
+  const plans = vi.spyOn(engine, "freeMemory", "get");
+  await expect.poll(() => plans.mock.calls.length, { timeout: 60_000 }).toBeGreaterThan(1);
+  expect(parts.pool.ids()).toEqual(left.map(({ id }) => id));
+  parts.pool.setTargets(target(1));
+  await expect.poll(() => parts.pool.ids()).toHaveLength(1);
+  expect(left.map(({ id }) => id)).toContain(parts.pool.ids()[0]);
+});
+
+test("a build whose entries turn out to take more than the pool may is not started again and again", async () => {
+  const { engine, parts } = liveParts({ targets: target(2), poolBytes: 60_000_000 });
+  engine.fail((step) => {
+    if (step === "freeze") for (const container of engine.containers.values()) container.memoryBytes = 500_000_000;
+  });
+  await expect.poll(() => engine.steps.filter((step) => step === "create")).toHaveLength(1);
+  const plans = vi.spyOn(engine, "freeMemory", "get");
+  await expect.poll(() => plans.mock.calls.length, { timeout: 60_000 }).toBeGreaterThan(2);
+  expect(engine.steps.filter((step) => step === "create")).toHaveLength(1);
+  expect(parts.pool.load()).toEqual([{ buildId: "b1", wanted: 0, ready: 0 }]);
 });

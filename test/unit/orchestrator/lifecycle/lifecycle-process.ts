@@ -64,7 +64,7 @@ export function bootProcess(own: {
     mayChange: () => true,
     refused: () => undefined,
     agent: () => guarded(agent, alive),
-    get: () => ({ status: "ready" }),
+    get: () => ({ status: "ready", facts: {} }),
     freed: () => undefined,
     placing: () => () => undefined,
   } as unknown as Nodes;

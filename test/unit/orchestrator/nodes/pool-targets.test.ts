@@ -1,7 +1,7 @@
 /** How many containers a node keeps ready of which build. */
 
 import { describe, expect, test } from "vitest";
-import { busiest, canBePooled, createPools } from "../../../../orchestrator/nodes/pool-targets.ts";
+import { canBePooled, createPools } from "../../../../orchestrator/nodes/pool-targets.ts";
 import type { Build } from "../../../../orchestrator/store/builds/record.ts";
 
 describe("pools", () => {
@@ -47,7 +47,9 @@ describe("pools", () => {
     for (let index = 0; index < 60; index++) pools.used(base);
     expect(sizes(pools.targets("n1", 1))).toEqual([8]);
     expect(sizes(pools.targets("n1", 4))).toEqual([2]);
-    clock.now = 301_000;
+    clock.now = 3_590_000;
+    expect(sizes(pools.targets("n1", 1))).toEqual([8]);
+    clock.now = 3_606_000;
     expect(sizes(pools.targets("n1", 1))).toEqual([3]);
   });
 
@@ -70,7 +72,7 @@ describe("pools", () => {
     const kept = () => pools.targets("n1", 1).map(({ build, size }) => [build.buildId, size]);
     const first = { ...base, id: "b2", nodeId: "n1" };
     pools.keep(first);
-    clock.now = 1_000_000;
+    clock.now = 10_000_000;
     expect(kept()).toEqual([
       ["b1", 1],
       ["b2", 2],
@@ -79,7 +81,7 @@ describe("pools", () => {
     for (let index = 0; index < 5; index++) pools.used(first);
     expect(kept()[1]).toEqual(["b2", 5]);
     pools.replaced(["b2"], { ...first, id: "b3" });
-    clock.now = 2_000_000;
+    clock.now = 20_000_000;
     expect(kept()[1]).toEqual(["b3", 2]);
     pools.gone(["b3"]);
     expect(kept()).toEqual([["b1", 1]]);
@@ -97,12 +99,37 @@ describe("pools", () => {
   });
 
   test.each([
-    [[], 0],
-    [[1], 1],
-    [[0, 5, 10], 3],
-    [[0, 11, 22], 1],
-    [[0, 1, 2, 20, 21], 3],
-  ])("are sized by the busiest span: of starts at %j it has %i", (starts, most) => {
-    expect(busiest(starts, 10)).toBe(most);
+    ["no start", [], 0],
+    ["three within ten seconds", [4, 7, 14], 3],
+    ["three that are further apart", [0, 16, 32], 1],
+    ["an early burst that was larger than a late one", [0, 1, 2, 3, 3_000, 3_001], 4],
+    ["two each second for an hour", Array.from({ length: 7_200 }, (_, index) => index / 2), 30],
+  ])("are sized by the largest burst of the hour: of %s it has %#", (_what, seconds, most) => {
+    const clock = { now: 0 };
+    const pools = createPools({ base, platform: [], baseSize: 0, keptSize: 0, ceiling: 128, now: () => clock.now });
+    for (const second of seconds) {
+      clock.now = second * 1000;
+      pools.used(base);
+    }
+    expect(sizes(pools.targets("n1", 1))).toEqual(most === 0 ? [] : [most]);
+  });
+
+  test("of several bursts keep the largest of the last hour, and less as it passes", () => {
+    const clock = { now: 0 };
+    const pools = createPools({ base, platform: [], baseSize: 1, keptSize: 0, ceiling: 128, now: () => clock.now });
+    const seen: number[][] = [];
+    for (const [minute, burst] of [
+      [0, 100],
+      [20, 30],
+      [50, 5],
+      [61, 0],
+      [81, 0],
+      [111, 0],
+    ] as const) {
+      clock.now = minute * 60_000;
+      for (let index = 0; index < burst; index++) pools.used(base);
+      seen.push(sizes(pools.targets("n1", 1)));
+    }
+    expect(seen).toEqual([[100], [100], [100], [30], [5], [1]]);
   });
 });
