@@ -85,7 +85,9 @@ export async function lookThere(
   }
 }
 
-function kindOf({ type }: EntryInfo): Leaf["kind"] | undefined {
+/** envd says of a link what it leads to. */
+function kindOf({ type, symlinkTarget }: EntryInfo): Leaf["kind"] | undefined {
+  if (symlinkTarget !== undefined) return undefined;
   if (type === FileType.FILE) return "file";
   return type === FileType.DIRECTORY ? "folder" : undefined;
 }
