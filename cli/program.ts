@@ -23,7 +23,7 @@ export const COMMON: readonly Option[] = [
 ];
 
 /** Options of commands that show something. */
-export function shownOptions({ shows }: Command): readonly Option[] {
+export function shownOptions({ shows }: Pick<Command, "shows">): readonly Option[] {
   if (shows === undefined) return [];
   const output: Option = {
     flags: "-o, --output <form>",
