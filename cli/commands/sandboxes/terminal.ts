@@ -39,20 +39,26 @@ function createTerminal(context: Context, inside: Inside, options: Options) {
   const key = createEscapeKey();
   const whole = AbortSignal.any([left.signal, signal]);
   let pid = options.pid;
+  /** What is typed before the shell runs. */
+  const early: Uint8Array[] = [];
   let sending: Promise<void> = Promise.resolve();
 
   const call = (more: AbortSignal = whole) => inside.as(options.user, { signal: more });
   const size = () => ({ cols: streams.stdout.columns ?? 80, rows: streams.stdout.rows ?? 24 });
   const selected = () => ({ selector: { case: "pid" as const, value: pid ?? 0 } });
 
-  /** Keys of a time without a connection are lost, as the user has been told. */
+  /** Keys of a time without a connection are lost: sent twice, one that did arrive would be more than it was. */
+  const send = (value: Uint8Array) => {
+    sending = sending.then(async () => {
+      const input = { input: { case: "pty" as const, value } };
+      await inside.process.sendInput({ process: selected(), input }, call()).catch(() => undefined);
+    });
+  };
   const onKeys = (data: Buffer) => {
     const { data: keys, leaves } = key.take(data);
-    if (keys.length > 0 && pid !== undefined) {
-      sending = sending.then(async () => {
-        const input = { input: { case: "pty" as const, value: keys } };
-        await inside.process.sendInput({ process: selected(), input }, call()).catch(() => undefined);
-      });
+    if (keys.length > 0) {
+      if (pid === undefined) early.push(keys);
+      else send(keys);
     }
     if (leaves) left.abort();
   };
@@ -85,6 +91,7 @@ function createTerminal(context: Context, inside: Inside, options: Options) {
       const happened = event?.event;
       if (happened?.case === "start") {
         pid = happened.value.pid;
+        for (const keys of early.splice(0)) send(keys);
         onStart();
       } else if (happened?.case === "data" && happened.value.output.case === "pty") {
         await out.bytes(happened.value.output.value);
