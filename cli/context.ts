@@ -18,11 +18,11 @@ export interface Context {
   readonly out: Output;
   /** Aborted when the user ends the command. */
   readonly signal: AbortSignal;
-  settings(): Promise<Settings>;
+  readonly settings: () => Promise<Settings>;
   /** With the API key; a command that names a project goes with the operators' token. */
-  api(): Promise<Api>;
+  readonly api: () => Promise<Api>;
   /** With the operators' token. */
-  admin(): Promise<Api>;
+  readonly admin: () => Promise<Api>;
   readonly timeoutMs: number;
 }
 

@@ -12,7 +12,7 @@ type ByName = {
   readonly [N in keyof Routes as `${Routes[N]["method"]} ${Routes[N]["path"]}`]: Routes[N];
 };
 
-export type Name = keyof ByName & string;
+type Name = keyof ByName;
 type Input<N extends Name> = Parameters<Client<ByName>[N]>[0];
 export type Reply<N extends Name> = Awaited<ReturnType<Client<ByName>[N]>>;
 /** One of the items of a route that answers a list. */
@@ -27,7 +27,7 @@ export interface Connection {
 
 interface AnyInput {
   readonly params?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, unknown>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
 }
 
@@ -43,12 +43,12 @@ export function createApi(connection: Connection): Api {
   async function read(name: Name, input: AnyInput): Promise<{ readonly body: unknown; readonly next: string | null }> {
     const limit = AbortSignal.timeout(connection.timeoutMs);
     const response = await send(connection, name, input, { signal: AbortSignal.any([limit, connection.signal]) });
-    return { body: await bodyOf(response), next: response.headers.get("x-next-token") };
+    return { body: await bodyOf(response, connection), next: response.headers.get("x-next-token") };
   }
   return {
-    call: async (name, input) => (await read(name, input as AnyInput)).body as never,
+    call: async (name, input) => (await read(name, input)).body as never,
     async all(name, input, most = Number.POSITIVE_INFINITY) {
-      const given = input as AnyInput;
+      const given: AnyInput = input;
       const items: unknown[] = [];
       let token: string | null = null;
       do {
@@ -60,7 +60,7 @@ export function createApi(connection: Connection): Api {
       } while (token !== null && items.length < most);
       return items as never;
     },
-    stream: (name, input, headers) => send(connection, name, input as AnyInput, { signal: connection.signal, headers }),
+    stream: (name, input, headers) => send(connection, name, input, { signal: connection.signal, headers }),
   };
 }
 
@@ -99,8 +99,11 @@ function target(path: string, { params = {}, query = {} }: AnyInput): string {
   return search.size === 0 ? filled : `${filled}?${search.toString()}`;
 }
 
-async function bodyOf(response: Response): Promise<unknown> {
-  const text = await response.text();
+async function bodyOf(response: Response, { url, timeoutMs, signal }: Connection): Promise<unknown> {
+  const text = await response.text().catch((cause: unknown) => {
+    if (signal.aborted) throw signal.reason;
+    throw unreached(url, cause, timeoutMs);
+  });
   if (text === "") return undefined;
   try {
     return JSON.parse(text) as unknown;

@@ -96,7 +96,7 @@ async function fill(archive: Pack, folder: string, files: readonly Found[]): Pro
     } else {
       await new Promise<void>((resolve, reject) => {
         archive.entry({ ...header, ...(kind === "symlink" ? { linkname: target } : {}) }, (error) =>
-          error == null ? resolve() : reject(error),
+          error instanceof Error ? reject(error) : resolve(),
         );
       });
     }

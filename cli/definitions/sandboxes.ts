@@ -3,7 +3,7 @@
 import type { Argument, Command, Option } from "../definition.ts";
 
 const SANDBOX: Argument = { name: "<sandbox>", about: "id of the sandbox" };
-export const SELECTOR: Option = {
+const SELECTOR: Option = {
   flags: "-l, --selector <key=value>",
   about: "only those with this metadata",
   read: "labels",

@@ -7,7 +7,7 @@ import { bytes } from "./time.ts";
 const EVERY_MS = 200;
 
 export interface Progress {
-  passed(count: number): void;
+  readonly passed: (count: number) => void;
   /** Removes the line. */
   end(): void;
 }

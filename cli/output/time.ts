@@ -27,18 +27,18 @@ export function duration(ms: number): string {
 
 /** Since a time of the API. */
 export function age(time: string | null | undefined, now = Date.now()): string {
-  const at = time == null ? Number.NaN : Date.parse(time);
+  const at = time === null || time === undefined ? Number.NaN : Date.parse(time);
   return Number.isNaN(at) ? "-" : duration(now - at);
 }
 
 /** Until a time of the API; `-` where it has passed. */
 export function until(time: string | null | undefined, now = Date.now()): string {
-  const at = time == null ? Number.NaN : Date.parse(time);
+  const at = time === null || time === undefined ? Number.NaN : Date.parse(time);
   return Number.isNaN(at) || at <= now ? "-" : duration(at - now);
 }
 
 export function bytes(count: number | null | undefined): string {
-  if (count == null) return "-";
+  if (count === null || count === undefined) return "-";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let value = count;
   let unit = 0;

@@ -21,7 +21,11 @@ const view: View<Key> = {
     { title: "SCOPES", of: ({ scopes }) => scopes.join(",") },
     { title: "AGE", of: ({ createdAt }) => age(createdAt), moving: true },
     { title: "LAST USED", of: ({ lastUsed }) => age(lastUsed), moving: true },
-    { title: "EXPIRES IN", of: ({ expiresAt }) => (expiresAt == null ? "never" : until(expiresAt)), moving: true },
+    {
+      title: "EXPIRES IN",
+      of: ({ expiresAt }) => ((expiresAt ?? null) === null ? "never" : until(expiresAt)),
+      moving: true,
+    },
     { title: "ID", of: ({ id }) => id },
   ],
 };

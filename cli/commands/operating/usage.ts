@@ -35,7 +35,7 @@ export const limits: Action = async (context, _args, options) => {
 async function projectOf(api: Api, { project }: Options): Promise<string> {
   if (project !== undefined) return project;
   const [entry] = await api.call("GET /audit", { query: { limit: 1 } }).catch(() => []);
-  if (entry?.projectID != null) return entry.projectID;
+  if (typeof entry?.projectID === "string") return entry.projectID;
   const [event] = await api.call("GET /events", { query: { limit: 1 } });
   if (event !== undefined) return event.sandboxTeamId;
   throw usage(

@@ -1,7 +1,7 @@
 /** Serves ports of a sandbox on this machine, for HTTP and WebSockets. */
 
 import { createServer, type Server, type ServerResponse } from "node:http";
-import { type AddressInfo, isIP, type Socket } from "node:net";
+import { type AddressInfo, isIP } from "node:net";
 import { createProxyServer } from "http-proxy";
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
@@ -26,7 +26,7 @@ export const forward: Action = async (context, { first: sandboxID, rest }, { hos
     params: { sandboxID },
     body,
   });
-  const token = trafficAccessToken == null ? {} : { "e2b-traffic-access-token": trafficAccessToken };
+  const token = typeof trafficAccessToken === "string" ? { "e2b-traffic-access-token": trafficAccessToken } : {};
   const servers: Server[] = [];
   try {
     for (const { local, remote } of pairs) {
@@ -75,7 +75,7 @@ function serve(
     } else answer?.destroy();
   });
   const server = createServer((request, answer) => proxy.web(request, answer));
-  server.on("upgrade", (request, socket, head) => proxy.ws(request, socket as Socket, head));
+  server.on("upgrade", (request, socket, head) => proxy.ws(request, socket, head));
   return new Promise((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       reject(new Failure(`cannot listen on ${at.host}:${at.port}: ${cause.code ?? cause.message}`, { cause }));

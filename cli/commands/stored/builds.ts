@@ -49,7 +49,8 @@ export const build: Action = async (context, { first, second }, options) => {
       ...(options.force === true ? { force: true } : {}),
     },
   });
-  await follow(context, api, { templateID, buildID }, (line) => void context.out.note(line));
+  const following = { api, signal: context.signal, show: (line: string) => context.out.note(line) };
+  await follow(following, { templateID, buildID });
   context.out.note(`build/${buildID} is ready`);
   await context.out.line(templateID);
 };
@@ -129,7 +130,7 @@ async function send({ context, api, folder, templateID }: Place, { from, files, 
       body: Readable.toWeb(body) as never,
       duplex: "half",
       signal: context.signal,
-    } as RequestInit).catch((cause: unknown) => {
+    }).catch((cause: unknown) => {
       throw unreached(new URL(url).origin, cause, context.timeoutMs);
     });
     progress.end();
@@ -142,14 +143,14 @@ async function send({ context, api, folder, templateID }: Place, { from, files, 
 
 type Status = Reply<"GET /templates/{templateID}/builds/{buildID}/status">;
 
+interface Following {
+  readonly api: Api;
+  readonly signal: AbortSignal;
+  readonly show: (line: string) => Promise<void> | void;
+}
+
 /** Shows the log until the build ends. @throws {Failure} the reason why it failed */
-async function follow(
-  { signal }: Pick<Context, "signal">,
-  api: Api,
-  params: BuildId,
-  show: (line: string) => Promise<void> | void,
-  isOnce = false,
-): Promise<void> {
+async function follow({ api, signal, show }: Following, params: BuildId, isOnce = false): Promise<void> {
   let logsOffset = 0;
   for (;;) {
     const status: Status = await api.call("GET /templates/{templateID}/builds/{buildID}/status", {
@@ -176,6 +177,6 @@ export const logs: Action = async (context, { first: templateID, second }, optio
     buildID = builds[0]?.buildID ?? "";
     if (buildID === "") throw new Failure(`template ${templateID} has no build`, { exitCode: EXIT.notFound });
   }
-  const isOnce = options.follow !== true;
-  await follow(context, api, { templateID, buildID }, (line) => context.out.line(line), isOnce);
+  const following = { api, signal: context.signal, show: (line: string) => context.out.line(line) };
+  await follow(following, { templateID, buildID }, options.follow !== true);
 };

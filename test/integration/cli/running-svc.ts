@@ -9,13 +9,13 @@ import { afterAll, beforeAll } from "vitest";
 
 const checkout = join(import.meta.dirname, "../../..");
 
-export interface Ended {
+interface Ended {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export interface Running {
+interface Running {
   /** What it has written so far. */
   readonly output: () => string;
   readonly errors: () => string;
@@ -24,7 +24,7 @@ export interface Running {
   readonly ended: Promise<Ended>;
 }
 
-export interface Given {
+interface Given {
   /** Beside the variables of the file. An undefined one is taken away. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly input?: string | Buffer;

@@ -43,7 +43,7 @@ function cut(): void {
 
 interface Terminal {
   /** All that it has shown. */
-  shown(): string;
+  readonly shown: () => string;
   type(keys: string): void;
   readonly ended: Promise<number | null>;
 }

@@ -56,7 +56,7 @@ test("every group of commands has some, and every command with two words a group
   const used = new Set(
     COMMANDS.map(({ name }) => name.split(" ")).flatMap(([group, word]) => (word === undefined ? [] : [group])),
   );
-  expect([...used].toSorted()).toEqual(GROUPS.map(({ name }) => name).toSorted());
+  expect(used).toEqual(new Set(GROUPS.map(({ name }) => name)));
 });
 
 test("words after -- are the program's own, also those that look like flags of svc", async () => {

@@ -1,6 +1,6 @@
 /** What `svc` takes from inside of a sandbox, and how it gets there. */
 
-import fc from "fast-check";
+import { array, assert, constantFrom, integer, property, string } from "fast-check";
 import { expect, test } from "vitest";
 import { readEvents } from "../../../cli/api/event-stream.ts";
 import { hostOf, placeOf } from "../../../cli/inside/address.ts";
@@ -67,14 +67,10 @@ test.each([
 });
 
 test("keys mean the same in whatever pieces they come", () => {
-  fc.assert(
-    fc.property(
-      fc.string({ unit: fc.constantFrom("~", ".", "\r", "x") }),
-      fc.array(fc.integer({ min: 0, max: 3 })),
-      (text, sizes) => {
-        expect(typed(text, sizes)).toEqual(typed(text));
-      },
-    ),
+  assert(
+    property(string({ unit: constantFrom("~", ".", "\r", "x") }), array(integer({ min: 0, max: 3 })), (text, sizes) => {
+      expect(typed(text, sizes)).toEqual(typed(text));
+    }),
   );
 });
 

@@ -2,7 +2,7 @@
 
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import fc from "fast-check";
+import { assert, asyncProperty, property, string } from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parse as parseYaml } from "yaml";
 import type { Options } from "../../../cli/options.ts";
@@ -53,8 +53,8 @@ describe("text of the API and of sandboxes", () => {
   });
 
   test("never has a dangerous character once it is escaped, whatever it is", () => {
-    fc.assert(
-      fc.property(fc.string({ unit: "binary" }), (given) => {
+    assert(
+      property(string({ unit: "binary" }), (given) => {
         expect(escapeLine(given)).not.toMatch(DANGEROUS);
         expect(escapeText(given).replaceAll(/[\n\t]/g, "")).not.toMatch(DANGEROUS);
       }),
@@ -62,8 +62,8 @@ describe("text of the API and of sandboxes", () => {
   });
 
   test("is the same text for who reads the JSON or the YAML, and has no dangerous character in them", async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.string({ unit: "grapheme-composite" }), fc.string({ unit: "binary" }), async (plain, odd) => {
+    await assert(
+      asyncProperty(string({ unit: "grapheme-composite" }), string({ unit: "binary" }), async (plain, odd) => {
         const value = { plain, odd, nested: [odd] };
         const json = await shown(async (output) => void (await output.structured(value, { output: "json" })));
         expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(value)));
