@@ -27,8 +27,8 @@ without any setting. [How settings, output and exit codes work](#settings), then
 | \`SVC_ADMIN_TOKEN\` | | operators' token, for commands about nodes and projects, and for \`--project\` |
 
 What is missing there comes from the current context (\`svc context add\`), and without one from the \`.svc/env\` of the checkout and, for
-root on that machine, \`/etc/svc/admin-token\`. \`SVC_INSTANCE\` names another platform of the machine. A variable that names an address
-means that no stored key is used: a key goes only to the address that it is stored with. \`--context\` counts more than variables.
+root on that machine, \`/etc/svc/admin-token\`. \`SVC_INSTANCE\` names another platform of the machine. Where a variable
+names the API or the domain, no stored key is used: a key goes only to the address that it is stored with. \`--context\` counts more than variables.
 \`svc auth whoami\` shows what is used, and whether it works.
 
 ## Output

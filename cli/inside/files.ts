@@ -54,7 +54,7 @@ async function request({ context, inside, user }: Transfer, path: string, init: 
   let response: Response;
   try {
     const headers = { ...inside.headers, ...init.headers };
-    response = await fetch(`${inside.place.url}/files?${query.toString()}`, { ...init, headers });
+    response = await fetch(`${inside.place.url}/files?${query.toString()}`, { ...init, headers, redirect: "error" });
   } catch (cause) {
     if (context.signal.aborted) throw context.signal.reason;
     throw unreached(inside.place.url, cause, LONGEST_SILENCE_MS);

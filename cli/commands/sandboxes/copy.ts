@@ -9,6 +9,7 @@ import { EXIT, Failure, usage } from "../../failure.ts";
 import { download, type Transfer, upload } from "../../inside/files.ts";
 import { enter, type Inside, insideFailure } from "../../inside/sandbox.ts";
 import { type Leaf, lookThere, type Tree, treeHere, treeThere } from "../../inside/tree.ts";
+import { escapeLine } from "../../output/escape.ts";
 import { createProgress } from "../../output/progress.ts";
 
 /** Files on their way at a time. */
@@ -129,7 +130,7 @@ function safeName(name: string): string {
 }
 
 function told({ context }: Job, { skipped }: Tree): void {
-  for (const path of skipped) context.out.note(`not copied, because it is no file or folder: ${path}`);
+  for (const path of skipped) context.out.note(`not copied, because it is no file or folder: ${escapeLine(path)}`);
 }
 
 async function transferAll<L extends Pick<Leaf, "kind" | "size">>(

@@ -3,7 +3,7 @@
 import type { Item, Reply } from "../../api/client.ts";
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
-import { EXIT, Failure } from "../../failure.ts";
+import { EXIT } from "../../failure.ts";
 import type { Options } from "../../options.ts";
 import type { View } from "../../output/output.ts";
 import { age, bytes, until } from "../../output/time.ts";
@@ -92,7 +92,12 @@ export async function started(
   results: Reply<"POST /sandboxes/{sandboxID}/fork">,
   options: Options,
 ): Promise<number> {
-  if (!(await out.structured(results.length === 1 ? (results[0]?.sandbox ?? results[0]) : results, options))) {
+  const shown = results.map(({ sandbox, ...rest }) =>
+    sandbox === undefined ? rest : { ...rest, sandbox: withoutToken(sandbox) },
+  );
+  const [only] = shown;
+  const value = shown.length === 1 && only !== undefined && "sandbox" in only ? only.sandbox : shown;
+  if (!(await out.structured(value, options))) {
     const prefix = options.output === "name" ? "sandbox/" : "";
     const ids = results.flatMap(({ sandbox }) => (sandbox === undefined ? [] : [`${prefix}${sandbox.sandboxID}`]));
     await out.line(...ids);
@@ -121,13 +126,12 @@ export const info: Action = async (context, { first: sandboxID }, options) => {
   const api = await context.api();
   const detail = await api.call("GET /sandboxes/{sandboxID}", { params: { sandboxID }, query: { ended: true } });
   if (options.output === "json" || options.output === "yaml") {
-    // The token opens everything in the sandbox: it is no part of what people paste into reports.
-    const { envdAccessToken: _, ...shown } = detail;
-    await context.out.structured(shown, options);
+    await context.out.structured(withoutToken(detail), options);
   } else await context.out.one(detailView, detail, options);
 };
 
-/** A sandbox of a command that only works where it runs. */
-export function notRunning(sandboxID: string, state: string): Failure {
-  return new Failure(`sandbox ${sandboxID} is ${state}`, { exitCode: EXIT.conflict });
+/** The token opens everything in the sandbox: it is no part of what people paste into reports. */
+function withoutToken<T extends { readonly envdAccessToken?: string }>(sandbox: T): Omit<T, "envdAccessToken"> {
+  const { envdAccessToken: _, ...shown } = sandbox;
+  return shown;
 }

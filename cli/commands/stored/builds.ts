@@ -129,6 +129,7 @@ async function send({ context, api, folder, templateID }: Place, { from, files, 
       headers: { ...headers, "content-length": String(size) },
       body: Readable.toWeb(body) as never,
       duplex: "half",
+      redirect: "error",
       signal: context.signal,
     }).catch((cause: unknown) => {
       throw unreached(new URL(url).origin, cause, context.timeoutMs);

@@ -11,6 +11,9 @@ const { instance } = openPlatform();
 const folder = mkdtempSync(join(tmpdir(), "svc-command-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+/** Each test starts many processes. */
+const SLOW = { timeout: 240_000 };
+
 interface Ended {
   readonly code: number | null;
   readonly stdout: string;
@@ -41,30 +44,34 @@ async function created(...words: readonly string[]): Promise<string> {
   return id;
 }
 
-test("a sandbox is created, runs programs with input and exit code, is copied to and from, logs, and is killed", async () => {
-  const id = await created("base", "--timeout", "10m", "-m", "by=svc");
-  const words = ["sandbox", "exec", id, "--", "sh", "-c", "wc -c; echo failed >&2; exit 3"];
-  expect(await start(words, "x".repeat(300_000)).ended).toEqual({ code: 3, stdout: "300000\n", stderr: "failed\n" });
+test(
+  "a sandbox is created, runs programs with input and exit code, is copied to and from, logs, and is killed",
+  SLOW,
+  async () => {
+    const id = await created("base", "--timeout", "10m", "-m", "by=svc");
+    const words = ["sandbox", "exec", id, "--", "sh", "-c", "wc -c; echo failed >&2; exit 3"];
+    expect(await start(words, "x".repeat(300_000)).ended).toEqual({ code: 3, stdout: "300000\n", stderr: "failed\n" });
 
-  const tree = join(folder, "tree");
-  mkdirSync(join(tree, "bin"), { recursive: true });
-  writeFileSync(join(tree, "data"), Buffer.alloc(2_000_000, 3));
-  writeFileSync(join(tree, "bin/run"), "#!/bin/sh\necho it ran\n");
-  chmodSync(join(tree, "bin/run"), 0o755);
-  await out(["sandbox", "cp", tree, `${id}:/home/user/tree`]);
-  expect(await out(["sandbox", "exec", id, "--", "tree/bin/run"])).toBe("it ran");
-  await out(["sandbox", "cp", `${id}:tree`, join(folder, "back")]);
-  expect(readFileSync(join(folder, "back/data")).equals(readFileSync(join(tree, "data")))).toBe(true);
-  expect(statSync(join(folder, "back/bin/run")).mode & 0o111).not.toBe(0);
+    const tree = join(folder, "tree");
+    mkdirSync(join(tree, "bin"), { recursive: true });
+    writeFileSync(join(tree, "data"), Buffer.alloc(2_000_000, 3));
+    writeFileSync(join(tree, "bin/run"), "#!/bin/sh\necho it ran\n");
+    chmodSync(join(tree, "bin/run"), 0o755);
+    await out(["sandbox", "cp", tree, `${id}:/home/user/tree`]);
+    expect(await out(["sandbox", "exec", id, "--", "tree/bin/run"])).toBe("it ran");
+    await out(["sandbox", "cp", `${id}:tree`, join(folder, "back")]);
+    expect(readFileSync(join(folder, "back/data")).equals(readFileSync(join(tree, "data")))).toBe(true);
+    expect(statSync(join(folder, "back/bin/run")).mode & 0o111).not.toBe(0);
 
-  await expect.poll(() => out(["sandbox", "logs", id]), { timeout: 60_000 }).toContain("it ran");
-  expect(await out(["sandbox", "list", "-l", "by=svc", "-o", "name"])).toBe(`sandbox/${id}`);
-  expect(await out(["explain", id])).toMatch(/^Next: +it ends in /m);
-  expect(await out(["sandbox", "kill", id])).toBe(`sandbox/${id} killed`);
-  expect((await start(["sandbox", "exec", id, "--", "true"]).ended).code).toBe(3);
-});
+    await expect.poll(() => out(["sandbox", "logs", id]), { timeout: 60_000 }).toContain("it ran");
+    expect(await out(["sandbox", "list", "-l", "by=svc", "-o", "name"])).toBe(`sandbox/${id}`);
+    expect(await out(["explain", id])).toMatch(/^Next: +it ends in /m);
+    expect(await out(["sandbox", "kill", id])).toBe(`sandbox/${id} killed`);
+    expect((await start(["sandbox", "exec", id, "--", "true"]).ended).code).toBe(3);
+  },
+);
 
-test("a server of a sandbox is reached through a port of this machine, also after a pause", async () => {
+test("a server of a sandbox is reached through a port of this machine, also after a pause", SLOW, async () => {
   const id = await created("base", "--timeout", "10m");
   const serve = "mkdir /tmp/www; echo served >/tmp/www/file; exec python3 -m http.server -d /tmp/www 8000";
   await out(["sandbox", "exec", id, "--detach", "--", "sh", "-c", serve]);
@@ -79,7 +86,7 @@ test("a server of a sandbox is reached through a port of this machine, also afte
   expect((await forward.ended).code).toBe(0);
 });
 
-test("a template is built from a Dockerfile that the published reader would read in part", async () => {
+test("a template is built from a Dockerfile that the published reader would read in part", SLOW, async () => {
   const app = join(folder, "app");
   mkdirSync(join(app, "src"), { recursive: true });
   writeFileSync(join(app, "src/file"), "copied\n");

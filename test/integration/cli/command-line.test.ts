@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { VERSION } from "../../../shared/version.ts";
 import { freePort } from "../../support/peers/listening.ts";
-import { builtSvc } from "./running-svc.ts";
+import { builtSvc, SLOW } from "./running-svc.ts";
 
 const svc = builtSvc(() => ({}));
 
@@ -35,7 +35,7 @@ beforeEach(() => {
   asked.key = undefined;
 });
 
-test("help and version go to standard output with exit code 0", async () => {
+test("help and version go to standard output with exit code 0", SLOW, async () => {
   expect(await svc.run(["--version"])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: "" });
   const help = await svc.run(["sandbox", "create", "--help"]);
   expect(help).toMatchObject({ code: 0, stderr: "" });
@@ -54,13 +54,13 @@ test.each([
   expect(stderr).toContain(message);
 });
 
-test("a mistake is shown with its control characters escaped", async () => {
+test("a mistake is shown with its control characters escaped", SLOW, async () => {
   const { code, stderr } = await svc.run(["sandbox", "\u001b[2Jlist"]);
   expect(code).toBe(2);
   expect(stderr).toContain("\\x1b[2Jlist");
 });
 
-test("without a platform a command says how to name one", async () => {
+test("without a platform a command says how to name one", SLOW, async () => {
   const { code, stderr } = await svc.run(["sandbox", "list"]);
   expect(code).toBe(2);
   expect(stderr).toMatch(/SVC_API_URL.*svc context add.*scripts\/up/);
@@ -83,14 +83,14 @@ describe("the exit code", () => {
     expect(ended.stderr).toContain("error: why \\x1b[31mit is so");
   });
 
-  test("of a platform that is not there is 1, with its address", async () => {
+  test("of a platform that is not there is 1, with its address", SLOW, async () => {
     const nobody = `http://127.0.0.1:${await freePort()}`;
     const { code, stderr } = await svc.run(["sandbox", "list"], { env: { ...env(), SVC_API_URL: nobody } });
     expect(code).toBe(1);
     expect(stderr).toContain(`cannot reach ${nobody}: ECONNREFUSED`);
   });
 
-  test("of a command without a key is 4", async () => {
+  test("of a command without a key is 4", SLOW, async () => {
     expect((await svc.run(["sandbox", "list"], { env: { SVC_API_URL: url } })).code).toBe(4);
     const admin = await svc.run(["node", "list"], { env: env() });
     expect(admin.code).toBe(4);
@@ -99,7 +99,7 @@ describe("the exit code", () => {
 });
 
 describe("settings", () => {
-  test("come from SVC_ variables, and from E2B_ ones where those are not there", async () => {
+  test("come from SVC_ variables, and from E2B_ ones where those are not there", SLOW, async () => {
     const env = { E2B_API_URL: url, E2B_API_KEY: "e2b_second", SVC_API_KEY: undefined };
     await svc.out(["sandbox", "list"], { env });
     expect(asked.key).toBe("e2b_second");
@@ -107,7 +107,7 @@ describe("settings", () => {
     expect(asked.key).toBe("svc_first");
   });
 
-  test("come from what scripts/up left in the checkout, and a stored key goes to no other address", async () => {
+  test("come from what scripts/up left in the checkout, and a stored key goes to no other address", SLOW, async () => {
     const checkout = join(svc.folder, "checkout");
     mkdirSync(join(checkout, ".svc"), { recursive: true });
     writeFileSync(join(checkout, ".svc/env"), `SVC_API_URL=${url}\nSVC_API_KEY=svc_stored\nexport SVC_API_URL\n`);
@@ -117,7 +117,7 @@ describe("settings", () => {
     expect(elsewhere.code).toBe(4);
   });
 
-  test("of E2B_DOMAIN are the hosts below it", async () => {
+  test("of E2B_DOMAIN are the hosts below it", SLOW, async () => {
     const env = { E2B_DOMAIN: "nowhere.invalid", SVC_API_KEY: "svc_k" };
     const { stderr } = await svc.run(["sandbox", "list"], { env });
     expect(stderr).toContain("cannot reach https://api.nowhere.invalid");
@@ -128,7 +128,7 @@ describe("contexts", () => {
   const add = (name: string, key: string) =>
     svc.run(["context", "add", name, "--api-url", url, "--sandbox-url", url], { input: `${key}\n` });
 
-  test("are stored for the user alone, used, listed without keys, and forgotten", async () => {
+  test("are stored for the user alone, used, listed without keys, and forgotten", SLOW, async () => {
     expect((await add("one", "svc_one")).code).toBe(0);
     expect((await add("two", "svc_two")).code).toBe(0);
     const file = join(svc.folder, ".config/svc/config.toml");
@@ -151,7 +151,7 @@ describe("contexts", () => {
     expect((await svc.run(["sandbox", "list", "--context", "one"])).code).toBe(2);
   });
 
-  test("that others can read are refused", async () => {
+  test("that others can read are refused", SLOW, async () => {
     expect((await add("open", "svc_open")).code).toBe(0);
     const file = join(svc.folder, ".config/svc/config.toml");
     chmodSync(file, 0o644);
@@ -162,13 +162,13 @@ describe("contexts", () => {
   });
 });
 
-test("-o json is JSON, and an empty list has no lines of data", async () => {
+test("-o json is JSON, and an empty list has no lines of data", SLOW, async () => {
   const env = { SVC_API_URL: url, SVC_API_KEY: "svc_k" };
   expect(await svc.run(["sandbox", "list"], { env })).toMatchObject({ code: 0, stdout: "" });
   expect(await svc.out(["sandbox", "list", "-o", "json"], { env })).toBe("[]");
 });
 
-test("completion is printed for each shell, and names what may follow", async () => {
+test("completion is printed for each shell, and names what may follow", SLOW, async () => {
   for (const shell of ["bash", "zsh", "fish"])
     expect(await svc.out(["completion", shell])).toContain("svc complete --");
   expect((await svc.run(["completion", "tcsh"])).code).toBe(2);

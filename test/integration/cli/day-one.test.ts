@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
-import { builtSvc } from "./running-svc.ts";
+import { builtSvc, SLOW } from "./running-svc.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ const svc = builtSvc(() => ({ SVC_API_URL: cluster.url, SVC_SANDBOX_URL: cluster
 const json = async (...words: readonly string[]) => JSON.parse(await svc.out([...words, "-o", "json"])) as unknown;
 
 describe("a sandbox", () => {
-  test("is created, listed by its metadata, shown and killed", async () => {
+  test("is created, listed by its metadata, shown and killed", SLOW, async () => {
     const id = await svc.out(["sandbox", "create", "base", "-m", "team=blue", "-t", "10m"]);
     expect(id).toMatch(/^[a-z0-9]+$/);
     const other = await svc.out(["sandbox", "create"]);
@@ -39,13 +39,14 @@ describe("a sandbox", () => {
     expect(await svc.out(["sandbox", "info", id])).toMatch(/State: +ended/);
   });
 
-  test("is paused, resumed and forked, and its state is shown with each", async () => {
+  test("is paused, resumed and forked, and its state is shown with each", SLOW, async () => {
     const id = await svc.out(["sandbox", "create", "-m", "round=1"]);
     expect(await svc.out(["sandbox", "pause", id])).toBe(`sandbox/${id} paused`);
     expect(await svc.out(["sandbox", "list", "--state", "paused"])).toContain(id);
     expect(await svc.out(["sandbox", "resume", id, "-t", "5m"])).toBe(`sandbox/${id} running`);
     const copies = (await svc.out(["sandbox", "fork", id, "--count", "2"])).split("\n");
     expect(copies).toHaveLength(2);
+    expect(await svc.out(["sandbox", "fork", id, "-o", "json"])).not.toContain("envdAccessToken");
     expect(await svc.out(["sandbox", "timeout", id, "30m"])).toContain("ends in 30m");
     const killed = await svc.run(["sandbox", "kill", id, "nosuchsandbox", ...copies]);
     expect(killed.code).toBe(3);
@@ -53,7 +54,7 @@ describe("a sandbox", () => {
     expect(killed.stderr).toContain("nosuchsandbox");
   });
 
-  test("that shows up while a list is watched appears in it", async () => {
+  test("that shows up while a list is watched appears in it", SLOW, async () => {
     const watching = svc.start(["sandbox", "list", "--watch", "-l", "watched=yes", "--no-headers"]);
     const id = await svc.out(["sandbox", "create", "-m", "watched=yes"]);
     await expect.poll(watching.output, { timeout: 60_000 }).toContain(id);
@@ -63,7 +64,7 @@ describe("a sandbox", () => {
     expect((await watching.ended).code).toBe(130);
   });
 
-  test("whose metadata would drive a terminal is shown with it escaped", async () => {
+  test("whose metadata would drive a terminal is shown with it escaped", SLOW, async () => {
     const id = await svc.out(["sandbox", "create", "-m", "title=\u001b]0;hi\u0007\u202e", "-m", "odd=yes"]);
     const table = await svc.out(["sandbox", "list", "-l", "odd=yes", "-o", "wide"]);
     expect(table).toContain("title=\\x1b]0;hi\\x07\\u202e");
@@ -73,7 +74,7 @@ describe("a sandbox", () => {
 });
 
 describe("what is stored", () => {
-  test("a snapshot is created under a name, listed and deleted", async () => {
+  test("a snapshot is created under a name, listed and deleted", SLOW, async () => {
     const id = await svc.out(["sandbox", "create"]);
     const snapshot = await svc.out(["snapshot", "create", id, "--name", "kept"]);
     expect(await svc.out(["snapshot", "list"])).toContain("kept");
@@ -83,7 +84,7 @@ describe("what is stored", () => {
     await svc.out(["sandbox", "kill", id]);
   });
 
-  test("a volume is created, found by its name and deleted", async () => {
+  test("a volume is created, found by its name and deleted", SLOW, async () => {
     const id = await svc.out(["volume", "create", "data"]);
     expect(await svc.out(["volume", "list", "--no-headers"])).toMatch(new RegExp(`^data +${id}$`));
     expect(await svc.run(["volume", "create", "data"])).toMatchObject({ code: 5 });
@@ -91,7 +92,7 @@ describe("what is stored", () => {
     expect((await svc.run(["volume", "delete", "data"])).code).toBe(3);
   });
 
-  test("the value of a secret comes from standard input or a file, and is in no output", async () => {
+  test("the value of a secret comes from standard input or a file, and is in no output", SLOW, async () => {
     const value = "the-value-of-the-secret";
     const file = join(svc.folder, "secret");
     writeFileSync(file, `${value}\n`);
@@ -108,7 +109,7 @@ describe("what is stored", () => {
 });
 
 describe("a key", () => {
-  test("is created with scopes, works as far as they go, and is revoked", async () => {
+  test("is created with scopes, works as far as they go, and is revoked", SLOW, async () => {
     const key = await svc.out(["key", "create", "ci", "--scope", "sandboxes", "--expires", "1d"]);
     const env = { SVC_API_KEY: key };
     expect((await svc.run(["sandbox", "list"], { env })).code).toBe(0);
@@ -119,7 +120,7 @@ describe("a key", () => {
     expect((await svc.run(["auth", "whoami"], { env })).code).toBe(4);
   });
 
-  test("is told by whoami with its source and without its middle", async () => {
+  test("is told by whoami with its source and without its middle", SLOW, async () => {
     const who = await svc.out(["auth", "whoami"], { env: { SVC_ADMIN_TOKEN: ADMIN_TOKEN } });
     expect(who).toMatch(/^Settings: +environment$/m);
     expect(who).toMatch(/^Operator: +yes$/m);

@@ -8,7 +8,7 @@ import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { untarred } from "../../support/images/untarred.ts";
-import { builtSvc } from "./running-svc.ts";
+import { builtSvc, SLOW } from "./running-svc.ts";
 
 let cluster: Cluster;
 let hook: Server;
@@ -37,7 +37,7 @@ async function created(...words: readonly string[]): Promise<string> {
 }
 
 describe("the platform", () => {
-  test("is shown with its checks, versions and nodes, and to a key alone without nodes", async () => {
+  test("is shown with its checks, versions and nodes, and to a key alone without nodes", SLOW, async () => {
     const status = await svc.run(["status"]);
     expect(status.code).toBe(0);
     expect(status.stdout).toMatch(/^State: +ready$/m);
@@ -48,7 +48,7 @@ describe("the platform", () => {
     expect(own.stderr).toContain("without the operators' token");
   });
 
-  test("lists what runs by the processor time that it uses", async () => {
+  test("lists what runs by the processor time that it uses", SLOW, async () => {
     const id = await created();
     const sample = {
       cpuCount: 2,
@@ -64,11 +64,11 @@ describe("the platform", () => {
     expect(await svc.out(["sandbox", "metrics", id])).toContain("42.3% of 2");
   });
 
-  test("shows the limits of the key's project", async () => {
+  test("shows the limits of the key's project", SLOW, async () => {
     expect(await svc.out(["usage"])).toMatch(/^sandboxes +\d+ +\d+ +platform$/m);
   });
 
-  test("shows its audit log, of a project and of all", async () => {
+  test("shows its audit log, of a project and of all", SLOW, async () => {
     await svc.out(["key", "create", "audited"]);
     expect(await svc.out(["audit", "--action", "createKey", "--limit", "1"])).toContain("createKey");
     expect(await svc.out(["audit", "--admin", "--limit", "50"])).toContain("createProject");
@@ -76,7 +76,7 @@ describe("the platform", () => {
 });
 
 describe("events", () => {
-  test("are listed, the oldest first, and told what ended a sandbox", async () => {
+  test("are listed, the oldest first, and told what ended a sandbox", SLOW, async () => {
     const id = await svc.out(["sandbox", "create"]);
     await svc.out(["sandbox", "kill", id]);
     const lines = (await svc.out(["events", "--sandbox", id, "--no-headers"])).split("\n");
@@ -86,7 +86,7 @@ describe("events", () => {
     expect(killed.split(/ +/)).toEqual(lines[1]?.split(/ +/));
   });
 
-  test("are followed, a line of JSON each where that is asked for", async () => {
+  test("are followed, a line of JSON each where that is asked for", SLOW, async () => {
     const running = svc.start(["events", "-f", "--type", "paused", "-o", "json", "--limit", "1"]);
     onTestFinished(() => running.interrupt());
     const id = await created();
@@ -113,7 +113,7 @@ describe("events", () => {
 });
 
 describe("one sandbox", () => {
-  test("is explained: running with its node and what ends it, paused, and ended", async () => {
+  test("is explained: running with its node and what ends it, paused, and ended", SLOW, async () => {
     const id = await created("-t", "30m");
     const running = await json("explain", id);
     expect(running).toMatchObject({ state: "running", nodeID: expect.stringMatching(/^n[12]$/), lastEvents: [{}] });
@@ -128,7 +128,7 @@ describe("one sandbox", () => {
     expect((await svc.run(["explain", "nosuchsandbox"])).code).toBe(3);
   });
 
-  test("is asked what it may reach, with the verdict as exit code", async () => {
+  test("is asked what it may reach, with the verdict as exit code", SLOW, async () => {
     const id = await created();
     expect(await svc.out(["network", "check", id, "example.org:443"])).toMatch(/^Verdict: +allow$/m);
     for (const agent of cluster.agents) {
@@ -143,7 +143,7 @@ describe("one sandbox", () => {
     expect((await svc.run(["network", "check", id, "example.org"])).code).toBe(1);
   });
 
-  test("shows what it has tried to reach, with hostile names escaped", async () => {
+  test("shows what it has tried to reach, with hostile names escaped", SLOW, async () => {
     const id = await created();
     for (const agent of cluster.agents) {
       const entry = {
@@ -164,7 +164,7 @@ describe("one sandbox", () => {
 });
 
 describe("a webhook", () => {
-  test("is created, tested, disabled and deleted by its name", async () => {
+  test("is created, tested, disabled and deleted by its name", SLOW, async () => {
     const url = `http://127.0.0.1:${(hook.address() as AddressInfo).port}/`;
     const words = ["webhook", "create", "ops", url, "--event", "killed,paused"];
     expect(await svc.out(words, { input: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n" })).toContain("created");
@@ -181,7 +181,7 @@ describe("a webhook", () => {
 });
 
 describe("a template", () => {
-  test("is built from a folder with its files, its log shown, and tagged", async () => {
+  test("is built from a folder with its files, its log shown, and tagged", SLOW, async () => {
     const folder = join(svc.folder, "app");
     mkdirSync(join(folder, "src"), { recursive: true });
     writeFileSync(join(folder, "Dockerfile"), "FROM debian:12\nRUN true\nCOPY src /srv/\n");
@@ -207,7 +207,7 @@ describe("a template", () => {
     expect((await svc.run(["template", "build", "my-app:v1", "nowhere"])).code).toBe(3);
   });
 
-  test("whose build fails ends with 1 and the reason, escaped", async () => {
+  test("whose build fails ends with 1 and the reason, escaped", SLOW, async () => {
     const folder = join(svc.folder, "broken");
     mkdirSync(folder);
     writeFileSync(join(folder, "Dockerfile"), "FROM debian:12\nRUN false\n");
@@ -221,7 +221,7 @@ describe("a template", () => {
 });
 
 describe("operators", () => {
-  test("list nodes, read one, cordon it and take it back", async () => {
+  test("list nodes, read one, cordon it and take it back", SLOW, async () => {
     expect(await svc.out(["node", "list"])).toMatch(/^n2 +ready/m);
     expect(await svc.out(["node", "info", "n2"])).toMatch(/^Can: +.*memorySnapshots/m);
     expect(await svc.out(["node", "cordon", "n2"])).toBe("node/n2 cordoned");
@@ -231,14 +231,14 @@ describe("operators", () => {
     expect(await svc.out(["node", "token", "--kind", "edge"])).toMatch(/^\S+$/);
   });
 
-  test("drain a node, and are told when it is done", async () => {
+  test("drain a node, and are told when it is done", SLOW, async () => {
     const { code, stdout, stderr } = await svc.run(["node", "drain", "n2"]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "node/n2 done\n" });
     expect(stderr).toContain("node n2: ");
     await svc.out(["node", "uncordon", "n2"]);
   });
 
-  test("create, limit, close and delete a project, and act for it", async () => {
+  test("create, limit, close and delete a project, and act for it", SLOW, async () => {
     const id = await svc.out(["project", "create", "team blue"]);
     await svc.out(["project", "limit", id, "--limits", "sandboxes=3"]);
     expect(await svc.out(["usage", "--project", id])).toMatch(/^sandboxes +0 +3 +project$/m);

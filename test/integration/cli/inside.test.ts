@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { sharedEnvd } from "../envd/running-envd.ts";
-import { builtSvc } from "./running-svc.ts";
+import { builtSvc, SLOW } from "./running-svc.ts";
 
 const { envd } = sharedEnvd();
 let cluster: Cluster;
@@ -24,23 +24,23 @@ const exec = (words: readonly string[], input?: string) =>
   svc.run(["sandbox", "exec", id, "--", ...words], input === undefined ? {} : { input });
 
 describe("exec", () => {
-  test("passes output, errors and the exit code on", async () => {
+  test("passes output, errors and the exit code on", SLOW, async () => {
     const ended = await exec(["sh", "-c", "echo out; echo err >&2; exit 7"]);
     expect(ended).toEqual({ code: 7, stdout: "out\n", stderr: "err\n" });
   });
 
-  test("pipes standard input, whatever its bytes and however much", async () => {
+  test("pipes standard input, whatever its bytes and however much", SLOW, async () => {
     const input = `\u001b[31m${"0123456789abcdef".repeat(20_000)}`;
     const { code, stdout } = await exec(["cat"], input);
     expect(code).toBe(0);
     expect(stdout === input).toBe(true);
   });
 
-  test("ends with its program, also where that does not read its input", async () => {
+  test("ends with its program, also where that does not read its input", SLOW, async () => {
     expect(await exec(["true"], "x".repeat(500_000))).toMatchObject({ code: 0 });
   });
 
-  test("takes a folder, variables and arguments without a shell between", async () => {
+  test("takes a folder, variables and arguments without a shell between", SLOW, async () => {
     const words = [
       "sandbox",
       "exec",
@@ -59,16 +59,16 @@ describe("exec", () => {
     expect(await svc.out(words)).toBe("/\nb c *");
   });
 
-  test("of a program that a signal ended has 128 and its number", async () => {
+  test("of a program that a signal ended has 128 and its number", SLOW, async () => {
     expect((await exec(["sh", "-c", "kill -9 $$"])).code).toBe(137);
   });
 
-  test("ends a program whose time is over, with 124", async () => {
+  test("ends a program whose time is over, with 124", SLOW, async () => {
     const words = ["sandbox", "exec", id, "--timeout", "1s", "--", "sleep", "600"];
     expect((await svc.run(words)).code).toBe(124);
   });
 
-  test("ends its program when it is interrupted itself", async () => {
+  test("ends its program when it is interrupted itself", SLOW, async () => {
     const running = svc.start(["sandbox", "exec", id, "--", "sh", "-c", "echo begun; exec sleep 601"]);
     await expect.poll(running.output, { timeout: 60_000 }).toBe("begun\n");
     running.interrupt();
@@ -76,20 +76,20 @@ describe("exec", () => {
     expect((await exec(["sh", "-c", "pgrep -f '[s]leep 601'"])).stdout).toBe("");
   });
 
-  test("with --detach prints the process id and leaves the program running", async () => {
+  test("with --detach prints the process id and leaves the program running", SLOW, async () => {
     const pid = await svc.out(["sandbox", "exec", id, "--detach", "--", "sleep", "602"]);
     expect(pid).toMatch(/^\d+$/);
     expect((await exec(["kill", pid])).code).toBe(0);
   });
 
-  test("of a program or a sandbox that is not there has 3, or what the sandbox says", async () => {
+  test("of a program or a sandbox that is not there has 3, or what the sandbox says", SLOW, async () => {
     expect((await svc.run(["sandbox", "exec", "nosuchsandbox", "--", "true"])).code).toBe(3);
     const missing = await exec(["no-such-program"]);
     expect(missing.code).not.toBe(0);
     expect(missing.stderr).toContain("no-such-program");
   });
 
-  test("resumes a paused sandbox first, and says so", async () => {
+  test("resumes a paused sandbox first, and says so", SLOW, async () => {
     await svc.out(["sandbox", "pause", id]);
     const ended = await exec(["echo", "hi"]);
     expect(ended).toMatchObject({ code: 0, stdout: "hi\n" });
@@ -97,14 +97,14 @@ describe("exec", () => {
   });
 });
 
-test("connect without a terminal says what to use in its place", async () => {
+test("connect without a terminal says what to use in its place", SLOW, async () => {
   const { code, stderr } = await svc.run(["sandbox", "connect", id]);
   expect(code).toBe(2);
   expect(stderr).toContain("svc sandbox exec");
 });
 
 describe("cp", () => {
-  test("copies a file both ways, with its right to be run", async () => {
+  test("copies a file both ways, with its right to be run", SLOW, async () => {
     const here = join(svc.folder, "run.sh");
     writeFileSync(here, "#!/bin/sh\necho ran\n");
     chmodSync(here, 0o755);
@@ -116,7 +116,7 @@ describe("cp", () => {
     expect(statSync(back).mode & 0o111).not.toBe(0);
   });
 
-  test("copies a folder both ways, with odd names and without links", async () => {
+  test("copies a folder both ways, with odd names and without links", SLOW, async () => {
     const here = join(svc.folder, "tree");
     mkdirSync(join(here, "deep/empty"), { recursive: true });
     writeFileSync(join(here, "ü b.txt"), "one");
@@ -165,7 +165,7 @@ describe("forward", () => {
     server.closeAllConnections();
   });
 
-  test("serves a port of the sandbox here until it is ended", async () => {
+  test("serves a port of the sandbox here until it is ended", SLOW, async () => {
     const env = { SVC_SANDBOX_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
     const running = svc.start(["forward", id, "0:8000"], { env });
     onTestFinished(() => running.interrupt());
@@ -178,7 +178,7 @@ describe("forward", () => {
     await expect(fetch(address)).rejects.toThrow();
   });
 
-  test("refuses what are no ports", async () => {
+  test("refuses what are no ports", SLOW, async () => {
     expect((await svc.run(["forward", id, "80:0"])).code).toBe(2);
     expect((await svc.run(["forward", id, "web"])).code).toBe(2);
   });

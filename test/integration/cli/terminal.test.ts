@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
 import { sharedEnvd } from "../envd/running-envd.ts";
-import { builtSvc } from "./running-svc.ts";
+import { builtSvc, SLOW } from "./running-svc.ts";
 
 const { envd } = sharedEnvd();
 const POLL = { timeout: 60_000 };
@@ -65,16 +65,20 @@ function open(words: readonly string[]): Terminal {
   };
 }
 
-test("a terminal has the size of the user's, passes bytes through, and ends with the shell's exit code", async () => {
-  const id = await svc.out(["sandbox", "create"]);
-  const terminal = open(["sandbox", "connect", id]);
-  terminal.type("stty size; printf '\\033[7mraw\\033[0m\\n'; exit 7\n");
-  expect(await terminal.ended).toBe(7);
-  expect(terminal.shown()).toContain("30 100");
-  expect(terminal.shown()).toContain("\u001b[7mraw\u001b[0m");
-});
+test(
+  "a terminal has the size of the user's, passes bytes through, and ends with the shell's exit code",
+  SLOW,
+  async () => {
+    const id = await svc.out(["sandbox", "create"]);
+    const terminal = open(["sandbox", "connect", id]);
+    terminal.type("stty size; printf '\\033[7mraw\\033[0m\\n'; exit 7\n");
+    expect(await terminal.ended).toBe(7);
+    expect(terminal.shown()).toContain("30 100");
+    expect(terminal.shown()).toContain("\u001b[7mraw\u001b[0m");
+  },
+);
 
-test("a terminal goes on with the same shell after a cut, and can be left and come back to", async () => {
+test("a terminal goes on with the same shell after a cut, and can be left and come back to", SLOW, async () => {
   const id = await svc.out(["sandbox", "create"]);
   const terminal = open(["sandbox", "connect", id]);
   terminal.type("kept=value-of-before; echo be'gun'\n");
