@@ -5,7 +5,7 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type BuildOptions, build, type Plugin } from "esbuild";
@@ -47,6 +47,10 @@ const common: BuildOptions = {
   logLevel: "warning",
 };
 
+/** Packages in CommonJS find `require` as they expect. */
+const requireOfModule =
+  'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);';
+
 /** Makes an ES module, in which packages in CommonJS find `require` and their own path as they expect. */
 async function bundleProgram(name: string, main = `${name}/main.ts`): Promise<void> {
   await build({
@@ -60,10 +64,9 @@ async function bundleProgram(name: string, main = `${name}/main.ts`): Promise<vo
     define: { SVC_COMMIT: JSON.stringify(commit()) },
     banner: {
       js: [
-        'import { createRequire as __createRequire } from "node:module";',
+        requireOfModule,
         'import { fileURLToPath as __fileURLToPath } from "node:url";',
         'import { dirname as __dirnameOf } from "node:path";',
-        "const require = __createRequire(import.meta.url);",
         "const __filename = __fileURLToPath(import.meta.url);",
         "const __dirname = __dirnameOf(__filename);",
       ].join("\n"),
@@ -183,6 +186,22 @@ function zeromqAddon(): string {
   return join(root, "node_modules/zeromq/build/linux", process.arch, "node/glibc-127-Release/addon.node");
 }
 
+/** The command `svc`: a small main file, and parts of it that a command loads when it is called. */
+async function bundleCli(): Promise<void> {
+  const directory = join(dist, "cli");
+  rmSync(directory, { recursive: true, force: true });
+  await build({
+    ...common,
+    entryPoints: [join(root, "cli/main.ts")],
+    outdir: directory,
+    format: "esm",
+    splitting: true,
+    minify: true,
+    banner: { js: requireOfModule },
+  });
+  writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "module" })}\n`);
+}
+
 const builders: Record<string, () => Promise<void>> = {
   orchestrator: () => bundleProgram("orchestrator"),
   edge: () => bundleProgram("edge", "orchestrator/edge/main.ts"),
@@ -190,6 +209,7 @@ const builders: Record<string, () => Promise<void>> = {
   egress: bundleEgress,
   envd: bundleEnvd,
   interpreter: bundleInterpreter,
+  cli: bundleCli,
 };
 
 const unknown = asked.filter((name) => builders[name] === undefined);

@@ -7,7 +7,7 @@ const only = (name, library, owners) => ({
   name,
   comment: `${library} has its owners; use them`,
   severity: "error",
-  from: { path: "^(shared|orchestrator|agent|envd|interpreter)/", pathNot: owners },
+  from: { path: "^(cli|shared|orchestrator|agent|envd|interpreter)/", pathNot: owners },
   to: { path: `node_modules/${library}/` },
 });
 
@@ -28,20 +28,34 @@ module.exports = {
     {
       name: "programs-do-not-import-each-other",
       severity: "error",
-      from: { path: "^(orchestrator|agent|envd|interpreter)/" },
-      to: { path: "^(orchestrator|agent|envd|interpreter)/", pathNot: "^$1/" },
+      from: { path: "^(cli|orchestrator|agent|envd|interpreter)/" },
+      to: { path: "^(cli|orchestrator|agent|envd|interpreter)/", pathNot: "^$1/" },
     },
     {
       name: "shared-is-a-leaf",
       severity: "error",
       from: { path: "^shared/" },
-      to: { path: "^(orchestrator|agent|envd|interpreter|scripts|test)/" },
+      to: { path: "^(cli|orchestrator|agent|envd|interpreter|scripts|test)/" },
     },
     {
       name: "nothing-shipped-imports-tests-or-scripts",
       severity: "error",
-      from: { path: "^(shared|orchestrator|agent|envd|interpreter)/" },
+      from: { path: "^(cli|shared|orchestrator|agent|envd|interpreter)/" },
       to: { path: "^(test|scripts)/" },
+    },
+    {
+      name: "the-command-knows-the-api-alone",
+      comment: "svc is a client as any other: contracts, the generated code of envd's services, and the version",
+      severity: "error",
+      from: { path: "^cli/" },
+      to: { path: "^shared/", pathNot: "^shared/(api/|envd-rpc/gen/|http/contract\\.ts$|version\\.ts$)" },
+    },
+    {
+      name: "the-command-loads-no-contract",
+      comment: "their types cost nothing at run time; their schemas would cost every start of the command",
+      severity: "error",
+      from: { path: "^cli/" },
+      to: { path: "^shared/(api|http)/", dependencyTypesNot: ["type-only"] },
     },
     { name: "main-is-not-imported", severity: "error", from: {}, to: { path: "(^|/)main\\.ts$" } },
     {
@@ -70,7 +84,7 @@ module.exports = {
     only("dockerode-has-one-owner", "dockerode", "^agent/containers/docker(-builds|-images)?\\.ts$"),
     only("sqlite-has-its-owners", "better-sqlite3", "^(orchestrator/store|agent/store)/"),
     only("pg-has-one-owner", "pg", "^orchestrator/store/postgres/"),
-    only("http-proxy-has-one-owner", "http-proxy", "^shared/proxy/sending/"),
+    only("http-proxy-has-its-owners", "http-proxy", "^(shared/proxy/sending/|cli/commands/sandboxes/forward\\.ts$)"),
     only("jose-has-one-owner", "jose", "^orchestrator/identity/"),
     only("x509-has-its-owners", "@peculiar/x509", "^(shared/tls/|agent/egress/rewrite/certificates\\.ts$)"),
     only("pino-has-one-owner", "pino", "^shared/program/log\\.ts$"),
@@ -84,17 +98,17 @@ module.exports = {
     ...agentLadder,
     {
       name: "scripts-import-no-program",
-      comment: "but to build one, and to write the OpenAPI document",
+      comment: "but to build one, and to write the OpenAPI document and the page of the command",
       severity: "error",
-      from: { path: "^scripts/", pathNot: "^scripts/(build|openapi)\\.ts$" },
-      to: { path: "^(orchestrator|agent|envd|interpreter)/" },
+      from: { path: "^scripts/", pathNot: "^scripts/(build|cli-page|openapi)\\.ts$" },
+      to: { path: "^(cli|orchestrator|agent|envd|interpreter)/" },
     },
     {
       name: "a-program-takes-settings-from-its-config",
       comment: "shared/settings lists the settings of all programs; each uses its own, through config.ts",
       severity: "error",
       from: {
-        path: "^(shared|orchestrator|agent|envd|interpreter)/",
+        path: "^(cli|shared|orchestrator|agent|envd|interpreter)/",
         pathNot: "^((orchestrator|agent)/config\\.ts$|orchestrator/edge/program/config\\.ts$|shared/settings/)",
       },
       to: { path: "^shared/settings/" },

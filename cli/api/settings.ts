@@ -1,0 +1,118 @@
+/**
+ * Which platform a command talks to, and with which key: from the environment, the chosen context, or the `.svc/env` of a checkout
+ * after `scripts/up`. A stored key goes to the address that it is stored with and to no other.
+ */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { usage } from "../failure.ts";
+import { type ContextEntry, type Environment, readContexts } from "./contexts.ts";
+
+export interface Settings {
+  /** Where these settings come from, for `auth whoami`. */
+  readonly source: string;
+  readonly apiUrl: string;
+  /** One address for all sandboxes, which finds them by headers. Absent: each has a host of its own, below `domain`. */
+  readonly sandboxUrl: string | undefined;
+  readonly domain: string | undefined;
+  readonly apiKey: string | undefined;
+  readonly adminToken: string | undefined;
+}
+
+interface Stored {
+  readonly source: string;
+  readonly entry: ContextEntry;
+  /** The file that the checkout's machine keeps its operators' tokens in. */
+  readonly adminFile?: string;
+}
+
+/** @param context what `--context` names: then the environment's addresses and keys do not count */
+export async function readSettings(env: Environment, context: string | undefined): Promise<Settings> {
+  const own = context === undefined ? ofEnvironment(env) : {};
+  const isElsewhere = own.apiUrl !== undefined || own.domain !== undefined;
+  const stored = isElsewhere ? undefined : await storedSettings(env, context);
+  const { apiUrl, sandboxUrl, domain, apiKey, adminToken } = { ...stored?.entry, ...own };
+  const url = apiUrl ?? (domain === undefined ? undefined : `https://api.${domain}`);
+  if (url === undefined) {
+    throw usage(
+      "there is no platform to talk to",
+      "set SVC_API_URL and SVC_API_KEY, add one with `svc context add`, or run ./scripts/up and use ./scripts/svc",
+    );
+  }
+  const names = isElsewhere || stored === undefined ? ["environment"] : [stored.source];
+  if (!isElsewhere && Object.keys(own).length > 0) names.push("environment");
+  return {
+    source: names.join(", "),
+    apiUrl: checkedUrl(url, "API"),
+    sandboxUrl: sandboxUrl === undefined ? undefined : checkedUrl(sandboxUrl, "sandboxes"),
+    domain,
+    apiKey,
+    adminToken: adminToken ?? (stored?.adminFile === undefined ? undefined : firstWord(stored.adminFile)),
+  };
+}
+
+function ofEnvironment(env: Environment): ContextEntry {
+  const value = (...names: readonly string[]) => names.map((name) => env[name]).find((it) => (it ?? "") !== "");
+  return defined({
+    apiUrl: value("SVC_API_URL", "E2B_API_URL"),
+    sandboxUrl: value("SVC_SANDBOX_URL", "E2B_SANDBOX_URL"),
+    domain: value("E2B_DOMAIN"),
+    apiKey: value("SVC_API_KEY", "E2B_API_KEY"),
+    adminToken: value("SVC_ADMIN_TOKEN"),
+  });
+}
+
+async function storedSettings(env: Environment, name: string | undefined): Promise<Stored | undefined> {
+  const { current, contexts } = await readContexts(env);
+  const wanted = name ?? current;
+  if (wanted !== undefined) {
+    const entry = contexts[wanted];
+    if (entry === undefined) throw usage(`there is no context '${wanted}'`, "`svc context list` shows them");
+    return { source: `context ${wanted}`, entry };
+  }
+  return ofCheckout(env);
+}
+
+/** What `scripts/up` left in the checkout that `scripts/svc` belongs to. */
+function ofCheckout(env: Environment): Stored | undefined {
+  const checkout = env["SVC_CHECKOUT"] ?? "";
+  if (checkout === "") return undefined;
+  const instance = env["SVC_INSTANCE"] ?? "";
+  const suffix = instance === "" ? "" : `-${instance}`;
+  const file = join(checkout, `.svc${suffix}`, "env");
+  const text = textOf(file);
+  if (text === undefined) return undefined;
+  const lines = Object.fromEntries(
+    text.split("\n").flatMap((line) => {
+      const found = /^([A-Z][A-Z0-9_]*)=(.*)$/.exec(line.trim());
+      return found?.[1] === undefined ? [] : [[found[1], (found[2] ?? "").replace(/^(['"])(.*)\1$/, "$2")]];
+    }),
+  ) as Environment;
+  return { source: file, entry: ofEnvironment(lines), adminFile: `/etc/svc${suffix}/admin-token` };
+}
+
+function firstWord(file: string): string | undefined {
+  const word = textOf(file)?.split(/\s/, 1)[0];
+  return word === "" ? undefined : word;
+}
+
+/** Undefined where the file is not there, or not for this user. */
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function checkedUrl(text: string, of: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
+    throw usage(`'${text}' is no address of the ${of}`, "it looks like http://127.0.0.1:3000");
+  }
+  return text.replace(/\/+$/, "");
+}
+
+function defined<T extends object>(all: { readonly [K in keyof T]: T[K] | undefined }): Partial<T> {
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

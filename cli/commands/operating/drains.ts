@@ -1,0 +1,54 @@
+/** The drain of a node, followed to its end. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Reply } from "../../api/client.ts";
+import type { Action } from "../../definition.ts";
+import { EXIT } from "../../failure.ts";
+import { age } from "../../output/time.ts";
+
+type Drain = Reply<"GET /nodes/{nodeID}/drain">;
+
+const POLL_MS = 1_000;
+
+export const drain: Action = async ({ admin, out, signal }, { first: nodeID }, options) => {
+  const connection = await admin();
+  let state: Drain = await connection.call("POST /nodes/{nodeID}/drain", {
+    params: { nodeID },
+    body: {
+      ...(options.deadline === undefined ? {} : { deadlineSeconds: options.deadline }),
+      ...(options.finish === true ? { running: "finish" as const } : {}),
+      ...(options.atDeadline === undefined ? {} : { atDeadline: options.atDeadline }),
+      ...(options.atOnce === undefined ? {} : { atOnce: options.atOnce }),
+    },
+  });
+  let told = "";
+  for (;;) {
+    const now = progress(state);
+    if (now !== told) out.note(`node ${nodeID}: ${now}`);
+    told = now;
+    if (state.state !== "draining" || options.detach === true) break;
+    await sleep(POLL_MS, undefined, { signal });
+    state = await connection.call("GET /nodes/{nodeID}/drain", { params: { nodeID } });
+  }
+  for (const { sandboxID, state: its, reason } of state.sandboxes) {
+    if (reason !== null && its === "stays") out.note(`sandbox ${sandboxID} stays: ${reason}`);
+  }
+  if (!(await out.structured(state, options))) {
+    await out.line(options.detach === true ? `node/${nodeID} drains` : `node/${nodeID} ${state.state}`);
+  }
+  return state.state === "done" || options.detach === true ? 0 : exitCodeOf(state);
+};
+
+function exitCodeOf({ state }: Drain): number {
+  return state === "overdue" ? EXIT.timedOut : EXIT.failed;
+}
+
+function progress({ state, begunAt, sandboxes, left }: Drain): string {
+  const moved = sandboxes.filter((one) => one.state === "moved" || one.state === "stored").length;
+  const parts = [
+    `${moved} of ${sandboxes.length} moved`,
+    `${left.sandboxes} run there`,
+    `${left.pausedSandboxes} paused`,
+  ];
+  return `${state}, ${parts.join(", ")}${state === "draining" ? "" : `, after ${age(begunAt)}`}`;
+}

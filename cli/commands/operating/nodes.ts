@@ -1,0 +1,130 @@
+/** The machines of the platform, for operators. */
+
+import type { Item, Reply } from "../../api/client.ts";
+import type { Action } from "../../definition.ts";
+import type { View } from "../../output/output.ts";
+import { age, bytes } from "../../output/time.ts";
+import { showList } from "../../output/watch.ts";
+
+type Node = Item<"GET /nodes">;
+type Detail = Reply<"GET /nodes/{nodeID}">;
+
+const used = (part: number, whole: number) => `${bytes(part)} of ${bytes(whole)}`;
+const poolOf = ({ pools }: Pick<Detail, "pools">) =>
+  `${pools.reduce((sum, { ready }) => sum + ready, 0)}/${pools.reduce((sum, { wanted }) => sum + wanted, 0)}`;
+
+export const nodeView: View<Node> = {
+  name: ({ id }) => `node/${id}`,
+  columns: [
+    { title: "ID", of: ({ id }) => id },
+    { title: "STATUS", of: ({ status }) => status, state: true },
+    { title: "SINCE", of: ({ statusChangedAt }) => age(statusChangedAt), moving: true },
+    { title: "SANDBOXES", of: ({ sandboxCount, maxSandboxes }) => `${sandboxCount} of ${maxSandboxes}` },
+    { title: "CPU", of: ({ metrics }) => `${metrics.cpuPercent.toFixed(0)}% of ${metrics.cpuCount}` },
+    { title: "MEMORY", of: ({ metrics }) => used(metrics.memoryUsedBytes, metrics.memoryTotalBytes) },
+    { title: "DISK FREE", of: ({ metrics }) => bytes(metrics.diskFreeBytes) },
+    { title: "FINDINGS", of: ({ findings }) => String(findings.length) },
+    { title: "POOL", of: poolOf, wide: true },
+    { title: "VERSION", of: ({ version }) => version, wide: true },
+    { title: "REGION", of: ({ region }) => region ?? "", wide: true },
+    { title: "API", of: ({ apiURL }) => apiURL, wide: true },
+    { title: "PLACEMENT", of: ({ placement }) => placementOf(placement), wide: true },
+  ],
+};
+
+function placementOf(placement: Node["placement"]): string {
+  if (placement === undefined) return "";
+  if (!placement.fits) return `passed over: ${placement.reason ?? "no reason given"}`;
+  return placement.score === undefined ? "fits" : `fits, ${placement.score.toFixed(2)}`;
+}
+
+const detailView: View<Detail> = {
+  name: ({ id }) => `node/${id}`,
+  columns: [
+    { title: "ID", of: ({ id }) => id },
+    { title: "STATUS", of: ({ status, statusChangedAt }) => `${status}, for ${age(statusChangedAt)}`, state: true },
+    { title: "HEARD", of: ({ lastHeardAt }) => `${age(lastHeardAt)} ago` },
+    { title: "VERSION", of: ({ version, commit }) => `${version} (${commit.slice(0, 12)})` },
+    { title: "API", of: ({ apiURL }) => apiURL },
+    { title: "PROXY", of: ({ proxyURL }) => proxyURL },
+    { title: "REGION", of: ({ region }) => region ?? "" },
+    { title: "CLOCK", of: ({ clockSkewMs }) => (clockSkewMs === null ? "?" : `${clockSkewMs} ms ahead`) },
+    { title: "SANDBOXES", of: ({ sandboxCount, maxSandboxes }) => `${sandboxCount} of ${maxSandboxes}` },
+    { title: "POOL", of: poolOf },
+    {
+      title: "CPU",
+      of: ({ metrics, machineInfo }) =>
+        `${metrics.cpuPercent.toFixed(0)}% of ${metrics.cpuCount}, ${machineInfo.cpuModelName}`,
+    },
+    { title: "MEMORY", of: ({ metrics }) => used(metrics.memoryUsedBytes, metrics.memoryTotalBytes) },
+    {
+      title: "DISK",
+      of: ({ metrics: { diskFreeBytes, diskUsedBytes, diskPromisedBytes } }) =>
+        `${bytes(diskFreeBytes)} free; sandboxes use ${bytes(diskUsedBytes)} of ${bytes(diskPromisedBytes)}`,
+    },
+    {
+      title: "SNAPSHOTS",
+      of: ({ metrics: { snapshotStoredBytes, snapshotQuotaBytes } }) =>
+        `${bytes(snapshotStoredBytes)}${snapshotQuotaBytes === 0 ? "" : ` of ${bytes(snapshotQuotaBytes)}`}`,
+    },
+    {
+      title: "CAN",
+      of: ({ capabilities: { memorySnapshots, lazyPages, ownDisks, volumes, blobStore, peers } }) =>
+        Object.entries({ memorySnapshots, lazyPages, ownDisks, volumes, blobStore, peers })
+          .map(([name, can]) => (can ? name : `no ${name}`))
+          .join(", "),
+    },
+    {
+      title: "PROGRAMS",
+      of: ({ capabilities: { kernel, docker, runc, criu } }) =>
+        `kernel ${kernel}, Docker ${docker}, runc ${runc}, CRIU ${criu}`,
+    },
+  ],
+};
+
+export const list: Action = async (context, _args, options) => {
+  const admin = await context.admin();
+  const query = options.template === undefined ? {} : { explain: options.template };
+  const shown = options.template === undefined ? options : { ...options, output: options.output ?? ("wide" as const) };
+  await showList(context, shown, nodeView, () => admin.call("GET /nodes", { query }));
+};
+
+export const info: Action = async ({ admin, out }, { first: nodeID }, options) => {
+  const connection = await admin();
+  const node = await connection.call("GET /nodes/{nodeID}", { params: { nodeID }, query: {} });
+  await out.one(detailView, node, options);
+  if (options.output !== undefined) return;
+  for (const { id, problem, evidence, wayOut } of node.findings) {
+    await out.line(`Finding ${id}: ${problem}`, `  seen: ${evidence}`, `  way out: ${wayOut}`);
+  }
+};
+
+export const token: Action = async ({ admin, out }, _args, { kind = "node" }) => {
+  const connection = await admin();
+  const { token, expiresAt } = await connection.call("POST /admin/join-tokens", { body: { kind } });
+  out.note(
+    `for one machine, until ${expiresAt}; there: ./scripts/up ${kind === "edge" ? "--edge-only " : ""}--join TOKEN https://ORCHESTRATOR:PORT`,
+  );
+  await out.line(token);
+};
+
+export const cordon: Action = async ({ admin, out }, { first: nodeID }) => {
+  const connection = await admin();
+  await connection.call("POST /nodes/{nodeID}", { params: { nodeID }, body: { status: "draining" } });
+  await out.line(`node/${nodeID} cordoned`);
+};
+
+export const uncordon: Action = async ({ admin, out }, { first: nodeID }) => {
+  const connection = await admin();
+  await connection.call("POST /nodes/{nodeID}", { params: { nodeID }, body: { status: "ready" } });
+  await out.line(`node/${nodeID} takes sandboxes`);
+};
+
+export const remove: Action = async ({ admin, out }, { first: nodeID }, { force }) => {
+  const connection = await admin();
+  const query = force === true ? { force: true } : {};
+  const lost = await connection.call("DELETE /nodes/{nodeID}", { params: { nodeID }, query });
+  const counts = Object.entries(lost).filter(([, count]) => count > 0);
+  await out.line(`node/${nodeID} removed`);
+  if (counts.length > 0) out.note(`lost with it: ${counts.map(([name, count]) => `${count} ${name}`).join(", ")}`);
+};

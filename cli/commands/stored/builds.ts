@@ -1,0 +1,183 @@
+/** Builds a template from a Dockerfile, and shows logs of builds. */
+
+import { createReadStream } from "node:fs";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Api, type Reply, refusal, unreached } from "../../api/client.ts";
+import { filesOf, hashOf, readIgnored, writeArchive } from "../../build/archive.ts";
+import { type Recipe, readDockerfile, type Step } from "../../build/dockerfile.ts";
+import type { Context } from "../../context.ts";
+import type { Action } from "../../definition.ts";
+import { EXIT, Failure, usage } from "../../failure.ts";
+import type { Options } from "../../options.ts";
+import { createProgress } from "../../output/progress.ts";
+
+const POLL_MS = 500;
+const LOG_PAGE = 100;
+
+interface BuildId {
+  readonly templateID: string;
+  readonly buildID: string;
+}
+
+export const build: Action = async (context, { first, second }, options) => {
+  const api = await context.api();
+  const { folder, text } = await source(second === "" ? "." : second, options.file);
+  const recipe = readDockerfile(text, options.buildArg);
+  for (const note of recipe.notes) context.out.note(note);
+  const [name = "", tag] = first.split(/:(.*)/s);
+  const { templateID, buildID } = await api.call("POST /v3/templates", {
+    body: {
+      name,
+      ...(tag === undefined ? {} : { tags: [tag] }),
+      ...(options.cpu === undefined ? {} : { cpuCount: options.cpu }),
+      ...(options.memorySize === undefined ? {} : { memoryMB: options.memorySize }),
+    },
+  });
+  const steps = await withFiles({ context, api, folder, templateID }, recipe.steps, options);
+  const startCmd = options.start ?? recipe.startCommand;
+  await api.call("POST /v2/templates/{templateID}/builds/{buildID}", {
+    params: { templateID, buildID },
+    body: {
+      ...(await origin(api, recipe)),
+      steps,
+      ...(startCmd === undefined ? {} : { startCmd }),
+      ...(options.ready === undefined ? {} : { readyCmd: options.ready }),
+      ...(options.force === true ? { force: true } : {}),
+    },
+  });
+  const following = { api, signal: context.signal, show: (line: string) => context.out.note(line) };
+  await follow(following, { templateID, buildID });
+  context.out.note(`build/${buildID} is ready`);
+  await context.out.line(templateID);
+};
+
+async function source(place: string, file: string | undefined): Promise<{ folder: string; text: string }> {
+  const info = await stat(place).catch(() => undefined);
+  if (info === undefined) throw new Failure(`${place} is not there`, { exitCode: EXIT.notFound });
+  const folder = info.isDirectory() ? place : dirname(place);
+  const path = file ?? (info.isDirectory() ? join(place, "Dockerfile") : place);
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw usage(`cannot read ${path}: ${(cause as Error).message}`, "name the Dockerfile with --file");
+  });
+  return { folder, text };
+}
+
+/** `FROM` names a template where there is one of that name, otherwise an image. */
+async function origin(api: Api, { from }: Recipe): Promise<{ fromTemplate: string } | { fromImage: string }> {
+  if (!/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)?(:[A-Za-z0-9._-]+)?$/.test(from)) return { fromImage: from };
+  const isTemplate = await api.call("GET /templates/aliases/{alias}", { params: { alias: from } }).then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof Failure && (error.exitCode === EXIT.notFound || error.exitCode === EXIT.refused))
+        return false;
+      throw error;
+    },
+  );
+  return isTemplate ? { fromTemplate: from } : { fromImage: from };
+}
+
+interface Place {
+  readonly context: Context;
+  readonly api: Api;
+  readonly folder: string;
+  readonly templateID: string;
+}
+
+type WireStep = { type: string; args: string[]; filesHash?: string; force?: boolean };
+
+async function withFiles(place: Place, steps: readonly Step[], { force }: Options): Promise<WireStep[]> {
+  const isIgnored = await readIgnored(place.folder);
+  const done: WireStep[] = [];
+  for (const { type, args } of steps) {
+    const step = { type, args: [...args], ...(force === true ? { force: true } : {}) };
+    const [from = ""] = args;
+    if (type !== "COPY") done.push(step);
+    else {
+      const files = await filesOf(place.folder, from, isIgnored);
+      const filesHash = await hashOf(place.folder, from, files);
+      await send(place, { from, files, hash: filesHash });
+      done.push({ ...step, filesHash });
+    }
+  }
+  return done;
+}
+
+interface Archive {
+  readonly from: string;
+  readonly files: Awaited<ReturnType<typeof filesOf>>;
+  readonly hash: string;
+}
+
+async function send({ context, api, folder, templateID }: Place, { from, files, hash }: Archive): Promise<void> {
+  const { present, url, headers } = await api.call("GET /templates/{templateID}/files/{hash}", {
+    params: { templateID, hash },
+  });
+  if (present || url === undefined) return;
+  const scratch = await mkdtemp(join(tmpdir(), "svc-build-"));
+  try {
+    const archive = join(scratch, "files.tar.gz");
+    await writeArchive(folder, files, archive);
+    const { size } = await stat(archive);
+    const progress = createProgress(context, `sending ${from}`, size);
+    const body = createReadStream(archive).on("data", (chunk) => progress.passed(chunk.length));
+    const response = await fetch(url, {
+      method: "PUT",
+      headers: { ...headers, "content-length": String(size) },
+      body: Readable.toWeb(body) as never,
+      duplex: "half",
+      redirect: "error",
+      signal: context.signal,
+    }).catch((cause: unknown) => {
+      throw unreached(new URL(url).origin, cause, context.timeoutMs);
+    });
+    progress.end();
+    const answer = await response.text();
+    if (!response.ok) throw refusal(response.status, answer);
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+type Status = Reply<"GET /templates/{templateID}/builds/{buildID}/status">;
+
+interface Following {
+  readonly api: Api;
+  readonly signal: AbortSignal;
+  readonly show: (line: string) => Promise<void> | void;
+}
+
+/** Shows the log until the build ends. @throws {Failure} the reason why it failed */
+async function follow({ api, signal, show }: Following, params: BuildId, isOnce = false): Promise<void> {
+  let logsOffset = 0;
+  for (;;) {
+    const status: Status = await api.call("GET /templates/{templateID}/builds/{buildID}/status", {
+      params,
+      query: { logsOffset, limit: LOG_PAGE },
+    });
+    for (const { message } of status.logEntries) await show(message.replace(/\n$/, ""));
+    logsOffset += status.logEntries.length;
+    if (status.logEntries.length >= LOG_PAGE) continue;
+    if (status.status === "ready" || isOnce) return;
+    if (status.status === "error") {
+      const { message = "the build failed", step } = status.reason ?? {};
+      throw new Failure(`build ${params.buildID}: ${message}${step === undefined ? "" : ` (step ${step})`}`);
+    }
+    await sleep(POLL_MS, undefined, { signal });
+  }
+}
+
+export const logs: Action = async (context, { first: templateID, second }, options) => {
+  const api = await context.api();
+  let buildID = second;
+  if (buildID === "") {
+    const { builds } = await api.call("GET /templates/{templateID}", { params: { templateID }, query: { limit: 1 } });
+    buildID = builds[0]?.buildID ?? "";
+    if (buildID === "") throw new Failure(`template ${templateID} has no build`, { exitCode: EXIT.notFound });
+  }
+  const following = { api, signal: context.signal, show: (line: string) => context.out.line(line) };
+  await follow(following, { templateID, buildID }, options.follow !== true);
+};

@@ -1,0 +1,53 @@
+/** What a command is, as data: the parser, `--help`, completion and docs/cli.md are made from it. */
+
+import type { Context } from "./context.ts";
+import type { Options } from "./options.ts";
+
+export interface Argument {
+  /** As commander writes it: `<sandbox>`, `[path]`, `[command...]`. */
+  readonly name: string;
+  readonly about: string;
+}
+
+export interface Option {
+  /** As commander writes it: `-t, --timeout <duration>`. */
+  readonly flags: string;
+  readonly about: string;
+  /** How the text of the option is read. `list`, `pairs`, `labels`: the option may be repeated. Absent: text, or a switch. */
+  readonly read?: "integer" | "duration" | "list" | "pairs" | "labels";
+  readonly choices?: readonly string[];
+}
+
+/** Resolves to the exit code where it is not 0. */
+export type Action = (context: Context, args: Args, options: Options) => Promise<number | void>;
+
+/** The arguments in their order. A required one is always there, and an argument with dots is the rest. */
+export interface Args {
+  readonly first: string;
+  readonly second: string;
+  readonly third: string;
+  readonly rest: readonly string[];
+  readonly given: number;
+}
+
+export interface Command {
+  /** With its group: `sandbox create`. */
+  readonly name: string;
+  readonly about: string;
+  readonly more?: string;
+  readonly arguments?: readonly Argument[];
+  readonly options?: readonly Option[];
+  /** `list`: it shows a table and takes -o, --no-headers and --watch. `one`: it shows one thing and takes -o. */
+  readonly shows?: "list" | "one";
+  /** One line for a shell. */
+  readonly example: string;
+  /** Not in help and completion. */
+  readonly hidden?: true;
+  /** Loads the code of the command, when it is called. */
+  readonly load: () => Promise<Action>;
+}
+
+export interface Group {
+  readonly name: string;
+  readonly about: string;
+}

@@ -1,0 +1,198 @@
+/** Commands about sandboxes. */
+
+import type { Argument, Command, Option } from "../definition.ts";
+
+const SANDBOX: Argument = { name: "<sandbox>", about: "id of the sandbox" };
+const SELECTOR: Option = {
+  flags: "-l, --selector <key=value>",
+  about: "only those with this metadata",
+  read: "labels",
+};
+export const PROJECT: Option = { flags: "--project <id>", about: "as an operator, of this project" };
+const USER: Option = { flags: "-u, --user <name>", about: "as this user of the sandbox" };
+const TIMEOUT: Option = {
+  flags: "-t, --timeout <duration>",
+  about: "time from now until it expires, such as 90s, 5m or 2h",
+  read: "duration",
+};
+const NO_MEMORY: Option = { flags: "--no-memory", about: "with the disk alone" };
+
+const life = () => import("../commands/sandboxes/sandboxes.ts");
+const states = () => import("../commands/sandboxes/states.ts");
+const looks = () => import("../commands/sandboxes/looks.ts");
+
+export const sandboxCommands: readonly Command[] = [
+  {
+    name: "sandbox create",
+    about: "start a sandbox, and print its id",
+    arguments: [{ name: "[template]", about: "template or snapshot, with an optional :tag (base)" }],
+    options: [
+      TIMEOUT,
+      { flags: "-e, --env <name=value>", about: "environment of its programs; may be repeated", read: "pairs" },
+      { flags: "-m, --metadata <key=value>", about: "metadata, for lists; may be repeated", read: "pairs" },
+      { flags: "--cpu <cores>", about: "processors, in place of the template's", read: "integer" },
+      { flags: "--memory-size <MiB>", about: "memory, in place of the template's", read: "integer" },
+      { flags: "--count <number>", about: "so many sandboxes with one call", read: "integer" },
+      { flags: "--auto-pause", about: "pause it when its time is over, in place of its end" },
+      { flags: "--no-internet", about: "without access to the internet" },
+      { flags: "--volume <name=path>", about: "mounts a volume; may be repeated", read: "pairs" },
+      NO_MEMORY,
+      PROJECT,
+      { flags: "-o, --output <form>", about: "how it is shown", choices: ["json", "yaml", "name"] },
+    ],
+    example: "svc sandbox create base --timeout 10m --metadata team=blue",
+    load: async () => (await life()).create,
+  },
+  {
+    name: "sandbox list",
+    about: "list sandboxes, the newest first",
+    options: [
+      SELECTOR,
+      { flags: "--state <states>", about: "running, paused or ended, several with commas (running,paused)" },
+      { flags: "--template <name>", about: "only those of this template" },
+      { flags: "--limit <number>", about: "at most so many", read: "integer" },
+      PROJECT,
+    ],
+    shows: "list",
+    example: "svc sandbox list -l team=blue -o wide",
+    load: async () => (await life()).list,
+  },
+  {
+    name: "sandbox info",
+    about: "show one sandbox, also one that has ended",
+    arguments: [SANDBOX],
+    options: [PROJECT],
+    shows: "one",
+    example: "svc sandbox info isb6f3b4nz -o yaml",
+    load: async () => (await life()).info,
+  },
+  {
+    name: "sandbox connect",
+    about: "open a terminal in a sandbox",
+    more: "After a cut of the connection the terminal goes on with the same shell. `~.` at the beginning of a line leaves it; `--pid` comes back to it.",
+    arguments: [SANDBOX],
+    options: [
+      USER,
+      { flags: "--cwd <path>", about: "where the shell begins" },
+      { flags: "--pid <number>", about: "a shell that runs there already", read: "integer" },
+    ],
+    example: "svc sandbox connect isb6f3b4nz",
+    load: async () => (await import("../commands/sandboxes/terminal.ts")).connect,
+  },
+  {
+    name: "sandbox exec",
+    about: "run a program in a sandbox, with its input, output and exit code",
+    more: "Standard input is passed on where it is a pipe or a file. The program is started without a shell: `-- sh -c '…'` starts one.",
+    arguments: [SANDBOX, { name: "<command...>", about: "after --, the program and its arguments" }],
+    options: [
+      USER,
+      { flags: "--cwd <path>", about: "where the program begins" },
+      { flags: "-e, --env <name=value>", about: "environment of the program; may be repeated", read: "pairs" },
+      { flags: "-d, --detach", about: "leave it running, and print its process id" },
+      { flags: "-t, --timeout <duration>", about: "end it after this time, with exit code 124", read: "duration" },
+    ],
+    example: "svc sandbox exec isb6f3b4nz -- python3 -c 'print(6 * 7)'",
+    load: async () => (await import("../commands/sandboxes/exec.ts")).exec,
+  },
+  {
+    name: "sandbox cp",
+    about: "copy a file or folder into a sandbox, or out of it",
+    more: "One of the two is SANDBOX:PATH. Links are not copied.",
+    arguments: [
+      { name: "<from>", about: "path here, or SANDBOX:PATH" },
+      { name: "<to>", about: "SANDBOX:PATH, or path here" },
+    ],
+    options: [USER],
+    example: "svc sandbox cp ./app isb6f3b4nz:/home/user/app",
+    load: async () => (await import("../commands/sandboxes/copy.ts")).copy,
+  },
+  {
+    name: "sandbox logs",
+    about: "show the log of a sandbox, oldest first",
+    arguments: [SANDBOX],
+    options: [
+      { flags: "-f, --follow", about: "goes on with new lines" },
+      { flags: "--level <level>", about: "this level and above", choices: ["debug", "info", "warn", "error"] },
+      { flags: "--search <text>", about: "only lines with this text" },
+      { flags: "--limit <number>", about: "the newest lines (1000)", read: "integer" },
+      PROJECT,
+      { flags: "-o, --output <form>", about: "how it is shown", choices: ["json", "yaml"] },
+    ],
+    example: "svc sandbox logs isb6f3b4nz -f --level warn",
+    load: async () => (await looks()).logs,
+  },
+  {
+    name: "sandbox metrics",
+    about: "show what a sandbox uses of processors, memory and disk",
+    arguments: [SANDBOX],
+    options: [{ flags: "--since <duration>", about: "the time before now (5m)", read: "duration" }, PROJECT],
+    shows: "list",
+    example: "svc sandbox metrics isb6f3b4nz --since 1h",
+    load: async () => (await looks()).metrics,
+  },
+  {
+    name: "sandbox pause",
+    about: "store a sandbox with its memory, and stop it",
+    arguments: [{ name: "<sandbox...>", about: "ids of sandboxes" }],
+    options: [NO_MEMORY, PROJECT],
+    example: "svc sandbox pause isb6f3b4nz",
+    load: async () => (await states()).pause,
+  },
+  {
+    name: "sandbox resume",
+    about: "start a paused sandbox where it was",
+    arguments: [{ name: "<sandbox...>", about: "ids of sandboxes" }],
+    options: [TIMEOUT, NO_MEMORY, PROJECT],
+    example: "svc sandbox resume isb6f3b4nz --timeout 1h",
+    load: async () => (await states()).resume,
+  },
+  {
+    name: "sandbox fork",
+    about: "start copies of a running sandbox, and print their ids",
+    arguments: [SANDBOX],
+    options: [
+      { flags: "--count <number>", about: "so many copies (1)", read: "integer" },
+      TIMEOUT,
+      NO_MEMORY,
+      PROJECT,
+      { flags: "-o, --output <form>", about: "how they are shown", choices: ["json", "yaml", "name"] },
+    ],
+    example: "svc sandbox fork isb6f3b4nz --count 3",
+    load: async () => (await states()).fork,
+  },
+  {
+    name: "sandbox timeout",
+    about: "set when a sandbox expires",
+    arguments: [SANDBOX, { name: "<duration>", about: "time from now" }],
+    options: [PROJECT],
+    example: "svc sandbox timeout isb6f3b4nz 30m",
+    load: async () => (await states()).setTimeout,
+  },
+  {
+    name: "sandbox kill",
+    about: "end sandboxes",
+    arguments: [{ name: "[sandbox...]", about: "ids of sandboxes; none with -l" }],
+    options: [SELECTOR, PROJECT],
+    example: "svc sandbox kill -l team=blue",
+    load: async () => (await states()).kill,
+  },
+  {
+    name: "sandbox url",
+    about: "print the address of a port of a sandbox",
+    arguments: [SANDBOX, { name: "<port>", about: "where a server in the sandbox listens" }],
+    example: "svc sandbox url isb6f3b4nz 8000",
+    load: async () => (await looks()).url,
+  },
+  {
+    name: "forward",
+    about: "serve a port of a sandbox on this machine",
+    more: "HTTP and WebSockets pass, with the sandbox's traffic token where it asks for one. It listens on 127.0.0.1 until it is ended.",
+    arguments: [
+      SANDBOX,
+      { name: "<ports...>", about: "LOCAL:REMOTE, or one number for both; LOCAL 0 takes a free one" },
+    ],
+    options: [{ flags: "--host <address>", about: "another address of this machine to listen on" }],
+    example: "svc forward isb6f3b4nz 8080:80",
+    load: async () => (await import("../commands/sandboxes/forward.ts")).forward,
+  },
+];

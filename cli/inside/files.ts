@@ -1,0 +1,84 @@
+/** Single files of a sandbox by envd's /files: streamed both ways, so that a large one takes no memory. */
+
+import { createReadStream, createWriteStream } from "node:fs";
+import { Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { refusal, unreached } from "../api/client.ts";
+import type { Context } from "../context.ts";
+import type { Inside } from "./sandbox.ts";
+
+/** A file of unknown size may take any time: only silence is limited. */
+const LONGEST_SILENCE_MS = 60_000;
+
+export interface Transfer {
+  readonly context: Context;
+  readonly inside: Inside;
+  readonly user: string | undefined;
+  /** Counts bytes as they pass. */
+  readonly passed: (bytes: number) => void;
+}
+
+export async function upload(transfer: Transfer, from: string, to: string): Promise<void> {
+  const { watch, signal } = silence(transfer);
+  const file = createReadStream(from);
+  const counting = watch();
+  // The reader's end is part of the pipeline, which the request's body ends.
+  const body = Readable.toWeb(file.on("error", (error) => counting.destroy(error)).pipe(counting));
+  const response = await request(transfer, to, {
+    method: "POST",
+    headers: { "content-type": "application/octet-stream" },
+    body: body as never,
+    duplex: "half",
+    signal,
+  });
+  await response.arrayBuffer();
+}
+
+export async function download(transfer: Transfer, from: string, to: string): Promise<void> {
+  const { watch, signal } = silence(transfer);
+  const response = await request(transfer, from, { method: "GET", headers: {}, signal });
+  const source = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
+  await pipeline(source, watch(), createWriteStream(to), { signal });
+}
+
+interface Init {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: never;
+  readonly duplex?: "half";
+  readonly signal: AbortSignal;
+}
+
+async function request({ context, inside, user }: Transfer, path: string, init: Init): Promise<Response> {
+  const query = new URLSearchParams({ path, ...(user === undefined ? {} : { username: user }) });
+  let response: Response;
+  try {
+    const headers = { ...inside.headers, ...init.headers };
+    response = await fetch(`${inside.place.url}/files?${query.toString()}`, { ...init, headers, redirect: "error" });
+  } catch (cause) {
+    if (context.signal.aborted) throw context.signal.reason;
+    throw unreached(inside.place.url, cause, LONGEST_SILENCE_MS);
+  }
+  if (response.ok) return response;
+  throw refusal(response.status, await response.text().catch(() => ""));
+}
+
+/** Ends a transfer in which no byte has passed for too long. */
+function silence({ context, passed }: Transfer) {
+  const silent = new AbortController();
+  const timer = setTimeout(() => silent.abort(new DOMException("no byte passed", "TimeoutError")), LONGEST_SILENCE_MS);
+  timer.unref();
+  const watch = () =>
+    new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        timer.refresh();
+        passed(chunk.length);
+        done(null, chunk);
+      },
+      destroy(error, done) {
+        clearTimeout(timer);
+        done(error);
+      },
+    });
+  return { watch, signal: AbortSignal.any([silent.signal, context.signal]) };
+}

@@ -1,0 +1,11 @@
+/** `svc`: the command of the people who use and run the platform. Starts with as little as possible; a command loads its own code. */
+
+import { VERSION } from "../shared/version.ts";
+
+const [first, ...others] = process.argv.slice(2);
+if ((first === "--version" || first === "-V") && others.length === 0) {
+  process.stdout.write(`${VERSION}\n`);
+} else {
+  const { run } = await import("./run.ts");
+  process.exit(await run(process.argv.slice(2), { env: process.env, streams: process }));
+}

@@ -1,0 +1,124 @@
+/** Makes the parser of the command line from the definitions of the commands. */
+
+import { InvalidArgumentError, Command as Parser, Option as ParserOption } from "commander";
+import type { Args, Command, Group, Option } from "./definition.ts";
+import type { Options } from "./options.ts";
+import { escapeText } from "./output/escape.ts";
+import type { Terminals } from "./output/output.ts";
+import { secondsOf } from "./output/time.ts";
+
+export interface ProgramOptions {
+  readonly commands: readonly Command[];
+  readonly groups: readonly Group[];
+  readonly write: Terminals;
+  readonly act: (command: Command, args: Args, options: Options) => Promise<void>;
+}
+
+const ABOUT = "Sandboxes for AI agents on your own machines: use them, and run the platform.";
+
+/** Options that every command takes. */
+export const COMMON: readonly Option[] = [
+  { flags: "--context <name>", about: "a context of `svc context list`, in place of the current one" },
+  { flags: "--request-timeout <duration>", about: "how long a call of the API may take (120s)", read: "duration" },
+];
+
+/** Options of commands that show something. */
+export function shownOptions({ shows }: Pick<Command, "shows">): readonly Option[] {
+  if (shows === undefined) return [];
+  const output: Option = {
+    flags: "-o, --output <form>",
+    about: "how it is shown",
+    choices: ["json", "yaml", "wide", "name"],
+  };
+  if (shows === "one") return [output];
+  return [
+    output,
+    { flags: "--no-headers", about: "without the line of titles" },
+    { flags: "-w, --watch", about: "goes on, and shows what is new or has changed" },
+  ];
+}
+
+export function createProgram({ commands, groups, write, act }: ProgramOptions): Parser {
+  const program = new Parser("svc")
+    .description(ABOUT)
+    .exitOverride()
+    .enablePositionalOptions()
+    .helpCommand(false)
+    .option("-V, --version", "shows the version")
+    .configureOutput({
+      writeOut: (text) => void write.stdout.write(text),
+      writeErr: (text) => void write.stderr.write(escapeText(text)),
+    })
+    .addHelpText("after", "\n`svc COMMAND --help` shows an example. docs/cli.md has all of them.\n");
+  const parents = new Map<string, Parser>();
+  for (const { name, about } of groups) {
+    parents.set(name, program.command(name).description(about).enablePositionalOptions().helpCommand(false));
+  }
+  for (const command of commands) {
+    const words = command.name.split(" ");
+    const name = words.at(-1) ?? "";
+    const parent = words.length === 1 ? program : parents.get(words[0] ?? "");
+    if (parent === undefined) throw new Error(`the command ${command.name} has no group`);
+    addCommand(parent.command(name, { hidden: command.hidden === true }), command, act);
+  }
+  return program;
+}
+
+function addCommand(parser: Parser, command: Command, act: ProgramOptions["act"]): void {
+  parser.description(command.more === undefined ? command.about : `${command.about}\n\n${command.more}`);
+  parser.summary(command.about);
+  for (const { name, about } of command.arguments ?? []) parser.argument(name, about);
+  for (const option of [...(command.options ?? []), ...shownOptions(command), ...COMMON]) {
+    parser.addOption(parserOption(option));
+  }
+  parser.addHelpText("after", `\nExample:\n  ${command.example}\n`);
+  parser.action(() => act(command, argsOf(parser.processedArgs), parser.opts()));
+}
+
+function argsOf(processed: readonly unknown[]): Args {
+  const given = processed.filter((value) => value !== undefined);
+  const words = given.filter((value) => typeof value === "string");
+  const [first = "", second = "", third = ""] = words;
+  const rest = given.find((value): value is string[] => Array.isArray(value)) ?? [];
+  return { first, second, third, rest, given: words.length };
+}
+
+function parserOption({ flags, about, read, choices }: Option): ParserOption {
+  const option = new ParserOption(flags, about);
+  if (choices !== undefined) option.choices(choices);
+  switch (read) {
+    case undefined:
+      break;
+    case "integer":
+      option.argParser((text) => {
+        if (!/^-?\d{1,12}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+        return Number(text);
+      });
+      break;
+    case "duration":
+      option.argParser((text) => {
+        const seconds = secondsOf(text);
+        if (seconds === undefined) throw new InvalidArgumentError("It must be a duration such as 90s, 5m or 2h30m.");
+        return seconds;
+      });
+      break;
+    case "list":
+      option.argParser((text, before: readonly string[] | undefined) => [...(before ?? []), ...text.split(",")]);
+      break;
+    case "pairs":
+      option.argParser((text, before: Readonly<Record<string, string>> | undefined) => ({ ...before, ...pair(text) }));
+      break;
+    case "labels":
+      option.argParser((text, before: Readonly<Record<string, string>> | undefined) =>
+        Object.assign({}, before, ...text.split(",").map(pair)),
+      );
+      break;
+  }
+  return option;
+}
+
+function pair(text: string): Readonly<Record<string, string>> {
+  const at = text.indexOf("=");
+  if (at <= 0) throw new InvalidArgumentError("It must be name=value.");
+  return { [text.slice(0, at)]: text.slice(at + 1) };
+}

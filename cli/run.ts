@@ -1,0 +1,64 @@
+/** Runs one command line: reads it, loads the command, and says what failed. Resolves to the exit code. */
+
+import { CommanderError } from "commander";
+import { type Context, createContext, type Streams } from "./context.ts";
+import { COMMANDS, GROUPS } from "./definitions/all.ts";
+import { EXIT, Failure } from "./failure.ts";
+import { escapeText } from "./output/escape.ts";
+import { createProgram } from "./program.ts";
+
+export interface Surroundings {
+  readonly env: Context["env"];
+  readonly streams: Streams;
+}
+
+/** For the shell: 128 and the number of the signal. */
+const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+export async function run(words: readonly string[], { env, streams }: Surroundings): Promise<number> {
+  const ended = new AbortController();
+  let code: number = EXIT.interrupted;
+  for (const [signal, status] of Object.entries(SIGNALS)) {
+    // The second one ends a command that does not end by itself.
+    process.on(signal, () => {
+      if (ended.signal.aborted) process.exit(status);
+      code = status;
+      ended.abort(new Failure("interrupted", { exitCode: status }));
+    });
+  }
+  // The reader of a pipe has left, as `head` does: there is nobody to tell it.
+  streams.stdout.on("error", () => process.exit(EXIT.failed));
+  streams.stderr.on("error", () => process.exit(EXIT.failed));
+
+  let exitCode = 0;
+  const program = createProgram({
+    commands: COMMANDS,
+    groups: GROUPS,
+    write: streams,
+    async act(command, args, options) {
+      const action = await command.load();
+      exitCode = (await action(createContext({ env, streams, signal: ended.signal, options }), args, options)) ?? 0;
+    },
+  });
+  try {
+    if (words.length === 0) {
+      program.outputHelp();
+      return 0;
+    }
+    await program.parseAsync(words, { from: "user" });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
+    if (ended.signal.aborted) return code;
+    return failed(error, streams);
+  }
+}
+
+function failed(error: unknown, { stderr }: Streams): number {
+  const { message, wayOut, exitCode } =
+    error instanceof Failure
+      ? error
+      : new Failure(error instanceof Error ? error.message : String(error), { cause: error });
+  stderr.write(`error: ${escapeText(message)}\n${wayOut === undefined ? "" : `${escapeText(wayOut)}\n`}`);
+  return exitCode;
+}

@@ -1,0 +1,118 @@
+/** Writes docs/cli.md from the definitions of the commands; `--check` only compares, and fails if the page is stale. */
+
+import { readFile, writeFile } from "node:fs/promises";
+import type { Argument, Command, Group, Option } from "../cli/definition.ts";
+import { COMMANDS, GROUPS } from "../cli/definitions/all.ts";
+import { PROJECT } from "../cli/definitions/sandboxes.ts";
+import { COMMON, shownOptions } from "../cli/program.ts";
+
+const file = new URL("../docs/cli.md", import.meta.url);
+
+const HEAD = `# The command svc
+
+<!-- scripts/cli-page.ts writes this page from cli/definitions: npm run cli-page -->
+
+\`./scripts/svc\` in a checkout is the command for people who use the platform and who run it. After \`./scripts/up\` it works on that machine
+without any setting. [How settings, output and exit codes work](#settings), then each command with an example.
+\`svc COMMAND --help\` shows the same. Sandboxes are named by their ids, the rest by name or id.
+
+## Settings
+
+| variable | second name | what it is |
+|---|---|---|
+| \`SVC_API_URL\` | \`E2B_API_URL\` | address of the API |
+| \`SVC_SANDBOX_URL\` | \`E2B_SANDBOX_URL\` | one address for all sandboxes |
+| | \`E2B_DOMAIN\` | in place of both: \`https://api.DOMAIN\`, and \`https://PORT-ID.DOMAIN\` for sandboxes |
+| \`SVC_API_KEY\` | \`E2B_API_KEY\` | API key |
+| \`SVC_ADMIN_TOKEN\` | | operators' token, for commands about nodes and projects, and for \`--project\` |
+
+What is missing there comes from the current context (\`svc context add\`), and without one from the \`.svc/env\` of the checkout and, for
+root on that machine, \`/etc/svc/admin-token\`. \`SVC_INSTANCE\` names another platform of the machine. Where a variable
+names the API or the domain, no stored key is used: a key goes only to the address that it is stored with. \`--context\` counts more than variables.
+\`svc auth whoami\` shows what is used, and whether it works.
+
+## Output
+
+Data goes to standard output, everything else to standard error. Lists are tables; \`-o wide\` has more columns, \`-o name\` only names,
+\`-o json\` and \`-o yaml\` all that the API says, \`--no-headers\` leaves the titles out, and \`--watch\` goes on with what changes. States have
+colours on a terminal, unless \`NO_COLOR\` is set. What comes from the platform and out of sandboxes is shown with its control characters
+escaped; only \`sandbox connect\` and \`sandbox exec\` pass bytes through.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | failed; also: not ready (\`status\`), denied (\`network check\`) |
+| 2 | the command line or a setting is wrong |
+| 3 | not found |
+| 4 | the key or token is missing, or may not do this |
+| 5 | in conflict with the present state |
+| 124 | not done in time |
+| 130, 143 | ended by Ctrl-C, by SIGTERM |
+
+\`sandbox exec\` and \`sandbox connect\` have the exit code of the program; 128 and the number of the signal that ended it.
+
+Every command takes these options, and \`--help\`:
+
+${table(COMMON)}
+
+Where a command says so, it takes these, too:
+
+${table([...shownOptions({ shows: "list" }), PROJECT])}
+`;
+
+function table(options: readonly Option[], args: readonly Argument[] = []): string {
+  const rows = [
+    ...args.map(({ name, about }) => `| \`${name}\` | ${cell(about)} |`),
+    ...options.map(({ flags, about, choices }) => {
+      const values = choices === undefined ? "" : ` (${choices.map((choice) => `\`${choice}\``).join(", ")})`;
+      return `| \`${flags}\` | ${cell(about)}${values} |`;
+    }),
+  ];
+  return ["| | |", "|---|---|", ...rows].join("\n");
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|");
+}
+
+/** The options that many commands have, which the beginning of the page tells of. */
+function isShared(command: Command, { flags }: Option): boolean {
+  return flags.startsWith("--project ") || shownOptions(command).some((option) => option.flags === flags);
+}
+
+function section(command: Command): string {
+  const words = (command.arguments ?? []).map(({ name }) => ` ${name}`).join("");
+  const about = command.about.charAt(0).toUpperCase() + command.about.slice(1);
+  const all = [...(command.options ?? []), ...shownOptions(command)];
+  const own = all.filter((option) => !isShared(command, option));
+  const shared = all
+    .filter((option) => isShared(command, option))
+    .map(({ flags }) => `\`${flags.split(" ")[0]?.replace(",", "")}\``);
+  const more = [command.more, shared.length === 0 ? undefined : `Takes ${shared.join(", ")}.`].filter(Boolean);
+  const parts = [
+    `### ${command.name}${words.replaceAll("<", "&lt;").replaceAll(">", "&gt;")}`,
+    [`${cell(about)}.`, ...more].join(" "),
+    `\`\`\`sh\n${command.example}\n\`\`\``,
+  ];
+  const args = command.arguments ?? [];
+  if (own.length + args.length > 0) parts.push(table(own, args));
+  return parts.join("\n\n");
+}
+
+function page(commands: readonly Command[], groups: readonly Group[]): string {
+  const shown = commands.filter(({ hidden }) => hidden !== true);
+  const inGroups = groups.map(({ name, about }) => {
+    const own = shown.filter((command) => command.name.startsWith(`${name} `));
+    return [`## svc ${name}`, `${about.charAt(0).toUpperCase()}${about.slice(1)}.`, ...own.map(section)].join("\n\n");
+  });
+  const alone = shown.filter(({ name }) => !name.includes(" "));
+  return `${[HEAD.trimEnd(), ...inGroups, "## Commands without a group", ...alone.map(section)].join("\n\n")}\n`;
+}
+
+const wanted = page(COMMANDS, GROUPS);
+if (!process.argv.includes("--check")) {
+  await writeFile(file, wanted);
+} else if ((await readFile(file, "utf8").catch(() => "")) !== wanted) {
+  process.stderr.write("docs/cli.md is stale: npm run cli-page\n");
+  process.exitCode = 1;
+}

@@ -1,0 +1,185 @@
+/** What `svc` does inside of a sandbox: a platform with a fake node, and a real envd where its sandboxes are. */
+
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type Cluster, startCluster } from "../../support/cluster/cluster.ts";
+import { sharedEnvd } from "../envd/running-envd.ts";
+import { builtSvc, SLOW } from "./running-svc.ts";
+
+const { envd } = sharedEnvd();
+let cluster: Cluster;
+let id: string;
+beforeAll(async () => {
+  cluster = await startCluster();
+});
+afterAll(() => cluster.stop());
+const svc = builtSvc(() => ({ SVC_API_URL: cluster.url, SVC_SANDBOX_URL: envd.url, SVC_API_KEY: cluster.key }));
+beforeAll(async () => {
+  id = await svc.out(["sandbox", "create", "base"]);
+});
+const exec = (words: readonly string[], input?: string) =>
+  svc.run(["sandbox", "exec", id, "--", ...words], input === undefined ? {} : { input });
+
+describe("exec", () => {
+  test("passes output, errors and the exit code on", SLOW, async () => {
+    const ended = await exec(["sh", "-c", "echo out; echo err >&2; exit 7"]);
+    expect(ended).toEqual({ code: 7, stdout: "out\n", stderr: "err\n" });
+  });
+
+  test("pipes standard input, whatever its bytes and however much", SLOW, async () => {
+    const input = `\u001b[31m${"0123456789abcdef".repeat(20_000)}`;
+    const { code, stdout } = await exec(["cat"], input);
+    expect(code).toBe(0);
+    expect(stdout === input).toBe(true);
+  });
+
+  test("ends with its program, also where that does not read its input", SLOW, async () => {
+    expect(await exec(["true"], "x".repeat(500_000))).toMatchObject({ code: 0 });
+  });
+
+  test("takes a folder, variables and arguments without a shell between", SLOW, async () => {
+    const words = [
+      "sandbox",
+      "exec",
+      id,
+      "--cwd",
+      "/",
+      "-e",
+      "A=b c",
+      "--",
+      "sh",
+      "-c",
+      'pwd; echo "$A" "$1"',
+      "-",
+      "*",
+    ];
+    expect(await svc.out(words)).toBe("/\nb c *");
+  });
+
+  test("of a program that a signal ended has 128 and its number", SLOW, async () => {
+    expect((await exec(["sh", "-c", "kill -9 $$"])).code).toBe(137);
+  });
+
+  test("ends a program whose time is over, with 124", SLOW, async () => {
+    const words = ["sandbox", "exec", id, "--timeout", "1s", "--", "sleep", "600"];
+    expect((await svc.run(words)).code).toBe(124);
+  });
+
+  test("ends its program when it is interrupted itself", SLOW, async () => {
+    const running = svc.start(["sandbox", "exec", id, "--", "sh", "-c", "echo begun; exec sleep 601"]);
+    await expect.poll(running.output, { timeout: 60_000 }).toBe("begun\n");
+    running.interrupt();
+    expect((await running.ended).code).toBe(130);
+    expect((await exec(["sh", "-c", "pgrep -f '[s]leep 601'"])).stdout).toBe("");
+  });
+
+  test("with --detach prints the process id and leaves the program running", SLOW, async () => {
+    const pid = await svc.out(["sandbox", "exec", id, "--detach", "--", "sleep", "602"]);
+    expect(pid).toMatch(/^\d+$/);
+    expect((await exec(["kill", pid])).code).toBe(0);
+  });
+
+  test("of a program or a sandbox that is not there has 3, or what the sandbox says", SLOW, async () => {
+    expect((await svc.run(["sandbox", "exec", "nosuchsandbox", "--", "true"])).code).toBe(3);
+    const missing = await exec(["no-such-program"]);
+    expect(missing.code).not.toBe(0);
+    expect(missing.stderr).toContain("no-such-program");
+  });
+
+  test("resumes a paused sandbox first, and says so", SLOW, async () => {
+    await svc.out(["sandbox", "pause", id]);
+    const ended = await exec(["echo", "hi"]);
+    expect(ended).toMatchObject({ code: 0, stdout: "hi\n" });
+    expect(ended.stderr).toContain(`resuming sandbox ${id}`);
+  });
+});
+
+test("connect without a terminal says what to use in its place", SLOW, async () => {
+  const { code, stderr } = await svc.run(["sandbox", "connect", id]);
+  expect(code).toBe(2);
+  expect(stderr).toContain("svc sandbox exec");
+});
+
+describe("cp", () => {
+  test("copies a file both ways, with its right to be run", SLOW, async () => {
+    const here = join(svc.folder, "run.sh");
+    writeFileSync(here, "#!/bin/sh\necho ran\n");
+    chmodSync(here, 0o755);
+    await svc.out(["sandbox", "cp", here, `${id}:${envd.home}/`]);
+    expect((await exec([`${envd.home}/run.sh`])).stdout).toBe("ran\n");
+    const back = join(svc.folder, "back.sh");
+    await svc.out(["sandbox", "cp", `${id}:${envd.home}/run.sh`, back]);
+    expect(readFileSync(back)).toEqual(readFileSync(here));
+    expect(statSync(back).mode & 0o111).not.toBe(0);
+  });
+
+  test("copies a folder both ways, with odd names and without links", SLOW, async () => {
+    const here = join(svc.folder, "tree");
+    mkdirSync(join(here, "deep/empty"), { recursive: true });
+    writeFileSync(join(here, "ü b.txt"), "one");
+    writeFileSync(join(here, "deep/large"), Buffer.alloc(3_000_000, 7));
+    symlinkSync("/etc/passwd", join(here, "link"));
+    const sent = await svc.run(["sandbox", "cp", here, `${id}:${envd.home}/copy`]);
+    expect(sent).toMatchObject({ code: 0, stdout: "" });
+    expect(sent.stderr).toContain("not copied, because it is no file or folder: link");
+
+    symlinkSync("/etc/passwd", join(envd.home, "copy/planted"));
+    const back = join(svc.folder, "tree-back");
+    const got = await svc.run(["sandbox", "cp", `${id}:${envd.home}/copy`, back]);
+    expect(got.code).toBe(0);
+    expect(readFileSync(join(back, "ü b.txt"), "utf8")).toBe("one");
+    expect(readFileSync(join(back, "deep/large")).equals(readFileSync(join(here, "deep/large")))).toBe(true);
+    expect(existsSync(join(back, "deep/empty"))).toBe(true);
+    expect(existsSync(join(back, "planted"))).toBe(false);
+  });
+
+  test.each([
+    ["nothing-there", "ID:/tmp/x", 3],
+    ["ID:/nothing-there", "here", 3],
+    ["a", "b", 2],
+    ["ID:/a", "ID:/b", 2],
+  ])("of %s to %s ends with %i", async (from, to, code) => {
+    const named = (text: string) => text.replace(/^ID/, id);
+    expect((await svc.run(["sandbox", "cp", named(from), named(to)])).code).toBe(code);
+  });
+});
+
+describe("forward", () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      const { "e2b-sandbox-id": sandbox, "e2b-sandbox-port": port, host } = request.headers;
+      response.end(JSON.stringify({ sandbox, port, host, path: request.url }));
+    });
+    server.on("upgrade", (request, socket) => {
+      socket.on("error", () => undefined);
+      socket.end(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: test\r\nConnection: Upgrade\r\n\r\n${request.url}`);
+    });
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  });
+  afterAll(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+
+  test("serves a port of the sandbox here until it is ended", SLOW, async () => {
+    const env = { SVC_SANDBOX_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+    const running = svc.start(["forward", id, "0:8000"], { env });
+    onTestFinished(() => running.interrupt());
+    await expect.poll(running.output, { timeout: 60_000 }).toContain(`-> ${id}:8000`);
+    const [address = ""] = /http:\S+/.exec(running.output()) ?? [];
+    const answer = (await (await fetch(`${address}/a?b=c`)).json()) as Record<string, unknown>;
+    expect(answer).toEqual({ sandbox: id, port: "8000", host: new URL(address).host, path: "/a?b=c" });
+    running.interrupt();
+    expect((await running.ended).code).toBe(0);
+    await expect(fetch(address)).rejects.toThrow();
+  });
+
+  test("refuses what are no ports", SLOW, async () => {
+    expect((await svc.run(["forward", id, "80:0"])).code).toBe(2);
+    expect((await svc.run(["forward", id, "web"])).code).toBe(2);
+  });
+});

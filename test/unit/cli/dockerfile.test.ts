@@ -1,0 +1,94 @@
+/** A Dockerfile as the steps of a build. */
+
+import { expect, test } from "vitest";
+import { readDockerfile } from "../../../cli/build/dockerfile.ts";
+
+/** The steps between those that every file gets. */
+const steps = (text: string, given = {}) =>
+  readDockerfile(`FROM base\n${text}`, given)
+    .steps.slice(2)
+    .map(({ type, args }) => [type, ...args]);
+const user = ["USER", "user"];
+const home = ["WORKDIR", "/home/user"];
+
+test("a file begins as root in /, and ends as the sandboxes' user at home unless it says otherwise", () => {
+  expect(readDockerfile("FROM python:3.12").steps).toEqual([
+    { type: "USER", args: ["root"] },
+    { type: "WORKDIR", args: ["/"] },
+    { type: "USER", args: ["user"] },
+    { type: "WORKDIR", args: ["/home/user"] },
+  ]);
+  expect(steps("USER app\nWORKDIR /srv")).toEqual([
+    ["USER", "app"],
+    ["WORKDIR", "/srv"],
+  ]);
+});
+
+test("RUN keeps its shell form, with lines joined and comments between them left out", () => {
+  const text = "RUN apt-get update && \\\n  # why\n\n  apt-get install -y curl";
+  expect(steps(text)[0]).toEqual(["RUN", "apt-get update &&    apt-get install -y curl"]);
+});
+
+test("RUN in exec form is quoted for a shell", () => {
+  expect(steps(`RUN ["echo", "a b", "it's"]`)[0]).toEqual(["RUN", "echo 'a b' 'it'\\''s'"]);
+});
+
+test("RUN with a text of several lines runs it, alone or as the input of a program", () => {
+  expect(steps("RUN <<EOT\nset -e\n# kept\necho hi\nEOT")[0]).toEqual(["RUN", "set -e\n# kept\necho hi"]);
+  expect(steps("RUN python3 <<EOF\nprint(1)\nEOF")[0]).toEqual(["RUN", "python3 <<EOF\nprint(1)\nEOF"]);
+});
+
+test("ENV keeps quoted values with blanks", () => {
+  expect(steps(`ENV A="a b" B=c\nENV C d e`)).toEqual([["ENV", "A", "a b", "B", "c"], ["ENV", "C", "d e"], user, home]);
+});
+
+test("COPY makes a step for each source, with owner and mode", () => {
+  expect(steps('COPY --chown=app:app --chmod=755 a /b/ /dst/\nCOPY ["x y", "/z"]\nCOPY . .')).toEqual([
+    ["COPY", "a", "/dst/", "app:app", "755"],
+    ["COPY", "b/", "/dst/", "app:app", "755"],
+    ["COPY", "x y", "/z", "root", ""],
+    ["COPY", ".", ".", "root", ""],
+    user,
+    home,
+  ]);
+});
+
+test("ARG before FROM is known to FROM, and after it is a variable with the value that is given", () => {
+  const { from } = readDockerfile("ARG V=3.11\nFROM python:${V}", { V: "3.12" });
+  expect(from).toBe("python:3.12");
+  expect(steps("ARG NAME=x", { NAME: "y" })[0]).toEqual(["ENV", "NAME", "y"]);
+});
+
+test.each([
+  ["CMD python3 -m http.server", "python3 -m http.server"],
+  ['CMD ["python3", "a b.py"]', "python3 'a b.py'"],
+  ['ENTRYPOINT ["serve"]\nCMD ["--port", "80"]', "serve --port 80"],
+  ["ENTRYPOINT serve\nCMD more", "serve"],
+  ["RUN true", undefined],
+])("the start command of %j is %j", (text, wanted) => {
+  expect(readDockerfile(`FROM base\n${text}`).startCommand).toBe(wanted);
+});
+
+test("what means nothing to a sandbox is told", () => {
+  expect(readDockerfile("FROM base\nEXPOSE 80\nLABEL a=b").notes).toEqual([
+    "line 2: EXPOSE means nothing to a sandbox",
+    "line 3: LABEL means nothing to a sandbox",
+  ]);
+});
+
+test.each([
+  ["RUN true", "the Dockerfile has no FROM"],
+  ["FROM a\nFROM b", "line 2: a template has one FROM"],
+  ["FROM a\nRUN --mount=type=cache,target=/c true", "line 2: --mount is not supported"],
+  ["FROM a\nCOPY --from=b /x /y", "line 2: --from is not supported"],
+  ["FROM a\nCOPY only", "line 2: a source and a destination"],
+  ["FROM a\nCOPY a b dst", "line 2: the destination of several sources"],
+  ["FROM a\nADD https://example.com/x /x", "line 2: ADD of 'https://example.com/x'"],
+  ["FROM a\nADD app.tar.gz /x", "line 2: ADD of 'app.tar.gz'"],
+  ['FROM a\nSHELL ["/bin/dash", "-c"]', "line 2: SHELL is not supported"],
+  ["FROM a\nONBUILD RUN true", "line 2: ONBUILD is not supported"],
+  ["FROM a\nARG NAME", "line 2: ARG NAME has no value"],
+  ["FROM --platform=linux/arm64 a", "line 1: --platform is not supported"],
+])("%j is refused: %s", (text, why) => {
+  expect(() => readDockerfile(text)).toThrow(why);
+});

@@ -1,0 +1,114 @@
+/** The definitions of the commands: each has an example that the command line takes, and a place in help. */
+
+import { PassThrough } from "node:stream";
+import { expect, test } from "vitest";
+import { candidates } from "../../../cli/completion.ts";
+import type { Args, Command } from "../../../cli/definition.ts";
+import { COMMANDS, GROUPS } from "../../../cli/definitions/all.ts";
+import type { Options } from "../../../cli/options.ts";
+import { createProgram } from "../../../cli/program.ts";
+
+interface Called {
+  readonly command: Command;
+  readonly args: Args;
+  readonly options: Options;
+}
+
+async function parse(words: readonly string[]): Promise<Called> {
+  const called: Called[] = [];
+  const write = { stdout: new PassThrough(), stderr: new PassThrough() };
+  const program = createProgram({
+    commands: COMMANDS,
+    groups: GROUPS,
+    write,
+    act: (command, args, options) => {
+      called.push({ command, args, options });
+      return Promise.resolve();
+    },
+  });
+  await program.parseAsync(words, { from: "user" });
+  const [only] = called;
+  if (only === undefined || called.length !== 1) throw new Error(`${called.length} commands were called`);
+  return only;
+}
+
+/** The words of a line as a shell makes them, up to a pipe or a redirection. */
+function wordsOf(line: string): readonly string[] {
+  const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
+  const end = words.findIndex((word) => /^[|<>]/.test(word));
+  return end < 0 ? words : words.slice(0, end);
+}
+
+test.each(COMMANDS.map((command) => [command.name, command] as const))(
+  "the example of `svc %s` is a command line of it",
+  async (_name, command) => {
+    const [svc, ...words] = wordsOf(command.example);
+    expect(svc).toBe("svc");
+    expect((await parse(words)).command.name).toBe(command.name);
+  },
+);
+
+test("every command loads", async () => {
+  for (const command of COMMANDS) expect(typeof (await command.load())).toBe("function");
+});
+
+test("every group of commands has some, and every command with two words a group", () => {
+  const used = new Set(
+    COMMANDS.map(({ name }) => name.split(" ")).flatMap(([group, word]) => (word === undefined ? [] : [group])),
+  );
+  expect(used).toEqual(new Set(GROUPS.map(({ name }) => name)));
+});
+
+test("words after -- are the program's own, also those that look like flags of svc", async () => {
+  const { args, options } = await parse(["sandbox", "exec", "i1", "--cwd", "/srv", "--", "ls", "--help", "--", "-d"]);
+  expect(args.first).toBe("i1");
+  expect(args.rest).toEqual(["ls", "--help", "--", "-d"]);
+  expect(options).toMatchObject({ cwd: "/srv" });
+  expect(options.detach).toBeUndefined();
+});
+
+test("values of options are read: durations, pairs, labels, lists", async () => {
+  const words = ["sandbox", "create", "-t", "1h30m", "-e", "A=b=c", "-e", "D=e,f", "-m", "k=v"];
+  expect((await parse(words)).options).toMatchObject({
+    timeout: 5400,
+    env: { A: "b=c", D: "e,f" },
+    metadata: { k: "v" },
+  });
+  expect((await parse(["sandbox", "list", "-l", "a=1,b=2", "-l", "c=3"])).options).toMatchObject({
+    selector: { a: "1", b: "2", c: "3" },
+  });
+  expect((await parse(["key", "create", "ci", "--scope", "read,sandboxes"])).options).toMatchObject({
+    scope: ["read", "sandboxes"],
+  });
+});
+
+test.each([
+  ["sandbox", "create", "-t", "soon"],
+  ["sandbox", "create", "-e", "=value"],
+  ["sandbox", "create", "--cpu", "1.5"],
+  ["sandbox", "list", "-o", "xml"],
+  ["sandbox", "info"],
+  ["sandbox", "info", "i1", "i2"],
+])("`svc %s %s %s %s` is refused", async (...words) => {
+  await expect(parse(words)).rejects.toThrow(/error: /);
+});
+
+test.each([
+  [["sand"], ["sandbox"]],
+  [["sandbox", "li"], ["list"]],
+  [["sandbox", "list", "--sel"], ["--selector"]],
+  [["sandbox", "list", "-o", "j"], ["json"]],
+  [["fo"], ["forward"]],
+  [["nothing", ""], []],
+])("completion of %j is %j", (words, found) => {
+  expect(candidates({ commands: COMMANDS, groups: GROUPS }, words)).toEqual({ words: found, asksForSandbox: false });
+});
+
+test("completion asks for the ids of sandboxes where a command takes one", () => {
+  const asks = (...words: readonly string[]) =>
+    candidates({ commands: COMMANDS, groups: GROUPS }, words).asksForSandbox;
+  expect(asks("sandbox", "exec", "")).toBe(true);
+  expect(asks("forward", "i")).toBe(true);
+  expect(asks("sandbox", "exec", "i1", "")).toBe(false);
+  expect(asks("sandbox", "list", "")).toBe(false);
+});
