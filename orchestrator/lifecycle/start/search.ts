@@ -35,6 +35,8 @@ export class Search {
   readonly #since = Date.now();
   /** It had to wait for a turn. */
   #waited = false;
+  /** The node that had no turn for it a moment ago: another one is tried first. */
+  #passedBy: string | undefined;
   #refusals = 0;
   #failure: AppError | undefined;
   /** The last attempt had less time than a start needs. */
@@ -53,7 +55,7 @@ export class Search {
   async node(): Promise<{ readonly nodeId: string; readonly placed: Placed }> {
     for (;;) {
       if (this.#request.signal?.aborted === true) throw abandoned();
-      const choice = this.choice();
+      const choice = this.#choice();
       if (choice.is === "node") {
         return { nodeId: choice.id, placed: this.#deps.core.nodes.placing(choice.id, this.#request.start.resources) };
       }
@@ -156,6 +158,7 @@ export class Search {
     this.#waited ||= turn?.waited !== false;
     if (turn === undefined) {
       if (core.now() >= this.#deadline) throw busy();
+      this.#passedBy = nodeId;
       return undefined;
     }
     if (!turn.waited || core.nodes.get(nodeId)?.status === "ready") return turn.release;
@@ -185,7 +188,14 @@ export class Search {
     return record.length > MAX_RECORD_CHARACTERS ? {} : { record };
   }
 
-  choice(): Choice {
+  #choice(): Choice {
+    const nodeId = this.#passedBy;
+    this.#passedBy = undefined;
+    const elsewhere = nodeId === undefined ? undefined : this.choice([[nodeId, "has no turn for it"]]);
+    return elsewhere?.is === "node" ? elsewhere : this.choice();
+  }
+
+  choice(passedBy: readonly (readonly [nodeId: string, because: string])[] = []): Choice {
     const { nodeId, imageNodeId, least, region, start } = this.#request;
     const { cpuCount, memoryMB, diskSizeMB } = start.resources;
     const demand: Demand = {
@@ -196,7 +206,7 @@ export class Search {
       network: allowsAnything(start.egress),
       labels: {},
       region,
-      exclude: new Map([...this.#unfit(), ...this.#excluded]),
+      exclude: new Map([...this.#unfit(), ...this.#excluded, ...passedBy]),
       home:
         nodeId === undefined ? undefined : { nodeId, has: start.origin === undefined ? "the volumes" : "the snapshot" },
       build: {

@@ -22,7 +22,7 @@ beforeAll(async () => {
   cluster = await startCluster({ config: ROOMY, agent: { facts: { startsAtOnce: 1 } } });
   other = await cluster.addProject("other");
   third = await cluster.addProject("third");
-}, 60_000);
+}, 120_000);
 afterAll(() => cluster.stop());
 
 /** Starts that the node works on, in the order in which it was asked; each ends when the test says so. */
@@ -54,7 +54,7 @@ afterEach(async () => {
     for (const { sandboxID } of body as { sandboxID: string }[])
       await cluster.ask("DELETE", `/sandboxes/${sandboxID}`, { key });
   }
-}, 60_000);
+}, 120_000);
 
 const create = (key = cluster.key, more: object = {}) =>
   cluster.ask("POST", "/v2/sandboxes", { key, body: { templateID: "base", ...more } });
@@ -161,7 +161,7 @@ test("the forks of one request, and the sandboxes of one create, take the turns 
 
 test("a create that has no turn within the time of a placement is answered with 503 cluster_at_capacity", async () => {
   const short = await startCluster({
-    config: { ...ROOMY, placementTimeoutMs: 1_500 },
+    config: { ...ROOMY, placementTimeoutMs: 10_000 },
     agent: { facts: { startsAtOnce: 1 } },
   });
   try {
@@ -175,4 +175,25 @@ test("a create that has no turn within the time of a placement is answered with 
   } finally {
     await short.stop();
   }
-}, 60_000);
+}, 120_000);
+
+test("what has no turn on a node that hangs is started on another one", async () => {
+  const two = await startCluster({ agents: 2, config: ROOMY, agent: { facts: { startsAtOnce: 1 } } });
+  try {
+    const [hanging, other] = two.agents;
+    if (hanging === undefined || other === undefined) throw new Error("two agents were asked for");
+    hanging.onStart = () => new Promise<void>(() => undefined);
+    const answers: Answer[] = [];
+    for (let index = 0; index < 12; index++) {
+      void two
+        .ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })
+        .then((answer) => answers.push(answer), String);
+    }
+    await expect.poll(() => answers.length + hanging.starts.length, WAIT).toBe(12);
+    expect(hanging.starts.length).toBeLessThanOrEqual(ONE_PROJECT);
+    expect(other.live.size).toBe(answers.length);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+  } finally {
+    await two.stop();
+  }
+}, 120_000);
