@@ -15,6 +15,7 @@ import { createClock } from "./base/clock.ts";
 import { createKeyring } from "./base/keys/keyring.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
+import { createConsole } from "./console/wire.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
 import type { EdgeRoutingTable } from "./edge/sandbox-lookup.ts";
 import { createEdges } from "./edges/wire.ts";
@@ -169,6 +170,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     files: builds.files,
     recording: audit.recording,
     volumeContent: volumes.content,
+    console: createConsole(base, { store, callers, routes, nodeToken, meeting }),
     handlers: {
       ...audit.handlers,
       ...sandboxes,
