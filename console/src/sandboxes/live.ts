@@ -1,0 +1,108 @@
+/**
+ * The project's sandboxes as they are now: listed once, then changed one by one as events name them. Many changes at a time
+ * are taken together, and more than a few hundred make the list be read again, so that a storm freezes nothing.
+ */
+
+import { signal } from "@preact/signals";
+import type { PlatformEvent } from "../../../shared/api/events.ts";
+import type { ListedSandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import { Failed, get, pages } from "../base/client.ts";
+import { watchEvents } from "../base/stream.ts";
+
+export const known = signal<ReadonlyMap<string, ListedSandbox>>(new Map());
+export const isLive = signal(false);
+export const isWhole = signal(false);
+export const failure = signal<unknown>(undefined);
+
+/** Time in which changes are taken together. */
+const TOGETHER_MS = 300;
+/** More changed sandboxes than these are not read one by one. */
+const ONE_BY_ONE = 50;
+/** Shortest time between two readings of the whole list. */
+const AGAIN_MS = 3_000;
+
+/** Returns the function that stops following. */
+export function followSandboxes(): () => void {
+  const left = new AbortController();
+  const changed = new Set<string>();
+  const state = { timer: 0, wasLive: false, readAt: 0 };
+
+  async function readAll(): Promise<void> {
+    state.readAt = performance.now();
+    const all = new Map<string, ListedSandbox>();
+    isWhole.value = false;
+    try {
+      await pages<ListedSandbox>(
+        "/v2/sandboxes",
+        {},
+        (items) => {
+          for (const item of items) all.set(item.sandboxID, item);
+          // The first page is of use at once; a list that is read again is replaced when it is whole.
+          if (known.value.size < all.size) known.value = new Map(all);
+        },
+        left.signal,
+      );
+      known.value = all;
+      isWhole.value = true;
+      failure.value = undefined;
+    } catch (error) {
+      if (!left.signal.aborted) failure.value = error;
+    }
+  }
+
+  async function readChanged(): Promise<void> {
+    const ids = [...changed];
+    changed.clear();
+    if (ids.length > ONE_BY_ONE) {
+      await readAll();
+      return;
+    }
+    const read = await Promise.all(ids.map((id) => readOne(id, left.signal)));
+    if (left.signal.aborted) return;
+    const next = new Map(known.value);
+    for (const [index, id] of ids.entries()) {
+      const item = read[index];
+      if (item === undefined) next.delete(id);
+      else next.set(id, item);
+    }
+    known.value = next;
+  }
+
+  function note({ sandboxId = "" }: PlatformEvent): void {
+    if (sandboxId === "") return;
+    changed.add(sandboxId);
+    if (state.timer !== 0) return;
+    const wait =
+      changed.size > ONE_BY_ONE ? Math.max(TOGETHER_MS, state.readAt + AGAIN_MS - performance.now()) : TOGETHER_MS;
+    state.timer = setTimeout(() => {
+      state.timer = 0;
+      void readChanged();
+    }, wait) as unknown as number;
+  }
+
+  const stop = watchEvents({
+    event: note,
+    state(live) {
+      isLive.value = live;
+      // What happened before the first stream is in no event of it.
+      if (live && !state.wasLive) void readAll();
+      state.wasLive ||= live;
+    },
+  });
+  return () => {
+    left.abort();
+    clearTimeout(state.timer);
+    stop();
+    isLive.value = false;
+  };
+}
+
+/** Undefined: it has ended. */
+async function readOne(id: string, signal: AbortSignal): Promise<ListedSandbox | undefined> {
+  try {
+    return await get<ListedSandbox>(`/sandboxes/${encodeURIComponent(id)}`, {}, signal);
+  } catch (error) {
+    if (error instanceof Failed && error.status === 404) return undefined;
+    return known.value.get(id);
+  }
+}
