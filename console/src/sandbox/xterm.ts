@@ -8,8 +8,8 @@ import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { Failed } from "../base/client.ts";
 import { pause } from "../base/stream.ts";
+import { withConstructedStyles } from "./constructed-styles.ts";
 import { call, follow, fromBase64, toBase64 } from "./envd.ts";
-import { styledDocument } from "./styled-document.ts";
 
 export interface Shell {
   /** Leaves the shell running. */
@@ -42,11 +42,10 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
     fontFamily: "ui-monospace, monospace",
     theme: { background: "#101418", foreground: "#e6e9ec" },
     minimumContrastRatio: 4.5,
-    documentOverride: styledDocument(left.signal),
   });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
-  terminal.open(place);
+  withConstructedStyles(left.signal, () => terminal.open(place));
   fit.fit();
   const process = { tag: keptTag(id), isOpen: false };
   const selector = () => ({ process: { tag: process.tag } });
