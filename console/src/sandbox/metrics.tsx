@@ -1,7 +1,7 @@
 /** Processors, memory and disk of the sandbox over its last hour, with its limits drawn in. */
 
 import { useEffect, useRef } from "preact/hooks";
-import type { SandboxMetric } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { SandboxDetail, SandboxMetric } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { get } from "../base/client.ts";
 import { bytes } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";
@@ -10,10 +10,15 @@ import { Empty, Failure } from "../parts/parts.tsx";
 import type { TabProps } from "./tab.ts";
 
 const EVERY_MS = 5_000;
+const HOUR_S = 3_600;
 
 export function MetricsTab({ sandbox }: TabProps) {
   const path = `/sandboxes/${sandbox.sandboxID}/metrics`;
-  const loaded = useLoaded((signal) => get<SandboxMetric[]>(path, { ended: true }, signal), [path], EVERY_MS);
+  const loaded = useLoaded(
+    (signal) => get<SandboxMetric[]>(path, { ended: true, start: startOf(sandbox) }, signal),
+    [path],
+    EVERY_MS,
+  );
   const samples = loaded.value;
   const last = samples?.at(-1);
   if (samples === undefined || last === undefined)
@@ -49,6 +54,12 @@ export function MetricsTab({ sandbox }: TabProps) {
       />
     </>
   );
+}
+
+/** An hour before now, or before its end; undefined: from its start on. */
+function startOf({ startedAt, endedAt }: SandboxDetail): number | undefined {
+  const start = Math.floor((endedAt === undefined ? Date.now() : Date.parse(endedAt)) / 1000) - HOUR_S;
+  return start * 1000 > Date.parse(startedAt) ? start : undefined;
 }
 
 export function Figure(props: {

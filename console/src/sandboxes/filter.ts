@@ -22,7 +22,7 @@ export function filtered(all: Iterable<ListedSandbox>, filter: Filter, now: numb
     const text = textOf(sandbox);
     return words.every((word) => text.includes(word));
   });
-  return shown.sort((a, b) => b.startedAt.localeCompare(a.startedAt));
+  return shown.sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1));
 }
 
 function textOf({ sandboxID, templateID, alias = "", metadata = {} }: ListedSandbox): string {

@@ -7,12 +7,16 @@ import { signal } from "@preact/signals";
 import type { PlatformEvent } from "../../../shared/api/events.ts";
 import type { ListedSandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { Failed, get, pages } from "../base/client.ts";
+import { projectId } from "../base/session.ts";
 import { watchEvents } from "../base/stream.ts";
 
 export const known = signal<ReadonlyMap<string, ListedSandbox>>(new Map());
 export const isLive = signal(false);
 export const isWhole = signal(false);
 export const failure = signal<unknown>(undefined);
+
+/** The project that `known` is of. */
+const of = { project: projectId.peek() };
 
 /** Time in which changes are taken together. */
 const TOGETHER_MS = 300;
@@ -23,6 +27,8 @@ const AGAIN_MS = 3_000;
 
 /** Returns the function that stops following. */
 export function followSandboxes(): () => void {
+  if (of.project !== projectId.peek()) known.value = new Map();
+  of.project = projectId.peek();
   const left = new AbortController();
   const changed = new Set<string>();
   const state = { timer: 0, wasLive: false, readAt: 0 };
