@@ -109,7 +109,7 @@ test("a snapshot is taken, a sandbox is started from it, and a fork is made", as
   const own = await ownSandbox();
   await page.goto(`${platform.apiUrl}/console/sandboxes/${own.sandboxId}/snapshots`);
   await page.getByRole("button", { name: "Take a snapshot" }).click();
-  await page.getByRole("button", { name: /^Start a sandbox from / }).click();
+  await page.getByRole("button", { name: /^Start from it: / }).click();
   const isAnother = (url: URL) => /sandboxes\/\w+$/.test(url.pathname) && !url.pathname.includes(own.sandboxId);
   await page.waitForURL(isAnother);
   await page.getByRole("button", { name: "Fork" }).waitFor();

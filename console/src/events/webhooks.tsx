@@ -40,7 +40,7 @@ export function WebhooksScreen() {
             { name: "To", show: ({ url }) => <code>{url}</code> },
             { name: "State", show: (hook) => stateOf(hook) },
             {
-              name: "",
+              name: "Acts",
               show: ({ id, name, enabled }) => (
                 <span class="acts">
                   <button
@@ -138,7 +138,7 @@ function Deliveries({ id }: { readonly id: string }) {
             { name: "Attempts", show: ({ attempts }) => attempts },
             { name: "Answer", show: ({ lastAttempt }) => lastAttempt?.httpStatus ?? lastAttempt?.error ?? "–" },
             {
-              name: "",
+              name: "Acts",
               show: (delivery) => (
                 <span class="acts">
                   <button type="button" aria-label={`Show ${delivery.id}`} onClick={() => setShown(delivery)}>
@@ -147,7 +147,7 @@ function Deliveries({ id }: { readonly id: string }) {
                   <button
                     type="button"
                     disabled={doing.busy || !may("admin")}
-                    aria-label={`Send ${delivery.id} again`}
+                    aria-label={`Send again: ${delivery.id}`}
                     onClick={() => again(delivery.id)}
                   >
                     Send again

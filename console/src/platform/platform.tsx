@@ -44,12 +44,12 @@ function Projects() {
             { name: "Id", show: ({ projectID }) => <code>{projectID}</code> },
             { name: "Since", show: ({ createdAt }) => time(createdAt) },
             {
-              name: "",
+              name: "Acts",
               show: ({ teamID, name }) => (
                 <button
                   type="button"
                   aria-pressed={operatorProject.value === teamID}
-                  aria-label={`Look at project ${name}`}
+                  aria-label={`Look at it: project ${name}`}
                   onClick={() => look(teamID)}
                 >
                   Look at it
@@ -99,7 +99,7 @@ function Nodes() {
             { name: "Version", show: ({ version }) => version },
             { name: "Findings", show: ({ findings }) => findings.length },
             {
-              name: "",
+              name: "Acts",
               show: ({ id, status }) =>
                 status === "draining" ? (
                   <button type="button" disabled={doing.busy} onClick={() => set(id, "ready")}>

@@ -67,7 +67,7 @@ export function Keys() {
             { name: "Last used", show: ({ lastUsed }) => time(lastUsed) },
             { name: "Ends", show: ({ expiresAt }) => time(expiresAt) },
             {
-              name: "",
+              name: "Acts",
               show: (key) => (
                 <Danger disabled={disabled} label={`Revoke ${key.name}`} onConfirm={() => revoke(key.id)}>
                   Revoke

@@ -111,7 +111,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
             { name: "Owner", show: ({ owner }) => owner },
             { name: "Changed", show: ({ modifiedTime }) => time(modifiedTime) },
             {
-              name: "",
+              name: "Acts",
               show: (entry) => (
                 <span class="acts">
                   {!isDirectory(entry) && (

@@ -47,7 +47,7 @@ export function ProcessesTab({ sandbox }: TabProps) {
             { name: "Command", show: ({ config }) => <code>{[config?.cmd, ...(config?.args ?? [])].join(" ")}</code> },
             { name: "Directory", show: ({ config }) => config?.cwd ?? "–" },
             {
-              name: "",
+              name: "Acts",
               show: ({ pid }) => (
                 <Danger disabled={doing.busy} label={`Kill process ${pid}`} onConfirm={() => kill(pid)}>
                   Kill

@@ -69,13 +69,13 @@ export function SnapshotTable({ items, again }: { readonly items: readonly Snaps
           { name: "Names", show: ({ names }) => names.join(", ") || "–" },
           { name: "Stored", show: ({ storedBytes }) => (storedBytes === undefined ? "–" : bytes(storedBytes)) },
           {
-            name: "",
+            name: "Acts",
             show: ({ snapshotID }) => (
               <span class="acts">
                 <button
                   type="button"
                   disabled={disabled}
-                  aria-label={`Start a sandbox from ${snapshotID}`}
+                  aria-label={`Start from it: ${snapshotID}`}
                   onClick={() => start(snapshotID)}
                 >
                   Start from it

@@ -103,10 +103,11 @@ export function followSandboxes(): () => void {
   };
 }
 
-/** Undefined: it has ended. */
+/** Undefined: it has ended, and the platform may have forgotten it. */
 async function readOne(id: string, signal: AbortSignal): Promise<ListedSandbox | undefined> {
   try {
-    return await get<ListedSandbox>(`/sandboxes/${encodeURIComponent(id)}`, {}, signal);
+    const sandbox = await get<ListedSandbox>(`/sandboxes/${encodeURIComponent(id)}`, { ended: true }, signal);
+    return sandbox.state === "ended" ? undefined : sandbox;
   } catch (error) {
     if (error instanceof Failed && error.status === 404) return undefined;
     return known.value.get(id);

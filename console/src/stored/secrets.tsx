@@ -61,7 +61,7 @@ export function SecretsScreen() {
             { name: "Last", show: ({ lastUsedAt }) => time(lastUsedAt) },
             { name: "Changed", show: ({ updatedAt }) => time(updatedAt) },
             {
-              name: "",
+              name: "Acts",
               show: (secret) => (
                 <Danger
                   disabled={disabled}

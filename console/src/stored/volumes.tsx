@@ -43,7 +43,7 @@ export function VolumesScreen() {
             { name: "Name", show: (volume) => volume.name },
             { name: "Id", show: ({ volumeID }) => <code>{volumeID}</code> },
             {
-              name: "",
+              name: "Acts",
               show: (volume) => (
                 <Danger
                   disabled={doing.busy || !may("admin")}

@@ -30,7 +30,6 @@ export function TemplateScreen({ id }: { readonly id: string }) {
       go("/templates");
     });
   const title = template?.names[0] ?? id;
-  const buildId = shown ?? template?.builds[0]?.buildID;
   return (
     <Screen
       title={title}
@@ -49,8 +48,8 @@ export function TemplateScreen({ id }: { readonly id: string }) {
           </p>
           <h2>Builds</h2>
           {template.builds.length === 0 && <Empty title="This template has no build." />}
-          {template.builds.length > 0 && <Builds builds={template.builds} shown={buildId} show={setShown} />}
-          {buildId !== undefined && <BuildLog key={buildId} path={path} buildId={buildId} />}
+          {template.builds.length > 0 && <Builds builds={template.builds} shown={shown} show={setShown} />}
+          {shown !== undefined && <BuildLog key={shown} path={path} buildId={shown} />}
           <TagList path={path} name={title} />
         </>
       )}
@@ -75,7 +74,7 @@ function Builds(props: {
         { name: "Ended", show: ({ finishedAt }) => time(finishedAt) },
         { name: "Size", show: ({ cpuCount, memoryMB }) => `${cpuCount} cores, ${mebibytes(memoryMB)}` },
         {
-          name: "",
+          name: "Acts",
           show: ({ buildID }) => (
             <button
               type="button"
@@ -166,7 +165,7 @@ function TagList({ path, name }: { readonly path: string; readonly name: string 
             { name: "Build", show: ({ buildID }) => <code>{buildID}</code> },
             { name: "Since", show: ({ createdAt }) => time(createdAt) },
             {
-              name: "",
+              name: "Acts",
               show: (item) => (
                 <Danger
                   disabled={disabled}

@@ -62,7 +62,8 @@ async function watchedPage(context: BrowserContext, { apiUrl }: Platform, expect
   const page = await context.newPage();
   const wrong: string[] = [];
   page.on("console", (message) => {
-    if (message.type() === "error" && expected?.test(message.text()) !== true) wrong.push(`console: ${message.text()}`);
+    const text = `console: ${message.text()} (${message.location().url})`;
+    if (message.type() === "error" && expected?.test(text) !== true) wrong.push(text);
   });
   page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
   page.on("request", (request) => {
