@@ -18,7 +18,7 @@ const HEIGHT_PX = 140;
 
 export function drawChart(place: HTMLElement, text: (value: number) => string): Chart {
   const colour = (name: string) => getComputedStyle(place).getPropertyValue(name);
-  const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line") } };
+  const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 } };
   const chart = new UPlot(
     {
       width: place.clientWidth,

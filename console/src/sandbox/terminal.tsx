@@ -43,7 +43,7 @@ export function TerminalTab({ sandbox }: TabProps) {
         </button>
       </div>
       <Failure of={error} />
-      <div class="terminal" ref={place} />
+      <div class="shell" ref={place} />
     </>
   );
 }
