@@ -6,7 +6,7 @@ interface Place {
   readonly host: string;
 }
 
-export function cookieName({ isTls, host }: Place): string {
+function cookieName({ isTls, host }: Place): string {
   return isTls ? "__Host-svc_console" : `svc_console_${/:(\d+)$/.exec(host)?.[1] ?? "80"}`;
 }
 

@@ -4,6 +4,7 @@
  */
 
 import type { Readable } from "node:stream";
+import { callbackify } from "node:util";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type Dispatcher, Pool } from "undici";
 import { AppError } from "../../shared/http/errors.ts";
@@ -63,10 +64,7 @@ export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth
       headersTimeout: 0,
       bodyTimeout: SILENCE_MS,
       connect: (_target, done) => {
-        dial(nextHops).then(
-          (socket) => done(null, socket),
-          (error: unknown) => done(error instanceof Error ? error : new Error(String(error)), null),
-        );
+        callbackify(() => dial(nextHops))((error, socket) => (error === null ? done(null, socket) : done(error, null)));
       },
     });
     pools.set(route, pool);

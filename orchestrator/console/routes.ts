@@ -39,7 +39,7 @@ export interface ConsoleDeps {
 }
 
 /** What the API's server gives: authentication, what it does around requests, and the routes for people. */
-export interface Server {
+interface Server {
   readonly auth: Auth;
   readonly around: Around;
   serve(server: FastifyInstance, auth: Pick<Auth, "project" | "operator">): void;

@@ -22,6 +22,10 @@ function sheetElement(element: HTMLElement, ended: AbortSignal): HTMLElement {
     document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== sheet);
   });
   element.hidden = true;
-  Object.defineProperty(element, "textContent", { set: (text: string) => sheet.replaceSync(text) });
+  Object.defineProperty(element, "textContent", {
+    set(text: string) {
+      sheet.replaceSync(text);
+    },
+  });
   return element;
 }

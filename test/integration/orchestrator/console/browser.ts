@@ -14,7 +14,7 @@ interface Options {
   readonly body?: unknown;
 }
 
-export interface BrowserAnswer {
+interface BrowserAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
