@@ -92,7 +92,7 @@ export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth
     const left = new AbortController();
     reply.raw.once("close", () => reply.raw.writableFinished || left.abort());
     const answer = await ask(poolOf(route), {
-      method: request.method as Dispatcher.HttpMethod,
+      method: request.method,
       path,
       headers: {
         "x-access-token": route.envdAccessToken,
@@ -152,9 +152,8 @@ async function ask(pool: Pool, request: Dispatcher.RequestOptions): Promise<Disp
 /** The headers of the call itself: neither the cookie nor what the browser says about itself leaves the platform. */
 function headersOf({ headers }: FastifyRequest): Record<string, string> {
   const passed = ["content-type", "content-length", "connect-protocol-version", "connect-timeout-ms"];
-  return Object.fromEntries(
-    passed.flatMap((name) => (typeof headers[name] === "string" ? [[name, String(headers[name])]] : [])),
-  );
+  const given = passed.map((name) => [name, headers[name]] as const);
+  return Object.fromEntries(given.filter((pair): pair is [string, string] => typeof pair[1] === "string"));
 }
 
 /** @param list name, value, name, value, … */

@@ -89,17 +89,19 @@ export async function act<T = void>(method: string, path: string, body?: unknown
   return (text === "" ? undefined : parsed(text)) as T;
 }
 
-/** All pages of a list, handed over as they come. @throws {Failed} */
+/** All pages of a list; `soFar` gets what there is after each. @throws {Failed} */
 export async function pages<T>(
   path: string,
-  query: Readonly<Record<string, Value>>,
-  take: (items: readonly T[]) => void,
-  signal?: AbortSignal,
-): Promise<void> {
+  signal: AbortSignal,
+  soFar: (items: readonly T[]) => void = () => undefined,
+): Promise<T[]> {
+  const items: T[] = [];
   let nextToken: string | undefined;
   do {
-    const answer = await send("GET", `${API}${path}`, { query: { ...query, limit: 100, nextToken }, signal });
-    take((await answer.json()) as T[]);
+    const answer = await send("GET", `${API}${path}`, { query: { limit: 100, nextToken }, signal });
+    items.push(...((await answer.json()) as T[]));
+    soFar(items);
     nextToken = answer.headers.get("x-next-token") ?? undefined;
   } while (nextToken !== undefined);
+  return items;
 }

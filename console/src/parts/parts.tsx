@@ -7,7 +7,7 @@ import { Failed } from "../base/client.ts";
 /** The whole text of a failure, with the id under which the platform's log has the request. */
 export function Failure({ of: error }: { readonly of: unknown }) {
   if (error === undefined) return null;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : JSON.stringify(error);
   return (
     <div class="failure" role="alert">
       <p>{message}</p>

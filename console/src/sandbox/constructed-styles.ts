@@ -7,7 +7,7 @@
 export function withConstructedStyles(ended: AbortSignal, open: () => void): void {
   const create = document.createElement.bind(document);
   const replaced = (tag: string) => (tag === "style" ? sheetElement(create("i"), ended) : create(tag));
-  document.createElement = replaced as typeof document.createElement;
+  document.createElement = replaced;
   try {
     open();
   } finally {

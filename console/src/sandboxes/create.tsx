@@ -43,11 +43,7 @@ const EMPTY: Form = {
   mountPath: "/mnt/volume",
 };
 
-const loadTemplates = async (signal: AbortSignal) => {
-  const all: Template[] = [];
-  await pages<Template>("/v2/templates", {}, (items) => all.push(...items), signal);
-  return all;
-};
+const loadTemplates = (signal: AbortSignal) => pages<Template>("/v2/templates", signal);
 
 export function CreateScreen() {
   const [form, setForm] = useState(EMPTY);

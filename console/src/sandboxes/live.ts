@@ -35,20 +35,13 @@ export function followSandboxes(): () => void {
 
   async function readAll(): Promise<void> {
     state.readAt = performance.now();
-    const all = new Map<string, ListedSandbox>();
     isWhole.value = false;
     try {
-      await pages<ListedSandbox>(
-        "/v2/sandboxes",
-        {},
-        (items) => {
-          for (const item of items) all.set(item.sandboxID, item);
-          // The first page is of use at once; a list that is read again is replaced when it is whole.
-          if (known.value.size < all.size) known.value = new Map(all);
-        },
-        left.signal,
-      );
-      known.value = all;
+      const all = await pages<ListedSandbox>("/v2/sandboxes", left.signal, (items) => {
+        // The first page is of use at once; a list that is read again is replaced when it is whole.
+        if (known.value.size < items.length) known.value = byId(items);
+      });
+      known.value = byId(all);
       isWhole.value = true;
       failure.value = undefined;
     } catch (error) {
@@ -101,6 +94,10 @@ export function followSandboxes(): () => void {
     stop();
     isLive.value = false;
   };
+}
+
+function byId(items: readonly ListedSandbox[]): ReadonlyMap<string, ListedSandbox> {
+  return new Map(items.map((item) => [item.sandboxID, item]));
 }
 
 /** Undefined: it has ended, and the platform may have forgotten it. */

@@ -13,11 +13,7 @@ export function SecretsScreen() {
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
   const doing = useDoing();
-  const loaded = useLoaded(async (signal) => {
-    const all: Secret[] = [];
-    await pages<Secret>("/secrets", {}, (items) => all.push(...items), signal);
-    return all;
-  }, []);
+  const loaded = useLoaded((signal) => pages<Secret>("/secrets", signal), []);
   const then = (work: () => Promise<unknown>) =>
     doing.run(async () => {
       await work();

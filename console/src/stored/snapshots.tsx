@@ -6,11 +6,7 @@ import { Empty, Failure, Screen } from "../parts/parts.tsx";
 import { type Snapshot, SnapshotTable } from "../sandbox/snapshots.tsx";
 
 export function SnapshotsScreen() {
-  const loaded = useLoaded(async (signal) => {
-    const all: Snapshot[] = [];
-    await pages<Snapshot>("/snapshots", {}, (items) => all.push(...items), signal);
-    return all;
-  }, []);
+  const loaded = useLoaded((signal) => pages<Snapshot>("/snapshots", signal), []);
   return (
     <Screen title="Snapshots">
       <Failure of={loaded.error} />

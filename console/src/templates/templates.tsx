@@ -8,11 +8,7 @@ import { useLoaded } from "../base/loaded.ts";
 import { Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
 
 export function TemplatesScreen() {
-  const loaded = useLoaded(async (signal) => {
-    const all: Template[] = [];
-    await pages<Template>("/v2/templates", {}, (items) => all.push(...items), signal);
-    return all;
-  }, []);
+  const loaded = useLoaded((signal) => pages<Template>("/v2/templates", signal), []);
   const templates = loaded.value;
   return (
     <Screen title="Templates">

@@ -16,7 +16,7 @@ const LIMIT_MS = 60_000;
 export interface Console {
   readonly platform: Platform;
   /** A page of somebody who has logged in by a one-time link; closed when the test is over. */
-  page(options?: PageOptions): Promise<Page>;
+  readonly page: (options?: PageOptions) => Promise<Page>;
 }
 
 interface PageOptions {
