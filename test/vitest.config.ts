@@ -51,7 +51,7 @@ export default defineConfig({
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("snapshots", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true, shared: true }),
-      project("browser", { testTimeout: 180_000, hookTimeout: 120_000, alone: true }),
+      project("browser", { testTimeout: 600_000, hookTimeout: 120_000, alone: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
       project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),
     ],

@@ -80,4 +80,4 @@ test("a viewer sees the list and a sandbox, and every act is closed to its key",
   await api(platform, "DELETE", `/api-keys/${id}`);
   // The next request of the page is refused, and the page shows the log-in.
   await page.getByLabel("API key").waitFor();
-}, 180_000);
+});

@@ -31,32 +31,28 @@ const TABS: Readonly<Record<string, RegExp>> = {
   raw: /^TypeScript/,
 };
 
-test.each(["dark", "light"] as const)(
-  "no screen of the %s theme breaks a rule of accessibility",
-  async (theme) => {
-    const { platform, page: open } = console();
-    const { sandboxId } = await ownSandbox({ timeoutMs: 600_000 });
-    const page = await open({ theme });
-    const broken: Record<string, string[]> = {};
-    const tabs = Object.entries(TABS).map(([tab, shown]) => [`sandboxes/${sandboxId}/${tab}`, shown] as const);
-    for (const [path, shown] of [...Object.entries(SCREENS), ...tabs]) {
-      await page.goto(`${platform.apiUrl}/console/${path}`);
-      await page.getByText(shown).first().waitFor();
-      const found = await violations(page);
-      if (found.length > 0) broken[path] = found;
-    }
-    await page.keyboard.press("Control+k");
-    const inPalette = await violations(page);
-    if (inPalette.length > 0) broken["palette"] = inPalette;
-    await page.keyboard.press("Escape");
-    await page.getByRole("button", { name: "Log out" }).click();
-    await page.getByLabel("API key").waitFor();
-    const atLogin = await violations(page);
-    if (atLogin.length > 0) broken["login"] = atLogin;
-    expect(broken).toEqual({});
-  },
-  600_000,
-);
+test.each(["dark", "light"] as const)("no screen of the %s theme breaks a rule of accessibility", async (theme) => {
+  const { platform, page: open } = console();
+  const { sandboxId } = await ownSandbox({ timeoutMs: 600_000 });
+  const page = await open({ theme });
+  const broken: Record<string, string[]> = {};
+  const tabs = Object.entries(TABS).map(([tab, shown]) => [`sandboxes/${sandboxId}/${tab}`, shown] as const);
+  for (const [path, shown] of [...Object.entries(SCREENS), ...tabs]) {
+    await page.goto(`${platform.apiUrl}/console/${path}`);
+    await page.getByText(shown).first().waitFor();
+    const found = await violations(page);
+    if (found.length > 0) broken[path] = found;
+  }
+  await page.keyboard.press("Control+k");
+  const inPalette = await violations(page);
+  if (inPalette.length > 0) broken["palette"] = inPalette;
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByLabel("API key").waitFor();
+  const atLogin = await violations(page);
+  if (atLogin.length > 0) broken["login"] = atLogin;
+  expect(broken).toEqual({});
+});
 
 test("secrets, volumes and keys are made and removed, and their values are not shown again", async () => {
   const { platform, page: open } = console();
@@ -170,4 +166,4 @@ test("labels, file names, logs, contents and what a terminal prints are shown as
   );
   await page.locator(".xterm-rows").getByText("done-now").first().waitFor();
   expect([await page.title(), await strange()]).toEqual([title, 0]);
-}, 300_000);
+});

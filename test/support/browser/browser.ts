@@ -11,7 +11,7 @@ import { api, openPlatform, type Platform } from "../platform/platform.ts";
 /** Debian's, which `scripts/host/test/chromium` installs. */
 const CHROMIUM = "/usr/bin/chromium";
 /** For any one thing on a page: a machine with two cores can be busy. */
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 90_000;
 
 export interface Console {
   readonly platform: Platform;
