@@ -38,8 +38,8 @@ export function followSandboxes(): () => void {
     isWhole.value = false;
     try {
       const all = await pages<ListedSandbox>("/v2/sandboxes", left.signal, (items) => {
-        // The first page is of use at once; a list that is read again is replaced when it is whole.
-        if (known.value.size < items.length) known.value = byId(items);
+        // The first page is of use at once. Showing every further one would take longer than reading it.
+        if (items.length >= 2 * known.value.size) known.value = byId(items);
       });
       known.value = byId(all);
       isWhole.value = true;
