@@ -153,6 +153,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { problems: volumeProblems } = volumes;
   const snapshots = startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems });
   const rotation = startRotation(base, { store, nodes, vault });
+  const webConsole = createConsole(base, { store, callers, routes, nodeToken, meeting });
   const started = await startApi(base, {
     store,
     nodes,
@@ -170,7 +171,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     files: builds.files,
     recording: audit.recording,
     volumeContent: volumes.content,
-    console: createConsole(base, { store, callers, routes, nodeToken, meeting }),
+    console: webConsole,
     handlers: {
       ...audit.handlers,
       ...sandboxes,
@@ -197,6 +198,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   feed.start();
   teardown.add("changes of other orchestrators", () => feed.stop());
   // Before the API waits for requests under way: a stream would never end by itself.
+  teardown.add("streams of the console", () => webConsole?.stop());
   teardown.add("event streams", () => events.stop());
   teardown.add("edges", () => edges.stop());
   const { url, nodesUrl } = started;

@@ -1,5 +1,6 @@
 /** Everything below `/console`: the page, log-in and log-out, and the API that speaks for whoever is logged in. */
 
+import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { type Around, surround } from "../../shared/http/serve.ts";
@@ -7,6 +8,7 @@ import { showedCredentials } from "../../shared/http/server.ts";
 import { VERSION } from "../../shared/version.ts";
 import type { Auth, Owner } from "../access/auth.ts";
 import { addEnvd, type EnvdDeps } from "./envd.ts";
+import type { LongAnswers } from "./long-answers.ts";
 import { addPage } from "./page.ts";
 import { checkHost, checkSite } from "./rules.ts";
 import type { Sessions } from "./sessions.ts";
@@ -33,6 +35,7 @@ const HEADERS = {
 
 export interface ConsoleDeps {
   readonly sessions: Sessions;
+  readonly longAnswers: LongAnswers;
   readonly envd: EnvdDeps;
   /** Host names beside `localhost` and addresses. */
   readonly hosts: ReadonlySet<string>;
@@ -47,10 +50,13 @@ interface Server {
 
 export interface Console {
   add(server: FastifyInstance, given: Server): void;
+  /** Ends its answers that are under way. */
+  stop(): void;
 }
 
 export function createRoutes(deps: ConsoleDeps): Console {
   return {
+    stop: () => deps.longAnswers.stop(),
     add(server, given) {
       void server.register(
         (scope, _options, done) => {
@@ -98,7 +104,8 @@ function addLogin(server: FastifyInstance, sessions: Sessions, auth: Auth): void
   });
 }
 
-function addApi(server: FastifyInstance, { sessions, envd }: ConsoleDeps, given: Server, done: () => void): void {
+function addApi(server: FastifyInstance, deps: ConsoleDeps, given: Server, done: () => void): void {
+  const { sessions, longAnswers, envd } = deps;
   server.addHook("onRequest", (request, reply, next) => {
     fromPage(request);
     nameProject(request);
@@ -106,6 +113,7 @@ function addApi(server: FastifyInstance, { sessions, envd }: ConsoleDeps, given:
     next();
   });
   server.addHook("onSend", (request, _reply, payload, next) => {
+    if (payload instanceof Readable) longAnswers.watch(request, payload);
     next(null, typeof payload === "string" ? withoutTokens(payload, request.url) : payload);
   });
   surround(server, given.around);

@@ -6,6 +6,7 @@ import type { Base } from "../base/base.ts";
 import type { EdgeRoutingTable } from "../edge/sandbox-lookup.ts";
 import { UpstreamPlanner } from "../edge/upstream-planner.ts";
 import type { Store } from "../store/store.ts";
+import { createLongAnswers } from "./long-answers.ts";
 import { type Console, createRoutes } from "./routes.ts";
 import { allowedNames } from "./rules.ts";
 import { createSessions } from "./sessions.ts";
@@ -21,9 +22,11 @@ interface ConsoleSources {
 export function createConsole({ config, now, alone }: Base, sources: ConsoleSources): Console | undefined {
   if (config.console === "off") return undefined;
   const { store, callers, routes, nodeToken: token, meeting } = sources;
-  const { sessions, keys, sandboxes } = store;
+  const { keys, sandboxes } = store;
+  const sessions = createSessions({ sessions: store.sessions, keys, adminTokens: callers.adminTokens, now });
   return createRoutes({
-    sessions: createSessions({ sessions, keys, adminTokens: callers.adminTokens, now }),
+    sessions,
+    longAnswers: createLongAnswers(sessions),
     envd: {
       sandboxes,
       routes,

@@ -107,6 +107,27 @@ test("a stream is passed on as it comes, and envd notices when the page leaves",
   await expect.poll(() => closed).toBe(true);
 });
 
+test("a terminal and live events end with their session", async () => {
+  answer = (response) => response.writeHead(200, { "content-type": "application/connect+json" }).write("first");
+  const made = await cluster.ask("POST", "/api-keys", { body: { name: "of a terminal" } });
+  const { id: keyId, key } = made.body as { id: string; key: string };
+  const other = newBrowser(cluster);
+  await other.logIn(key);
+  const headers = { origin: cluster.url, cookie: other.cookie ?? "", accept: "text/event-stream" };
+  const streams = [
+    await fetch(`${cluster.url}${at("process.Process/Connect")}`, { method: "POST", headers, body: "{}" }),
+    await fetch(`${cluster.url}/console/api/events`, { headers }),
+  ];
+  const ends = streams.map((stream) =>
+    stream.text().then(
+      () => "ended",
+      () => "ended",
+    ),
+  );
+  await cluster.ask("DELETE", `/api-keys/${keyId}`);
+  expect(await Promise.all(ends)).toEqual(["ended", "ended"]);
+});
+
 test("only the calls of the page reach envd, and only in the session's own sandboxes that run", async () => {
   for (const path of ["init", "process.Process/StreamInput", "logs", "files/compose"])
     expect((await browser.ask("POST", at(path), { body: {} })).status, path).toBe(404);
