@@ -11,7 +11,7 @@ import { addEnvd, type EnvdDeps } from "./envd.ts";
 import type { LongAnswers } from "./long-answers.ts";
 import { addPage } from "./page.ts";
 import { checkHost, checkSite } from "./rules.ts";
-import type { Sessions } from "./sessions.ts";
+import { hostOf, type Sessions } from "./sessions.ts";
 
 const HEADERS = {
   "content-security-policy": [
@@ -64,7 +64,7 @@ export function createRoutes(deps: ConsoleDeps): Console {
             void reply.headers(HEADERS);
             // The public API's answers are for every origin, these are not.
             void reply.removeHeader("access-control-allow-origin");
-            checkHost(request, deps.hosts);
+            checkHost({ host: hostOf(request) }, deps.hosts);
             next();
           });
           addLogin(scope, deps.sessions, given.auth);
@@ -134,9 +134,14 @@ function addApi(server: FastifyInstance, deps: ConsoleDeps, given: Server, done:
   done();
 }
 
-function fromPage({ method, host, headers }: FastifyRequest): void {
-  const { origin, "sec-fetch-site": site } = headers;
-  checkSite({ method, host, origin, fetchSite: typeof site === "string" ? site : undefined });
+function fromPage(request: FastifyRequest): void {
+  const { origin, "sec-fetch-site": site } = request.headers;
+  checkSite({
+    method: request.method,
+    host: hostOf(request),
+    origin,
+    fetchSite: typeof site === "string" ? site : undefined,
+  });
 }
 
 /** A link to a download has no headers, so an operator's names the project in its query. */

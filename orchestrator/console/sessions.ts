@@ -84,8 +84,13 @@ export function createSessions({ sessions, keys, adminTokens, now }: SessionsDep
   };
 }
 
-function placeOf({ protocol, host }: FastifyRequest) {
-  return { isTls: protocol === "https", host };
+/** What the browser has asked for: a page can send `X-Forwarded-Host` itself, and a proxy may pass it on. */
+export function hostOf({ headers }: FastifyRequest): string {
+  return headers.host ?? "";
+}
+
+function placeOf(request: FastifyRequest) {
+  return { isTls: request.protocol === "https", host: hostOf(request) };
 }
 
 function hashOf(secret: string): string {

@@ -15,9 +15,9 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 /** `fetch` does not let its caller choose the host. */
-function statusAt(url: string, host: string, path: string): Promise<number> {
+function statusAt(url: string, host: string, path: string, more: object = {}): Promise<number> {
   return new Promise((resolve, reject) => {
-    const sent = request(`${url}${path}`, { headers: { host }, agent: false }, (answer) => {
+    const sent = request(`${url}${path}`, { headers: { host, ...more }, agent: false }, (answer) => {
       answer.resume();
       resolve(answer.statusCode ?? 0);
     });
@@ -60,6 +60,14 @@ test("the console answers at addresses, localhost and the names of its setting a
   for (const host of ["rebound.example.org", "8000-ibcdefghij.localhost", "localhost.evil.example.com"])
     expect(await statusAt(cluster.url, `${host}:${port}`, path), host).toBe(403);
   expect(await statusAt(cluster.url, "rebound.example.org", "/health"), "the API itself").toBe(204);
+});
+
+test("a header that a page can send itself does not say at which host name it is, also behind a proxy", async () => {
+  const behind = await startCluster({ config: { trustedProxies: "127.0.0.1,::1" } });
+  onTestFinished(() => behind.stop());
+  const forwarded = { "x-forwarded-host": "localhost" };
+  expect(await statusAt(behind.url, "rebound.example.org", "/console/api/session", forwarded)).toBe(403);
+  expect(await statusAt(behind.url, "localhost", "/console/api/session", forwarded)).toBe(200);
 });
 
 test("every answer forbids foreign scripts, frames and guesses of its type", async () => {
