@@ -15,6 +15,7 @@ import { createClock } from "./base/clock.ts";
 import { createKeyring } from "./base/keys/keyring.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
+import { createConsole } from "./console/wire.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
 import type { EdgeRoutingTable } from "./edge/sandbox-lookup.ts";
 import { createEdges } from "./edges/wire.ts";
@@ -156,6 +157,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { problems: volumeProblems } = volumes;
   const snapshots = startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems });
   const rotation = startRotation(base, { store, nodes, vault });
+  const webConsole = createConsole(base, { store, callers, routes, nodeToken, meeting });
   const started = await startApi(base, {
     store,
     nodes,
@@ -174,6 +176,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     files: builds.files,
     recording: audit.recording,
     volumeContent: volumes.content,
+    console: webConsole,
     handlers: {
       ...audit.handlers,
       ...sandboxes,
@@ -200,6 +203,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   feed.start();
   teardown.add("changes of other orchestrators", () => feed.stop());
   // Before the API waits for requests under way: a stream would never end by itself.
+  teardown.add("streams of the console", () => webConsole?.stop());
   teardown.add("event streams", () => events.stop());
   teardown.add("edges", () => edges.stop());
   const { url, nodesUrl } = started;

@@ -10,6 +10,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 import { ENVD_VERSION } from "../shared/version.ts";
+import { buildConsolePage } from "./lib/programs/console-page.ts";
 import { compileReseed } from "./lib/programs/node-module.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -204,6 +205,7 @@ async function bundleCli(): Promise<void> {
 
 const builders: Record<string, () => Promise<void>> = {
   orchestrator: () => bundleProgram("orchestrator"),
+  console: () => buildConsolePage(root, join(dist, "console")),
   edge: () => bundleProgram("edge", "orchestrator/edge/main.ts"),
   agent: bundleAgent,
   egress: bundleEgress,

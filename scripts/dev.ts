@@ -32,6 +32,7 @@ process.stdout.write(
     "",
     `API          ${cluster.url}     documentation ${cluster.url}/docs`,
     `sandboxes    ${cluster.edgeUrl}`,
+    `console      ${cluster.url}/console/     its page is that of the last \`npm run build -- console\``,
     "",
     ...variables
       .split("\n")

@@ -1,4 +1,4 @@
-/** Eight kinds of test; README.md says which goes where. */
+/** Nine kinds of test; README.md says which goes where. */
 
 import { defineConfig } from "vitest/config";
 
@@ -51,6 +51,7 @@ export default defineConfig({
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("snapshots", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true, shared: true }),
+      project("browser", { testTimeout: 600_000, hookTimeout: 120_000, alone: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
       project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),
     ],

@@ -9,6 +9,8 @@ import type { Log } from "../../shared/program/log.ts";
 
 export interface AdminTokens {
   has(token: string): boolean;
+  /** Whether one of the valid tokens passes. */
+  some(passes: (token: string) => boolean): boolean;
 }
 
 export interface AdminTokensDeps {
@@ -36,13 +38,13 @@ export function createAdminTokens({ token, file, now, log }: AdminTokensDeps): A
       file === undefined ? "SVC_ADMIN_TOKEN_FILE or SVC_ADMIN_TOKEN is required" : `${file} holds no admin token`,
     );
   }
-  return {
-    has(given) {
-      const at = now();
-      // Compares with all, so that the time does not tell which one matched.
-      return [...fixed, ...read()].filter((line) => line.endsAt > at && sameSecret(given, line.token)).length > 0;
-    },
-  };
+  function some(passes: (token: string) => boolean): boolean {
+    const at = now();
+    // Asks about all, so that the time does not tell which one passed.
+    return [...fixed, ...read()].filter((line) => line.endsAt > at && passes(line.token)).length > 0;
+  }
+
+  return { some, has: (given) => some((token) => sameSecret(given, token)) };
 }
 
 /** The lines of the file as it is now. While it cannot be read, those of the last time. */

@@ -11,6 +11,7 @@ import type { Authenticate } from "../../shared/http/serve.ts";
 import { isApiKey, sameSecret } from "../../shared/ids.ts";
 import type { NodeKeys } from "../base/keys/node-keys.ts";
 import { identify, maskOf } from "../callers/caller.ts";
+import type { KeyOwner } from "../store/keys/keys.ts";
 import { isProject, type ProjectStore } from "../store/projects/projects.ts";
 import type { AdminTokens } from "./admin-tokens.ts";
 import type { Identity } from "./key-cache.ts";
@@ -45,6 +46,9 @@ export interface EdgeVisitor {
   readonly isMember?: () => Promise<boolean>;
 }
 
+/** Whose credentials a caller has. */
+export type Owner = { readonly kind: "admin" } | { readonly kind: "key"; readonly owner: KeyOwner };
+
 export interface Auth {
   /** Routes of a project: an API key, or an operator naming the project. */
   readonly project: Authenticate<ProjectCaller>;
@@ -57,6 +61,10 @@ export interface Auth {
   /** Operators and the program that collects metrics. */
   readonly metrics: Authenticate<undefined>;
   readonly open: Authenticate<undefined>;
+  /** Whose API key or admin token the request shows, or what `read` finds in their place. Limits wrong ones. */
+  readonly shown: (request: FastifyRequest, read?: () => Promise<Owner>) => Promise<Owner>;
+  /** As `project` and `operator`, for callers whom `read` finds by other means than a key or token. */
+  readonly by: (read: (request: FastifyRequest) => Promise<Owner>) => Pick<Auth, "project" | "operator">;
   /**
    * Callers with a token that another folder reads. Limits wrong tokens and then the calls of the project, and refuses a
    * project that an operator has closed.
@@ -112,15 +120,22 @@ export function createAuth(deps: AuthDeps): Auth {
     }
   }
 
-  async function byKey(request: FastifyRequest, key: string): Promise<ProjectCaller> {
+  async function ownerOf(key: string): Promise<KeyOwner> {
     if (!isApiKey(key)) {
       throw new AppError("unauthorized", "Invalid API key format: expected svc_ followed by 40 hexadecimal digits");
     }
     const owner = await deps.identity.owner(key);
     if (owner === "unknown") throw new AppError("unauthorized", "Unknown or revoked API key");
     if (owner === "expired") throw new AppError("unauthorized", "Expired API key: make another one");
-    const { project, ...shown } = owner;
-    identify(request, { kind: "key", keyId: shown.keyId, mask: maskOf(key), projectId: project.id });
+    return owner;
+  }
+
+  async function byKey(request: FastifyRequest, key: string): Promise<ProjectCaller> {
+    return callerOf(request, await ownerOf(key), maskOf(key));
+  }
+
+  function callerOf(request: FastifyRequest, { project, ...shown }: KeyOwner, mask: string): ProjectCaller {
+    identify(request, { kind: "key", keyId: shown.keyId, mask, projectId: project.id });
     const asked = header(request, "x-team-id");
     if (asked !== undefined && !isProject(project, asked)) {
       throw new AppError("forbidden", "X-Team-ID names another project than the API key's");
@@ -165,14 +180,43 @@ export function createAuth(deps: AuthDeps): Auth {
     throw new AppError("unauthorized", "Missing credentials: send a bearer or X-Admin-Token, and X-Team-ID");
   }
 
-  return {
-    project: async (access, request, route, reply) => {
-      const caller = await guarded(request, () => projectOf(access, request));
+  /** The caller of a project's route, once its project may call and its key has the scope. */
+  const admitted =
+    (find: (access: Access, request: FastifyRequest) => Promise<ProjectCaller>): Auth["project"] =>
+    async (access, request, route, reply) => {
+      const caller = await guarded(request, () => find(access, request));
       checkStanding(caller, route);
       limited(caller.id, route, reply);
       allowed(caller, route);
       return caller;
-    },
+    };
+
+  return {
+    project: admitted(projectOf),
+    shown: (request, read) =>
+      guarded(request, async () => {
+        if (read !== undefined) return read();
+        if (isAdmin(request)) return { kind: "admin" };
+        const key = header(request, "x-api-key");
+        if (key === undefined) throw new AppError("unauthorized", "Missing API key: send it in the X-API-Key header");
+        return { kind: "key", owner: await ownerOf(key) };
+      }),
+    by: (read) => ({
+      project: admitted(async (access, request) => {
+        const shown = await read(request);
+        if (shown.kind === "admin") return namedProject(request);
+        if (access === "project") return callerOf(request, shown.owner, shown.owner.mask);
+        throw new AppError("forbidden", "this route is for operators: log in with the admin token");
+      }),
+      operator: async (_access, request) =>
+        guarded(request, async () => {
+          const { kind } = await read(request);
+          if (kind !== "admin")
+            throw new AppError("forbidden", "this route is for operators: log in with the admin token");
+          identify(request, { kind: "admin" });
+          return undefined;
+        }),
+    }),
     operator: async (access, request) =>
       guarded(request, async () => {
         if (access === "bearer" ? isBearer(request) : isAdmin(request)) {
@@ -230,7 +274,9 @@ function allowed({ credential }: ProjectCaller, route: Route): void {
 
 /** A name for the caller's credentials in the counters, which does not reveal them. */
 function credential(request: FastifyRequest): string {
-  const shown = ["x-api-key", "authorization", "x-admin-token"].map((name) => header(request, name) ?? "");
+  const shown = ["x-api-key", "authorization", "x-admin-token", "x-console-code", "cookie"].map(
+    (name) => header(request, name) ?? "",
+  );
   return createHash("sha256").update(shown.join("\n")).digest("base64").slice(0, 16);
 }
 

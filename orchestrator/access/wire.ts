@@ -3,6 +3,7 @@
 import { loop } from "../../shared/program/loop.ts";
 import type { Base } from "../base/base.ts";
 import type { Store } from "../store/store.ts";
+import { createAdminTokens } from "./admin-tokens.ts";
 import { createIdentity } from "./key-cache.ts";
 import { createKeyUses } from "./key-uses.ts";
 import { createKeys } from "./keys.ts";
@@ -24,6 +25,7 @@ export function startCallers({ config, now, log, teardown, feed }: Base, store: 
   const identity = createIdentity({ keys: store.keys, uses, now, feed });
   return {
     identity,
+    adminTokens: createAdminTokens({ token: config.adminToken, file: config.adminTokenFile, now, log }),
     keys: createKeys({ keys: store.keys, uses, identity, now }),
     limits: createLimits(config),
     refusals: createRefusals({ store, now, contact: config.supportContact }),

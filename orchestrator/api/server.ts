@@ -32,6 +32,7 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Auth, EdgeVisitor } from "../access/auth.ts";
 import type { ProjectCaller } from "../access/project-caller.ts";
 import { addFileRoutes, type FileRoutesDeps } from "../builds/uploads/routes.ts";
+import type { Console } from "../console/routes.ts";
 import { edgeApi } from "../edge/following/messages.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Project } from "../store/projects/record.ts";
@@ -89,6 +90,7 @@ export function createApiServer(deps: {
   /** Records the requests that change something. */
   readonly around: Around;
   readonly volumeContent: Content;
+  readonly console: Console | undefined;
   readonly connections: ConnectionLimits;
   readonly trustedProxies: string;
 }): FastifyInstance {
@@ -98,6 +100,25 @@ export function createApiServer(deps: {
   metrics.watch(server);
   surround(server, deps.around);
 
+  const addForPeople = (to: FastifyInstance, people: Pick<Auth, "project" | "operator">) =>
+    servePeople(to, handlers, people);
+  addForPeople(server, auth);
+  serve(server, discoveryApi, handlers.discovery, auth.open);
+  serve(server, nodeApi, handlers.reports, auth.node);
+  serve(server, edgeApi, handlers.edges, auth.edge);
+  serve(server, valueApi, handlers.values, auth.node);
+  serve(server, healthApi, handlers.health, auth.open);
+  serve(server, removedApi, removed(), auth.open);
+  addFileRoutes(server, { ...deps.files, auth, around: deps.around });
+  deps.volumeContent.add(server, auth);
+  deps.console?.add(server, { auth, around: deps.around, serve: addForPeople });
+  addDocuments(server);
+  addMetrics(server, metrics, auth);
+  return server;
+}
+
+/** The routes of projects and operators. */
+function servePeople(server: FastifyInstance, handlers: ApiHandlers, auth: Pick<Auth, "project" | "operator">): void {
   serve(server, sandboxApi, handlers.sandboxes, auth.project);
   serve(server, sandboxStateApi, handlers.sandboxStates, auth.project);
   serve(server, sandboxNetworkApi, handlers.sandboxNetworks, auth.project);
@@ -125,23 +146,11 @@ export function createApiServer(deps: {
   serve(server, auditApi, handlers.audit, auth.project);
   serve(server, adminAuditApi, handlers.adminAudit, auth.operator);
   serve(server, identityAdminApi, handlers.identity, auth.operator);
-  serve(server, discoveryApi, handlers.discovery, auth.open);
-  serve(server, nodeApi, handlers.reports, auth.node);
-  serve(server, edgeApi, handlers.edges, auth.edge);
   serve(server, secretApi, handlers.secrets, auth.project);
   serve(server, secretKeyApi, handlers.secretKeys, auth.operator);
-  serve(server, valueApi, handlers.values, auth.node);
-  serve(server, healthApi, handlers.health, auth.open);
-  serve(server, removedApi, removed(), auth.open);
-
   serve(server, tagApi, handlers.tags, auth.project);
   serve(server, buildApi, handlers.builds, auth.project);
   serve(server, volumeApi, handlers.volumes, auth.project);
-  addFileRoutes(server, { ...deps.files, auth, around: deps.around });
-  deps.volumeContent.add(server, auth);
-  addDocuments(server);
-  addMetrics(server, metrics, auth);
-  return server;
 }
 
 /** The description of the metrics route that `auth.metrics` needs. */

@@ -5,7 +5,6 @@ import { addressList } from "../../shared/http/connections/client-address.ts";
 import { connectionLimits } from "../../shared/http/connections/connection-limits.ts";
 import type { Around } from "../../shared/http/serve.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
-import { createAdminTokens } from "../access/admin-tokens.ts";
 import { createAuth } from "../access/auth.ts";
 import { createKeyHandlers } from "../access/keys.ts";
 import { createRateLimiter } from "../access/rate-limit.ts";
@@ -15,6 +14,7 @@ import type { Base } from "../base/base.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
+import type { Console } from "../console/routes.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
 import type { Machines } from "../machines/wire.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
@@ -50,6 +50,8 @@ interface ApiParts {
   readonly recording: Around;
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
   readonly volumeContent: Content;
+  /** Undefined: the settings switch it off. */
+  readonly console: Console | undefined;
   readonly joining: Machines["joining"];
   readonly removal: NodeRemoval;
   readonly nodeLeases: Leases;
@@ -64,7 +66,7 @@ export async function startApi(
 ): Promise<{ readonly url: string; readonly nodesUrl: string | undefined }> {
   const { config, now, log, teardown, nodeKeys, metricsTokens } = base;
   const { store, nodes, metrics, ending, builds, cleaning, pools, schema } = parts;
-  const { identity, keys } = parts.callers;
+  const { identity, adminTokens, keys } = parts.callers;
   const stopping = { asked: false };
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   const auth = createAuth({
@@ -72,7 +74,7 @@ export async function startApi(
     projects: store.projects,
     limiter: createRateLimiter(now),
     refusals: createRateLimiter(now),
-    adminTokens: createAdminTokens({ token: config.adminToken, file: config.adminTokenFile, now, log }),
+    adminTokens,
     nodeKeys,
     metricsTokens,
     ...ratesOf(config),
@@ -92,6 +94,7 @@ export async function startApi(
     files: parts.files,
     around: parts.recording,
     volumeContent: parts.volumeContent,
+    console: parts.console,
     auth: withoutMembers(auth, parts.joining),
     handlers: {
       ...parts.handlers,

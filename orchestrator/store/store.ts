@@ -39,6 +39,7 @@ import { sealedStore } from "./sealed/sealed.ts";
 import { seedStore } from "./sealed/seeds.ts";
 import { secretStore } from "./secrets/secrets.ts";
 import { secretUseStore } from "./secrets/uses.ts";
+import { sessionStore } from "./sessions/sessions.ts";
 import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
 import { blobRefStore } from "./storage/blob-refs.ts";
 import { type Old, type StoredItem, storageStore } from "./storage/storage.ts";
@@ -130,6 +131,7 @@ export function createStore(
     workspaces: workspaceStore(db, now),
     allSandboxes: allSandboxStore(db),
     keys: keyStore(db, { now, changes }),
+    sessions: sessionStore(db, now),
     secrets: secretStore(db, now),
     secretUses: secretUseStore(db, now),
     sealed: sealedStore(db, sealing),

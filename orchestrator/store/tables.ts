@@ -14,6 +14,7 @@ import type { OperationRow } from "./operations/record.ts";
 import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/record.ts";
 import type { SandboxRow } from "./sandboxes/record.ts";
 import type { SecretTables } from "./secrets/record.ts";
+import type { SessionRow } from "./sessions/record.ts";
 import type { BlobRefRow, BlobSweepRow } from "./storage/blob-rows.ts";
 import type { TemplateRow } from "./templates/record.ts";
 import type { UsageTables } from "./usage/row.ts";
@@ -142,6 +143,7 @@ export interface Tables
   readonly volume_uses: VolumeUseRow;
   readonly held_executions: HeldExecutionRow;
   readonly given_up: GivenUpRow;
+  readonly console_sessions: SessionRow;
 }
 
 /** Stores take a transaction or the database itself. */

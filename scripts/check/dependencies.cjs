@@ -28,19 +28,32 @@ module.exports = {
     {
       name: "programs-do-not-import-each-other",
       severity: "error",
-      from: { path: "^(cli|orchestrator|agent|envd|interpreter)/" },
-      to: { path: "^(cli|orchestrator|agent|envd|interpreter)/", pathNot: "^$1/" },
+      from: { path: "^(cli|orchestrator|agent|envd|interpreter|console)/" },
+      to: { path: "^(cli|orchestrator|agent|envd|interpreter|console)/", pathNot: "^$1/" },
+    },
+    {
+      name: "the-console-has-types-of-the-api-alone",
+      comment: "what it imports from there must not be in what browsers load",
+      severity: "error",
+      from: { path: "^console/" },
+      to: { path: "^shared/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "the-console-imports-the-public-api-alone",
+      severity: "error",
+      from: { path: "^console/" },
+      to: { path: "^shared/", pathNot: "^shared/api/" },
     },
     {
       name: "shared-is-a-leaf",
       severity: "error",
       from: { path: "^shared/" },
-      to: { path: "^(cli|orchestrator|agent|envd|interpreter|scripts|test)/" },
+      to: { path: "^(cli|orchestrator|agent|envd|interpreter|console|scripts|test)/" },
     },
     {
       name: "nothing-shipped-imports-tests-or-scripts",
       severity: "error",
-      from: { path: "^(cli|shared|orchestrator|agent|envd|interpreter)/" },
+      from: { path: "^(cli|shared|orchestrator|agent|envd|interpreter|console)/" },
       to: { path: "^(test|scripts)/" },
     },
     {
@@ -119,7 +132,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(orchestrator|agent|envd)/app\\.ts$" },
       to: {
-        path: "^(orchestrator/(access|api|audit|builds|edges|events|identity|lifecycle|nodes|projects|repairs|rotation|sandboxes|secrets|snapshots|store|templates|usage|volumes|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
+        path: "^(orchestrator/(access|api|audit|builds|console|edges|events|identity|lifecycle|nodes|projects|repairs|rotation|sandboxes|secrets|snapshots|store|templates|usage|volumes|webhooks)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
         pathNot: "/wire\\.ts$",
       },
     },

@@ -5,6 +5,7 @@
 const ladder = [
   ["main.ts", "app.ts"],
   ["api"],
+  ["console"],
   ["repairs"],
   ["projects"],
   ["sandboxes", "snapshots"],

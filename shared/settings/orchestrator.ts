@@ -2,6 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { LOG_LEVELS } from "../program/log.ts";
+import { consoleSettings } from "./console.ts";
 import { edgeSettings } from "./edge.ts";
 import { identitySettings } from "./identity.ts";
 import { nodeSettings } from "./nodes.ts";
@@ -23,6 +24,7 @@ export const OrchestratorConfig = Type.Object({
   }),
   ...edgeSettings,
   ...nodeSettings,
+  ...consoleSettings,
   domain: Type.Optional(
     Type.String({
       minLength: 1,

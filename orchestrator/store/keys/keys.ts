@@ -32,6 +32,32 @@ export type KeyChange = Pick<NewKey, "name"> & Partial<Pick<NewKey, "scopes" | "
 export type KeyStore = ReturnType<typeof keyStore>;
 
 export function keyStore(db: Database, { now, changes }: { readonly now: () => number; readonly changes: Changes }) {
+  async function ownerOf(column: "api_keys.hash" | "api_keys.id", value: string): Promise<KeyOwner | undefined> {
+    const row = await db
+      .selectFrom("api_keys")
+      .innerJoin("projects", "projects.id", "api_keys.project_id")
+      .selectAll("projects")
+      .select([
+        "api_keys.id as key_id",
+        "api_keys.name as key_name",
+        "api_keys.mask_prefix",
+        "api_keys.mask_suffix",
+        "api_keys.scopes",
+        "api_keys.expires_at",
+      ])
+      .where(column, "=", value)
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    return {
+      keyId: row.key_id,
+      name: row.key_name,
+      mask: maskOf(row),
+      scopes: scopesOf(row.scopes),
+      expiresAt: row.expires_at ?? undefined,
+      project: toProject(row),
+    };
+  }
+
   return {
     /** Only this answer contains the key. */
     async create(projectId: string, made: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }> {
@@ -51,31 +77,10 @@ export function keyStore(db: Database, { now, changes }: { readonly now: () => n
       return { key, record: keyTable.toRecord(row) };
     },
 
-    async findOwner(hash: string): Promise<KeyOwner | undefined> {
-      const row = await db
-        .selectFrom("api_keys")
-        .innerJoin("projects", "projects.id", "api_keys.project_id")
-        .selectAll("projects")
-        .select([
-          "api_keys.id as key_id",
-          "api_keys.name as key_name",
-          "api_keys.mask_prefix",
-          "api_keys.mask_suffix",
-          "api_keys.scopes",
-          "api_keys.expires_at",
-        ])
-        .where("api_keys.hash", "=", hash)
-        .executeTakeFirst();
-      if (row === undefined) return undefined;
-      return {
-        keyId: row.key_id,
-        name: row.key_name,
-        mask: maskOf(row),
-        scopes: scopesOf(row.scopes),
-        expiresAt: row.expires_at ?? undefined,
-        project: toProject(row),
-      };
-    },
+    findOwner: (hash: string): Promise<KeyOwner | undefined> => ownerOf("api_keys.hash", hash),
+
+    /** By the key's id, for a session of the console. */
+    findOwnerById: (id: string): Promise<KeyOwner | undefined> => ownerOf("api_keys.id", id),
 
     async list(projectId: string): Promise<KeyRecord[]> {
       const rows = await db

@@ -118,6 +118,14 @@ const SHARED_REPORTS = `
   create table given_up (id text primary key, at bigint not null);
   alter table orchestrators add column settings text`;
 
+/** Who is logged in to the console, and the links that log in once. They end with their key. */
+const CONSOLE_SESSIONS = `
+  create table console_sessions (
+    hash text primary key, kind text not null, key_id text references api_keys (id) on delete cascade,
+    admin_digest text, created_at bigint not null, used_at bigint not null, expires_at bigint not null
+  );
+  create index console_sessions_key on console_sessions (key_id)`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -130,6 +138,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0009": { up: (db) => addTables(db, EDGES) },
   "schema-0010": { up: (db) => addTables(db, DRAINS) },
   "schema-0011": { up: (db) => addTables(db, SHARED_REPORTS) },
+  "schema-0012": { up: (db) => addTables(db, CONSOLE_SESSIONS) },
 };
 
 /** The end of the name of a step that takes something away. */

@@ -23,6 +23,8 @@ const { ladder: agentLadder } = createRequire(import.meta.url)(join(dirname(file
 const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "no-cycles": ["shared/circle/a.ts", "shared/circle/b.ts"],
   "programs-do-not-import-each-other": ["agent/one.ts", "envd/two.ts"],
+  "the-console-has-types-of-the-api-alone": ["console/values.ts", "shared/api/values.ts"],
+  "the-console-imports-the-public-api-alone": ["console/inside.ts", "shared/program/inside.ts"],
   "shared-is-a-leaf": ["shared/leaf.ts", "agent/branch.ts"],
   "nothing-shipped-imports-tests-or-scripts": ["envd/shipped.ts", "test/helper.ts"],
   "main-is-not-imported": ["envd/early.ts", "envd/main.ts"],
@@ -46,6 +48,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "callers-are-a-leaf": ["orchestrator/callers/up.ts", "orchestrator/handlers.ts"],
   "edge-imports-nothing-of-the-control-plane": ["orchestrator/edge/up.ts", "orchestrator/control.ts"],
   "orchestrator-ladder-api": ["orchestrator/api/up.ts", "orchestrator/app.ts"],
+  "orchestrator-ladder-console": ["orchestrator/console/up.ts", "orchestrator/api/health.ts"],
   "orchestrator-ladder-repairs": ["orchestrator/repairs/up.ts", "orchestrator/api/admin.ts"],
   "orchestrator-ladder-projects": ["orchestrator/projects/up.ts", "orchestrator/repairs/adoption.ts"],
   "orchestrator-ladder-sandboxes-snapshots": ["orchestrator/sandboxes/aside.ts", "orchestrator/snapshots/expiry.ts"],

@@ -17,7 +17,7 @@ const LATER_COLUMNS = {
   builds: ["owner", "owner_epoch"],
   sandboxes: ["expiring_end_at", "expiring_until"],
 };
-const STEPS = Array.from({ length: 11 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
+const STEPS = Array.from({ length: 12 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
 
 /** A database with one project, whose notes of steps are those of a version that counted this many. */
 async function databaseOf(steps: number): Promise<TestDatabase> {
@@ -46,6 +46,7 @@ async function databaseOf(steps: number): Promise<TestDatabase> {
     "drain_moves",
     "held_executions",
     "given_up",
+    "console_sessions",
   ])
     await database.query(`drop table ${later}`);
   for (const [table, columns] of Object.entries(LATER_COLUMNS))

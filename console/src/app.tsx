@@ -1,0 +1,137 @@
+/** The page's frame: log-in, navigation, and the screen that the address names. */
+
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Link, Route, Router, Switch, useLocation } from "wouter-preact";
+import { logOut, operatorProject, projectId, session } from "./base/session.ts";
+import { changeTheme, theme } from "./base/theme.ts";
+import { EventsScreen } from "./events/events.tsx";
+import { WebhooksScreen } from "./events/webhooks.tsx";
+import { Login } from "./login/login.tsx";
+import { Palette } from "./parts/palette.tsx";
+import { Empty } from "./parts/parts.tsx";
+import { PlatformScreen } from "./platform/platform.tsx";
+import { ProjectScreen } from "./project/project.tsx";
+import { SandboxScreen } from "./sandbox/sandbox.tsx";
+import { CreateScreen } from "./sandboxes/create.tsx";
+import { SandboxesScreen } from "./sandboxes/list.tsx";
+import { SecretsScreen } from "./stored/secrets.tsx";
+import { SnapshotsScreen } from "./stored/snapshots.tsx";
+import { VolumesScreen } from "./stored/volumes.tsx";
+import { TemplateScreen } from "./templates/template.tsx";
+import { TemplatesScreen } from "./templates/templates.tsx";
+
+interface Place {
+  readonly path: string;
+  readonly name: string;
+  readonly screen: ComponentType;
+}
+
+/** Screens of a project. */
+const PLACES: readonly Place[] = [
+  { path: "/", name: "Sandboxes", screen: SandboxesScreen },
+  { path: "/create", name: "Create", screen: CreateScreen },
+  { path: "/templates", name: "Templates", screen: TemplatesScreen },
+  { path: "/snapshots", name: "Snapshots", screen: SnapshotsScreen },
+  { path: "/volumes", name: "Volumes", screen: VolumesScreen },
+  { path: "/secrets", name: "Secrets", screen: SecretsScreen },
+  { path: "/events", name: "Events", screen: EventsScreen },
+  { path: "/webhooks", name: "Webhooks", screen: WebhooksScreen },
+  { path: "/project", name: "Project", screen: ProjectScreen },
+];
+const PLATFORM: Place = { path: "/platform", name: "Platform", screen: PlatformScreen };
+
+export function App() {
+  const now = session.value;
+  if (now.kind === "asking") return <main class="login" aria-busy="true" />;
+  if (now.kind === "none") return <Login />;
+  return (
+    <Router base="/console">
+      <Frame places={now.kind === "admin" ? [PLATFORM, ...PLACES] : PLACES} />
+    </Router>
+  );
+}
+
+function Frame({ places }: { readonly places: readonly Place[] }) {
+  const [searching, setSearching] = useState(false);
+  const [path, go] = useLocation();
+  const now = session.value;
+  useEffect(() => {
+    const open = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;
+      event.preventDefault();
+      setSearching(true);
+    };
+    document.addEventListener("keydown", open);
+    return () => document.removeEventListener("keydown", open);
+  }, []);
+  // A screen that was opened by keyboard begins at its heading.
+  useEffect(() => {
+    document.title = `${places.find((place) => place.path === path)?.name ?? "Console"} · Console`;
+  }, [path, places]);
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <nav aria-label="Screens">
+        <p class="strong">{now.kind === "key" ? now.project.name : "Operator"}</p>
+        <button type="button" class="quiet" onClick={() => setSearching(true)}>
+          Find or do <kbd>Ctrl K</kbd>
+        </button>
+        {places.map((place) => (
+          <Link key={place.path} href={place.path} aria-current={place.path === path ? "page" : undefined}>
+            {place.name}
+          </Link>
+        ))}
+        <div class="bottom">
+          <p class="small">{now.kind === "key" ? `${now.key.name} · ${now.key.mask}` : "admin token"}</p>
+          <button type="button" class="quiet" onClick={changeTheme}>
+            {theme.value === "dark" ? "Light" : "Dark"} theme
+          </button>
+          <button type="button" class="quiet" onClick={() => void logOut()}>
+            Log out
+          </button>
+        </div>
+      </nav>
+      <main id="main" tabIndex={-1}>
+        <Switch>
+          <Route path={PLATFORM.path}>{now.kind === "admin" ? <PlatformScreen /> : <NoScreen />}</Route>
+          {projectId.value === undefined && (
+            <Route>
+              <NoProject />
+            </Route>
+          )}
+          <Route path="/sandboxes/:id/:tab?">{({ id, tab }) => <SandboxScreen key={id} id={id} tab={tab} />}</Route>
+          <Route path="/templates/:id">{({ id }) => <TemplateScreen key={id} id={id} />}</Route>
+          {PLACES.map(({ path: each, screen: Screen }) => (
+            <Route key={each} path={each}>
+              <Screen />
+            </Route>
+          ))}
+          <Route>
+            <NoScreen />
+          </Route>
+        </Switch>
+      </main>
+      {searching && <Palette places={places} go={go} close={() => setSearching(false)} />}
+    </>
+  );
+}
+
+function NoScreen() {
+  return (
+    <Empty title="There is no such screen.">
+      <Link href="/">To the sandboxes</Link>
+    </Empty>
+  );
+}
+
+function NoProject() {
+  return (
+    <Empty title="An operator looks at one project at a time.">
+      <Link href="/platform">Choose a project</Link>
+      {operatorProject.value}
+    </Empty>
+  );
+}

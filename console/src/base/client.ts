@@ -1,0 +1,107 @@
+/** Requests to the console's own API, which speaks for the cookie. Every failure is a `Failed` with all that the server said. */
+
+import type { Static, TSchema } from "typebox";
+import { operatorProject, sessionEnded } from "./session.ts";
+
+export const API = "/console/api";
+
+/** The answer of a route of a contract. */
+export type Reply<R extends { readonly reply: TSchema }> = Static<R["reply"]>;
+
+export class Failed extends Error {
+  readonly status: number;
+  readonly code: string | undefined;
+  readonly requestId: string | undefined;
+
+  constructor(
+    message: string,
+    facts: { readonly status: number; readonly code?: string; readonly requestId?: string },
+  ) {
+    super(message);
+    this.status = facts.status;
+    this.code = facts.code;
+    this.requestId = facts.requestId;
+  }
+}
+
+type Value = string | number | boolean | undefined;
+
+interface Options {
+  readonly query?: Readonly<Record<string, Value>>;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** @throws {Failed} */
+export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
+  const { query = {}, body, headers = {}, signal } = options;
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+  const isRaw = body instanceof Blob || body instanceof Uint8Array;
+  const project = operatorProject.value;
+  const answer = await fetch(`${path}${search.size === 0 ? "" : `?${search.toString()}`}`, {
+    method,
+    headers: {
+      ...(body === undefined || isRaw ? {} : { "content-type": "application/json" }),
+      ...(project === undefined ? {} : { "x-team-id": project }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: isRaw ? (body as BodyInit) : JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  }).catch((error: unknown) => {
+    if (signal?.aborted === true) throw error;
+    throw new Failed("The platform does not answer. Is it running, and is this machine connected?", { status: 0 });
+  });
+  if (answer.ok) return answer;
+  throw await failureOf(answer);
+}
+
+async function failureOf(answer: Response): Promise<Failed> {
+  const text = await answer.text();
+  const said = parsed(text) as { message?: string; error_code?: string; code?: unknown } | undefined;
+  const code = said?.error_code ?? (typeof said?.code === "string" ? said.code : undefined);
+  if (answer.status === 401) sessionEnded();
+  const requestId = answer.headers.get("x-request-id");
+  return new Failed(said?.message ?? (text || `HTTP ${answer.status}`), {
+    status: answer.status,
+    ...(code === undefined ? {} : { code }),
+    ...(requestId === null ? {} : { requestId }),
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws {Failed} */
+export async function get<T>(path: string, query: Options["query"] = {}, signal?: AbortSignal): Promise<T> {
+  return (await (await send("GET", `${API}${path}`, { query, signal })).json()) as T;
+}
+
+/** Undefined where the answer is empty. @throws {Failed} */
+export async function act<T = void>(method: string, path: string, body?: unknown): Promise<T> {
+  const text = await (await send(method, `${API}${path}`, { body })).text();
+  return (text === "" ? undefined : parsed(text)) as T;
+}
+
+/** All pages of a list; `soFar` gets what there is after each. @throws {Failed} */
+export async function pages<T>(
+  path: string,
+  signal: AbortSignal,
+  soFar: (items: readonly T[]) => void = () => undefined,
+): Promise<T[]> {
+  const items: T[] = [];
+  let nextToken: string | undefined;
+  do {
+    const answer = await send("GET", `${API}${path}`, { query: { limit: 100, nextToken }, signal });
+    items.push(...((await answer.json()) as T[]));
+    soFar(items);
+    nextToken = answer.headers.get("x-next-token") ?? undefined;
+  } while (nextToken !== undefined);
+  return items;
+}

@@ -1,0 +1,77 @@
+/** Who is logged in. The cookie itself is out of reach of this code. */
+
+import { computed, signal } from "@preact/signals";
+
+type Scope = "read" | "sandboxes" | "templates" | "admin";
+
+export type Session =
+  | { readonly kind: "asking" }
+  | { readonly kind: "none"; readonly why?: string }
+  | { readonly kind: "admin"; readonly version: string }
+  | {
+      readonly kind: "key";
+      readonly version: string;
+      readonly project: { readonly id: string; readonly name: string };
+      readonly key: {
+        readonly name: string;
+        readonly mask: string;
+        readonly scopes: readonly Scope[];
+        readonly expiresAt: string | null;
+      };
+    };
+
+export const session = signal<Session>({ kind: "asking" });
+
+/** The project that an operator looks at. */
+export const operatorProject = signal<string | undefined>(undefined);
+
+/** The project whose objects the screens show. */
+export const projectId = computed(() => {
+  const now = session.value;
+  return now.kind === "key" ? now.project.id : operatorProject.value;
+});
+
+/** Whether the session may call the routes that need this scope. */
+export function may(scope: Scope): boolean {
+  const now = session.value;
+  return now.kind === "admin" || (now.kind === "key" && now.key.scopes.includes(scope));
+}
+
+/** Takes the code of a one-time link out of the address, or asks whether somebody is logged in. */
+export async function begin(): Promise<void> {
+  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
+  if (code === undefined) {
+    session.value = await ask("GET", "/console/api/session", {});
+    return;
+  }
+  history.replaceState(null, "", location.pathname);
+  session.value = await ask("POST", "/console/login", { "x-console-code": code });
+}
+
+/** Exchanges an API key, or an operator's token, for a cookie. */
+export async function logIn(secret: string): Promise<void> {
+  const name = /^(svc|e2b)_/.test(secret) ? "x-api-key" : "x-admin-token";
+  session.value = await ask("POST", "/console/login", { [name]: secret });
+}
+
+export async function logOut(): Promise<void> {
+  await fetch("/console/logout", { method: "POST" });
+  operatorProject.value = undefined;
+  session.value = { kind: "none" };
+}
+
+/** A request was refused because nobody is logged in any more. */
+export function sessionEnded(): void {
+  if (session.value.kind === "none") return;
+  session.value = { kind: "none", why: "The session has ended. Log in again to go on." };
+}
+
+async function ask(method: string, path: string, headers: Record<string, string>): Promise<Session> {
+  try {
+    const answer = await fetch(path, { method, headers });
+    const body = (await answer.json()) as Session & { readonly message?: string };
+    return answer.ok ? body : { kind: "none", why: body.message ?? `HTTP ${answer.status}` };
+  } catch {
+    return { kind: "none", why: "The platform does not answer. Is it running?" };
+  }
+}

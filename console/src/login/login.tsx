@@ -1,0 +1,38 @@
+/** The log-in: one field. What is typed goes to the server once, and is kept nowhere. */
+
+import { useState } from "preact/hooks";
+import { logIn, session } from "../base/session.ts";
+import { onSubmit, TextField } from "../parts/field.tsx";
+
+export function Login() {
+  const [secret, setSecret] = useState("");
+  const [busy, setBusy] = useState(false);
+  const now = session.value;
+  const submit = () => {
+    setBusy(true);
+    void logIn(secret.trim()).then(() => {
+      setSecret("");
+      setBusy(false);
+    });
+  };
+  return (
+    <main class="login">
+      <h1>Console</h1>
+      <form onSubmit={onSubmit(submit)}>
+        <TextField label="API key" type="password" value={secret} onValue={setSecret} required autoFocus />
+        <button type="submit" class="main" disabled={busy}>
+          Log in
+        </button>
+      </form>
+      {now.kind === "none" && now.why !== undefined && (
+        <p class="failure" role="alert">
+          {now.why}
+        </p>
+      )}
+      <p class="small">
+        The key is in <code>.svc/env</code> as <code>SVC_API_KEY</code>, and <code>./scripts/up</code> prints a link
+        that logs in once. Operators log in with the admin token.
+      </p>
+    </main>
+  );
+}

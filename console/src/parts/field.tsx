@@ -1,0 +1,77 @@
+/** Fields of forms, each with its label. */
+
+export function TextField(props: {
+  readonly label: string;
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+  readonly type?: "text" | "password" | "number" | "search";
+  readonly required?: boolean;
+  readonly placeholder?: string;
+  readonly autoFocus?: boolean;
+}) {
+  const { label, value, onValue, type = "text", ...rest } = props;
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        type={type}
+        value={value}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(event) => onValue(event.currentTarget.value)}
+        {...rest}
+      />
+    </label>
+  );
+}
+
+export function TextArea(props: {
+  readonly label: string;
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+  readonly rows?: number;
+  readonly placeholder?: string;
+}) {
+  const { label, value, onValue, rows = 4, placeholder } = props;
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <textarea
+        rows={rows}
+        value={value}
+        spellcheck={false}
+        placeholder={placeholder}
+        onInput={(event) => onValue(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+export function Choice(props: {
+  readonly label: string;
+  readonly value: string;
+  readonly options: readonly (readonly [value: string, text: string])[];
+  readonly onValue: (value: string) => void;
+}) {
+  const { label, value, options, onValue } = props;
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <select value={value} onChange={(event) => onValue(event.currentTarget.value)}>
+        {options.map(([each, text]) => (
+          <option key={each} value={each}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Runs `submit` without leaving the page. */
+export function onSubmit(submit: () => void): (event: Event) => void {
+  return (event) => {
+    event.preventDefault();
+    submit();
+  };
+}

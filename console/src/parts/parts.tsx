@@ -1,0 +1,138 @@
+/** Small parts that every screen is made of. */
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Failed } from "../base/client.ts";
+
+/** The whole text of a failure, with the id under which the platform's log has the request. */
+export function Failure({ of: error }: { readonly of: unknown }) {
+  if (error === undefined) return null;
+  const message = error instanceof Error ? error.message : JSON.stringify(error);
+  return (
+    <div class="failure" role="alert">
+      <p>{message}</p>
+      {error instanceof Failed && error.status > 0 && (
+        <p class="small">
+          {error.status} {error.code} · request_id {error.requestId ?? "none"}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Says what is missing and what to do about it. */
+export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p class="strong">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+export function State({ of: state }: { readonly of: string }) {
+  return <span class={`state state-${/^[a-z]+$/.test(state) ? state : "other"}`}>{state}</span>;
+}
+
+/** Text that can be copied whole. */
+export function Code({ text, label }: { readonly text: string; readonly label: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = () => {
+    void navigator.clipboard.writeText(text).then(() => setCopied(true));
+  };
+  return (
+    <figure class="code">
+      <figcaption>
+        {label}
+        <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>
+          {copied ? "Copied" : "Copy"}
+        </button>
+      </figcaption>
+      <pre tabIndex={0} aria-label={label}>
+        {text}
+      </pre>
+    </figure>
+  );
+}
+
+/** A button for what cannot be taken back: the first press asks, the second one acts. */
+export function Danger(props: {
+  readonly children: string;
+  readonly onConfirm: () => void;
+  readonly disabled?: boolean;
+  readonly label?: string;
+}) {
+  const { children, onConfirm, disabled = false, label } = props;
+  const [asked, setAsked] = useState(false);
+  const press = () => {
+    if (asked) onConfirm();
+    setAsked(!asked);
+  };
+  return (
+    <button
+      type="button"
+      class={asked ? "danger asked" : "danger"}
+      disabled={disabled}
+      aria-label={asked ? undefined : label}
+      onClick={press}
+      onBlur={() => setAsked(false)}
+    >
+      {asked ? `Really ${children.toLowerCase()}?` : children}
+    </button>
+  );
+}
+
+interface Column<T> {
+  readonly name: string;
+  readonly show: (item: T) => ComponentChildren;
+}
+
+export function Table<T>(props: {
+  readonly label: string;
+  readonly items: readonly T[];
+  readonly columns: readonly Column<T>[];
+  readonly keyOf: (item: T) => string;
+}) {
+  const { label, items, columns, keyOf } = props;
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {items.map((item) => (
+            <tr key={keyOf(item)}>
+              {columns.map(({ name, show }) => (
+                <td key={name}>{show(item)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A screen's heading with its acts. */
+export function Screen(props: {
+  readonly title: ComponentChildren;
+  readonly acts?: ComponentChildren;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <>
+      <header class="screen">
+        <h1>{props.title}</h1>
+        <div class="acts">{props.acts}</div>
+      </header>
+      {props.children}
+    </>
+  );
+}

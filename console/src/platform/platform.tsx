@@ -1,0 +1,153 @@
+/** For operators: nodes with what they have and promise, projects, and the audit log. */
+
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import type { AuditEntry } from "../../../shared/api/audit.ts";
+import type { NodeDetail } from "../../../shared/api/nodes/nodes.ts";
+import type { Project } from "../../../shared/api/projects/projects.ts";
+import { act, get } from "../base/client.ts";
+import { bytes, pairs, time } from "../base/format.ts";
+import { useDoing, useLoaded } from "../base/loaded.ts";
+import { operatorProject } from "../base/session.ts";
+import { Danger, Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
+
+export function PlatformScreen() {
+  return (
+    <Screen title="Platform">
+      <Projects />
+      <Nodes />
+      <Audit />
+    </Screen>
+  );
+}
+
+function Projects() {
+  const [, go] = useLocation();
+  const loaded = useLoaded((signal) => get<Project[]>("/admin/projects", {}, signal), []);
+  const look = (id: string) => {
+    operatorProject.value = id;
+    go("/");
+  };
+  return (
+    <>
+      <h2>Projects</h2>
+      <Failure of={loaded.error} />
+      {loaded.value?.length === 0 && <Empty title="There is no project: ./scripts/up makes the first one." />}
+      {loaded.value !== undefined && loaded.value.length > 0 && (
+        <Table
+          label="Projects"
+          items={loaded.value}
+          keyOf={({ teamID }) => teamID}
+          columns={[
+            { name: "Name", show: ({ name }) => name },
+            { name: "State", show: ({ status }) => <State of={status} /> },
+            { name: "Id", show: ({ projectID }) => <code>{projectID}</code> },
+            { name: "Since", show: ({ createdAt }) => time(createdAt) },
+            {
+              name: "Acts",
+              show: ({ teamID, name }) => (
+                <button
+                  type="button"
+                  aria-pressed={operatorProject.value === teamID}
+                  aria-label={`Look at it: project ${name}`}
+                  onClick={() => look(teamID)}
+                >
+                  Look at it
+                </button>
+              ),
+            },
+          ]}
+        />
+      )}
+    </>
+  );
+}
+
+function Nodes() {
+  const doing = useDoing();
+  const loaded = useLoaded((signal) => get<NodeDetail[]>("/nodes", {}, signal), [], 5_000);
+  const set = (id: string, status: string) =>
+    doing.run(async () => {
+      await act("POST", `/nodes/${encodeURIComponent(id)}`, { status });
+      loaded.again();
+    });
+  return (
+    <>
+      <h2>Nodes</h2>
+      <Failure of={loaded.error ?? doing.error} />
+      {loaded.value?.length === 0 && <Empty title="No node has reported: ./scripts/service log agent tells why." />}
+      {loaded.value !== undefined && loaded.value.length > 0 && (
+        <Table
+          label="Nodes"
+          items={loaded.value}
+          keyOf={({ id }) => id}
+          columns={[
+            { name: "Node", show: ({ id }) => id },
+            { name: "State", show: ({ status }) => <State of={status} /> },
+            { name: "Sandboxes", show: ({ sandboxCount, maxSandboxes }) => `${sandboxCount} of ${maxSandboxes}` },
+            {
+              name: "Cores: promised / used",
+              show: ({ metrics }) =>
+                `${metrics.allocatedCPU} / ${((metrics.cpuPercent * metrics.cpuCount) / 100).toFixed(1)} of ${metrics.cpuCount}`,
+            },
+            {
+              name: "Memory: promised / used",
+              show: ({ metrics }) =>
+                `${bytes(metrics.allocatedMemoryBytes)} / ${bytes(metrics.memoryUsedBytes)} of ${bytes(metrics.memoryTotalBytes)}`,
+            },
+            { name: "Disk free", show: ({ metrics }) => bytes(metrics.diskFreeBytes) },
+            { name: "Version", show: ({ version }) => version },
+            { name: "Findings", show: ({ findings }) => findings.length },
+            {
+              name: "Acts",
+              show: ({ id, status }) =>
+                status === "draining" ? (
+                  <button type="button" disabled={doing.busy} onClick={() => set(id, "ready")}>
+                    Take it back
+                  </button>
+                ) : (
+                  <Danger disabled={doing.busy} label={`Cordon ${id}`} onConfirm={() => set(id, "draining")}>
+                    Cordon
+                  </Danger>
+                ),
+            },
+          ]}
+        />
+      )}
+    </>
+  );
+}
+
+function Audit() {
+  const [project, setProject] = useState(false);
+  const teamID = project ? operatorProject.value : undefined;
+  const loaded = useLoaded((signal) => get<AuditEntry[]>("/admin/audit", { limit: 100, teamID }, signal), [teamID]);
+  return (
+    <>
+      <h2>Audit log</h2>
+      {operatorProject.value !== undefined && (
+        <label class="check">
+          <input type="checkbox" checked={project} onChange={() => setProject(!project)} /> only of the chosen project
+        </label>
+      )}
+      <Failure of={loaded.error} />
+      {loaded.value?.length === 0 && <Empty title="Nothing was changed yet." />}
+      {loaded.value !== undefined && loaded.value.length > 0 && (
+        <Table
+          label="Audit log"
+          items={loaded.value}
+          keyOf={({ seq }) => String(seq)}
+          columns={[
+            { name: "When", show: ({ at }) => time(at) },
+            { name: "Who", show: ({ actor }) => [actor.kind, actor.mask ?? actor.id].filter(Boolean).join(" ") },
+            { name: "What", show: ({ action }) => action },
+            { name: "Of", show: ({ object }) => [object.kind, object.id].filter(Boolean).join(" ") },
+            { name: "Result", show: ({ result, errorCode }) => [result, errorCode].filter(Boolean).join(" ") },
+            { name: "From", show: ({ address }) => address ?? "–" },
+            { name: "More", show: ({ details }) => pairs(details) || "–" },
+          ]}
+        />
+      )}
+    </>
+  );
+}

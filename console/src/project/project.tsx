@@ -1,0 +1,99 @@
+/** The project: what it may have and uses, its use over the last day, and its keys. */
+
+import type { projectApi } from "../../../shared/api/projects/projects.ts";
+import type { teamMetricsApi } from "../../../shared/api/teams.ts";
+import { get, type Reply } from "../base/client.ts";
+import { useLoaded } from "../base/loaded.ts";
+import { projectId } from "../base/session.ts";
+import { Empty, Failure, Screen, Table } from "../parts/parts.tsx";
+import { Figure } from "../sandbox/metrics.tsx";
+import { Keys } from "./keys.tsx";
+
+type Limits = Reply<typeof projectApi.projectLimits>;
+type Metric = Reply<typeof teamMetricsApi.teamMetrics>[number];
+
+const DAY_S = 86_400;
+
+export function ProjectScreen() {
+  const id = projectId.value ?? "";
+  return (
+    <Screen title="Project">
+      <LimitTable id={id} />
+      <Use id={id} />
+      <Keys />
+    </Screen>
+  );
+}
+
+function LimitTable({ id }: { readonly id: string }) {
+  const loaded = useLoaded((signal) => get<Limits>(`/projects/${id}/limits`, {}, signal), [id], 10_000);
+  const limits = loaded.value;
+  return (
+    <>
+      <h2>Limits and use</h2>
+      <Failure of={loaded.error} />
+      {limits !== undefined && (
+        <>
+          <Table
+            label="Limits and use"
+            items={Object.entries(limits.limits)}
+            keyOf={([name]) => name}
+            columns={[
+              { name: "Of", show: ([name]) => name },
+              { name: "Used", show: ([, { used }]) => used ?? "each sandbox" },
+              { name: "Limit", show: ([, { limit }]) => limit ?? "none" },
+              { name: "Whose", show: ([, { own }]) => (own ? "the project's own" : "the platform's") },
+            ]}
+          />
+          <p class="small">More is given by {limits.contact}.</p>
+        </>
+      )}
+    </>
+  );
+}
+
+function Use({ id }: { readonly id: string }) {
+  const loaded = useLoaded(
+    (signal) => {
+      const now = Math.floor(Date.now() / 1000);
+      return get<Metric[]>(`/teams/${id}/metrics`, { start: now - DAY_S, end: now }, signal);
+    },
+    [id],
+    60_000,
+  );
+  const samples = loaded.value ?? [];
+  const times = samples.map(({ timestampUnix }) => timestampUnix);
+  return (
+    <>
+      <h2>Last day</h2>
+      <Failure of={loaded.error} />
+      {loaded.value !== undefined && samples.length === 0 && (
+        <Empty title="The project has used nothing in the last day." />
+      )}
+      {samples.length > 0 && (
+        <>
+          <Figure
+            title="Sandboxes at the same time"
+            times={times}
+            used={samples.map((each) => each.concurrentSandboxes)}
+          />
+          <Figure title="Processors in use" times={times} used={samples.map(({ cpuUsed }) => cpuUsed)} />
+          <Figure title="Memory in use" times={times} used={samples.map(({ memUsed }) => memUsed)} isBytes />
+          <button type="button" onClick={() => saveCsv(samples)}>
+            Save as CSV
+          </button>
+        </>
+      )}
+    </>
+  );
+}
+
+function saveCsv(samples: readonly Metric[]): void {
+  const names = Object.keys(samples[0] ?? {}) as (keyof Metric)[];
+  const lines = samples.map((sample) => names.map((name) => String(sample[name])).join(","));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([[names.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" }));
+  link.download = "usage.csv";
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

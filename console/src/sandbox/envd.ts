@@ -1,0 +1,101 @@
+/** Calls to a sandbox's envd, through the console: one answer, or a stream of messages (Connect, in JSON). */
+
+import { API, Failed, send } from "../base/client.ts";
+import { operatorProject } from "../base/session.ts";
+
+const VERSION = { "connect-protocol-version": "1" };
+/** Bit of a frame that holds the end of the stream. */
+const END = 2;
+
+const base = (id: string) => `${API}/sandboxes/${encodeURIComponent(id)}/envd`;
+
+/** @throws {Failed} */
+export async function call<T>(id: string, method: string, body: object, signal?: AbortSignal): Promise<T> {
+  const answer = await send("POST", `${base(id)}/${method}`, { body, headers: VERSION, signal });
+  return (await answer.json()) as T;
+}
+
+/** Messages of a stream, as they come: the next one is read when the one before has been used. @throws {Failed} */
+export async function* follow<T>(
+  id: string,
+  method: string,
+  body: object,
+  signal: AbortSignal,
+): AsyncGenerator<T, void, undefined> {
+  const answer = await send("POST", `${base(id)}/${method}`, {
+    body: framed(body),
+    headers: { ...VERSION, "content-type": "application/connect+json" },
+    signal,
+  });
+  if (answer.body === null) return;
+  const reader = answer.body.getReader();
+  try {
+    let held = new Uint8Array();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      held = joined(held, value);
+      for (let frame = first(held); frame !== undefined; frame = first(held)) {
+        held = held.subarray(frame.length);
+        const message = JSON.parse(new TextDecoder().decode(frame.body)) as Ended;
+        if (frame.isEnd) {
+          if (message.error === undefined) return;
+          throw new Failed(message.error.message ?? message.error.code, { status: 200, code: message.error.code });
+        }
+        yield message as Awaited<T>;
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+interface Ended {
+  readonly error?: { readonly code: string; readonly message?: string };
+}
+
+function framed(message: object): Uint8Array {
+  const body = new TextEncoder().encode(JSON.stringify(message));
+  const frame = new Uint8Array(5 + body.length);
+  new DataView(frame.buffer).setUint32(1, body.length);
+  frame.set(body, 5);
+  return frame;
+}
+
+function first(held: Uint8Array) {
+  if (held.length < 5) return undefined;
+  const length = 5 + new DataView(held.buffer, held.byteOffset).getUint32(1);
+  if (held.length < length) return undefined;
+  return { length, isEnd: ((held[0] ?? 0) & END) !== 0, body: held.subarray(5, length) };
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all;
+}
+
+/** The address of a file, for downloads: the server answers it as an attachment, whatever it is. */
+export function fileUrl(id: string, path: string): string {
+  const project = operatorProject.value;
+  return `${base(id)}/files?${new URLSearchParams({ path, ...(project === undefined ? {} : { project }) }).toString()}`;
+}
+
+/** @throws {Failed} */
+export async function readFile(id: string, path: string): Promise<Blob> {
+  return (await send("GET", fileUrl(id, path))).blob();
+}
+
+/** @throws {Failed} */
+export async function writeFile(id: string, path: string, content: Blob): Promise<void> {
+  await send("POST", fileUrl(id, path), { body: content, headers: { "content-type": "application/octet-stream" } });
+}
+
+export function toBase64(bytes: Uint8Array): string {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+export function fromBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}

@@ -1,0 +1,173 @@
+/** The sandbox's files: browse, upload, download, look at text and change it. Names and contents are shown as text only. */
+
+import { useState } from "preact/hooks";
+import { bytes, time } from "../base/format.ts";
+import { useDoing, useLoaded } from "../base/loaded.ts";
+import { onSubmit, TextArea, TextField } from "../parts/field.tsx";
+import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
+import { call, fileUrl, readFile, writeFile } from "./envd.ts";
+import type { TabProps } from "./tab.ts";
+
+interface Entry {
+  readonly name: string;
+  readonly path: string;
+  readonly type?: string;
+  /** A 64-bit number in JSON is a text. */
+  readonly size?: string | number;
+  readonly permissions?: string;
+  readonly owner?: string;
+  readonly modifiedTime?: string;
+}
+
+interface Open {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** A larger file is not opened as text. */
+const MOST_TEXT = 256 * 1024;
+const isDirectory = ({ type }: Entry) => type === "FILE_TYPE_DIRECTORY";
+
+export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
+  const [path, setPath] = useState("/home/user");
+  const [typed, setTyped] = useState(path);
+  const [open, setOpen] = useState<Open | undefined>(undefined);
+  const doing = useDoing();
+  const loaded = useLoaded(
+    (signal) =>
+      call<{ readonly entries?: readonly Entry[] }>(id, "filesystem.Filesystem/ListDir", { path, depth: 1 }, signal),
+    [id, path],
+  );
+  const go = (to: string) => {
+    setOpen(undefined);
+    setPath(to);
+    setTyped(to);
+  };
+  const then = (work: () => Promise<unknown>) =>
+    doing.run(async () => {
+      await work();
+      loaded.again();
+    });
+  const look = (entry: Entry) =>
+    doing.run(async () => {
+      const content = await readFile(id, entry.path);
+      setOpen({ path: entry.path, text: await content.text() });
+    });
+  const entries = [...(loaded.value?.entries ?? [])].sort(
+    (a, b) => Number(isDirectory(b)) - Number(isDirectory(a)) || a.name.localeCompare(b.name),
+  );
+  return (
+    <>
+      <form class="bar" onSubmit={onSubmit(() => go(typed))}>
+        <TextField label="Directory" value={typed} onValue={setTyped} />
+        <button type="submit">Go</button>
+        <button type="button" disabled={path === "/"} onClick={() => go(path.replace(/\/[^/]*\/?$/, "") || "/")}>
+          Up
+        </button>
+        <label class="field">
+          <span>Upload</span>
+          <input
+            type="file"
+            multiple
+            disabled={doing.busy}
+            onChange={({ currentTarget: input }) => {
+              const files = [...(input.files ?? [])];
+              then(async () => {
+                for (const file of files) await writeFile(id, inside(path, file.name), file);
+                input.value = "";
+              });
+            }}
+          />
+        </label>
+      </form>
+      <Failure of={loaded.error ?? doing.error} />
+      {open !== undefined && (
+        <Editor
+          open={open}
+          close={() => setOpen(undefined)}
+          save={(text) => then(() => writeFile(id, open.path, new Blob([text])))}
+        />
+      )}
+      {loaded.value !== undefined && entries.length === 0 && <Empty title={`${path} is empty.`} />}
+      {entries.length > 0 && (
+        <Table
+          label={`Files in ${path}`}
+          items={entries}
+          keyOf={(entry) => entry.path}
+          columns={[
+            {
+              name: "Name",
+              show: (entry) =>
+                isDirectory(entry) ? (
+                  <button type="button" class="link" onClick={() => go(entry.path)}>
+                    {entry.name}/
+                  </button>
+                ) : (
+                  entry.name
+                ),
+            },
+            { name: "Size", show: (entry) => (isDirectory(entry) ? "–" : bytes(Number(entry.size ?? 0))) },
+            { name: "Mode", show: ({ permissions }) => <code>{permissions}</code> },
+            { name: "Owner", show: ({ owner }) => owner },
+            { name: "Changed", show: ({ modifiedTime }) => time(modifiedTime) },
+            {
+              name: "Acts",
+              show: (entry) => (
+                <span class="acts">
+                  {!isDirectory(entry) && (
+                    <>
+                      <button
+                        type="button"
+                        disabled={doing.busy || Number(entry.size ?? 0) > MOST_TEXT}
+                        aria-label={`Open ${entry.name}`}
+                        onClick={() => look(entry)}
+                      >
+                        Open
+                      </button>
+                      <a
+                        class="button"
+                        href={fileUrl(id, entry.path)}
+                        download={entry.name}
+                        aria-label={`Download ${entry.name}`}
+                      >
+                        Download
+                      </a>
+                    </>
+                  )}
+                  <Danger
+                    disabled={doing.busy}
+                    label={`Delete ${entry.name}`}
+                    onConfirm={() => then(() => call(id, "filesystem.Filesystem/Remove", { path: entry.path }))}
+                  >
+                    Delete
+                  </Danger>
+                </span>
+              ),
+            },
+          ]}
+        />
+      )}
+    </>
+  );
+}
+
+function Editor(props: { readonly open: Open; readonly close: () => void; readonly save: (text: string) => void }) {
+  const [text, setText] = useState(props.open.text);
+  return (
+    <form onSubmit={onSubmit(() => props.save(text))}>
+      <TextArea label={props.open.path} value={text} onValue={setText} rows={16} />
+      <div class="acts">
+        <button type="submit" class="main">
+          Save
+        </button>
+        <button type="button" onClick={props.close}>
+          Close
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function inside(directory: string, name: string): string {
+  return `${directory.replace(/\/$/, "")}/${name}`;
+}

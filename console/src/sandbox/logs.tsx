@@ -1,0 +1,94 @@
+/** The sandbox's log, live: what is new is asked for every two seconds from the newest line on. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { sandboxApi } from "../../../shared/api/sandboxes/sandboxes.ts";
+import { get, type Reply } from "../base/client.ts";
+import { time } from "../base/format.ts";
+import { Choice, TextField } from "../parts/field.tsx";
+import { Empty, Failure } from "../parts/parts.tsx";
+import type { TabProps } from "./tab.ts";
+
+type Entry = Reply<typeof sandboxApi.logs>["logs"][number];
+
+const EVERY_MS = 2_000;
+/** Lines that the page holds. */
+const MOST = 5_000;
+
+export function LogsTab({ sandbox }: TabProps) {
+  const [entries, setEntries] = useState<readonly Entry[] | undefined>(undefined);
+  const [error, setError] = useState<unknown>(undefined);
+  const [level, setLevel] = useState("");
+  const [search, setSearch] = useState("");
+  const end = useRef<HTMLDivElement>(null);
+  const { sandboxID: id, state } = sandbox;
+  useEffect(() => {
+    const left = new AbortController();
+    const seen = { all: [] as readonly Entry[] };
+    const read = async () => {
+      if (document.hidden && seen.all.length > 0) return;
+      const newest = seen.all.at(-1);
+      const { logs } = await get<{ readonly logs: readonly Entry[] }>(
+        `/v2/sandboxes/${id}/logs`,
+        {
+          ...(newest === undefined
+            ? { direction: "backward" }
+            : { cursor: Date.parse(newest.timestamp), direction: "forward" }),
+          level: level === "" ? undefined : level,
+          search: search === "" ? undefined : search,
+          limit: 1000,
+        },
+        left.signal,
+      );
+      seen.all = merged(seen.all, newest === undefined ? logs.toReversed() : logs);
+      setEntries(seen.all);
+      setError(undefined);
+    };
+    const round = () => void read().catch((failed: unknown) => left.signal.aborted || setError(failed));
+    round();
+    const timer = state === "running" ? setInterval(round, EVERY_MS) : undefined;
+    return () => {
+      left.abort();
+      clearInterval(timer);
+    };
+  }, [id, state, level, search]);
+  useEffect(() => {
+    const list = end.current?.parentElement;
+    if (!list) return;
+    // Only for who reads the end: whoever has scrolled up stays there.
+    if (list.scrollHeight - list.scrollTop - list.clientHeight < 200) list.scrollTop = list.scrollHeight;
+  }, [entries]);
+  return (
+    <>
+      <div class="bar">
+        <TextField label="Search" type="search" value={search} onValue={setSearch} />
+        <Choice
+          label="Level"
+          value={level}
+          options={[
+            ["", "every"],
+            ...["debug", "info", "warn", "error"].map((each) => [each, `${each} and above`] as const),
+          ]}
+          onValue={setLevel}
+        />
+      </div>
+      <Failure of={error} />
+      {entries?.length === 0 && <Empty title="No program has written to the log yet." />}
+      <div class="lines" tabIndex={0} role="log" aria-label="Log of the sandbox">
+        {entries?.map(({ timestamp, level: of, message }, index) => (
+          <div key={index} class={`line level-${of}`}>
+            <time>{time(timestamp)}</time> {message}
+          </div>
+        ))}
+        <div ref={end} />
+      </div>
+    </>
+  );
+}
+
+/** The cursor's own moment comes again: what is there already is left out. */
+function merged(old: readonly Entry[], read: readonly Entry[]): readonly Entry[] {
+  const last = old.at(-1)?.timestamp;
+  const there = new Set(old.filter(({ timestamp }) => timestamp === last).map(({ message }) => message));
+  const fresh = read.filter(({ timestamp, message }) => timestamp !== last || !there.has(message));
+  return fresh.length === 0 && old.length > 0 ? old : [...old, ...fresh].slice(-MOST);
+}

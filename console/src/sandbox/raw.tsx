@@ -1,0 +1,22 @@
+/** The sandbox as the API has it, and the code that goes on with it. */
+
+import { Code } from "../parts/parts.tsx";
+import { connectCode } from "../sandboxes/sdk-code.ts";
+import type { TabProps } from "./tab.ts";
+
+export function RawTab({ sandbox }: TabProps) {
+  const code = connectCode(sandbox.sandboxID);
+  return (
+    <div class="beside">
+      <Code label="JSON" text={JSON.stringify(sandbox, null, 2)} />
+      <div>
+        <Code label="TypeScript" text={code.typescript} />
+        <Code label="Python" text={code.python} />
+        <Code
+          label="Command"
+          text={`curl -H "X-API-Key: $SVC_API_KEY" "$SVC_API_URL/sandboxes/${sandbox.sandboxID}"`}
+        />
+      </div>
+    </div>
+  );
+}

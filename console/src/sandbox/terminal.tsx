@@ -1,0 +1,49 @@
+/** The terminal of a sandbox. Its code comes when the tab is opened first. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Failure } from "../parts/parts.tsx";
+import type { TabProps } from "./tab.ts";
+import type { Shell } from "./xterm.ts";
+
+export function TerminalTab({ sandbox }: TabProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const leave = useRef<HTMLButtonElement>(null);
+  const [state, setState] = useState("loading …");
+  const [error, setError] = useState<unknown>(undefined);
+  useEffect(() => {
+    const left = { is: false, shell: undefined as Shell | undefined };
+    import("./xterm.ts").then(
+      ({ openShell }) => {
+        if (left.is || place.current === null) return;
+        left.shell = openShell(sandbox.sandboxID, place.current, {
+          state: setState,
+          leave: () => leave.current?.focus(),
+        });
+      },
+      (failed: unknown) => setError(failed),
+    );
+    return () => {
+      left.is = true;
+      left.shell?.close();
+    };
+  }, [sandbox.sandboxID]);
+  return (
+    <>
+      <div class="bar">
+        <p class="small" role="status">
+          {state}
+        </p>
+        <button
+          ref={leave}
+          type="button"
+          class="quiet"
+          onClick={() => place.current?.querySelector("textarea")?.focus()}
+        >
+          Into the terminal (Ctrl+Shift+. leaves it)
+        </button>
+      </div>
+      <Failure of={error} />
+      <div class="shell" ref={place} />
+    </>
+  );
+}

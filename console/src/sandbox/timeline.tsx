@@ -1,0 +1,37 @@
+/** What has happened to the sandbox, with the reason of each event. */
+
+import type { SandboxEvent } from "../../../shared/api/events.ts";
+import { get } from "../base/client.ts";
+import { eventName, pairs, time } from "../base/format.ts";
+import { useLoaded } from "../base/loaded.ts";
+import { Empty, Failure, Table } from "../parts/parts.tsx";
+import type { TabProps } from "./tab.ts";
+
+export function TimelineTab({ sandbox }: TabProps) {
+  const path = `/events/sandboxes/${sandbox.sandboxID}`;
+  // A state that has changed has an event.
+  const loaded = useLoaded(
+    (signal) => get<SandboxEvent[]>(path, { limit: 100, orderAsc: false }, signal),
+    [path, sandbox.state, sandbox.endAt],
+  );
+  const events = loaded.value;
+  return (
+    <>
+      <Failure of={loaded.error} />
+      {events?.length === 0 && <Empty title="The platform keeps no event of this sandbox any more." />}
+      {events !== undefined && events.length > 0 && (
+        <Table
+          label="Events of the sandbox"
+          items={events}
+          keyOf={({ id }) => id}
+          columns={[
+            { name: "When", show: ({ timestamp }) => time(timestamp) },
+            { name: "What", show: ({ type }) => <span class="strong">{eventName(type)}</span> },
+            { name: "Why and how", show: ({ eventData }) => pairs(eventData) || "–" },
+            { name: "Execution", show: ({ sandboxExecutionId }) => <code>{sandboxExecutionId.slice(0, 8)}</code> },
+          ]}
+        />
+      )}
+    </>
+  );
+}

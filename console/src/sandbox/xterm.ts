@@ -1,0 +1,200 @@
+/**
+ * A shell in a sandbox. What it prints is read at the pace at which it is drawn, so a flood holds up the program that makes
+ * it and not the page. A lost connection is made again, to the same shell; what is on the screen stays there.
+ */
+
+import { FitAddon } from "@xterm/addon-fit";
+import { Terminal } from "@xterm/xterm";
+import "@xterm/xterm/css/xterm.css";
+import { Failed } from "../base/client.ts";
+import { pause } from "../base/stream.ts";
+import { withConstructedStyles } from "./constructed-styles.ts";
+import { call, follow, fromBase64, toBase64 } from "./envd.ts";
+
+export interface Shell {
+  /** Leaves the shell running. */
+  close(): void;
+}
+
+interface Telling {
+  state(text: string): void;
+  /** The keyboard leaves the terminal. */
+  leave(): void;
+}
+
+interface Message {
+  readonly event?: {
+    readonly start?: { readonly pid: number };
+    readonly data?: { readonly pty?: string };
+    readonly end?: { readonly status?: string };
+  };
+}
+
+const SHORTEST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
+const SCROLLBACK = 10_000;
+
+export function openShell(id: string, place: HTMLElement, telling: Telling): Shell {
+  const left = new AbortController();
+  const terminal = new Terminal({
+    scrollback: SCROLLBACK,
+    fontSize: 13,
+    fontFamily: "ui-monospace, monospace",
+    theme: { background: "#101418", foreground: "#e6e9ec" },
+    minimumContrastRatio: 4.5,
+  });
+  const fit = new FitAddon();
+  terminal.loadAddon(fit);
+  withConstructedStyles(left.signal, () => terminal.open(place));
+  fit.fit();
+  const process = { tag: keptTag(id), isOpen: false };
+  const selector = () => ({ process: { tag: process.tag } });
+  const input = inputQueue(
+    (data) => call(id, "process.Process/SendInput", { ...selector(), input: { pty: data } }),
+    telling,
+  );
+
+  terminal.attachCustomKeyEventHandler((event) => {
+    if (!(event.ctrlKey && event.shiftKey && event.code === "Period")) return true;
+    if (event.type === "keydown") telling.leave();
+    return false;
+  });
+  terminal.onData((text) => process.isOpen && input.add(new TextEncoder().encode(text)));
+  terminal.onBinary((text) => process.isOpen && input.add(Uint8Array.from(text, (each) => each.charCodeAt(0))));
+
+  const resize = (cols: number, rows: number) =>
+    call(id, "process.Process/Update", { ...selector(), pty: { size: { cols, rows } } }).catch(() => undefined);
+  terminal.onResize(({ cols, rows }) => void (process.isOpen && resize(cols, rows)));
+  const watching = new ResizeObserver(() => fit.fit());
+  watching.observe(place);
+
+  /** Follows the shell to its end; a shell that is not there any more is started. */
+  async function shell(isNew: boolean): Promise<void> {
+    const { cols, rows } = terminal;
+    const messages = isNew
+      ? follow<Message>(
+          id,
+          "process.Process/Start",
+          {
+            process: { cmd: "/bin/bash", args: ["-i", "-l"], envs: { TERM: "xterm-256color", LANG: "C.UTF-8" } },
+            pty: { size: { cols, rows } },
+            tag: process.tag,
+          },
+          left.signal,
+        )
+      : follow<Message>(id, "process.Process/Connect", selector(), left.signal);
+    for await (const { event } of messages) {
+      if (event?.start !== undefined) {
+        process.isOpen = true;
+        telling.state(`connected, process ${event.start.pid}`);
+        // A program that draws the whole screen draws it again for another size.
+        if (!isNew) await resize(cols, rows - 1).then(() => resize(cols, rows));
+      }
+      const { pty } = event?.data ?? {};
+      // The next message is read when this one is on the screen.
+      if (pty !== undefined) await new Promise<void>((drawn) => terminal.write(fromBase64(pty), drawn));
+      if (event?.end !== undefined) {
+        process.isOpen = false;
+        terminal.writeln(`\r\n[the shell has ended: ${event.end.status ?? "unknown"}; press a key for a new one]`);
+        telling.state("ended");
+        process.tag = newTag(id);
+        await key(terminal, left.signal);
+        return;
+      }
+    }
+    throw new Error("the connection was lost");
+  }
+
+  async function run(): Promise<void> {
+    let isNew = false;
+    let wait = SHORTEST_WAIT_MS;
+    while (!left.signal.aborted) {
+      const before = performance.now();
+      try {
+        await shell(isNew);
+        isNew = true;
+        continue;
+      } catch (error) {
+        if (left.signal.aborted) return;
+        if (error instanceof Failed && error.code === "not_found" && !isNew) {
+          isNew = true;
+          continue;
+        }
+        // No further try is allowed: nobody is logged in, or the sandbox does not run.
+        if (error instanceof Failed && [401, 403, 404, 409].includes(error.status)) {
+          telling.state(error.message);
+          return;
+        }
+        telling.state("the connection was lost, connecting again …");
+      }
+      isNew = isNew && !process.isOpen;
+      process.isOpen = false;
+      if (performance.now() - before > LONGEST_WAIT_MS) wait = SHORTEST_WAIT_MS;
+      await pause(wait, left.signal);
+      wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+    }
+  }
+
+  void run();
+  terminal.focus();
+  return {
+    close() {
+      left.abort();
+      watching.disconnect();
+      terminal.dispose();
+    },
+  };
+}
+
+/** Input in its order: what is typed while a piece is on its way goes with the next piece. */
+function inputQueue(send: (base64: string) => Promise<unknown>, telling: Pick<Telling, "state">) {
+  let held: Uint8Array[] = [];
+  let isSending = false;
+  async function drain(): Promise<void> {
+    isSending = true;
+    try {
+      while (held.length > 0) {
+        const pieces = held;
+        held = [];
+        const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+        pieces.reduce((at, piece) => {
+          bytes.set(piece, at);
+          return at + piece.length;
+        }, 0);
+        await send(toBase64(bytes));
+      }
+    } catch (error) {
+      held = [];
+      telling.state(`what was typed last did not arrive: ${error instanceof Error ? error.message : String(error)}`);
+    } finally {
+      isSending = false;
+    }
+  }
+  return {
+    add(bytes: Uint8Array): void {
+      held.push(bytes);
+      if (!isSending) void drain();
+    },
+  };
+}
+
+function key(terminal: Terminal, ended: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const pressed = terminal.onKey(() => {
+      pressed.dispose();
+      resolve();
+    });
+    ended.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** The name of this tab's shell in the sandbox, which a reload of the page keeps. */
+function keptTag(id: string): string {
+  return sessionStorage.getItem(`shell ${id}`) ?? newTag(id);
+}
+
+function newTag(id: string): string {
+  const tag = `console-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
+  sessionStorage.setItem(`shell ${id}`, tag);
+  return tag;
+}

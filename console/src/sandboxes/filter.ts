@@ -1,0 +1,31 @@
+/** Which sandboxes a filter shows. Pure. */
+
+import type { ListedSandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+
+export interface Filter {
+  /** Words that id, template or labels must have. */
+  readonly text: string;
+  readonly state: string;
+  /** Minutes; empty: of any age. */
+  readonly olderThan: string;
+}
+
+export const EVERY: Filter = { text: "", state: "", olderThan: "" };
+
+export function filtered(all: Iterable<ListedSandbox>, filter: Filter, now: number): ListedSandbox[] {
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  const before = filter.olderThan === "" ? undefined : now - Number(filter.olderThan) * 60_000;
+  const shown = [...all].filter((sandbox) => {
+    if (filter.state !== "" && sandbox.state !== filter.state) return false;
+    if (before !== undefined && Date.parse(sandbox.startedAt) > before) return false;
+    if (words.length === 0) return true;
+    const text = textOf(sandbox);
+    return words.every((word) => text.includes(word));
+  });
+  return shown.sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1));
+}
+
+function textOf({ sandboxID, templateID, alias = "", metadata = {} }: ListedSandbox): string {
+  const labels = Object.entries(metadata).map(([name, value]) => `${name}=${value}`);
+  return [sandboxID, templateID, alias, ...labels].join(" ").toLowerCase();
+}

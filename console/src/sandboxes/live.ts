@@ -1,0 +1,112 @@
+/**
+ * The project's sandboxes as they are now: listed once, then changed one by one as events name them. Many changes at a time
+ * are taken together, and more than a few hundred make the list be read again, so that a storm freezes nothing.
+ */
+
+import { signal } from "@preact/signals";
+import type { PlatformEvent } from "../../../shared/api/events.ts";
+import type { ListedSandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import { Failed, get, pages } from "../base/client.ts";
+import { projectId } from "../base/session.ts";
+import { watchEvents } from "../base/stream.ts";
+
+export const known = signal<ReadonlyMap<string, ListedSandbox>>(new Map());
+export const isLive = signal(false);
+export const isWhole = signal(false);
+export const failure = signal<unknown>(undefined);
+
+/** The project that `known` is of. */
+const of = { project: projectId.peek() };
+
+/** Time in which changes are taken together. */
+const TOGETHER_MS = 300;
+/** More changed sandboxes than these are not read one by one. */
+const ONE_BY_ONE = 50;
+/** Shortest time between two readings of the whole list. */
+const AGAIN_MS = 3_000;
+
+/** Returns the function that stops following. */
+export function followSandboxes(): () => void {
+  if (of.project !== projectId.peek()) known.value = new Map();
+  of.project = projectId.peek();
+  const left = new AbortController();
+  const changed = new Set<string>();
+  const state = { timer: 0, wasLive: false, readAt: 0 };
+
+  async function readAll(): Promise<void> {
+    state.readAt = performance.now();
+    isWhole.value = false;
+    try {
+      const all = await pages<ListedSandbox>("/v2/sandboxes", left.signal, (items) => {
+        // The first page is of use at once. Showing every further one would take longer than reading it.
+        if (items.length >= 2 * known.value.size) known.value = byId(items);
+      });
+      known.value = byId(all);
+      isWhole.value = true;
+      failure.value = undefined;
+    } catch (error) {
+      if (!left.signal.aborted) failure.value = error;
+    }
+  }
+
+  async function readChanged(): Promise<void> {
+    const ids = [...changed];
+    changed.clear();
+    if (ids.length > ONE_BY_ONE) {
+      await readAll();
+      return;
+    }
+    const read = await Promise.all(ids.map((id) => readOne(id, left.signal)));
+    if (left.signal.aborted) return;
+    const next = new Map(known.value);
+    for (const [index, id] of ids.entries()) {
+      const item = read[index];
+      if (item === undefined) next.delete(id);
+      else next.set(id, item);
+    }
+    known.value = next;
+  }
+
+  function note({ sandboxId = "" }: PlatformEvent): void {
+    if (sandboxId === "") return;
+    changed.add(sandboxId);
+    if (state.timer !== 0) return;
+    const wait =
+      changed.size > ONE_BY_ONE ? Math.max(TOGETHER_MS, state.readAt + AGAIN_MS - performance.now()) : TOGETHER_MS;
+    state.timer = setTimeout(() => {
+      state.timer = 0;
+      void readChanged();
+    }, wait) as unknown as number;
+  }
+
+  const stop = watchEvents({
+    event: note,
+    state(live) {
+      isLive.value = live;
+      // What happened before the first stream is in no event of it.
+      if (live && !state.wasLive) void readAll();
+      state.wasLive ||= live;
+    },
+  });
+  return () => {
+    left.abort();
+    clearTimeout(state.timer);
+    stop();
+    isLive.value = false;
+  };
+}
+
+function byId(items: readonly ListedSandbox[]): ReadonlyMap<string, ListedSandbox> {
+  return new Map(items.map((item) => [item.sandboxID, item]));
+}
+
+/** Undefined: it has ended, and the platform may have forgotten it. */
+async function readOne(id: string, signal: AbortSignal): Promise<ListedSandbox | undefined> {
+  try {
+    const sandbox = await get<ListedSandbox>(`/sandboxes/${encodeURIComponent(id)}`, { ended: true }, signal);
+    return sandbox.state === "ended" ? undefined : sandbox;
+  } catch (error) {
+    if (error instanceof Failed && error.status === 404) return undefined;
+    return known.value.get(id);
+  }
+}

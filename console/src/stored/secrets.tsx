@@ -1,0 +1,76 @@
+/** Secrets of the project: their names and use. A value goes to the server once and never comes back. */
+
+import { useState } from "preact/hooks";
+import type { Secret } from "../../../shared/api/secrets.ts";
+import { act, pages } from "../base/client.ts";
+import { time } from "../base/format.ts";
+import { useDoing, useLoaded } from "../base/loaded.ts";
+import { may } from "../base/session.ts";
+import { onSubmit, TextField } from "../parts/field.tsx";
+import { Danger, Empty, Failure, Screen, Table } from "../parts/parts.tsx";
+
+export function SecretsScreen() {
+  const [name, setName] = useState("");
+  const [value, setValue] = useState("");
+  const doing = useDoing();
+  const loaded = useLoaded((signal) => pages<Secret>("/secrets", signal), []);
+  const then = (work: () => Promise<unknown>) =>
+    doing.run(async () => {
+      await work();
+      loaded.again();
+    });
+  const save = () =>
+    then(async () => {
+      const known = loaded.value?.find((each) => each.name === name.toLowerCase());
+      await (known === undefined
+        ? act("POST", "/secrets", { name, value })
+        : act("POST", `/secrets/${known.secretID}`, { value }));
+      setName("");
+      setValue("");
+    });
+  const disabled = doing.busy || !may("admin");
+  return (
+    <Screen title="Secrets">
+      <form class="bar" onSubmit={onSubmit(save)}>
+        <TextField label="Name" value={name} onValue={setName} required />
+        <TextField label="Value" type="password" value={value} onValue={setValue} required />
+        <button type="submit" disabled={disabled}>
+          Store
+        </button>
+      </form>
+      <p class="small">A name that exists gets the new value.</p>
+      <Failure of={loaded.error ?? doing.error} />
+      {loaded.value?.length === 0 && (
+        <Empty title="The project has no secret.">
+          <p>A rule for a host puts a secret into requests outside the sandbox, which never has the value.</p>
+        </Empty>
+      )}
+      {loaded.value !== undefined && loaded.value.length > 0 && (
+        <Table
+          label="Secrets"
+          items={loaded.value}
+          keyOf={({ secretID }) => secretID}
+          columns={[
+            { name: "Name", show: (secret) => <code>{secret.name}</code> },
+            { name: "Version", show: ({ currentVersion }) => currentVersion },
+            { name: "Used", show: ({ useCount }) => `${useCount} times` },
+            { name: "Last", show: ({ lastUsedAt }) => time(lastUsedAt) },
+            { name: "Changed", show: ({ updatedAt }) => time(updatedAt) },
+            {
+              name: "Acts",
+              show: (secret) => (
+                <Danger
+                  disabled={disabled}
+                  label={`Delete ${secret.name}`}
+                  onConfirm={() => then(() => act("DELETE", `/secrets/${secret.secretID}`))}
+                >
+                  Delete
+                </Danger>
+              ),
+            },
+          ]}
+        />
+      )}
+    </Screen>
+  );
+}

@@ -1,0 +1,184 @@
+/** One template: its builds with their logs, and its tags. */
+
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import type { buildApi } from "../../../shared/api/builds.ts";
+import type { TemplateWithBuilds, tagApi } from "../../../shared/api/templates.ts";
+import { act, get, type Reply } from "../base/client.ts";
+import { mebibytes, time } from "../base/format.ts";
+import { useDoing, useLoaded } from "../base/loaded.ts";
+import { may } from "../base/session.ts";
+import { onSubmit, TextField } from "../parts/field.tsx";
+import { Danger, Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
+
+type Tags = Reply<typeof tagApi.listTags>;
+type Status = Reply<typeof buildApi.buildStatus>;
+type Build = TemplateWithBuilds["builds"][number];
+
+const EVERY_MS = 2_000;
+
+export function TemplateScreen({ id }: { readonly id: string }) {
+  const path = `/templates/${encodeURIComponent(id)}`;
+  const [shown, setShown] = useState<string | undefined>(undefined);
+  const [, go] = useLocation();
+  const doing = useDoing();
+  const loaded = useLoaded((signal) => get<TemplateWithBuilds>(path, { limit: 100 }, signal), [path], 5_000);
+  const template = loaded.value;
+  const remove = () =>
+    doing.run(async () => {
+      await act("DELETE", path);
+      go("/templates");
+    });
+  const title = template?.names[0] ?? id;
+  return (
+    <Screen
+      title={title}
+      acts={
+        <Danger disabled={doing.busy || !may("templates")} onConfirm={remove}>
+          Delete
+        </Danger>
+      }
+    >
+      <Failure of={loaded.error ?? doing.error} />
+      {template !== undefined && (
+        <>
+          <p class="small">
+            {template.templateID}, {template.public ? "for everybody" : "for the project"}, started{" "}
+            {template.spawnCount} times
+          </p>
+          <h2>Builds</h2>
+          {template.builds.length === 0 && <Empty title="This template has no build." />}
+          {template.builds.length > 0 && <Builds builds={template.builds} shown={shown} show={setShown} />}
+          {shown !== undefined && <BuildLog key={shown} path={path} buildId={shown} />}
+          <TagList path={path} name={title} />
+        </>
+      )}
+    </Screen>
+  );
+}
+
+function Builds(props: {
+  readonly builds: readonly Build[];
+  readonly shown: string | undefined;
+  readonly show: (id: string) => void;
+}) {
+  return (
+    <Table
+      label="Builds"
+      items={props.builds}
+      keyOf={({ buildID }) => buildID}
+      columns={[
+        { name: "Build", show: ({ buildID }) => <code>{buildID}</code> },
+        { name: "State", show: ({ status }) => <State of={status} /> },
+        { name: "Begun", show: ({ createdAt }) => time(createdAt) },
+        { name: "Ended", show: ({ finishedAt }) => time(finishedAt) },
+        { name: "Size", show: ({ cpuCount, memoryMB }) => `${cpuCount} cores, ${mebibytes(memoryMB)}` },
+        {
+          name: "Acts",
+          show: ({ buildID }) => (
+            <button
+              type="button"
+              aria-pressed={buildID === props.shown}
+              aria-label={`Log of build ${buildID}`}
+              onClick={() => props.show(buildID)}
+            >
+              Log
+            </button>
+          ),
+        },
+      ]}
+    />
+  );
+}
+
+function BuildLog({ path, buildId }: { readonly path: string; readonly buildId: string }) {
+  const [ended, setEnded] = useState(false);
+  const loaded = useLoaded(
+    async (signal) => {
+      const entries: Status["logEntries"][number][] = [];
+      for (;;) {
+        const status = await get<Status>(
+          `${path}/builds/${buildId}/status`,
+          { logsOffset: entries.length, limit: 100 },
+          signal,
+        );
+        entries.push(...status.logEntries);
+        if (status.logEntries.length > 0) continue;
+        setEnded(status.status === "ready" || status.status === "error");
+        return { ...status, logEntries: entries };
+      }
+    },
+    [path, buildId],
+    ended ? undefined : EVERY_MS,
+  );
+  const status = loaded.value;
+  return (
+    <>
+      <h2>Log of build {buildId.slice(0, 8)}</h2>
+      <Failure of={loaded.error} />
+      {status?.reason !== undefined && (
+        <p class="failure">
+          {status.reason.message} {status.reason.step}
+        </p>
+      )}
+      {status?.logEntries.length === 0 && <Empty title="This build has written nothing." />}
+      <div class="lines" tabIndex={0} role="log" aria-label="Log of the build">
+        {status?.logEntries.map(({ timestamp, level, message }, index) => (
+          <div key={index} class={`line level-${level}`}>
+            <time>{time(timestamp)}</time> {message}
+          </div>
+        ))}
+      </div>
+    </>
+  );
+}
+
+function TagList({ path, name }: { readonly path: string; readonly name: string }) {
+  const [tag, setTag] = useState("");
+  const doing = useDoing();
+  const loaded = useLoaded((signal) => get<Tags>(`${path}/tags`, {}, signal), [path]);
+  const change = (method: string, body: object) =>
+    doing.run(async () => {
+      await act(method, "/templates/tags", body);
+      setTag("");
+      loaded.again();
+    });
+  const disabled = doing.busy || !may("templates");
+  return (
+    <>
+      <h2>Tags</h2>
+      <form class="bar" onSubmit={onSubmit(() => change("POST", { target: name, tags: [tag] }))}>
+        <TextField label="Tag for the current build" value={tag} onValue={setTag} required />
+        <button type="submit" disabled={disabled}>
+          Put it on
+        </button>
+      </form>
+      <Failure of={loaded.error ?? doing.error} />
+      {loaded.value?.length === 0 && <Empty title="No build has a tag." />}
+      {loaded.value !== undefined && loaded.value.length > 0 && (
+        <Table
+          label="Tags"
+          items={loaded.value}
+          keyOf={(item) => item.tag}
+          columns={[
+            { name: "Tag", show: (item) => item.tag },
+            { name: "Build", show: ({ buildID }) => <code>{buildID}</code> },
+            { name: "Since", show: ({ createdAt }) => time(createdAt) },
+            {
+              name: "Acts",
+              show: (item) => (
+                <Danger
+                  disabled={disabled}
+                  label={`Take off ${item.tag}`}
+                  onConfirm={() => change("DELETE", { name, tags: [item.tag] })}
+                >
+                  Take off
+                </Danger>
+              ),
+            },
+          ]}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,168 @@
+/**
+ * Passes requests for a sandbox's processes and files to its envd, with the token that the console's page never gets. Both
+ * bodies flow at the pace of the slower side, so a terminal that is not read holds its program up.
+ */
+
+import type { Readable } from "node:stream";
+import { callbackify } from "node:util";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type Dispatcher, Pool } from "undici";
+import { AppError } from "../../shared/http/errors.ts";
+import { showedCredentials } from "../../shared/http/server.ts";
+import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
+import type { NextHop } from "../../shared/proxy/sending/forward-plan.ts";
+import type { Auth } from "../access/auth.ts";
+import type { EdgeRoute, EdgeRoutingTable } from "../edge/sandbox-lookup.ts";
+import type { UpstreamPlanner } from "../edge/upstream-planner.ts";
+import { notFound } from "../lifecycle/not-found.ts";
+import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
+
+export interface EnvdDeps {
+  readonly sandboxes: Pick<SandboxStore, "get">;
+  readonly routes: EdgeRoutingTable;
+  readonly planner: UpstreamPlanner;
+}
+
+/** Whoever may change sandboxes may run programs in them. */
+const ROUTE = {
+  method: "POST",
+  path: "/sandboxes/{sandboxID}/envd",
+  summary: "Processes and files of a sandbox",
+  tag: "Sandboxes",
+  access: "project",
+  status: 200,
+} as const;
+
+const CALLS = [
+  "process.Process/List",
+  "process.Process/Start",
+  "process.Process/Connect",
+  "process.Process/SendInput",
+  "process.Process/Update",
+  "process.Process/SendSignal",
+  "filesystem.Filesystem/ListDir",
+  "filesystem.Filesystem/MakeDir",
+  "filesystem.Filesystem/Move",
+  "filesystem.Filesystem/Remove",
+];
+
+const DIAL_LIMIT_MS = 10_000;
+/** Silence in which a stream's two sides are still there: envd sends keepalives more often. */
+const SILENCE_MS = 300_000;
+
+type Params = { readonly sandboxID: string };
+
+export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth, "project">): void {
+  const pools = new WeakMap<EdgeRoute, Pool>();
+
+  function poolOf(route: EdgeRoute): Pool {
+    const known = pools.get(route);
+    if (known !== undefined) return known;
+    const { nextHops } = deps.planner.prepare(route, ENVD_PORT);
+    const pool = new Pool("http://envd.invalid", {
+      connections: 64,
+      headersTimeout: 0,
+      bodyTimeout: SILENCE_MS,
+      connect: (_target, done) => {
+        callbackify(() => dial(nextHops))((error, socket) => (error === null ? done(null, socket) : done(error, null)));
+      },
+    });
+    pools.set(route, pool);
+    return pool;
+  }
+
+  /** @throws {AppError} sandbox_not_found, conflict */
+  async function routeOf(sandboxId: string, projectId: string): Promise<EdgeRoute> {
+    const record = await deps.sandboxes.get(sandboxId);
+    if (record === undefined || record.projectId !== projectId) throw notFound(sandboxId);
+    const route = deps.routes.lookup(sandboxId);
+    if (route === undefined || route.held === true)
+      throw new AppError(
+        "conflict",
+        `sandbox '${sandboxId}' is not running: resume it to reach its processes and files`,
+      );
+    return route;
+  }
+
+  async function pass(request: FastifyRequest, reply: FastifyReply, path: string): Promise<FastifyReply> {
+    const { id } = await auth.project(ROUTE.access, request, ROUTE, reply);
+    showedCredentials(request, "known");
+    const { sandboxID } = request.params as Params;
+    const route = await routeOf(sandboxID, id);
+    const left = new AbortController();
+    reply.raw.once("close", () => reply.raw.writableFinished || left.abort());
+    const answer = await ask(poolOf(route), {
+      method: request.method,
+      path,
+      headers: {
+        "x-access-token": route.envdAccessToken,
+        ...headersOf(request),
+        ...pairs(deps.planner.prepare(route, ENVD_PORT).nextHops.at(-1)?.added ?? []),
+      },
+      body: request.method === "GET" ? null : ((request.body as Readable | undefined) ?? request.raw),
+      signal: left.signal,
+    });
+    // What a sandbox says of its bytes decides nothing: they are a file to store, or data for the page's script.
+    const isData = /^application\/(connect\+)?json\b/.test(String(answer.headers["content-type"]));
+    void reply.headers(isData ? {} : { "content-disposition": "attachment" });
+    const { "content-length": length } = answer.headers;
+    if (typeof length === "string") void reply.header("content-length", length);
+    return reply
+      .status(answer.statusCode)
+      .type(isData ? String(answer.headers["content-type"]) : "application/octet-stream")
+      .send(answer.body);
+  }
+
+  // A separate fastify context, because only its routes take a body of any type as a stream.
+  void server.register((streams, _options, done) => {
+    streams.removeAllContentTypeParsers();
+    streams.addContentTypeParser("*", (_request, body, parsed) => parsed(null, body));
+    const base = "/sandboxes/:sandboxID/envd";
+    for (const call of CALLS) streams.post(`${base}/${call}`, (request, reply) => pass(request, reply, `/${call}`));
+    const files = (request: FastifyRequest, reply: FastifyReply) =>
+      pass(request, reply, `/files?${new URLSearchParams({ path: pathIn(request) }).toString()}`);
+    streams.get(`${base}/files`, files);
+    streams.post(`${base}/files`, files);
+    done();
+  });
+}
+
+/** The first hop that can be dialled: the container itself, or its node's proxy. */
+async function dial(hops: readonly NextHop[]) {
+  const failures: unknown[] = [];
+  for (const hop of hops) {
+    try {
+      return await hop.dial(AbortSignal.timeout(DIAL_LIMIT_MS));
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  throw new AggregateError(failures, "neither the sandbox nor its node can be reached");
+}
+
+/** @throws {AppError} node_unreachable */
+async function ask(pool: Pool, request: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData> {
+  try {
+    return await pool.request(request);
+  } catch (cause) {
+    throw new AppError("node_unreachable", "the sandbox's envd cannot be reached at the moment", { cause });
+  }
+}
+
+/** The headers of the call itself: neither the cookie nor what the browser says about itself leaves the platform. */
+function headersOf({ headers }: FastifyRequest): Record<string, string> {
+  const passed = ["content-type", "content-length", "connect-protocol-version", "connect-timeout-ms"];
+  const given = passed.map((name) => [name, headers[name]] as const);
+  return Object.fromEntries(given.filter((pair): pair is [string, string] => typeof pair[1] === "string"));
+}
+
+/** @param list name, value, name, value, … */
+function pairs(list: readonly string[]): Record<string, string> {
+  return Object.fromEntries(list.flatMap((name, index) => (index % 2 === 0 ? [[name, list[index + 1] ?? ""]] : [])));
+}
+
+function pathIn({ query }: FastifyRequest): string {
+  const { path } = query as { readonly path?: unknown };
+  if (typeof path === "string" && path.startsWith("/")) return path;
+  throw new AppError("bad_request", "query field 'path' must be an absolute path");
+}

@@ -1,0 +1,175 @@
+/** Everything below `/console`: the page, log-in and log-out, and the API that speaks for whoever is logged in. */
+
+import { Readable } from "node:stream";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { AppError, isError } from "../../shared/http/errors.ts";
+import { type Around, surround } from "../../shared/http/serve.ts";
+import { showedCredentials } from "../../shared/http/server.ts";
+import { VERSION } from "../../shared/version.ts";
+import type { Auth, Owner } from "../access/auth.ts";
+import { addEnvd, type EnvdDeps } from "./envd.ts";
+import type { LongAnswers } from "./long-answers.ts";
+import { addPage } from "./page.ts";
+import { checkHost, checkSite } from "./rules.ts";
+import { hostOf, type Sessions } from "./sessions.ts";
+
+const HEADERS = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; "),
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "x-frame-options": "DENY",
+};
+
+export interface ConsoleDeps {
+  readonly sessions: Sessions;
+  readonly longAnswers: LongAnswers;
+  readonly envd: EnvdDeps;
+  /** Host names beside `localhost` and addresses. */
+  readonly hosts: ReadonlySet<string>;
+}
+
+/** What the API's server gives: authentication, what it does around requests, and the routes for people. */
+interface Server {
+  readonly auth: Auth;
+  readonly around: Around;
+  serve(server: FastifyInstance, auth: Pick<Auth, "project" | "operator">): void;
+}
+
+export interface Console {
+  add(server: FastifyInstance, given: Server): void;
+  /** Ends its answers that are under way. */
+  stop(): void;
+}
+
+export function createRoutes(deps: ConsoleDeps): Console {
+  return {
+    stop: () => deps.longAnswers.stop(),
+    add(server, given) {
+      void server.register(
+        (scope, _options, done) => {
+          scope.addHook("onRequest", (request, reply, next) => {
+            void reply.headers(HEADERS);
+            // The public API's answers are for every origin, these are not.
+            void reply.removeHeader("access-control-allow-origin");
+            checkHost({ host: hostOf(request) }, deps.hosts);
+            next();
+          });
+          addLogin(scope, deps.sessions, given.auth);
+          addPage(scope);
+          void scope.register((api, _none, added) => addApi(api, deps, given, added), { prefix: "/api" });
+          done();
+        },
+        { prefix: "/console" },
+      );
+    },
+  };
+}
+
+function addLogin(server: FastifyInstance, sessions: Sessions, auth: Auth): void {
+  server.post("/login", async (request, reply) => {
+    fromPage(request);
+    const code = request.headers["x-console-code"];
+    const owner = await auth.shown(request, typeof code === "string" ? () => sessions.ownerOfLink(code) : undefined);
+    await sessions.end(request, reply);
+    await sessions.begin(request, reply, owner);
+    return reply.header("cache-control", "no-store").send(shown(owner));
+  });
+  server.post("/logout", async (request, reply) => {
+    fromPage(request);
+    await sessions.end(request, reply);
+    return reply.status(204).send();
+  });
+  // For programs with a key, which have no page: browsers cannot send the key's header from another site.
+  server.post("/link", async (request, reply) => {
+    const owner = await auth.shown(request);
+    if (owner.kind === "admin") throw new AppError("bad_request", "a link logs in with an API key, not as an operator");
+    const code = await sessions.makeLink(owner.owner);
+    return reply
+      .status(201)
+      .header("cache-control", "no-store")
+      .send({ path: `/console/#code=${code}` });
+  });
+}
+
+function addApi(server: FastifyInstance, deps: ConsoleDeps, given: Server, done: () => void): void {
+  const { sessions, longAnswers, envd } = deps;
+  server.addHook("onRequest", (request, reply, next) => {
+    fromPage(request);
+    nameProject(request);
+    void reply.header("cache-control", "no-store");
+    next();
+  });
+  server.addHook("onSend", (request, _reply, payload, next) => {
+    if (payload instanceof Readable) longAnswers.watch(request, payload);
+    next(null, typeof payload === "string" ? withoutTokens(payload, request.url) : payload);
+  });
+  surround(server, given.around);
+  const auth = given.auth.by((request) => sessions.read(request));
+  server.get("/session", async (request) => {
+    try {
+      const owner = await sessions.read(request);
+      showedCredentials(request, "known");
+      return shown(owner);
+    } catch (error) {
+      // The page asks before anybody has logged in.
+      if (isError(error, "unauthorized")) return { kind: "none", version: VERSION };
+      throw error;
+    }
+  });
+  given.serve(server, auth);
+  addEnvd(server, envd, auth);
+  done();
+}
+
+function fromPage(request: FastifyRequest): void {
+  const { origin, "sec-fetch-site": site } = request.headers;
+  checkSite({
+    method: request.method,
+    host: hostOf(request),
+    origin,
+    fetchSite: typeof site === "string" ? site : undefined,
+  });
+}
+
+/** A link to a download has no headers, so an operator's names the project in its query. */
+function nameProject(request: FastifyRequest): void {
+  const { project } = request.query as { readonly project?: unknown };
+  if (typeof project === "string") request.headers["x-team-id"] ??= project;
+}
+
+/** The tokens of sandboxes and volumes, which the platform uses for the page, stay here. */
+function withoutTokens(body: string, url: string): string {
+  const hidden = [
+    "envdAccessToken",
+    "trafficAccessToken",
+    ...(/^\/console\/api\/volumes\b/.test(url) ? ["token"] : []),
+  ];
+  if (!hidden.some((name) => body.includes(`"${name}"`))) return body;
+  return JSON.stringify(JSON.parse(body, (name, value: unknown) => (hidden.includes(name) ? undefined : value)));
+}
+
+/** Who is logged in, for the page. */
+function shown(owner: Owner) {
+  if (owner.kind === "admin") return { kind: "admin", version: VERSION };
+  const { project, name, mask, scopes, expiresAt } = owner.owner;
+  const { id, name: projectName } = project;
+  return {
+    kind: "key",
+    version: VERSION,
+    project: { id, name: projectName },
+    key: { name, mask, scopes, expiresAt: expiresAt === undefined ? null : new Date(expiresAt).toISOString() },
+  };
+}

@@ -1,0 +1,69 @@
+/** The only SQL on the console's sessions. Nothing caches a session, so its end is the end of its row, at every orchestrator. */
+
+import type { Database } from "../tables.ts";
+import { inTransaction } from "../transactions.ts";
+import { type SessionRecord, sessionTable } from "./record.ts";
+
+/** Sessions that nobody uses for so long end. */
+const IDLE_MS = 12 * 3_600_000;
+/** Shortest time between two writes of a session's last use. */
+const WRITE_EVERY_MS = 60_000;
+
+export type SessionStore = ReturnType<typeof sessionStore>;
+
+type NewSession = Pick<SessionRecord, "hash" | "kind" | "keyId" | "adminDigest"> & {
+  /** Milliseconds from now. */
+  readonly lifeMs: number;
+};
+
+export function sessionStore(db: Database, now: () => number) {
+  return {
+    /** Also deletes every session that has ended. */
+    async create({ lifeMs, ...made }: NewSession): Promise<SessionRecord> {
+      const at = now();
+      const row = sessionTable.toRow({ ...made, createdAt: at, usedAt: at, expiresAt: at + lifeMs });
+      await inTransaction(db, async (session) => {
+        await session
+          .deleteFrom("console_sessions")
+          .where((where) => where.or([where("expires_at", "<=", at), where("used_at", "<=", at - IDLE_MS)]))
+          .execute();
+        await session.insertInto("console_sessions").values(row).execute();
+      });
+      return sessionTable.toRecord(row);
+    },
+
+    /** The session with this hash, if it has not ended; notes that it is used. */
+    async use(hash: string): Promise<SessionRecord | undefined> {
+      const at = now();
+      const row = await db
+        .selectFrom("console_sessions")
+        .selectAll()
+        .where("hash", "=", hash)
+        .where("kind", "<>", "link")
+        .where("expires_at", ">", at)
+        .where("used_at", ">", at - IDLE_MS)
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      if (at - row.used_at >= WRITE_EVERY_MS) {
+        await db.updateTable("console_sessions").set({ used_at: at }).where("hash", "=", hash).execute();
+      }
+      return sessionTable.toRecord(row);
+    },
+
+    /** Takes a link's code, which works once: of several requests with it one gets the key's id. */
+    async takeLink(hash: string): Promise<string | undefined> {
+      const row = await db
+        .deleteFrom("console_sessions")
+        .where("hash", "=", hash)
+        .where("kind", "=", "link")
+        .where("expires_at", ">", now())
+        .returning("key_id")
+        .executeTakeFirst();
+      return row?.key_id ?? undefined;
+    },
+
+    async delete(hash: string): Promise<void> {
+      await db.deleteFrom("console_sessions").where("hash", "=", hash).execute();
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/** The console over the running platform: log-in, the live list, and a sandbox from its create to its end by keyboard alone. */
+
+import { expect, test } from "vitest";
+import { sharedConsole, terminalShows } from "../support/browser/browser.ts";
+import { api } from "../support/platform/platform.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
+
+const console = sharedConsole();
+
+test("a key logs in, a wrong one is told why not, and log-out ends the session", async () => {
+  const { platform, page: open } = console();
+  const page = await open({ expected: /status of 401|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+  await page.getByRole("button", { name: "Log out" }).click();
+  const field = page.getByLabel("API key");
+  await field.fill(`svc_${"0".repeat(40)}`);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByText("Unknown or revoked API key").waitFor();
+  await field.fill(platform.apiKey);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { name: "Sandboxes" }).waitFor();
+  const seen = (await page.evaluate(
+    "document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage })",
+  )) as string;
+  expect(seen).not.toContain(platform.apiKey.slice(4));
+  expect(seen).not.toContain("svc_console");
+});
+
+test("the list follows sandboxes that others make, pause and kill, and acts on those that are chosen", async () => {
+  const page = await console().page();
+  await page.getByText(/, live$/).waitFor();
+  const sandbox = await ownSandbox({ metadata: { made: "by-another" } });
+  const row = page.getByRole("row").filter({ hasText: sandbox.sandboxId });
+  await row.getByText("running").waitFor();
+  await page.getByLabel("Filter").fill("made=by-another");
+  await row.getByRole("checkbox").check();
+  await page.getByRole("button", { name: "Pause" }).click();
+  await row.getByText("paused").waitFor();
+  await row.getByRole("checkbox").check();
+  await page.getByRole("button", { name: "Kill" }).click();
+  await page.getByRole("button", { name: "Really kill?" }).click();
+  await row.waitFor({ state: "detached" });
+});
+
+test("by keyboard alone a sandbox is created, used by its terminal, and killed", async () => {
+  const { page: open, platform } = console();
+  // The terminal's stream is cut when the sandbox is killed.
+  const page = await open({ expected: /ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("Create");
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Labels").focus();
+  await page.keyboard.type("made=by-keyboard");
+  await page.getByText('"made": "by-keyboard"').first().waitFor();
+  await page.getByRole("button", { name: "Create" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText(/^connected, process/).waitFor();
+  await page.keyboard.type("echo $((6 * 7))-by-keyboard\n");
+  await terminalShows(page, "42-by-keyboard");
+  await page.keyboard.press("Control+Shift+Period");
+  await page.getByRole("button", { name: "Kill" }).focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Enter");
+  await page.getByText(/it ended at .*: request/).waitFor();
+  const id = /sandboxes\/(\w+)/.exec(page.url())?.[1] ?? "";
+  expect((await api(platform, "GET", `/sandboxes/${id}`)).status).toBe(404);
+});
+
+test("a viewer sees the list and a sandbox, and every act is closed to its key", async () => {
+  const { platform, page: open } = console();
+  const made = await api(platform, "POST", "/api-keys", { body: { name: "viewer", scopes: ["read"] } });
+  const { id, key } = made.json as { id: string; key: string };
+  const sandbox = await ownSandbox();
+  const page = await open({ key, expected: /status of 401|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+  await page.getByRole("link", { name: sandbox.sandboxId }).click();
+  await page.getByText("Timeline").waitFor();
+  for (const name of ["Fork", "Pause", "Kill"])
+    expect(await page.getByRole("button", { name }).isDisabled()).toBe(true);
+  await page.getByRole("tab", { name: "Terminal" }).click();
+  await page.getByText("this key may only read").waitFor();
+  await api(platform, "DELETE", `/api-keys/${id}`);
+  // The next request of the page is refused, and the page shows the log-in.
+  await page.getByLabel("API key").waitFor();
+});

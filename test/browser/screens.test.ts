@@ -1,0 +1,169 @@
+/** Every screen of the console: its main act, its accessibility in both themes, and names that attack whoever shows them. */
+
+import { expect, test } from "vitest";
+import { sharedConsole, violations } from "../support/browser/browser.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
+
+const console = sharedConsole();
+
+/** Each screen, and what it shows once it has loaded. */
+const SCREENS: Readonly<Record<string, RegExp>> = {
+  "": /, live$/,
+  create: /^TypeScript/,
+  templates: /no template of its own|^Last$/,
+  "templates/base": /^Tag for/,
+  snapshots: /has no snapshot|^Stored$/,
+  volumes: /has no volume|^Acts$/,
+  secrets: /has no secret|^Version$/,
+  events: /^live$/,
+  webhooks: /is sent anywhere|^State$/,
+  project: /^Last used$/,
+};
+const TABS: Readonly<Record<string, RegExp>> = {
+  timeline: /^created$/,
+  terminal: /^connected, process/,
+  logs: /^Search$/,
+  files: /^Mode$/,
+  metrics: /^Processors: /,
+  processes: /No program runs|^Command$/,
+  network: /opened no connection|^Verdict$/,
+  snapshots: /No snapshot was taken/,
+  raw: /^TypeScript/,
+};
+
+test.each(["dark", "light"] as const)("no screen of the %s theme breaks a rule of accessibility", async (theme) => {
+  const { platform, page: open } = console();
+  const { sandboxId } = await ownSandbox({ timeoutMs: 600_000 });
+  const page = await open({ theme });
+  const broken: Record<string, string[]> = {};
+  const tabs = Object.entries(TABS).map(([tab, shown]) => [`sandboxes/${sandboxId}/${tab}`, shown] as const);
+  for (const [path, shown] of [...Object.entries(SCREENS), ...tabs]) {
+    await page.goto(`${platform.apiUrl}/console/${path}`);
+    await page.getByText(shown).first().waitFor();
+    const found = await violations(page);
+    if (found.length > 0) broken[path] = found;
+  }
+  await page.keyboard.press("Control+k");
+  const inPalette = await violations(page);
+  if (inPalette.length > 0) broken["palette"] = inPalette;
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByLabel("API key").waitFor();
+  const atLogin = await violations(page);
+  if (atLogin.length > 0) broken["login"] = atLogin;
+  expect(broken).toEqual({});
+});
+
+test("secrets, volumes and keys are made and removed, and their values are not shown again", async () => {
+  const { platform, page: open } = console();
+  const page = await open();
+  const go = (path: string) => page.goto(`${platform.apiUrl}/console/${path}`);
+  const remove = async (name: string, word: string) => {
+    await page.getByRole("button", { name, exact: true }).click();
+    await page.getByRole("button", { name: `Really ${word}?` }).click();
+    await page.getByRole("button", { name: `Really ${word}?` }).waitFor({ state: "detached" });
+    await page.getByRole("button", { name, exact: true }).waitFor({ state: "detached" });
+  };
+  await go("secrets");
+  await page.getByLabel("Name").fill("of-the-browser");
+  await page.getByLabel("Value").fill("hunter2-of-the-browser");
+  await page.getByRole("button", { name: "Store" }).click();
+  await page.getByRole("button", { name: "Delete of-the-browser" }).waitFor();
+  expect(await page.content()).not.toContain("hunter2");
+  await remove("Delete of-the-browser", "delete");
+  await go("volumes");
+  await page.getByLabel("Name").fill("of-the-browser");
+  await page.getByRole("button", { name: "Create a volume" }).click();
+  await remove("Delete of-the-browser", "delete");
+  await go("project");
+  await page.getByLabel("Name").fill("of the browser");
+  await page.getByRole("button", { name: "Create a key" }).click();
+  await page.getByText(/^svc_[0-9a-f]{40}$/).waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: "Revoke of the browser", exact: true }).waitFor();
+  expect(await page.getByText(/^svc_[0-9a-f]{40}$/).count()).toBe(0);
+  await remove("Revoke of the browser", "revoke");
+});
+
+test("a webhook is made, tested and deleted; templates and events are shown", async () => {
+  const { platform, page: open } = console();
+  const page = await open();
+  const go = (path: string) => page.goto(`${platform.apiUrl}/console/${path}`);
+  await go("webhooks");
+  await page.getByLabel("Name").fill("of the browser");
+  await page.getByLabel("URL").fill("http://hook.invalid/");
+  await page.getByLabel("Secret of its signatures").fill("a-secret-of-the-browser");
+  await page.getByRole("button", { name: "Create a webhook" }).click();
+  await page.getByRole("row").filter({ hasText: "hook.invalid" }).getByRole("button", { name: "Test" }).click();
+  await page.getByRole("button", { name: "Deliveries to of the browser" }).click();
+  await page.getByRole("cell", { name: "webhook.test" }).waitFor();
+  await page.getByRole("button", { name: "Delete of the browser" }).click();
+  await page.getByRole("button", { name: "Really delete?" }).click();
+  await page.getByText("hook.invalid").waitFor({ state: "detached" });
+  await go("templates/base");
+  await page.getByRole("heading", { name: "Builds" }).waitFor();
+  await go("events");
+  await page.getByText("live").waitFor();
+  const sandbox = await ownSandbox();
+  await page.getByRole("row").filter({ hasText: sandbox.sandboxId }).getByText("created").waitFor();
+});
+
+test("an operator sees nodes and the audit log, and chooses a project", async () => {
+  const { platform, page: open } = console();
+  const page = await open();
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByLabel("API key").fill(platform.adminToken);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("link", { name: "Platform" }).click();
+  await page.getByRole("region", { name: "Nodes" }).getByText("ready").waitFor();
+  await page.getByRole("region", { name: "Audit log" }).waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole("button", { name: "Look at it: project default" }).first().click();
+  await page.getByText(/, live$/).waitFor();
+});
+
+/** Texts that run, leave or leak where they are shown as anything else than text. */
+const PAYLOADS = [
+  "<script>fetch('http://198.51.100.1/')</script>",
+  "<img src=http://198.51.100.1/a onerror=alert(1)>",
+  '"><svg onload=alert(1)>',
+  "javascript:alert(1)",
+  "{{constructor.constructor('alert(1)')()}}",
+  "</pre><iframe src=http://198.51.100.1/></iframe>",
+  "\u202Etxt.exe",
+];
+
+test("labels, file names, logs, contents and what a terminal prints are shown as text, whatever they are", async () => {
+  const { platform, page: open } = console();
+  const metadata = Object.fromEntries(PAYLOADS.map((payload, index) => [`hostile${index}`, payload]));
+  const sandbox = await ownSandbox({ metadata, timeoutMs: 600_000 });
+  const names = PAYLOADS.map((payload) => payload.replaceAll("/", "|"));
+  for (const name of names) await sandbox.files.write(`/home/user/hostile/${name}`, PAYLOADS.join("\n"));
+  const page = await open();
+  const go = (path: string) => page.goto(`${platform.apiUrl}/console/${path}`);
+  const strange = () =>
+    page
+      .locator("#page script, #page iframe, #page svg, #page img, #page [onerror], #page a[href^='javascript']")
+      .count();
+  await page.getByText("hostile0=<script>").waitFor();
+  expect(await strange()).toBe(0);
+  await go(`sandboxes/${sandbox.sandboxId}/raw`);
+  await page.getByText("onerror=alert(1)").first().waitFor();
+  expect(await strange()).toBe(0);
+  await go(`sandboxes/${sandbox.sandboxId}/files`);
+  await page.getByLabel("Directory").fill("/home/user/hostile");
+  await page.getByRole("button", { name: "Go", exact: true }).click();
+  for (const name of names) await page.getByRole("cell", { name, exact: true }).waitFor();
+  await page.getByRole("button", { name: `Open ${names[0] ?? ""}` }).click();
+  await page.getByRole("button", { name: "Save" }).waitFor();
+  expect(await strange()).toBe(0);
+  await go(`sandboxes/${sandbox.sandboxId}/terminal`);
+  await page.getByText(/^connected, process/).waitFor();
+  const title = await page.title();
+  // A window's title, the clipboard, and a link that names another address than it shows.
+  await page.keyboard.type(
+    "printf '\\e]0;taken\\a\\e]52;c;dGFrZW4=\\a\\e]8;;http://198.51.100.1/\\aclick\\e]8;;\\a done%s\\n' -now\n",
+  );
+  await page.locator(".xterm-rows").getByText("done-now").first().waitFor();
+  expect([await page.title(), await strange()]).toEqual([title, 0]);
+});

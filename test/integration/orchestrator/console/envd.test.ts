@@ -1,0 +1,146 @@
+/** The console's way to the processes and files of a sandbox: what envd gets of a request, and what the page gets of its answer. */
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { ENVD_PORT } from "../../../../shared/proxy/hop-contract.ts";
+import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { listening } from "../../../support/peers/listening.ts";
+import { type Browser, newBrowser } from "./browser.ts";
+
+/** An address of this machine, of this file alone: envd's port is the same everywhere. */
+const ADDRESS = `127.${1 + (process.pid % 250)}.77.1`;
+
+let cluster: Cluster;
+let browser: Browser;
+let id: string;
+let stopEnvd: () => Promise<unknown>;
+let seen: { request: IncomingMessage; body: string }[] = [];
+let answer: (response: ServerResponse) => void;
+
+beforeAll(async () => {
+  const envd = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      seen.push({ request, body: Buffer.concat(chunks).toString() });
+      answer(response);
+    });
+  });
+  await listening(envd, ADDRESS, ENVD_PORT);
+  stopEnvd = () => new Promise((resolve) => envd.close(resolve).closeAllConnections());
+  cluster = await startCluster({ agent: { address: ADDRESS } });
+  browser = newBrowser(cluster);
+  await browser.logIn(cluster.key);
+  const made = await browser.ask("POST", "/console/api/v2/sandboxes", { body: { templateID: "base" } });
+  id = (made.body as { sandboxID: string }).sandboxID;
+});
+afterAll(async () => {
+  await cluster.stop();
+  await stopEnvd();
+});
+beforeEach(() => {
+  seen = [];
+});
+
+const at = (path: string, of: string = id) => `/console/api/sandboxes/${of}/envd/${path}`;
+
+test("envd gets the call with the sandbox's token, and neither the cookie nor the page's headers", async () => {
+  answer = (response) => response.writeHead(200, { "content-type": "application/json" }).end('{"processes":[]}');
+  const listed = await browser.ask("POST", at("process.Process/List"), { body: {} });
+  expect([listed.status, listed.body]).toEqual([200, { processes: [] }]);
+  const [{ request, body } = { request: undefined, body: "" }] = seen;
+  expect([request?.url, body]).toEqual(["/process.Process/List", "{}"]);
+  const read = (await cluster.ask("GET", `/sandboxes/${id}`)).body as { envdAccessToken: string };
+  expect(request?.headers).toMatchObject({
+    "x-access-token": read.envdAccessToken,
+    "content-type": "application/json",
+  });
+  for (const name of ["cookie", "origin", "sec-fetch-site", "x-api-key"])
+    expect(request?.headers).not.toHaveProperty(name);
+});
+
+test("a file is answered as an attachment without a type that a browser would show", async () => {
+  answer = (response) =>
+    response
+      .writeHead(200, { "content-type": "text/html", "content-disposition": "inline", "set-cookie": "tossed=1" })
+      .end("<script>alert(1)</script>");
+  const file = await browser.ask("GET", at("files?path=%2Ftmp%2Fa%20b.html"));
+  expect([file.status, file.text]).toEqual([200, "<script>alert(1)</script>"]);
+  expect(seen[0]?.request.url).toBe("/files?path=%2Ftmp%2Fa+b.html");
+  expect([file.headers.get("content-type"), file.headers.get("content-disposition")]).toEqual([
+    "application/octet-stream",
+    "attachment",
+  ]);
+  expect(file.headers.get("content-security-policy")).toContain("default-src 'none'");
+  expect(file.headers.getSetCookie()).toEqual([]);
+});
+
+test("an upload reaches envd as it is", async () => {
+  answer = (response) => response.writeHead(200, { "content-type": "application/json" }).end("[]");
+  const headers = { "content-type": "application/octet-stream" };
+  const stored = await browser.ask("POST", at("files?path=%2Ftmp%2Fa"), { headers, body: { as: "it is" } });
+  expect(stored.status, stored.text).toBe(200);
+  expect([seen[0]?.request.headers["content-type"], seen[0]?.body]).toEqual([
+    "application/octet-stream",
+    '{"as":"it is"}',
+  ]);
+});
+
+test("a stream is passed on as it comes, and envd notices when the page leaves", async () => {
+  let closed = false;
+  answer = (response) => {
+    response.writeHead(200, { "content-type": "application/connect+json" }).write("first");
+    response.once("close", () => {
+      closed = true;
+    });
+  };
+  const left = new AbortController();
+  const stream = await fetch(`${cluster.url}${at("process.Process/Connect")}`, {
+    method: "POST",
+    headers: { origin: cluster.url, cookie: browser.cookie ?? "", "content-type": "application/connect+json" },
+    body: "{}",
+    signal: left.signal,
+  });
+  const first = await stream.body?.getReader().read();
+  expect(new TextDecoder().decode(first?.value as Uint8Array)).toBe("first");
+  left.abort();
+  await expect.poll(() => closed).toBe(true);
+});
+
+test("a terminal and live events end with their session", async () => {
+  answer = (response) => response.writeHead(200, { "content-type": "application/connect+json" }).write("first");
+  const made = await cluster.ask("POST", "/api-keys", { body: { name: "of a terminal" } });
+  const { id: keyId, key } = made.body as { id: string; key: string };
+  const other = newBrowser(cluster);
+  await other.logIn(key);
+  const headers = { origin: cluster.url, cookie: other.cookie ?? "", accept: "text/event-stream" };
+  const streams = [
+    await fetch(`${cluster.url}${at("process.Process/Connect")}`, { method: "POST", headers, body: "{}" }),
+    await fetch(`${cluster.url}/console/api/events`, { headers }),
+  ];
+  const ends = streams.map((stream) =>
+    stream.text().then(
+      () => "ended",
+      () => "ended",
+    ),
+  );
+  await cluster.ask("DELETE", `/api-keys/${keyId}`);
+  expect(await Promise.all(ends)).toEqual(["ended", "ended"]);
+});
+
+test("only the calls of the page reach envd, and only in the session's own sandboxes that run", async () => {
+  for (const path of ["init", "process.Process/StreamInput", "logs", "files/compose"])
+    expect((await browser.ask("POST", at(path), { body: {} })).status, path).toBe(404);
+  expect((await browser.ask("GET", at("files?path=relative"))).status).toBe(400);
+  const other = newBrowser(cluster);
+  await other.logIn((await cluster.addProject("another")).key);
+  const foreign = await other.ask("POST", at("process.Process/List"), { body: {} });
+  expect([foreign.status, foreign.body]).toEqual([404, expect.objectContaining({ error_code: "sandbox_not_found" })]);
+  const paused = (await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).body as {
+    sandboxID: string;
+  };
+  await cluster.ask("POST", `/sandboxes/${paused.sandboxID}/pause`);
+  const refused = await browser.ask("POST", at("process.Process/List", paused.sandboxID), { body: {} });
+  expect([refused.status, refused.body]).toEqual([409, expect.objectContaining({ error_code: "conflict" })]);
+  expect(seen).toEqual([]);
+});

@@ -1,0 +1,136 @@
+/** Requests to the console from elsewhere than its own page, and what its answers let a page do. */
+
+import { request } from "node:http";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { type Browser, newBrowser } from "./browser.ts";
+
+let cluster: Cluster;
+let browser: Browser;
+beforeAll(async () => {
+  cluster = await startCluster({ config: { consoleHosts: "console.example.com" } });
+  browser = newBrowser(cluster);
+  await browser.logIn(cluster.key);
+});
+afterAll(() => cluster.stop());
+
+/** `fetch` does not let its caller choose the host. */
+function statusAt(url: string, host: string, path: string, more: object = {}): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = request(`${url}${path}`, { headers: { host, ...more }, agent: false }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    });
+    sent.once("error", reject);
+    sent.end();
+  });
+}
+
+test.each([
+  ["another site's origin", { origin: "https://evil.example.com" }],
+  ["a sandbox's origin", { origin: "http://8000-ibcdefghij.localhost:3002" }],
+  ["an origin without a name", { origin: "null" }],
+  ["no origin", { origin: undefined }],
+  ["a page of another site", { "sec-fetch-site": "cross-site" }],
+  ["a page of another host of the same site", { "sec-fetch-site": "same-site" }],
+])("a change from %s is refused with the right cookie", async (_name, headers) => {
+  const refused = await browser.ask("POST", "/console/api/v2/sandboxes", { headers, body: { templateID: "base" } });
+  expect([refused.status, refused.body]).toEqual([403, expect.objectContaining({ error_code: "forbidden" })]);
+  const login = await browser.ask("POST", "/console/login", { headers: { ...headers, "x-api-key": cluster.key } });
+  expect([login.status, login.headers.getSetCookie()]).toEqual([403, []]);
+});
+
+test("a read by another site's page is refused with the right cookie, and no answer is for another origin", async () => {
+  const refused = await browser.ask("GET", "/console/api/v2/sandboxes", {
+    headers: { "sec-fetch-site": "cross-site" },
+  });
+  expect(refused.status).toBe(403);
+  const answered = await browser.ask("GET", "/console/api/v2/sandboxes", {
+    headers: { origin: "https://evil.example.com" },
+  });
+  expect(answered.status).toBe(200);
+  for (const { headers } of [refused, answered]) expect(headers.get("access-control-allow-origin")).toBeNull();
+});
+
+test("the console answers at addresses, localhost and the names of its setting alone", async () => {
+  const { port } = new URL(cluster.url);
+  const path = "/console/api/session";
+  for (const host of ["127.0.0.1", "[::1]", "localhost", "Console.example.com"])
+    expect(await statusAt(cluster.url, `${host}:${port}`, path), host).toBe(200);
+  for (const host of ["rebound.example.org", "8000-ibcdefghij.localhost", "localhost.evil.example.com"])
+    expect(await statusAt(cluster.url, `${host}:${port}`, path), host).toBe(403);
+  expect(await statusAt(cluster.url, "rebound.example.org", "/health"), "the API itself").toBe(204);
+});
+
+test("a header that a page can send itself does not say at which host name it is, also behind a proxy", async () => {
+  const behind = await startCluster({ config: { trustedProxies: "127.0.0.1,::1" } });
+  onTestFinished(() => behind.stop());
+  const forwarded = { "x-forwarded-host": "localhost" };
+  expect(await statusAt(behind.url, "rebound.example.org", "/console/api/session", forwarded)).toBe(403);
+  expect(await statusAt(behind.url, "localhost", "/console/api/session", forwarded)).toBe(200);
+});
+
+test("every answer forbids foreign scripts, frames and guesses of its type", async () => {
+  for (const path of ["/console/", "/console/api/session", "/console/api/none", "/console/assets/none.js"]) {
+    const { headers } = await browser.ask("GET", path);
+    const policy = headers.get("content-security-policy") ?? "";
+    expect(policy, path).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+    expect(policy, path).toMatch(/frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'$/);
+    expect(policy, path).not.toContain("unsafe");
+    expect([headers.get("x-content-type-options"), headers.get("referrer-policy")], path).toEqual([
+      "nosniff",
+      "no-referrer",
+    ]);
+    expect([headers.get("cross-origin-opener-policy"), headers.get("cross-origin-resource-policy")], path).toEqual([
+      "same-origin",
+      "same-origin",
+    ]);
+  }
+});
+
+test("a viewer's session changes nothing, and reaches no program and no file of a sandbox", async () => {
+  const made = await cluster.ask("POST", "/api-keys", { body: { name: "viewer", scopes: ["read"] } });
+  const viewer = newBrowser(cluster);
+  await viewer.logIn((made.body as { key: string }).key);
+  const created = await browser.ask("POST", "/console/api/v2/sandboxes", { body: { templateID: "base" } });
+  const { sandboxID: id } = created.body as { sandboxID: string };
+  for (const [method, path] of [
+    ["POST", "/v2/sandboxes"],
+    ["DELETE", `/sandboxes/${id}`],
+    ["POST", `/sandboxes/${id}/pause`],
+    ["POST", `/sandboxes/${id}/fork`],
+    ["PUT", `/sandboxes/${id}/network`],
+    ["POST", `/sandboxes/${id}/snapshots`],
+    ["DELETE", "/templates/base"],
+    ["POST", "/api-keys"],
+    ["POST", "/secrets"],
+    ["POST", "/volumes"],
+    ["POST", "/events/webhooks"],
+    ["POST", `/sandboxes/${id}/envd/process.Process/Start`],
+    ["POST", `/sandboxes/${id}/envd/process.Process/List`],
+    ["GET", `/sandboxes/${id}/envd/files?path=%2Fetc%2Fpasswd`],
+    ["POST", `/sandboxes/${id}/envd/files?path=%2Ftmp%2Fa`],
+  ] as const) {
+    const answer = await viewer.ask(method, `/console/api${path}`, method === "GET" ? {} : { body: {} });
+    expect(answer.status, `${method} ${path} ${answer.text}`).toBe(403);
+  }
+  expect((await viewer.ask("GET", `/console/api/sandboxes/${id}`)).status).toBe(200);
+});
+
+test("no answer has a token of a sandbox or volume, whose public routes have one", async () => {
+  const created = await browser.ask("POST", "/console/api/v2/sandboxes", { body: { templateID: "base" } });
+  const { sandboxID: id } = created.body as { sandboxID: string };
+  const read = await browser.ask("GET", `/console/api/sandboxes/${id}`);
+  for (const { text } of [created, read]) expect(text).not.toContain("AccessToken");
+  expect((await cluster.ask("GET", `/sandboxes/${id}`)).text).toContain("envdAccessToken");
+  const volume = await browser.ask("POST", "/console/api/volumes", { body: { name: "of-the-console" } });
+  expect(volume.status, volume.text).toBeLessThan(300);
+  expect(volume.body).not.toHaveProperty("token");
+});
+
+test("the setting switches the console off", async () => {
+  const off = await startCluster({ config: { console: "off" } });
+  onTestFinished(() => off.stop());
+  for (const path of ["/console", "/console/", "/console/api/session"])
+    expect((await newBrowser(off).ask("GET", path)).status, path).toBe(404);
+});

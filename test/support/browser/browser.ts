@@ -1,0 +1,89 @@
+/**
+ * A real browser on the console of the running platform. Whatever a page must never do ends its test with a failure: a
+ * violation of its policy, an error on its console, a request to another host.
+ */
+
+import axe from "axe-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
+import { api, openPlatform, type Platform } from "../platform/platform.ts";
+
+/** Debian's, which `scripts/host/test/chromium` installs. */
+const CHROMIUM = "/usr/bin/chromium";
+/** For any one thing on a page: a machine with two cores can be busy. */
+const LIMIT_MS = 90_000;
+
+export interface Console {
+  readonly platform: Platform;
+  /** A page of somebody who has logged in by a one-time link; closed when the test is over. */
+  readonly page: (options?: PageOptions) => Promise<Page>;
+}
+
+interface PageOptions {
+  /** Another key than the platform's. */
+  readonly key?: string;
+  readonly theme?: "dark" | "light";
+  /** Texts of console errors that the test is about. */
+  readonly expected?: RegExp;
+}
+
+/** One browser for a file; each page has cookies of its own. */
+export function sharedConsole(): () => Console {
+  let opened: { readonly browser: Browser; readonly platform: Platform } | undefined;
+  beforeAll(async () => {
+    const platform = openPlatform();
+    // Root runs the tests, and Chromium's own sandbox does not work for root.
+    const args = ["--no-sandbox", "--disable-dev-shm-usage"];
+    opened = { platform, browser: await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS }) };
+  });
+  afterAll(async () => {
+    await opened?.browser.close();
+  });
+  return () => {
+    if (opened === undefined) throw new Error("the browser was not started");
+    const { browser, platform } = opened;
+    return { platform, page: (options = {}) => openPage(browser, platform, options) };
+  };
+}
+
+async function openPage(browser: Browser, platform: Platform, options: PageOptions): Promise<Page> {
+  const context = await browser.newContext({ colorScheme: options.theme ?? "dark" });
+  onTestFinished(() => context.close());
+  context.setDefaultTimeout(LIMIT_MS);
+  const page = await watchedPage(context, platform, options.expected);
+  const link = await api(platform, "POST", "/console/link", options.key === undefined ? {} : { key: options.key });
+  await page.goto(`${platform.apiUrl}${(link.json as { path: string }).path}`);
+  await page.getByRole("heading", { name: "Sandboxes" }).waitFor();
+  return page;
+}
+
+/** Registered before its page is closed, so it runs after the test's own checks. */
+async function watchedPage(context: BrowserContext, { apiUrl }: Platform, expected?: RegExp): Promise<Page> {
+  const page = await context.newPage();
+  const wrong: string[] = [];
+  page.on("console", (message) => {
+    const text = `console: ${message.text()} (${message.location().url})`;
+    if (message.type() === "error" && expected?.test(text) !== true) wrong.push(text);
+  });
+  page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${apiUrl}/`) && !url.startsWith("blob:")) wrong.push(`request to ${url}`);
+  });
+  onTestFinished(() => expect(wrong).toEqual([]));
+  return page;
+}
+
+/** Violations of the rules of accessibility on the page as it is, one line each. */
+export async function violations(page: Page): Promise<string[]> {
+  // By the debugger, which the page's policy does not bind.
+  const found = (await page.evaluate(`${axe.source}; axe.run(document, { resultTypes: ["violations"] })`)) as {
+    readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+  };
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+}
+
+/** Waits until the terminal of the page shows the text. */
+export async function terminalShows(page: Page, text: string): Promise<void> {
+  await expect.poll(() => page.locator(".xterm-rows").innerText(), { timeout: LIMIT_MS }).toContain(text);
+}
