@@ -110,7 +110,6 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/host/engine/base-node", "mktemp -d: for root alone, then for the owner of the checkout alone"],
   ["scripts/host/runtime/register", "mktemp -d: for root alone"],
   ["scripts/host/runtime/svc-runc", "names in CRIU's own log: paths of its mount namespace"],
-  ["scripts/host/criu/connections.conf", "where CRIU looks for watched files, in the sandbox's root"],
   ["scripts/host/criu/install", "mktemp -d: for root alone"],
   ["scripts/host/criu/confine/confine-tree.c", "the same tmpfs"],
   ["scripts/host/interpreter/image", "mktemp -d below /var/lib/svc/cache"],
