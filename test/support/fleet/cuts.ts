@@ -3,7 +3,9 @@
  * control group (net_cls) marks each packet, and the receiver's input hook drops it: as on a wire, neither side sees an error.
  */
 
-import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rmdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { run } from "../platform/programs.ts";
 import { type Fleet, type FleetNode, type Member, memberPid, postgresPid } from "./fleet.ts";
 
@@ -17,7 +19,8 @@ export interface Side {
 }
 
 const TABLE = "svc-fleet-cut";
-const HIERARCHY = "/sys/fs/cgroup/svc-fleet-cut";
+/** Begin of the names of the control groups of both sides. */
+const GROUP = "svc-fleet-cut-";
 /** Sides have these class ids and marks. */
 const FIRST_MARK = 0x5c01;
 /** What a slow connection carries: less than a dump needs to pass in a test, more than requests need. */
@@ -104,38 +107,39 @@ function mark(index: number): number {
 /** Removes the cut of this or of an earlier run. */
 async function mend(): Promise<void> {
   await run("nft", [`table inet ${TABLE}; delete table inet ${TABLE}`]);
-  const groups = await readdir(HIERARCHY).catch(() => []);
-  for (const group of groups.filter((name) => name.startsWith("side-"))) {
-    await moveAll(`${HIERARCHY}/${group}`, HIERARCHY);
-    await rmdir(`${HIERARCHY}/${group}`);
-  }
-  if (groups.length > 0) await run("umount", [HIERARCHY]);
-  await rmdir(HIERARCHY).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-  });
+  await inHierarchy(
+    `for group in ${GROUP}*; do
+      [ -d "$group" ] || continue
+      while read -r pid; do echo "$pid" >cgroup.procs || [ ! -d "/proc/$pid" ]; done <"$group/cgroup.procs"
+      rmdir "$group"
+    done`,
+  );
 }
 
 async function classify(sides: readonly Side[]): Promise<void> {
-  await mkdir(HIERARCHY);
-  await run("mount", ["-t", "cgroup", "-o", "net_cls", "none", HIERARCHY]);
-  for (const [index, { pids }] of sides.entries()) {
-    const group = `${HIERARCHY}/side-${index}`;
-    await mkdir(group);
-    await writeFile(`${group}/net_cls.classid`, String(mark(index)));
-    for (const pid of pids) await move(pid, group);
-  }
-}
-
-async function moveAll(from: string, to: string): Promise<void> {
-  const pids = (await readFile(`${from}/cgroup.procs`, "utf8")).split("\n").filter(Boolean);
-  for (const pid of pids) await move(Number(pid), to);
-}
-
-/** A process that has ended meanwhile needs no move. */
-async function move(pid: number, group: string): Promise<void> {
-  await writeFile(`${group}/cgroup.procs`, String(pid)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ESRCH") throw error;
+  const steps = sides.flatMap(({ pids }, index) => {
+    const group = `${GROUP}${index}`;
+    return [
+      `mkdir ${group} && echo ${mark(index)} >${group}/net_cls.classid`,
+      // A process that has ended meanwhile needs no move.
+      ...pids.map((pid) => `echo ${pid} >${group}/cgroup.procs || [ ! -d /proc/${pid} ]`),
+    ];
   });
+  await inHierarchy(steps.join("\n"));
+}
+
+/**
+ * Runs a script in the root of the hierarchy of net_cls, which only that script sees mounted: containers do not start while the
+ * machine has a mount of it that Docker did not know before. The groups stay.
+ */
+async function inHierarchy(script: string): Promise<void> {
+  const place = await mkdtemp(join(tmpdir(), "svc-fleet-cut-"));
+  try {
+    const whole = `set -e\nmount -t cgroup -o net_cls none ${place}\ncd ${place}\n${script}`;
+    await run("unshare", ["--mount", "--propagation", "private", "bash", "-c", whole]);
+  } finally {
+    await rmdir(place);
+  }
 }
 
 async function withChildren(pid: number): Promise<number[]> {
