@@ -60,9 +60,13 @@ test("a pause at both at the same time takes one snapshot, and a resume at both 
 test("an expired sandbox is ended once, whoever looks first", async () => {
   const id = await create(0, { timeout: 1 });
   await expect.poll(() => both(id), { timeout: 30_000 }).toEqual([404, 404]);
-  const { body } = await pair.ask(1, "GET", `/events/sandboxes/${id}`);
-  const killed = (body as { type: string }[]).filter(({ type }) => type.endsWith("killed"));
-  expect([killed.length, live(id)]).toEqual([1, 0]);
+  const ends = async () => {
+    const { body } = await pair.ask(1, "GET", `/events/sandboxes/${id}`);
+    const killed = (body as { type: string }[]).filter(({ type }) => type.endsWith("killed"));
+    return [killed.length, live(id)];
+  };
+  // It is "not found" from the decision on, and has its event when its node has stopped it.
+  await expect.poll(ends, { timeout: 30_000 }).toEqual([1, 0]);
 });
 
 test("a node that reports to one of them is drained by the other, and no sandbox is placed there from then on", async () => {
