@@ -11,8 +11,6 @@ const OVERLAP_MS = 2_000;
 const KILLED = 137;
 /** Docker reports every kill for memory in a container. Only one of now can be what ended the first process. */
 const OUT_OF_MEMORY_MS = 10_000;
-/** Docker may tell of a kill for memory after the end that it caused. */
-const LATE_MS = 1_000;
 
 type Gone = Pick<ExitReport, "reason" | "exitCode" | "detail">;
 
@@ -48,22 +46,10 @@ export function createEngineWatch({ containers, owned, onGone, onBack, now, log 
     if (seen === undefined) onGone(id, { reason: "removed" });
     else {
       const code = exitCode ?? seen.exitCode;
-      const ofMemory = code === KILLED && (isOfMemory(id, seen.oomKilled) || (await isLate(id)));
-      // Somebody else has told of its end meanwhile, as after its removal.
-      if (!owned().includes(id)) return;
-      onGone(id, { reason: ofMemory ? "out_of_memory" : "exited", exitCode: code });
+      const last = outOfMemory.get(id);
+      const isRecent = last === undefined ? seen.oomKilled : now() - last < OUT_OF_MEMORY_MS;
+      onGone(id, { reason: code === KILLED && isRecent ? "out_of_memory" : "exited", exitCode: code });
     }
-  };
-
-  const isOfMemory = (id: string, oomKilled: boolean) => {
-    const last = outOfMemory.get(id);
-    return last === undefined ? oomKilled : now() - last < OUT_OF_MEMORY_MS;
-  };
-
-  const isLate = async (id: string) => {
-    await pause(LATE_MS, stopping.signal);
-    const seen = await containers.inspect(id).catch(() => undefined);
-    return isOfMemory(id, seen?.oomKilled === true);
   };
 
   const onEvent = (event: ContainerEvent) => {

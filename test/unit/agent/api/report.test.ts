@@ -205,17 +205,6 @@ test("an end is reported with its exit code, and as out of memory when it was", 
     ]);
 });
 
-test("a kill for memory that Docker tells of after the end that it caused is its reason", async () => {
-  const { gone, state, inspected, watch } = engine();
-  await expect.poll(() => watch.connected).toBe(true);
-  inspected.set("c2", { oomKilled: false, exitCode: 137 });
-  state.emit({ kind: "died", id: "c2", exitCode: 137 });
-  // The container has been inspected by then.
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  state.emit({ kind: "oom", id: "c2", exitCode: undefined });
-  await expect.poll(() => gone).toEqual([{ id: "c2", reason: "out_of_memory", exitCode: 137 }]);
-});
-
 test("an earlier kill for memory, of another process, is not why a sandbox ends later", async () => {
   const { gone, state, inspected, watch, clock } = engine();
   await expect.poll(() => watch.connected).toBe(true);
