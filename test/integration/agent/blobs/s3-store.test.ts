@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { EventEmitter, once } from "node:events";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { claimStore } from "../../../../agent/blobs/stores/claim.ts";
 import { type S3Store, s3Store } from "../../../../agent/blobs/stores/s3.ts";
@@ -130,16 +131,22 @@ describe("a service that is killed and started again", () => {
     const at = await own.bucket("kept");
     const client = s3Store(at, secrets, { waits: Array.from({ length: 60 }, () => 500) });
     onTestFinished(() => client.close());
-    const keys = Array.from({ length: 12 }, randomKey);
+    const keys = Array.from({ length: 40 }, randomKey);
     const contents = keys.map(() => randomBytes(400_000));
     const acknowledged: string[] = [];
-    const writing = Promise.all(
-      keys.map(async (key, index) => {
-        await client.put(key, contents[index] ?? Buffer.alloc(0), signal);
-        acknowledged.push(key);
-      }),
-    );
-    await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(0);
+    const some = new EventEmitter();
+    const first = once(some, "acknowledged");
+    // A few at a time, so that most are still to come when the first one is acknowledged.
+    const left = [...keys.entries()];
+    const writer = async () => {
+      for (let next = left.shift(); next !== undefined; next = left.shift()) {
+        await client.put(next[1], contents[next[0]] ?? Buffer.alloc(0), signal);
+        acknowledged.push(next[1]);
+        some.emit("acknowledged");
+      }
+    };
+    const writing = Promise.all(Array.from({ length: 4 }, writer));
+    await first;
     await own.kill();
     const before = [...acknowledged];
     await own.start();
