@@ -1,6 +1,7 @@
 /**
- * Cuts the network between two programs of this machine. Packets on loopback have no other sign of who sends them, so the sender's
- * control group (net_cls) marks each packet, and the receiver's input hook drops it: as on a wire, neither side sees an error.
+ * Cuts the network between two programs of this machine. Connections on loopback have no other sign of who makes them, so the control
+ * group (net_cls) of the side that connects to a port of the other marks the connection, and the input hook drops its packets in one
+ * direction or both: as on a wire, neither side sees an error.
  */
 
 import { mkdtemp, readFile, rmdir } from "node:fs/promises";
@@ -59,15 +60,15 @@ export async function whileCut<Result>(
   await mend();
   try {
     await classify([one, other]);
-    const rules = await rulesOf([one, other], direction);
     await run("nft", [
       [
         `table inet ${TABLE} {`,
-        "chain sent { type filter hook output priority -400; policy accept;",
-        ...[one, other].map((_, index) => `meta cgroup ${mark(index)} meta mark set ${mark(index)};`),
+        // Behind connection tracking.
+        "chain sent { type filter hook output priority -150; policy accept;",
+        ...(await marksOf([one, other])),
         "}",
-        "chain received { type filter hook input priority -400; policy accept;",
-        ...rules,
+        "chain received { type filter hook input priority -150; policy accept;",
+        ...rulesOf(direction),
         "}",
         "}",
       ].join("\n"),
@@ -81,18 +82,25 @@ export async function whileCut<Result>(
   }
 }
 
-async function rulesOf(sides: readonly [Side, Side], direction: Direction): Promise<readonly string[]> {
+/** A connection has the mark of the side that makes it. */
+async function marksOf(sides: readonly [Side, Side]): Promise<readonly string[]> {
+  const rules = sides.map(async (_, from) => {
+    const ports = await listeningPorts(sides[from === 0 ? 1 : 0]);
+    return ports.length === 0
+      ? []
+      : [`meta cgroup ${mark(from)} tcp dport { ${ports.join(", ")} } ct mark set ${mark(from)};`];
+  });
+  return (await Promise.all(rules)).flat();
+}
+
+/** What the side `from` sends are the packets of its own connections, and the answers in those of the other side. */
+function rulesOf(direction: Direction): readonly string[] {
   const verdict = direction === "slow" ? `limit rate ${SLOW} counter drop` : "counter drop";
   const ways = { "both ways": [0, 1], slow: [0, 1], "one way": [0], "the other way": [1] }[direction];
-  const rules: string[] = [];
-  for (const from of ways) {
-    const to = 1 - from;
-    // The first packet of a connection belongs to no socket yet, only to a port.
-    const ports = await listeningPorts(sides[to as 0 | 1]);
-    rules.push(`meta mark ${mark(from)} meta cgroup ${mark(to)} ${verdict};`);
-    if (ports.length > 0) rules.push(`meta mark ${mark(from)} tcp dport { ${ports.join(", ")} } ${verdict};`);
-  }
-  return rules;
+  return ways.flatMap((from) => [
+    `ct mark ${mark(from)} ct direction original ${verdict};`,
+    `ct mark ${mark(1 - from)} ct direction reply ${verdict};`,
+  ]);
 }
 
 async function dropped(): Promise<number> {
