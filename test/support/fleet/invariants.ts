@@ -91,7 +91,7 @@ function recordProblems(
   const problems: string[] = [];
   for (const { sandboxID: id, endAt } of running) {
     const on = [...containers].flatMap(([node, there]) =>
-      there.filter((one) => one.name === `svc-${id}` && one.state === "running").map(() => node.id),
+      there.filter((one) => isOf(id, one.name) && one.state === "running").map(() => node.id),
     );
     if (on.length !== 1) {
       problems.push(`the record of ${id} says running, and it has ${on.length} containers: ${on.join(", ")}`);
