@@ -26,7 +26,7 @@ export async function run(words: readonly string[], { env, streams }: Surroundin
       ended.abort(new Failure("interrupted", { exitCode: status }));
     });
   }
-  // The reader of a pipe has left, as `head` does: there is nobody to tell it.
+  // The reader has closed the pipe, as `head` does: the command ends without a message.
   streams.stdout.on("error", () => process.exit(EXIT.failed));
   streams.stderr.on("error", () => process.exit(EXIT.failed));
 

@@ -48,7 +48,7 @@ export interface FirewallOptions extends Omit<TableOptions, "egressPort"> {
   readonly egressPort: () => Promise<number>;
   /** Path of `svc-table-watch`. */
   readonly watcher: () => Promise<string>;
-  /** The table could not be read, so nobody knows whether it is whole. */
+  /** Called when nft could not list the table: the agent does not know then whether the table is whole. */
   readonly unread: (error: Error) => void;
 }
 

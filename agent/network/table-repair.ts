@@ -45,7 +45,7 @@ export interface TableRepairDeps {
   readonly unread: (error: Error) => void;
 }
 
-/** A table that nobody can read is replaced at the third time in a row: it may permit anything. */
+/** After so many failed listings in a row the agent replaces the table, because the table may permit anything. */
 const MOST_UNREAD = 3;
 
 /** One repair at a time; resolves to whether the table was put back. */

@@ -20,7 +20,7 @@ export interface Leaf {
 
 export interface Tree {
   readonly leaves: readonly Leaf[];
-  /** What is not copied: links, pipes, devices, and names that no file here may have. */
+  /** Entries that the copy leaves out: links, pipes, devices, and names that this machine does not allow. */
   readonly skipped: readonly string[];
 }
 

@@ -7,7 +7,7 @@ export interface Column<T> {
   readonly of: (item: T) => string;
   /** Only with `-o wide`. */
   readonly wide?: true;
-  /** It changes by itself, as ages do: `--watch` does not show a row anew for it. */
+  /** The column changes with time alone, as ages do: `--watch` does not print a row again for it. */
   readonly moving?: true;
   /** The word is a state, which has a colour on a terminal. */
   readonly state?: true;

@@ -15,7 +15,7 @@ import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Demand, PlacementPolicy } from "../nodes/placement/candidate.ts";
 import { explain } from "../nodes/placement/choose.ts";
-import type { Pools } from "../nodes/pool-targets.ts";
+import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { Leases } from "../repairs/leases.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
 import type { Build } from "../store/builds/record.ts";

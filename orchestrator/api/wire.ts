@@ -20,7 +20,7 @@ import type { Machines } from "../machines/wire.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { placementPolicy } from "../nodes/placement/candidate.ts";
-import type { Pools } from "../nodes/pool-targets.ts";
+import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { Leases } from "../repairs/leases.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
 import type { Store } from "../store/store.ts";

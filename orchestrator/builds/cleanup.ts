@@ -3,7 +3,7 @@
 import { isError } from "../../shared/http/errors.ts";
 import type { Base } from "../base/base.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Pools } from "../nodes/pool-targets.ts";
+import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Archives, StoredArchive } from "./uploads/archives.ts";

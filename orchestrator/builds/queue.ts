@@ -11,7 +11,7 @@ import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { type Demand, placementPolicy } from "../nodes/placement/candidate.ts";
 import { choose } from "../nodes/placement/choose.ts";
-import type { Pools } from "../nodes/pool-targets.ts";
+import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { StartedBuild, UnderWayBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";

@@ -5,7 +5,7 @@ import type { Base } from "../base/base.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Pools } from "../nodes/pool-targets.ts";
+import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { startBuildCleaning } from "./cleanup.ts";

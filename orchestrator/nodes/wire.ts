@@ -8,9 +8,9 @@ import { followHolds } from "./follow-holds.ts";
 import { followRoutes } from "./follow-routes.ts";
 import { hearOthers } from "./hear-others.ts";
 import { createNodes, type NodesDeps } from "./nodes.ts";
-import { createPools } from "./pool-targets.ts";
+import { createPools } from "./pools/pool-targets.ts";
+import { rememberDemand, shareDemand } from "./pools/shared-demand.ts";
 import { createRoutingTable } from "./routing-table.ts";
-import { rememberDemand, shareDemand } from "./shared-demand.ts";
 import { createStartTurns } from "./start-turns.ts";
 
 interface StartNodesDeps {

@@ -11,7 +11,7 @@ import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Pools } from "../nodes/pool-targets.ts";
+import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";

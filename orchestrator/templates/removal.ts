@@ -1,7 +1,7 @@
 /** Removes templates and snapshots with their builds, archives and warm containers. Callers have checked the owner. */
 
 import type { SnapshotRemover } from "../lifecycle/snapshots/snapshot-removal.ts";
-import type { Pools } from "../nodes/pool-targets.ts";
+import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { Store } from "../store/store.ts";
 
 export interface TemplateRemoval {

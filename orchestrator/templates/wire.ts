@@ -2,7 +2,7 @@
 
 import type { Base } from "../base/base.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
-import type { Pools } from "../nodes/pool-targets.ts";
+import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { Store } from "../store/store.ts";
 import { createTemplateChangeHandlers } from "./changes.ts";
 import { createTemplateHandlers } from "./handlers.ts";

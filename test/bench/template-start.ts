@@ -11,7 +11,7 @@ import { type Row, row, summarise } from "./numbers.ts";
 
 const PORT = 8000;
 const SERVER = `exec python3 -m http.server ${PORT} --directory /usr/share`;
-/** This many creates within five minutes make a build worth a pool (orchestrator/nodes/pool-targets.ts). */
+/** This many creates within an hour make a build worth a pool (orchestrator/nodes/pools/pool-targets.ts). */
 const POPULAR = 3;
 const POLL_MS = 5;
 

@@ -1,6 +1,6 @@
 /* svc-watch-paths WORK PID: tells CRIU by which paths the processes of a frozen container watch files, so that a dump need not
  * search the disk for them. Reads the ids of the processes from its input, one a line; PID is the first one, whose root and mounts
- * count. Writes WORK/irmap-cache, which CRIU checks entry by entry; writes nothing where nobody watches.
+ * count. Writes WORK/irmap-cache, which CRIU checks entry by entry; writes no file when no process watches files.
  *
  * The kernel names a watched file by device, inode and a handle. On overlayfs the handle does not open, but has the handle of the
  * file in its layer in it, which does (struct ovl_fb of the kernel). What a sandbox could have put there is taken only if its path,

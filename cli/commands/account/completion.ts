@@ -21,7 +21,7 @@ if [[ $funcstack[1] == _svc ]]; then _svc "$@"; else compdef _svc svc; fi`,
   fish: `complete -c svc -a '(set -l words (commandline -opc)[2..]; svc complete -- $words (commandline -ct) 2>/dev/null)'`,
 };
 
-/** Whoever presses a key does not wait for a platform that is away. */
+/** Completion gives up after this time: a user who presses Tab must not wait for a platform that does not answer. */
 const LONGEST_MS = 2_000;
 const MOST_IDS = 100;
 

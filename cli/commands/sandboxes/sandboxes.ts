@@ -86,7 +86,7 @@ export const create: Action = async (context, { first: templateID }, options) =>
   return started(context, Array.isArray(created) ? created : [{ sandbox: created }], options);
 };
 
-/** Shows the ids of sandboxes that a call has started; what failed is told, and makes the exit code. */
+/** Prints the ids of the sandboxes that a call has started, and the error of each that failed; an error decides the exit code. */
 export async function started(
   { out }: Context,
   results: Reply<"POST /sandboxes/{sandboxID}/fork">,

@@ -10,7 +10,7 @@ import type { Base } from "../../base/base.ts";
 import type { StartOutcome } from "../../lifecycle/start/launch.ts";
 import type { Lifecycle } from "../../lifecycle/wire.ts";
 import { readAllowed } from "../../network-policy/proxy.ts";
-import type { Pools } from "../../nodes/pool-targets.ts";
+import type { Pools } from "../../nodes/pools/pool-targets.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import { runPart } from "../../store/audit/scope.ts";
 import type { Project } from "../../store/projects/record.ts";

@@ -4,7 +4,7 @@ import type { Origin } from "../../../shared/agent-api/routes.ts";
 import type { CreateBody } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { Limits } from "../../access/limits.ts";
 import type { Refusals } from "../../access/refusals.ts";
-import { canBePooled } from "../../nodes/pool-targets.ts";
+import { canBePooled } from "../../nodes/pools/pool-targets.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { Template } from "../../store/templates/record.ts";

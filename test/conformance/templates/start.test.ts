@@ -9,7 +9,7 @@ import { visit } from "../../support/sandbox/pausing.ts";
 import { ownSandbox } from "../../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
-/** This many creates within an hour make a build worth a pool (orchestrator/nodes/pool-targets.ts). */
+/** This many creates within an hour make a build worth a pool (orchestrator/nodes/pools/pool-targets.ts). */
 const POPULAR = 3;
 const SLOW = { timeout: 90_000, interval: 200 };
 

@@ -12,7 +12,7 @@ import { OrchestratorConfig } from "../../../../orchestrator/config.ts";
 import type { Metrics } from "../../../../orchestrator/metrics/prometheus.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import type { Candidate } from "../../../../orchestrator/nodes/placement/candidate.ts";
-import type { Pools } from "../../../../orchestrator/nodes/pool-targets.ts";
+import type { Pools } from "../../../../orchestrator/nodes/pools/pool-targets.ts";
 import { joinMembers } from "../../../../orchestrator/store/membership/membership.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
 import type { BuildBody } from "../../../../shared/agent-api/build-shapes.ts";

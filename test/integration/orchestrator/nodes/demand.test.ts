@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createBackground } from "../../../../orchestrator/base/background.ts";
-import { createPools } from "../../../../orchestrator/nodes/pool-targets.ts";
-import { shareDemand } from "../../../../orchestrator/nodes/shared-demand.ts";
+import { createPools } from "../../../../orchestrator/nodes/pools/pool-targets.ts";
+import { shareDemand } from "../../../../orchestrator/nodes/pools/shared-demand.ts";
 import type { Build } from "../../../../orchestrator/store/builds/record.ts";
 import { CHANNEL, changeLog } from "../../../../orchestrator/store/changes/changes.ts";
 import { createFeed } from "../../../../orchestrator/store/changes/feed.ts";

@@ -1,7 +1,7 @@
 /** How many containers a node keeps ready of which build. */
 
 import { describe, expect, test } from "vitest";
-import { canBePooled, createPools } from "../../../../orchestrator/nodes/pool-targets.ts";
+import { canBePooled, createPools } from "../../../../orchestrator/nodes/pools/pool-targets.ts";
 import type { Build } from "../../../../orchestrator/store/builds/record.ts";
 
 describe("pools", () => {

@@ -4,12 +4,12 @@
  */
 
 import { LRUCache } from "lru-cache";
-import type { Log } from "../../shared/program/log.ts";
-import { loop } from "../../shared/program/loop.ts";
-import type { Background } from "../base/background.ts";
-import type { Build } from "../store/builds/record.ts";
-import type { Feed } from "../store/changes/feed.ts";
-import type { Store } from "../store/store.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { loop } from "../../../shared/program/loop.ts";
+import type { Background } from "../../base/background.ts";
+import type { Build } from "../../store/builds/record.ts";
+import type { Feed } from "../../store/changes/feed.ts";
+import type { Store } from "../../store/store.ts";
 import { canBePooled, MEMORY_MS, type Pools } from "./pool-targets.ts";
 
 interface SharedDemandDeps {

@@ -3,8 +3,8 @@
  * hour. A node keeps fewer where its memory allows no more.
  */
 
-import type { PoolTarget } from "../../shared/agent-api/routes.ts";
-import type { Build } from "../store/builds/record.ts";
+import type { PoolTarget } from "../../../shared/agent-api/routes.ts";
+import type { Build } from "../../store/builds/record.ts";
 
 export interface Pools {
   /** Keeps containers of this build, of a template of the platform, warm without any demand. */
