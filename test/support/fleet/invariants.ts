@@ -1,6 +1,6 @@
 /**
  * What must hold in a fleet after any fault: records, containers, networks, counts, routes and events say the same, whichever
- * orchestrator or edge is asked.
+ * orchestrator or edge is asked; sandboxes are kept apart, and a snapshot starts.
  */
 
 import { expect } from "vitest";
@@ -17,6 +17,7 @@ import { api, asAdmin, type Platform } from "../platform/platform.ts";
 import { targetOf, unary } from "../sandbox/sandbox-host.ts";
 import { findEventProblems, type LifecycleEvent } from "./event-order.ts";
 import { type Fleet, type FleetNode, nameOf } from "./fleet.ts";
+import { egressProblems, snapshotProblems } from "./probes.ts";
 
 interface InvariantOptions {
   /** A node that is gone as with its machine: nothing of its host counts. */
@@ -63,7 +64,16 @@ async function invariants(fleet: Fleet, { gone }: InvariantOptions): Promise<rea
     for (const one of await findNodeProblems(node.platform, there)) problems.push(`${node.id}: ${one}`);
   }
   // Requests go to sandboxes only when the rest holds: each takes time.
-  return problems.length > 0 ? problems : routeProblems(fleet, running);
+  if (problems.length > 0) return problems;
+  const inside = [
+    ...(await routeProblems(fleet, running)),
+    ...(await egressProblems(
+      fleet,
+      running.map(({ sandboxID }) => sandboxID),
+    )),
+  ];
+  // What is on a node that is gone does not start.
+  return inside.length > 0 || gone !== undefined ? inside : snapshotProblems(fleet);
 }
 
 async function listing(platform: Platform): Promise<Listing> {
