@@ -1,4 +1,4 @@
-/** Nine kinds of test; README.md says which goes where. */
+/** Ten kinds of test; README.md says which goes where. */
 
 import { defineConfig } from "vitest/config";
 
@@ -55,6 +55,7 @@ export default defineConfig({
       project("browser", { testTimeout: 600_000, hookTimeout: 120_000, alone: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
       project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),
+      project("machines", { testTimeout: 600_000, hookTimeout: 600_000, alone: true }),
     ],
   },
 });

@@ -26,7 +26,7 @@ export interface JoinOptions {
   readonly apiUrl: string;
   readonly proxyUrl: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** What the node sends to the orchestrator, where it is one without a key already. */
+  /** What the node of this name sends to the orchestrator, where this machine has that in its settings. */
   readonly nodeToken?: string | undefined;
   readonly now: () => number;
 }

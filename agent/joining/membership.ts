@@ -60,7 +60,9 @@ export function membershipFiles(directory: string): MembershipFiles {
       replaceFile(keyPath, key);
       return key;
     },
-    write({ credentials: { authority, certificate }, nodeToken, orchestratorToken }) {
+    write({ credentials: { authority, certificate, key }, nodeToken, orchestratorToken }) {
+      // Lost while the agent runs, which has it still.
+      if (contentOf(keyPath) !== key) replaceFile(keyPath, key);
       const kept: Static<typeof Kept> = { authority, certificate, nodeToken, orchestratorToken };
       replaceFile(keptPath, `${JSON.stringify(kept, null, 2)}\n`);
     },

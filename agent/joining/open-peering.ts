@@ -109,14 +109,23 @@ function isCurrent(kept: Membership, config: PeeringConfig, at: number): boolean
   return problemNow(kept, config, at) === undefined;
 }
 
-/** What the join has left; undefined: this machine has not joined. @throws {ConfigError} when only a new join helps */
+/** What the join has left; undefined: this machine has not joined, or joins anew. @throws {ConfigError} when only a new join helps */
 function usable(files: MembershipFiles, config: PeeringConfig): Membership | undefined {
-  const kept = files.read();
+  const kept = readable(files, config);
   if (kept === undefined) return undefined;
   const problem = problemNow(kept, config, timeWithin(kept));
   if (problem === undefined) return kept;
   if (config.joinToken !== undefined) return undefined;
   throw new ConfigError([`${files.directory} is of no use to node '${config.nodeId}': ${problem}`]);
+}
+
+function readable(files: MembershipFiles, { joinToken }: PeeringConfig): Membership | undefined {
+  try {
+    return files.read();
+  } catch (error) {
+    if (joinToken !== undefined && error instanceof ConfigError) return undefined;
+    throw error;
+  }
 }
 
 /** A moment of the certificate's time, to find problems other than those of the clock. */

@@ -72,9 +72,9 @@ export function createJoinHandlers(deps: JoinDeps): Handlers<typeof joinApi> {
       // Before the token is used, so that the machine can join with it when its clock is right.
       checkClock(at, now());
       const keyDigest = await keyIn(request);
-      const isReporting = provesJoin(proof, nodeKeys.tokensFrom(nodeId), { tokenId, nodeId, keyDigest });
-      await store.join({ tokenId, hash: hashOf(secret), nodeId, keyDigest, isReporting });
-      log.info({ nodeId, tokenId, keyDigest, isReporting }, "a machine joined as a node");
+      const isProved = provesJoin(proof, nodeKeys.tokensFrom(nodeId), { tokenId, nodeId, keyDigest });
+      await store.join({ tokenId, hash: hashOf(secret), nodeId, keyDigest, isProved });
+      log.info({ nodeId, tokenId, keyDigest, isProved }, "a machine joined as a node");
       return membershipOf(nodeId, request, { authority, nodeKey, now });
     },
   };

@@ -1,5 +1,6 @@
 /** kill -9 of the programs while sandboxes run: the same sandboxes answer afterwards, and nothing is left over. */
 
+import { readFile } from "node:fs/promises";
 import { Sandbox, SandboxNotFoundError } from "e2b";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { containersOf, countHostObjects } from "../support/platform/host-objects.ts";
@@ -137,6 +138,16 @@ describe("an end without a request", () => {
     await run("docker", ["rm", "-f", await nameOf(sandbox)]);
     await expectGone(sandbox);
   }, 60_000);
+
+  test("a sandbox whose shim of containerd is killed is reported gone, and nothing of it is left", async () => {
+    const sandbox = await ownSandbox({ timeoutMs: 600_000 });
+    const first = (await run("docker", ["inspect", "--format", "{{.State.Pid}}", await nameOf(sandbox)])).trim();
+    const [, shim] = /^PPid:\s+(\d+)$/m.exec(await readFile(`/proc/${first}/status`, "utf8")) ?? [];
+    expect(await readFile(`/proc/${shim}/cmdline`, "utf8")).toContain("containerd-shim");
+    process.kill(Number(shim), "SIGKILL");
+    await expectGone(sandbox);
+    await expectNoProblems(platform);
+  }, 120_000);
 
   test("the restarted agent reports a sandbox that died while the agent was away", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });

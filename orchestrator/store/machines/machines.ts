@@ -26,8 +26,8 @@ interface Claim {
 }
 
 export interface Join extends Claim {
-  /** Whether it has proved to be the node of this name, where that one reports without a key. */
-  readonly isReporting: boolean;
+  /** Whether it has proved to be the node of this name: it has that node's token in its settings, as the orchestrator's own machine. */
+  readonly isProved: boolean;
 }
 
 interface NewToken {
@@ -98,31 +98,35 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
 
     /**
      * Uses the token for the node. The node that has used it, with the same key, may repeat the call: it may not have got the answer.
-     * A node that reports without a key gets one, if it has proved that it is that node; its sandboxes stay.
+     * A node that has proved that it is the one of its name gets a key, also in place of one that it has lost, for which the token that
+     * it has used is enough. Its sandboxes stay, and its former key opens nothing from then on.
      * @throws {AppError} forbidden, conflict
      */
-    async join({ tokenId, hash, nodeId, keyDigest, isReporting }: Join): Promise<void> {
+    async join({ tokenId, hash, nodeId, keyDigest, isProved }: Join): Promise<void> {
       await db.transaction().execute(async (session) => {
         const token = await tokenFor("node", session, { tokenId, hash });
         const member = await session.selectFrom("members").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
-        const repeated =
-          token.nodeId === nodeId && member?.join_token_id === tokenId && member.key_digest === keyDigest;
-        if (repeated) return;
-        checkUsable(token, now());
-        const taken = member !== undefined || (!isReporting && (await isKnown(session, nodeId)));
-        if (taken && member?.key_digest !== keyDigest) {
+        const isItsToken = token.nodeId === nodeId && member?.join_token_id === tokenId;
+        const hasItsKey = member?.key_digest === keyDigest;
+        if (isItsToken && hasItsKey) return;
+        const returns = isItsToken && isProved;
+        if (!returns) checkUsable(token, now());
+        const isTaken = !hasItsKey && !isProved && (member !== undefined || (await isKnown(session, nodeId)));
+        if (isTaken) {
           throw new AppError(
             "conflict",
             `node '${nodeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_NODE_ID, or remove that node first`,
           );
         }
-        await take(session, tokenId, { usedAt: now(), nodeId });
+        if (!returns) await take(session, tokenId, { usedAt: now(), nodeId });
         const row = memberTable.toRow({ nodeId, keyDigest, joinTokenId: tokenId, joinedAt: now() });
         await session
           .insertInto("members")
           .values(row)
           .onConflict((conflict) =>
-            conflict.column("node_id").doUpdateSet({ join_token_id: tokenId, joined_at: row.joined_at }),
+            conflict
+              .column("node_id")
+              .doUpdateSet({ key_digest: keyDigest, join_token_id: tokenId, joined_at: row.joined_at }),
           )
           .execute();
         await audit.noteUnlessRequested(session, {

@@ -1,6 +1,6 @@
 /**
- * Proves that a machine which joins is the node that reports under this name already, without a key: the agent on the orchestrator's
- * own machine. It shows that it has the node's present token, and never sends it.
+ * Proves that a machine which joins is the node of this name already: the agent on the orchestrator's own machine, which has the node's
+ * present token in its settings, before it has a key and after it has lost one. It shows that it has the token, and never sends it.
  */
 
 import { createHmac } from "node:crypto";

@@ -21,7 +21,7 @@ const JoinRequest = Type.Object(
     /** The machine's clock. */
     at: time,
     version: Type.String({ maxLength: 64 }),
-    /** Of the node that reports under this name without a key (`join-proof.ts`). */
+    /** Of the node that has this name already, and no key (`join-proof.ts`). */
     proof: Type.Optional(Type.String({ maxLength: 64 })),
   },
   closed,

@@ -1,9 +1,10 @@
 /**
  * What must hold in a fleet after any fault: records, containers, networks, counts, routes and events say the same, whichever
- * orchestrator or edge is asked.
+ * orchestrator or edge is asked; sandboxes are kept apart, and a snapshot starts.
  */
 
 import { expect } from "vitest";
+import { freezerState } from "../platform/frozen.ts";
 import {
   type ContainerInfo,
   containersOf,
@@ -17,6 +18,7 @@ import { api, asAdmin, type Platform } from "../platform/platform.ts";
 import { targetOf, unary } from "../sandbox/sandbox-host.ts";
 import { findEventProblems, type LifecycleEvent } from "./event-order.ts";
 import { type Fleet, type FleetNode, nameOf } from "./fleet.ts";
+import { egressProblems, snapshotProblems } from "./probes.ts";
 
 interface InvariantOptions {
   /** A node that is gone as with its machine: nothing of its host counts. */
@@ -54,7 +56,7 @@ async function invariants(fleet: Fleet, { gone }: InvariantOptions): Promise<rea
   for (const node of nodes) containers.set(node, await containersOf(node.platform));
   const problems = [
     ...differences(listings),
-    ...recordProblems(running, containers),
+    ...(await recordProblems(running, containers)),
     ...(await containerProblems(fleet, containers, { running, paused })),
     ...(await countProblems(fleet, { running, gone })),
     ...(await eventProblems(fleet, { running, paused })),
@@ -63,7 +65,16 @@ async function invariants(fleet: Fleet, { gone }: InvariantOptions): Promise<rea
     for (const one of await findNodeProblems(node.platform, there)) problems.push(`${node.id}: ${one}`);
   }
   // Requests go to sandboxes only when the rest holds: each takes time.
-  return problems.length > 0 ? problems : routeProblems(fleet, running);
+  if (problems.length > 0) return problems;
+  const inside = [
+    ...(await routeProblems(fleet, running)),
+    ...(await egressProblems(
+      fleet,
+      running.map(({ sandboxID }) => sandboxID),
+    )),
+  ];
+  // What is on a node that is gone does not start.
+  return inside.length > 0 || gone !== undefined ? inside : snapshotProblems(fleet);
 }
 
 async function listing(platform: Platform): Promise<Listing> {
@@ -83,22 +94,30 @@ function differences(listings: readonly Listing[]): readonly string[] {
     .map((one) => `the second orchestrator lists ${one}, the first one ${said[0] ?? ""}`);
 }
 
-/** A record that says running has one container on one node, and is not over its end. */
-function recordProblems(
+/**
+ * A record that says running has one container that runs, on one node, and is not over its end. A node that was away keeps what it had
+ * paused, frozen, until an operator or time removes it.
+ */
+async function recordProblems(
   running: readonly Listed[],
   containers: ReadonlyMap<FleetNode, readonly ContainerInfo[]>,
-): readonly string[] {
+): Promise<readonly string[]> {
   const problems: string[] = [];
   for (const { sandboxID: id, endAt } of running) {
-    const on = [...containers].flatMap(([node, there]) =>
-      there.filter((one) => isOf(id, one.name) && one.state === "running").map(() => node.id),
-    );
+    const on: string[] = [];
+    for (const [node, there] of containers) {
+      for (const one of there) if (isOf(id, one.name) && (await runs(one))) on.push(node.id);
+    }
     if (on.length !== 1) {
       problems.push(`the record of ${id} says running, and it has ${on.length} containers: ${on.join(", ")}`);
     }
     if (Date.parse(endAt) < Date.now() - END_GRACE_MS) problems.push(`${id} runs although its end was ${endAt}`);
   }
   return problems;
+}
+
+async function runs({ id, state }: ContainerInfo): Promise<boolean> {
+  return state === "running" && (await freezerState(id).catch(() => "gone")) === "THAWED";
 }
 
 /** A sandbox that another node has fetched has a longer name, because both nodes may use one Docker daemon. */

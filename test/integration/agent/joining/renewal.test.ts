@@ -1,7 +1,9 @@
 /** A node's certificate is renewed at two thirds of its time, on real TLS sockets, with connections that stay open. */
 
+import { rm } from "node:fs/promises";
 import { Agent, request } from "node:https";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { filesOf } from "../../../../agent/joining/open-peering.ts";
@@ -99,6 +101,15 @@ test("a renewal that fails changes nothing, on the disk or in the program", asyn
   await renewing(machine, 49 * HOUR_MS, "https://127.0.0.1:1").run();
   expect(keptBy(machine.config)).toEqual(before);
   expect(machine.peering.member?.credentials.current).toEqual(before.credentials);
+});
+
+test("a renewal puts a key back that was lost while the agent ran", async () => {
+  const machine = await joinCluster(cluster);
+  const { key, certificate } = keptBy(machine.config).credentials;
+  await rm(join(machine.config.stateDir, "membership"), { recursive: true });
+  renewing(machine, 48 * HOUR_MS + 60_000);
+  await expect.poll(() => filesOf(machine.config).read()?.credentials.key).toBe(key);
+  expect(keptBy(machine.config).credentials.certificate).not.toBe(certificate);
 });
 
 test("another key gets no certificate of the node, nor does a node that was removed", async () => {

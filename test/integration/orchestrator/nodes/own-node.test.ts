@@ -1,7 +1,12 @@
 /** The node beside the orchestrator joins the platform, where it has reported over loopback without a key until then. */
 
-import { expect, onTestFinished, test } from "vitest";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { checkMembership } from "../../../../agent/joining/check-membership.ts";
+import { openPeering, type PeeringConfig } from "../../../../agent/joining/open-peering.ts";
 import { nodeToken } from "../../../../shared/agent-api/joining/node-tokens.ts";
+import { createLog } from "../../../../shared/program/log.ts";
 import {
   ADMIN_TOKEN,
   type Cluster,
@@ -9,10 +14,11 @@ import {
   NODE_KEY,
   startCluster,
 } from "../../../support/cluster/cluster.ts";
-import { joinCluster, keptBy, startMember } from "../../../support/cluster/members.ts";
+import { joinCluster, keptBy, newJoinToken, newMachine, startMember } from "../../../support/cluster/members.ts";
 
 const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
 const OWN = { nodeId: "n1", nodeToken: nodeToken(NODE_KEY, "n1", "from node") };
+const REMOVAL = { recursive: true, force: true };
 const TAKEN = "node 'n1' is on this platform with another key";
 
 async function platform(options: ClusterOptions = {}): Promise<Cluster> {
@@ -77,11 +83,77 @@ test.each([
   await joinCluster(cluster, OWN);
 });
 
-test("a node that has a key keeps it: its token proves nothing for another key", async () => {
+test("a node that has a key keeps it against a machine that shows no proof, and joins again with it", async () => {
   const cluster = await platform();
   const first = await joinCluster(cluster, OWN);
-  await expect(joinCluster(cluster, OWN)).rejects.toThrow(TAKEN);
+  await expect(joinCluster(cluster, { nodeId: "n1" })).rejects.toThrow(TAKEN);
   // With its own key, as after a certificate that has ended.
   const again = await joinCluster(cluster, first.config);
   expect(keptBy(again.config).credentials.key).toBe(keptBy(first.config).credentials.key);
+});
+
+describe("the own machine whose directory of the membership is lost", () => {
+  const log = createLog({ component: "test", level: "silent" });
+  const open = (config: PeeringConfig) => openPeering(config, { now: Date.now, log });
+
+  /** A platform, its own machine as a node, and the settings that machine's agent starts with. */
+  async function joined() {
+    const cluster = await platform({ onSqlite: true });
+    const config = await newMachine(cluster, { ...OWN, joinToken: await newJoinToken(cluster) });
+    const machine = { config, peering: await open(config) };
+    await cluster.agent.stop();
+    return { cluster, config, machine, lost: (file = "") => rm(join(config.stateDir, "membership", file), REMOVAL) };
+  }
+
+  test.each(["", "key.pem", "membership.json"])(
+    "is the same node at its next start, with its used token and all sandboxes (lost: '%s')",
+    async (file) => {
+      const { cluster, config, machine, lost } = await joined();
+      const first = await startMember(cluster, machine, { facts: { machineId: "fake-machine" } });
+      await first.beat();
+      const { sandboxID } = (await cluster.ask("POST", "/sandboxes", { body: { templateID: "base" } })).body as {
+        sandboxID: string;
+      };
+      const { key } = keptBy(config).credentials;
+      await lost(file);
+      await first.stop();
+
+      const peering = await open(config);
+      expect(keptBy(config).credentials.key === key).toBe(file === "membership.json");
+      const next = await startMember(cluster, { config, peering }, { facts: { machineId: "fake-machine" } });
+      for (const [id, execution] of first.live) next.live.set(id, execution);
+      await next.beat();
+      expect(await nodes(cluster)).toMatchObject([{ id: "n1", status: "ready" }]);
+      expect((await cluster.ask("GET", `/sandboxes/${sandboxID}`)).body).toMatchObject({ state: "running" });
+      expect((await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`)).status).toBe(204);
+    },
+  );
+
+  test("leaves nothing to who has its former key", async () => {
+    const { cluster, config, machine, lost } = await joined();
+    const former = await startMember(cluster, machine);
+    await former.beat();
+    await lost();
+    await open(config);
+    await expect(former.beat()).rejects.toThrow("node 'n1' has joined with another key since");
+  });
+
+  test.each([
+    ["no proof", {}],
+    ["another node's token", { nodeToken: nodeToken(NODE_KEY, "n2", "from node") }],
+  ])("is not replaced by who has its join token and %s", async (_what, given) => {
+    const { cluster, config } = await joined();
+    const { joinToken = "" } = config;
+    const other = await newMachine(cluster, { nodeId: "n1", joinToken, ...given });
+    await expect(open(other)).rejects.toThrow("by node 'n1', and is valid once");
+    await checkMembership(config, { now: Date.now, log });
+  });
+
+  test("does not come back with its used token after it was removed, but with a new one", async () => {
+    const { cluster, config, lost } = await joined();
+    await lost();
+    await cluster.database.query("delete from members where node_id = ?", "n1");
+    await expect(open(config)).rejects.toThrow("by node 'n1', and is valid once");
+    await open({ ...config, joinToken: await newJoinToken(cluster) });
+  });
 });
