@@ -10,9 +10,12 @@ import { anySignal } from "../../shared/program/any-signal.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
+import type { Gate } from "../network/gate.ts";
 import { whenRoom } from "../store/database/when-room.ts";
 import type { ExecutionStore } from "../store/executions.ts";
+import type { Launched } from "./become-sandbox.ts";
 import type { Disposal } from "./disposal.ts";
+import { createFormer } from "./former.ts";
 import { type LiveSet, sandboxOf } from "./live-set.ts";
 import { identity, type Sandbox, toStarted } from "./sandbox.ts";
 import type { Start } from "./start.ts";
@@ -26,6 +29,7 @@ export interface SandboxesDeps {
   readonly live: LiveSet;
   readonly start: Start;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
+  readonly gate: Pick<Gate, "hold" | "open">;
   readonly store: ExecutionStore;
   /** The record that a paused sandbox was stored with. */
   readonly recordOf: (snapshotId: string) => string | undefined;
@@ -92,17 +96,18 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const changed = (executionId: string) => changes(executionId, () => Promise.resolve());
 
   const admit = (executionId: string, { sandboxId, origin, egress }: StartRequest) => {
+    const replaced = origin?.replaces;
     if (state.draining) throw new AppError("unavailable", "the node is shutting down");
     if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
-    if (entries.size >= deps.maxSandboxes)
+    if (entries.size - (replaced === undefined ? 0 : 1) >= deps.maxSandboxes)
       throw new AppError("node_busy", `node is at its limit of ${deps.maxSandboxes} sandboxes`);
     const standstill = deps.standstill();
     if (standstill !== undefined) throw standstill;
     // A paused sandbox has its disk here already, and its owner may resume it to make room.
     const refusal = origin?.is === "paused" ? undefined : deps.refusal({ egress });
     if (refusal !== undefined) throw refusal;
-    for (const entry of entries.values()) {
-      if (sandboxOf(entry) === sandboxId && entry.is !== "stopping") {
+    for (const [id, entry] of entries) {
+      if (sandboxOf(entry) === sandboxId && entry.is !== "stopping" && id !== replaced) {
         throw new AppError("conflict", "the sandbox already has another execution here");
       }
     }
@@ -121,7 +126,9 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     const signal = anySignal(cancel.signal, AbortSignal.timeout(deps.startLimitMs));
     const done = (async () => {
       try {
-        const launched = await start({ executionId, body }, signal);
+        const replaced = body.origin?.replaces;
+        const spec = { executionId, body };
+        const launched = replaced === undefined ? await start(spec, signal) : await takePlace(replaced, spec, signal);
         // No await from here to the end of this function: the start is either cancelled or running.
         const sandbox: Sandbox = { executionId, ...launched, ...identity(body) };
         add(sandbox);
@@ -212,6 +219,57 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     });
   };
 
+  const leave = <T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T> => {
+    const entry = entries.get(executionId);
+    if (entry?.is !== "running")
+      throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
+    const { sandbox } = entry;
+    const { sandboxId, container } = sandbox;
+    // A change of the network policy may replace the entry while this function waits.
+    const current = () => {
+      const now = entries.get(executionId);
+      return now?.is === "leaving" ? now.sandbox : sandbox;
+    };
+    if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
+    const left = (async () => {
+      try {
+        await closeStreams(executionId);
+        await changed(executionId);
+        const result = await work(current());
+        entries.delete(executionId);
+        return result;
+      } catch (error) {
+        add(current());
+        if (!container.cgroup.alive()) await finishWith(current(), true, { reason: "exited" });
+        throw error;
+      } finally {
+        onChange();
+      }
+    })();
+    const done = left.then(ignore, ignore);
+    entries.set(executionId, { is: "leaving", sandboxId, sandbox, done });
+    return left;
+  };
+
+  /** The former execution stands still while the new one starts, ends with its success and goes on after its failure. */
+  const takePlace = async (formerId: string, spec: Parameters<Start>[0], signal: AbortSignal): Promise<Launched> => {
+    const former = live.get(formerId);
+    if (former === undefined)
+      throw new AppError("sandbox_not_found", `execution ${formerId}, which is to be replaced, does not run on this node`);
+    const { container, sandboxId } = former;
+    if (sandboxId !== spec.body.sandboxId)
+      throw new AppError("conflict", `execution ${formerId} belongs to sandbox ${sandboxId}, not to ${spec.body.sandboxId}`);
+    const launched = await leave(formerId, (sandbox) =>
+      start({ ...spec, former: createFormer(sandbox, { gate: deps.gate, beforeEnd }) }, signal),
+    );
+    // It is recorded as ended, so a later agent process would remove what is left of it.
+    await disposal
+      .kill(container)
+      .then(() => disposal.remove(container))
+      .catch((error: unknown) => log.error({ err: error, executionId: formerId }, "could not end a replaced execution"));
+    return launched;
+  };
+
   return {
     async start(executionId, body) {
       const entry = entries.get(executionId);
@@ -267,37 +325,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
       });
     },
 
-    leave(executionId, work) {
-      const entry = entries.get(executionId);
-      if (entry?.is !== "running")
-        throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
-      const { sandbox } = entry;
-      const { sandboxId, container } = sandbox;
-      // A change of the network policy may replace the entry while this function waits.
-      const current = () => {
-        const now = entries.get(executionId);
-        return now?.is === "leaving" ? now.sandbox : sandbox;
-      };
-      if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
-      const left = (async () => {
-        try {
-          await closeStreams(executionId);
-          await changed(executionId);
-          const result = await work(current());
-          entries.delete(executionId);
-          return result;
-        } catch (error) {
-          add(current());
-          if (!container.cgroup.alive()) await finishWith(current(), true, { reason: "exited" });
-          throw error;
-        } finally {
-          onChange();
-        }
-      })();
-      const done = left.then(ignore, ignore);
-      entries.set(executionId, { is: "leaving", sandboxId, sandbox, done });
-      return left;
-    },
+    leave,
 
     async end(executionId, reason) {
       const entry = entries.get(executionId);

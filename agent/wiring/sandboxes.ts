@@ -80,6 +80,7 @@ export function createSandboxParts(base: Base, { found, network, node, live, lea
       startCommand: startCommand({ store: stores.builds, processes: machine.tools.processes, log }),
     }),
     disposal,
+    gate,
     store: stores.executions,
     recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
     closeStreams: (executionId) => proxy.close(executionId),

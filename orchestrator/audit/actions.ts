@@ -86,6 +86,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   pause: { ...sandbox, fields: ["memory"], ...several },
   resume: { ...sandbox, fields: ["timeout", "autoPause"], ...several },
   fork: { ...sandbox, fields: ["count", "timeout"], ...several },
+  rewind: { ...sandbox, fields: ["snapshotID", "memory", "timeout"], ...several },
   updateNetwork: { ...sandbox, fields: ["allowOut", "denyOut", "allow_internet_access"], ...several },
   createSnapshot: { ...sandbox, fields: ["name"], shown: ["snapshotID"], ...several },
   deleteTemplate: { ...template, ...several },

@@ -9,7 +9,6 @@ import {
   type BecomeSandboxDeps,
   becomeSandbox,
   type Launched,
-  type LaunchSpec,
 } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
@@ -84,7 +83,7 @@ interface From {
 }
 
 async function create(
-  { body }: LaunchSpec,
+  { body, origin, executionId }: FromSnapshot,
   { snapshot, image, memory }: From,
   { docker, network, now }: StartCopyDeps,
   teardown: Teardown,
@@ -95,7 +94,8 @@ async function create(
   const build = { ...body.build, image };
   const createdAt = now();
   const containerId = await docker.containers.create({
-    name: `svc-${body.sandboxId}`,
+    // The sandbox that is rewound has a container of its usual name.
+    name: origin.is === "rewind" ? `svc-${body.sandboxId}-${executionId.slice(0, 8)}` : `svc-${body.sandboxId}`,
     build,
     resources: body.resources,
     command: runtime.command,
