@@ -91,7 +91,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   createSnapshot: { ...sandbox, fields: ["name"], shown: ["snapshotID"], ...several },
   deleteTemplate: { ...template, ...several },
   updateTemplateV1: { ...template, fields: ["public"] },
-  updateTemplate: { ...template, fields: ["public"] },
+  updateTemplate: { ...template, fields: ["public", "warmPool"] },
   requestBuild: build,
   requestBuildV2: build,
   startBuild: { object: "build", param: "buildID", fields: ["fromImage", "fromTemplate", "force"] },

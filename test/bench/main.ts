@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: measures on one node, most figures beside a raw baseline in the same run: first command, raw create, a
  * burst of creates, cold create, exec, file transfer, the edge in front of one server, an idle sandbox, how many fit on a node, pause, resume and fork
- * by size of memory, snapshots and forks by size of disk, templates with a server, the code interpreter, egress, and
+ * by size of memory, rewind, snapshots and forks by size of disk, templates with a server, the code interpreter, egress, and
  * queries of what a thousand projects used. It does not measure several
  * edge processes, or a cluster with thousands of nodes and records.
  */
@@ -27,6 +27,7 @@ import { met, type Row, table } from "./numbers.ts";
 import { pausing } from "./pausing.ts";
 import { proxying } from "./proxying.ts";
 import { rawCreate } from "./raw-create.ts";
+import { rewinding } from "./rewinding.ts";
 import { templateStart } from "./template-start.ts";
 import { transfer } from "./transfer.ts";
 import { usage } from "./usage.ts";
@@ -42,6 +43,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   idle: idleSandbox,
   density,
   pause: pausing,
+  rewind: rewinding,
   disk: diskCopies,
   template: templateStart,
   interpreter,

@@ -137,6 +137,11 @@ const REWINDS = `
   alter table sandboxes add column forked_at bigint;
   create index sandboxes_rewind on sandboxes (rewind_execution_id) where rewind_execution_id is not null`;
 
+/** How many containers a template's owner wants to be kept warm. */
+const WARM_POOLS = `
+  alter table templates add column warm_pool bigint;
+  create index templates_warm_pool on templates (warm_pool) where warm_pool is not null`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -151,6 +156,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0011": { up: (db) => addTables(db, SHARED_REPORTS) },
   "schema-0012": { up: (db) => addTables(db, CONSOLE_SESSIONS) },
   "schema-0013": { up: (db) => addTables(db, REWINDS) },
+  "schema-0014": { up: (db) => addTables(db, WARM_POOLS) },
 };
 
 /** The end of the name of a step that takes something away. */
