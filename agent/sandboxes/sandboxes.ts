@@ -255,10 +255,16 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const takePlace = async (formerId: string, spec: Parameters<Start>[0], signal: AbortSignal): Promise<Launched> => {
     const former = live.get(formerId);
     if (former === undefined)
-      throw new AppError("sandbox_not_found", `execution ${formerId}, which is to be replaced, does not run on this node`);
+      throw new AppError(
+        "sandbox_not_found",
+        `execution ${formerId}, which is to be replaced, does not run on this node`,
+      );
     const { container, sandboxId } = former;
     if (sandboxId !== spec.body.sandboxId)
-      throw new AppError("conflict", `execution ${formerId} belongs to sandbox ${sandboxId}, not to ${spec.body.sandboxId}`);
+      throw new AppError(
+        "conflict",
+        `execution ${formerId} belongs to sandbox ${sandboxId}, not to ${spec.body.sandboxId}`,
+      );
     const launched = await leave(formerId, (sandbox) =>
       start({ ...spec, former: createFormer(sandbox, { gate: deps.gate, beforeEnd }) }, signal),
     );
@@ -266,7 +272,9 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     await disposal
       .kill(container)
       .then(() => disposal.remove(container))
-      .catch((error: unknown) => log.error({ err: error, executionId: formerId }, "could not end a replaced execution"));
+      .catch((error: unknown) =>
+        log.error({ err: error, executionId: formerId }, "could not end a replaced execution"),
+      );
     return launched;
   };
 

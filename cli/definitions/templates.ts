@@ -77,7 +77,10 @@ export const templateCommands: readonly Command[] = [
   {
     name: "template warm",
     about: "keep containers of a template warm, so many at least on all nodes together",
-    arguments: [TEMPLATE, { name: "[count]", about: "0 for none; left out: what the demand of the last hour asks for" }],
+    arguments: [
+      TEMPLATE,
+      { name: "[count]", about: "0 for none; left out: what the demand of the last hour asks for" },
+    ],
     options: [PROJECT],
     example: "svc template warm my-app 10",
     load: async () => (await templates()).warm,

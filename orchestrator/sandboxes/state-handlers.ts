@@ -71,6 +71,9 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
   async function snapshotNamed(project: Project, name: string): Promise<Build> {
     const { template, build } = await deps.templates.resolve(project, name);
     if (template.kind === "snapshot" && template.projectId === project.id) return build;
-    throw new AppError("bad_request", `body field 'snapshotID': '${name}' is a template, and no snapshot of this project`);
+    throw new AppError(
+      "bad_request",
+      `body field 'snapshotID': '${name}' is a template, and no snapshot of this project`,
+    );
   }
 }

@@ -5,11 +5,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import { leastMemoryMb } from "../../containers/cgroup/limits.ts";
 import type { Network } from "../../network/host-network.ts";
-import {
-  type BecomeSandboxDeps,
-  becomeSandbox,
-  type Launched,
-} from "../../sandboxes/become-sandbox.ts";
+import { type BecomeSandboxDeps, becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../store/clear-links.ts";

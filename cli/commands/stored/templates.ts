@@ -69,7 +69,8 @@ export const tag: Action = async ({ api, out }, { first: target, rest }) => {
 };
 
 export const warm: Action = async (context, { first: templateID, second: count }) => {
-  if (count !== undefined && !/^\d{1,4}$/.test(count)) throw usage(`'${count}' is no number of containers`, "write 0 to 1024");
+  if (count !== undefined && !/^\d{1,4}$/.test(count))
+    throw usage(`'${count}' is no number of containers`, "write 0 to 1024");
   const api = await context.api();
   const warmPool = count === undefined ? null : Number(count);
   await api.call("PATCH /v2/templates/{templateID}", { params: { templateID }, body: { warmPool } });

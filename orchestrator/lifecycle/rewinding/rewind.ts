@@ -105,7 +105,12 @@ export function createRewinding(deps: RewindingDeps): Rewinding {
     const claimed = await store.move({
       id,
       to: "rewinding",
-      when: { executionId, from: [from], limit, ...(from === "paused" ? defined({ snapshotId: record.snapshot?.id }) : {}) },
+      when: {
+        executionId,
+        from: [from],
+        limit,
+        ...(from === "paused" ? defined({ snapshotId: record.snapshot?.id }) : {}),
+      },
       set: {
         rewind: {
           executionId: newExecutionId(),
@@ -153,7 +158,8 @@ export function createRewinding(deps: RewindingDeps): Rewinding {
   /** rewinding → running as the new execution, or back to what it was, with the node's reason. */
   async function complete(record: SandboxRecord, repeated: boolean): Promise<SandboxRecord> {
     const { id, executionId, rewind } = record;
-    if (rewind === undefined) throw new AppError("internal", `sandbox ${id} is being rewound, but its record has no rewind`);
+    if (rewind === undefined)
+      throw new AppError("internal", `sandbox ${id} is being rewound, but its record has no rewind`);
     const begun = now();
     const observe = (result: RewindOutcome["result"]) => deps.observe({ result, seconds: (now() - begun) / 1000 });
     if (rewind.from === "running") await routes.suspend(id, executionId);

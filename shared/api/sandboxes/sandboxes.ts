@@ -270,19 +270,24 @@ export const sandboxStateApi = contract({
     ...one,
     method: "POST",
     path: "/sandboxes/{sandboxID}/rewind",
-    summary: "Put a sandbox back to a snapshot of it: it keeps its id, tokens, address and policy; a paused one runs afterwards",
+    summary:
+      "Put a sandbox back to a snapshot of it: it keeps its id, tokens, address and policy; a paused one runs afterwards",
     body: Type.Object(
       {
         snapshotID: Type.String({
           minLength: 1,
           maxLength: 256,
-          description: "A snapshot of this sandbox, or of the one that it was forked or started from, taken before that",
+          description:
+            "A snapshot of this sandbox, or of the one that it was forked or started from, taken before that",
         }),
-        memory: Type.Optional(Type.Boolean({ default: true, description: "false: boots from the snapshot's disk alone" })),
+        memory: Type.Optional(
+          Type.Boolean({ default: true, description: "false: boots from the snapshot's disk alone" }),
+        ),
         timeout: Type.Optional({
           ...timeout,
           default: undefined,
-          description: "Seconds from now until its end; absent: a running sandbox keeps its end, a paused one gets 300 s",
+          description:
+            "Seconds from now until its end; absent: a running sandbox keeps its end, a paused one gets 300 s",
         }),
       },
       { ...open, ...otherNames({ ...inSeconds, keepMemory: "`memory`" }) },

@@ -15,7 +15,9 @@ export interface Results {
     readonly memoryBytes: number;
     readonly engine: string;
   };
-  readonly rows: readonly (Omit<Row, "budgets"> & { readonly budgets: readonly (Budget & { readonly met: boolean })[] })[];
+  readonly rows: readonly (Omit<Row, "budgets"> & {
+    readonly budgets: readonly (Budget & { readonly met: boolean })[];
+  })[];
 }
 
 /** By the name of the file beside the page. */

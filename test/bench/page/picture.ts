@@ -41,7 +41,9 @@ export function draw({ title, unit, places, lines }: Picture): string {
       text(LEFT - 8, y(tick) + 4, tick.toLocaleString("en"), 'text-anchor="end"'),
     ]),
     ...places.map((place, index) => text(x(index), HEIGHT - BOTTOM + 22, place, 'text-anchor="middle"')),
-    ...lines.flatMap((line, index) => drawn(line, { x, y, ...(STYLES[index % STYLES.length] ?? { colour: "#888", dashes: "" }) })),
+    ...lines.flatMap((line, index) =>
+      drawn(line, { x, y, ...(STYLES[index % STYLES.length] ?? { colour: "#888", dashes: "" }) }),
+    ),
   ];
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" font-family="sans-serif" font-size="12">`,

@@ -10,8 +10,13 @@ const docker = (p50: number) => ({ name: "docker run -d + exec", ...sum(p50) });
 function resultsOf(rows: readonly Row[]): Results {
   // As test/bench/main.ts writes them.
   const machine = { kernel: "6.1", cores: 2, processor: "a processor", memoryBytes: 24 * 2 ** 30, engine: "26.1" };
-  const written = rows.map((one) => ({ ...one, budgets: one.budgets.map((budget) => ({ ...budget, met: met(budget) })) }));
-  return JSON.parse(JSON.stringify({ at: "2026-11-28T01:00:00Z", quick: false, version: "0.1.0", machine, rows: written })) as Results;
+  const written = rows.map((one) => ({
+    ...one,
+    budgets: one.budgets.map((budget) => ({ ...budget, met: met(budget) })),
+  }));
+  return JSON.parse(
+    JSON.stringify({ at: "2026-11-28T01:00:00Z", quick: false, version: "0.1.0", machine, rows: written }),
+  ) as Results;
 }
 
 const rows = [

@@ -36,7 +36,18 @@ async function expectOnly(executionId: string) {
   expect(here.parts.stores.containers.all()).toHaveLength(1);
 }
 
-const STEPS = ["create", "freeze", "annotations", "memory annotations", "start", "inspect", "ready", "verify", "init", "open"];
+const STEPS = [
+  "create",
+  "freeze",
+  "annotations",
+  "memory annotations",
+  "start",
+  "inspect",
+  "ready",
+  "verify",
+  "init",
+  "open",
+];
 
 describe("a rewind of a running sandbox", () => {
   test("ends the former execution when the new one runs from the snapshot", async () => {
@@ -129,7 +140,12 @@ describe("a rewind of a paused sandbox", () => {
     const executionId = randomUUID();
     await here.parts.sandboxes.start(executionId, rewound(sandbox, snapshotId));
     expect(runs()).toEqual([executionId]);
-    expect(here.parts.snapshots.list().map((one) => one.snapshotId).sort()).toEqual([paused.snapshotId, snapshotId].sort());
+    expect(
+      here.parts.snapshots
+        .list()
+        .map((one) => one.snapshotId)
+        .sort(),
+    ).toEqual([paused.snapshotId, snapshotId].sort());
     await here.parts.snapshots.delete(paused.snapshotId);
     await expectOnly(executionId);
   });

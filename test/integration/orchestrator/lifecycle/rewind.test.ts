@@ -166,7 +166,10 @@ describe("a rewind", () => {
       const answer = await rewind(started.sandboxID, { snapshotID });
       expect(answer.status, answer.text).toBe(200);
     }
-    const refused = [await rewind(fork, { snapshotID: late }), await rewind(id, { snapshotID: await snapshotOf(fork) })];
+    const refused = [
+      await rewind(fork, { snapshotID: late }),
+      await rewind(id, { snapshotID: await snapshotOf(fork) }),
+    ];
     for (const answer of refused) {
       expect(answer.body).toMatchObject({ code: 409, error_code: "conflict" });
       expect(answer.text).toContain("is not a state that sandbox");
@@ -196,7 +199,10 @@ describe("a rewind", () => {
     // It runs already, so the limit of concurrent sandboxes is not in the way.
     expect((await ask("POST", `/sandboxes/${id}/rewind`, { snapshotID })).status).toBe(200);
     const refused = await ask("POST", `/sandboxes/${id}/rewind`, { snapshotID });
-    expect(refused.body).toMatchObject({ code: 429, message: expect.stringContaining("2 sandbox starts a minute") as string });
+    expect(refused.body).toMatchObject({
+      code: 429,
+      message: expect.stringContaining("2 sandbox starts a minute") as string,
+    });
     expect(liveOf(id)).toHaveLength(1);
   });
 });

@@ -93,7 +93,10 @@ export function bootProcess(own: {
   // The wait must be above zero: it is the time for concurrent transitions, and not for the node.
   const patient = {
     ...core,
-    transitions: { ...transitions, perform: <T>(each: Transition<T>) => transitions.perform({ ...each, waitMs: 5_000 }) },
+    transitions: {
+      ...transitions,
+      perform: <T>(each: Transition<T>) => transitions.perform({ ...each, waitMs: 5_000 }),
+    },
   };
   return {
     memberId: own.memberId,
