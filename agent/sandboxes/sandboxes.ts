@@ -13,10 +13,9 @@ import type { LiveContainer } from "../containers/live-container.ts";
 import type { Gate } from "../network/gate.ts";
 import { whenRoom } from "../store/database/when-room.ts";
 import type { ExecutionStore } from "../store/executions.ts";
-import type { Launched } from "./become-sandbox.ts";
 import type { Disposal } from "./disposal.ts";
-import { createFormer } from "./former.ts";
 import { type LiveSet, sandboxOf } from "./live-set.ts";
+import { createReplacing } from "./replacing.ts";
 import { identity, type Sandbox, toStarted } from "./sandbox.ts";
 import type { Start } from "./start.ts";
 import { whyNotStarted } from "./why-not-started.ts";
@@ -31,8 +30,8 @@ export interface SandboxesDeps {
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly gate: Pick<Gate, "hold" | "open">;
   readonly store: ExecutionStore;
-  /** The record that a paused sandbox was stored with. */
-  readonly recordOf: (snapshotId: string) => string | undefined;
+  /** The record that the paused sandbox was stored with. */
+  readonly recordOf: (sandboxId: string) => string | undefined;
   /** The node proxy: ends the streams of an execution. */
   readonly closeStreams: (executionId: string) => Promise<void>;
   /** Reads the last log lines while the sandbox still runs. Never throws, and its time is limited. */
@@ -114,8 +113,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   };
 
   const withRecord = (body: StartRequest): StartRequest => {
-    if (body.record !== undefined || body.origin?.is !== "paused") return body;
-    const record = deps.recordOf(body.origin.snapshotId);
+    if (body.record !== undefined || body.origin === undefined || body.origin.is === "snapshot") return body;
+    const record = live.get(body.origin.replaces ?? "")?.record ?? deps.recordOf(body.sandboxId);
     return record === undefined ? body : { ...body, record };
   };
 
@@ -251,32 +250,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     return left;
   };
 
-  /** The former execution stands still while the new one starts, ends with its success and goes on after its failure. */
-  const takePlace = async (formerId: string, spec: Parameters<Start>[0], signal: AbortSignal): Promise<Launched> => {
-    const former = live.get(formerId);
-    if (former === undefined)
-      throw new AppError(
-        "sandbox_not_found",
-        `execution ${formerId}, which is to be replaced, does not run on this node`,
-      );
-    const { container, sandboxId } = former;
-    if (sandboxId !== spec.body.sandboxId)
-      throw new AppError(
-        "conflict",
-        `execution ${formerId} belongs to sandbox ${sandboxId}, not to ${spec.body.sandboxId}`,
-      );
-    const launched = await leave(formerId, (sandbox) =>
-      start({ ...spec, former: createFormer(sandbox, { gate: deps.gate, beforeEnd }) }, signal),
-    );
-    // It is recorded as ended, so a later agent process would remove what is left of it.
-    await disposal
-      .kill(container)
-      .then(() => disposal.remove(container))
-      .catch((error: unknown) =>
-        log.error({ err: error, executionId: formerId }, "could not end a replaced execution"),
-      );
-    return launched;
-  };
+  const takePlace = createReplacing({ ...deps, running: live.get, leave });
 
   return {
     async start(executionId, body) {

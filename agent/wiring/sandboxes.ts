@@ -82,7 +82,7 @@ export function createSandboxParts(base: Base, { found, network, node, live, lea
     disposal,
     gate,
     store: stores.executions,
-    recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
+    recordOf: (sandboxId) => stores.snapshots.pausedOf(sandboxId)?.record,
     closeStreams: (executionId) => proxy.close(executionId),
     beforeEnd: (sandbox) => {
       live.memoryKills.look(sandbox);

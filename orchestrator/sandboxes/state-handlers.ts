@@ -1,6 +1,6 @@
 /** Handlers of the routes that change a sandbox's state: pause, resume, fork, rewind. */
 
-import type { sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
+import type { sandboxStateApi } from "../../shared/api/sandboxes/sandbox-states.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Callers } from "../access/wire.ts";

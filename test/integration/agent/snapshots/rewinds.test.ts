@@ -11,10 +11,17 @@ const { running, takeOver, vanishAt } = here;
 
 /** A sandbox that runs, and a snapshot of it. */
 async function withSnapshot() {
-  const sandbox = await running();
+  const made = await running({ record: RECORD });
+  const { record, ...body } = made.body;
+  expect(record).toBe(RECORD);
+  // A request for a rewind has none.
+  const sandbox: Running = { ...made, body };
   const { snapshotId } = await here.parts.taker.checkpoint(sandbox.executionId, snapshotRequest());
   return { sandbox, snapshotId };
 }
+
+/** The orchestrator's row, which a rewind keeps. */
+const RECORD = "a row";
 
 const rewound = ({ body }: Running, snapshotId: string, replaces?: string): StartRequest => ({
   ...body,
@@ -31,7 +38,8 @@ async function expectOnly(executionId: string) {
   await here.parts.settled();
   expect(awake()).toHaveLength(1);
   expect(open()).toHaveLength(1);
-  expect(here.parts.stores.executions.all().map(({ id, running: is }) => [id, is])).toEqual([[executionId, true]]);
+  const executions = here.parts.stores.executions.all();
+  expect(executions.map(({ id, running: is, record }) => [id, is, record])).toEqual([[executionId, true, RECORD]]);
   await expect.poll(() => here.engine.containers.size).toBe(1);
   expect(here.parts.stores.containers.all()).toHaveLength(1);
 }

@@ -42,7 +42,9 @@ describe("a rewind", () => {
     const [first, second] = cluster.agent.starts;
     expect(second?.body).toEqual({
       ...first?.body,
+      // The node keeps the one that it has.
       record: undefined,
+      endAt: second?.body.endAt,
       origin: {
         is: "rewind",
         snapshotId: [...cluster.agent.snapshots.keys()][0],
@@ -127,7 +129,6 @@ describe("a rewind", () => {
     };
     const same = [1, 2].map(() => rewind(id, { snapshotID }));
     await expect.poll(() => cluster.agent.starts.length).toBe(2);
-    const pausing = pause(id);
     // While it is rewound it reads as running, and a request to it waits.
     expect((await read(id)).state).toBe("running");
     const visit = routed(id);
@@ -135,9 +136,20 @@ describe("a rewind", () => {
     go.resolve();
     expect((await Promise.all(same)).map(({ status }) => status)).toEqual([200, 200]);
     expect(await visit).not.toContain("The sandbox was not found");
-    expect((await pausing).status).toBe(204);
     expect(cluster.agent.starts).toHaveLength(2);
-    await connect(id);
+
+    const paused = gateway();
+    cluster.agent.onStart = async (_start, run) => {
+      await paused.promise;
+      run();
+    };
+    const before = rewind(id, { snapshotID });
+    await expect.poll(() => cluster.agent.starts.length).toBe(3);
+    const pausing = pause(id);
+    paused.resolve();
+    expect([(await before).status, (await pausing).status]).toEqual([200, 204]);
+    cluster.agent.onStart = (_start, run) => run();
+    expect((await connect(id)).status).toBe(201);
 
     const held = gateway();
     cluster.agent.onStart = async (_start, run) => {
