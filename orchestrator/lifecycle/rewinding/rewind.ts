@@ -188,7 +188,15 @@ export function createRewinding(deps: RewindingDeps): Rewinding {
       repeated,
       what: "rewind",
     };
-    return startAgain(again, core);
+    return startAgain(again, core).catch((reason: unknown) => {
+      // Every agent of this version understands the request.
+      if (!isError(reason, "bad_request") || !reason.message.includes("origin")) throw reason;
+      throw new AppError(
+        "no_compatible_node",
+        `the agent of node ${record.nodeId} is of an earlier version, which cannot rewind: its operator has to upgrade it`,
+        { cause: reason },
+      );
+    });
   }
 
   function endOf({ endAt }: SandboxRecord, { seconds }: Rewind): number {

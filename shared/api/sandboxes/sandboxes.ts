@@ -24,7 +24,6 @@ import {
   Sandbox,
   SandboxDetail,
   SandboxMetric,
-  timeout,
 } from "./sandbox-shapes.ts";
 import { one, placementErrors } from "./sandbox-states.ts";
 
