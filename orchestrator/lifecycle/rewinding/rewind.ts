@@ -23,7 +23,7 @@ import type { Elsewhere } from "../start/elsewhere.ts";
 import { startAgain } from "../start/start-again.ts";
 import { isOwnState } from "./own-state.ts";
 
-export interface RewindAsk {
+interface RewindAsk {
   /** The snapshot, as it is named in the request and as a build. */
   readonly name: string;
   readonly snapshot: Build;
@@ -35,7 +35,7 @@ export interface RewindAsk {
 }
 
 /** For the metrics. */
-export interface RewindOutcome {
+interface RewindOutcome {
   readonly result: "ok" | AppError["code"];
   readonly seconds: number;
 }

@@ -1,4 +1,4 @@
-/** `npx tsx test/bench/page/main.ts [bench-results.json]`: writes docs/benchmarks.md and its pictures from the results of a bench. */
+/** `npm run bench:page [-- bench-results.json]`: writes docs/benchmarks.md and its pictures from the results of a bench. */
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -44,7 +44,7 @@ function textOf({ at, quick, version, machine, rows }: Results): string {
   const lines = [
     "# Benchmarks",
     "",
-    "<!-- `npx tsx test/bench/page/main.ts` makes this page from the JSON that `npm run bench` writes. -->",
+    "<!-- `npm run bench:page` makes this page from the JSON that `npm run bench` writes. -->",
     "",
     `Measured on ${at.slice(0, 10)} with version ${version}: ${machine.cores} cores (${machine.processor ?? "unknown"}), ${gigabytes} GB, ` +
       `Linux ${machine.kernel}, Docker ${machine.engine}; client and platform on the one machine.` +
