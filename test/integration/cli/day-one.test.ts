@@ -49,6 +49,7 @@ describe("a sandbox", () => {
     expect(await svc.out(["sandbox", "fork", id, "-o", "json"])).not.toContain("envdAccessToken");
     const snapshot = await svc.out(["snapshot", "create", id]);
     expect(await svc.out(["sandbox", "rewind", id, snapshot])).toBe(`sandbox/${id} is at ${snapshot}`);
+    await svc.out(["snapshot", "delete", snapshot]);
     expect(await svc.out(["sandbox", "timeout", id, "30m"])).toContain("ends in 30m");
     const killed = await svc.run(["sandbox", "kill", id, "nosuchsandbox", ...copies]);
     expect(killed.code).toBe(3);
