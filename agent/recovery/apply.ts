@@ -89,7 +89,7 @@ export async function recover({ machine, stores, now, log }: RecoveryDeps): Prom
     stores.executions.exit({ executionId: id, sandboxId, reason, ...exitCode, at: now() });
   }
   for (const { id } of steps.unstarted) stores.executions.remove(id);
-  for (const id of goOn) {
+  for (const id of [...goOn, ...steps.goOn]) {
     const container = steps.sandboxes.find((one) => one.container.id === id)?.container;
     if (container === undefined) continue;
     const { cgroup, slot, controlToken } = live(container);

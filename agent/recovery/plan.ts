@@ -41,6 +41,8 @@ export interface RecoveryPlan {
   readonly ended: readonly Execution[];
   /** Executions whose start was never answered. */
   readonly unstarted: readonly Execution[];
+  /** Containers of sandboxes that stood still while such an execution was to take their place. */
+  readonly goOn: readonly string[];
   /** Containers that an earlier agent process claimed from the pool but did not rename before it ended. */
   readonly rename: readonly { readonly id: string; readonly name: string }[];
   readonly removeContainers: readonly string[];
@@ -75,6 +77,8 @@ export function planRecovery(remains: Remains): RecoveryPlan {
   const kept = new Map([...claimed, ...pooled].map((one) => [one.id, one]));
   const keptExecutions = new Set(sandboxes.map(({ execution }) => execution.id));
   const lost = executions.filter(({ id }) => !keptExecutions.has(id));
+  const unstarted = lost.filter((execution) => !execution.running);
+  const unreplaced = new Set(unstarted.map(({ sandboxId }) => sandboxId));
   const keptSlots = new Set([...kept.values()].map(({ slot }) => slot));
   return {
     sandboxes,
@@ -82,7 +86,8 @@ export function planRecovery(remains: Remains): RecoveryPlan {
     frozen,
     kill: [...running].filter((id) => (paused.has(id) || held.has(id)) && !kept.has(id)),
     ended: lost.filter((execution) => execution.running),
-    unstarted: lost.filter((execution) => !execution.running),
+    unstarted,
+    goOn: sandboxes.filter(({ execution }) => unreplaced.has(execution.sandboxId)).map(({ container }) => container.id),
     rename: sandboxes
       .map(({ container, execution }) => ({ id: container.id, name: `svc-${execution.sandboxId}` }))
       .filter(({ id, name }) => found.some((one) => one.id === id && one.name !== name)),

@@ -23,6 +23,18 @@ export interface LaunchSpec {
   readonly body: StartRequest;
   /** What its parts take. */
   readonly timing: Timing;
+  /** The running execution whose place it takes. */
+  readonly former?: Former;
+}
+
+/** An execution that another one replaces. */
+export interface Former {
+  readonly executionId: string;
+  readonly containerId: string;
+  /** Nothing of it runs, and nothing that it sends passes. */
+  standStill(): Promise<void>;
+  /** Goes on as before. */
+  goOn(): Promise<void>;
 }
 
 export interface Launched {
@@ -71,9 +83,9 @@ const WARM_INIT_LIMIT_MS = 3_000;
 
 /** @param teardown the caller runs it when this rejects: it begins with what the source has taken before the execution's row */
 export async function becomeSandbox(
-  { executionId, body, timing }: LaunchSpec,
+  { executionId, body, timing, former }: LaunchSpec,
   { containerId, warm, restored, currentToken, watches, ...candidate }: Candidate,
-  { docker: { envd }, egress, stores: { executions }, gate, now, log }: BecomeSandboxDeps,
+  { docker: { envd }, egress, stores: { executions, containers }, gate, now, log }: BecomeSandboxDeps,
   { teardown, signal }: { readonly teardown: Teardown; readonly signal: AbortSignal },
 ): Promise<Launched> {
   const { sandboxId, egress: policy } = body;
@@ -86,6 +98,12 @@ export async function becomeSandbox(
   intend(() =>
     executions.add({ id: executionId, containerId, ...identity(body), startedAt: now(), warm, running: false }),
   );
+
+  // After the row, by which the next agent process knows why the former one stands still.
+  if (former !== undefined) {
+    teardown.add("former execution", () => former.goOn());
+    await former.standStill();
+  }
 
   // Sent even when it is empty: what was stored may be from a time when the company had other authorities, or another policy.
   const network = await networkInit(policy, egress);
@@ -122,7 +140,11 @@ export async function becomeSandbox(
   const startedAt = now();
   if (candidate.confirm !== undefined) await candidate.confirm(container);
   const { record = (_container, markRunning) => markRunning() } = candidate;
-  record(container, () => executions.markRunning(executionId, startedAt));
+  record(container, () => {
+    if (former === undefined) executions.markRunning(executionId, startedAt);
+    // Without its row, the former container is none that a later agent process keeps.
+    else executions.replace(executionId, startedAt, former.executionId, () => containers.remove(former.containerId));
+  });
   teardown.release();
   return { container, startedAt, warm, restored };
 }

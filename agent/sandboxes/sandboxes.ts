@@ -10,10 +10,12 @@ import { anySignal } from "../../shared/program/any-signal.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
+import type { Gate } from "../network/gate.ts";
 import { whenRoom } from "../store/database/when-room.ts";
 import type { ExecutionStore } from "../store/executions.ts";
 import type { Disposal } from "./disposal.ts";
 import { type LiveSet, sandboxOf } from "./live-set.ts";
+import { createReplacing } from "./replacing.ts";
 import { identity, type Sandbox, toStarted } from "./sandbox.ts";
 import type { Start } from "./start.ts";
 import { whyNotStarted } from "./why-not-started.ts";
@@ -26,9 +28,10 @@ export interface SandboxesDeps {
   readonly live: LiveSet;
   readonly start: Start;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
+  readonly gate: Pick<Gate, "hold" | "open">;
   readonly store: ExecutionStore;
-  /** The record that a paused sandbox was stored with. */
-  readonly recordOf: (snapshotId: string) => string | undefined;
+  /** The record that the paused sandbox was stored with. */
+  readonly recordOf: (sandboxId: string) => string | undefined;
   /** The node proxy: ends the streams of an execution. */
   readonly closeStreams: (executionId: string) => Promise<void>;
   /** Reads the last log lines while the sandbox still runs. Never throws, and its time is limited. */
@@ -92,25 +95,26 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const changed = (executionId: string) => changes(executionId, () => Promise.resolve());
 
   const admit = (executionId: string, { sandboxId, origin, egress }: StartRequest) => {
+    const replaced = origin?.replaces;
     if (state.draining) throw new AppError("unavailable", "the node is shutting down");
     if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
-    if (entries.size >= deps.maxSandboxes)
+    if (entries.size - (replaced === undefined ? 0 : 1) >= deps.maxSandboxes)
       throw new AppError("node_busy", `node is at its limit of ${deps.maxSandboxes} sandboxes`);
     const standstill = deps.standstill();
     if (standstill !== undefined) throw standstill;
     // A paused sandbox has its disk here already, and its owner may resume it to make room.
     const refusal = origin?.is === "paused" ? undefined : deps.refusal({ egress });
     if (refusal !== undefined) throw refusal;
-    for (const entry of entries.values()) {
-      if (sandboxOf(entry) === sandboxId && entry.is !== "stopping") {
+    for (const [id, entry] of entries) {
+      if (sandboxOf(entry) === sandboxId && entry.is !== "stopping" && id !== replaced) {
         throw new AppError("conflict", "the sandbox already has another execution here");
       }
     }
   };
 
   const withRecord = (body: StartRequest): StartRequest => {
-    if (body.record !== undefined || body.origin?.is !== "paused") return body;
-    const record = deps.recordOf(body.origin.snapshotId);
+    if (body.record !== undefined || body.origin === undefined || body.origin.is === "snapshot") return body;
+    const record = live.get(body.origin.replaces ?? "")?.record ?? deps.recordOf(body.sandboxId);
     return record === undefined ? body : { ...body, record };
   };
 
@@ -121,7 +125,9 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     const signal = anySignal(cancel.signal, AbortSignal.timeout(deps.startLimitMs));
     const done = (async () => {
       try {
-        const launched = await start({ executionId, body }, signal);
+        const replaced = body.origin?.replaces;
+        const spec = { executionId, body };
+        const launched = replaced === undefined ? await start(spec, signal) : await takePlace(replaced, spec, signal);
         // No await from here to the end of this function: the start is either cancelled or running.
         const sandbox: Sandbox = { executionId, ...launched, ...identity(body) };
         add(sandbox);
@@ -212,6 +218,40 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     });
   };
 
+  const leave = <T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T> => {
+    const entry = entries.get(executionId);
+    if (entry?.is !== "running")
+      throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
+    const { sandbox } = entry;
+    const { sandboxId, container } = sandbox;
+    // A change of the network policy may replace the entry while this function waits.
+    const current = () => {
+      const now = entries.get(executionId);
+      return now?.is === "leaving" ? now.sandbox : sandbox;
+    };
+    if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
+    const left = (async () => {
+      try {
+        await closeStreams(executionId);
+        await changed(executionId);
+        const result = await work(current());
+        entries.delete(executionId);
+        return result;
+      } catch (error) {
+        add(current());
+        if (!container.cgroup.alive()) await finishWith(current(), true, { reason: "exited" });
+        throw error;
+      } finally {
+        onChange();
+      }
+    })();
+    const done = left.then(ignore, ignore);
+    entries.set(executionId, { is: "leaving", sandboxId, sandbox, done });
+    return left;
+  };
+
+  const takePlace = createReplacing({ ...deps, running: live.get, leave });
+
   return {
     async start(executionId, body) {
       const entry = entries.get(executionId);
@@ -267,37 +307,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
       });
     },
 
-    leave(executionId, work) {
-      const entry = entries.get(executionId);
-      if (entry?.is !== "running")
-        throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
-      const { sandbox } = entry;
-      const { sandboxId, container } = sandbox;
-      // A change of the network policy may replace the entry while this function waits.
-      const current = () => {
-        const now = entries.get(executionId);
-        return now?.is === "leaving" ? now.sandbox : sandbox;
-      };
-      if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
-      const left = (async () => {
-        try {
-          await closeStreams(executionId);
-          await changed(executionId);
-          const result = await work(current());
-          entries.delete(executionId);
-          return result;
-        } catch (error) {
-          add(current());
-          if (!container.cgroup.alive()) await finishWith(current(), true, { reason: "exited" });
-          throw error;
-        } finally {
-          onChange();
-        }
-      })();
-      const done = left.then(ignore, ignore);
-      entries.set(executionId, { is: "leaving", sandboxId, sandbox, done });
-      return left;
-    },
+    leave,
 
     async end(executionId, reason) {
       const entry = entries.get(executionId);

@@ -52,10 +52,12 @@ export function createStart({ sources, mutex, stores, startCommand }: StartDeps)
     /** A create from a snapshot, or a fork. */
     snapshot: [snapshot],
     paused: [frozen, stored],
+    /** Another container, beside that of the running or paused sandbox. */
+    rewind: [snapshot],
   };
 
   const originOf = ({ build }: StartRequest, { is, snapshotId, memory }: Origin): keyof typeof fromStored => {
-    if (is === "paused") return "paused";
+    if (is !== "snapshot") return is;
     return memory && templateMemory(build.buildId, stores)?.id === snapshotId ? "templateMemory" : "snapshot";
   };
 

@@ -36,6 +36,8 @@ export interface ExecutionStore {
   /** Called before the sandbox gets its identity, so that a crash from here on leaves a row. */
   add(execution: Execution): void;
   markRunning(id: string, startedAt: number): void;
+  /** As `markRunning`, and records the stop of the former execution, in one transaction with `also`. */
+  replace(id: string, startedAt: number, formerId: string, also: () => void): void;
   setEndAt(id: string, endAt: number): void;
   setEgress(id: string, egress: EgressPolicy): void;
   /** Removes a failed start, which may be tried again. */
@@ -121,6 +123,12 @@ export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore 
       });
     },
     markRunning: (id, startedAt) => void markRunning.run(startedAt, id),
+    replace: database.transaction((id: string, startedAt: number, formerId: string, also: () => void) => {
+      markRunning.run(startedAt, id);
+      remove.run(formerId);
+      remember.run(formerId, startedAt);
+      also();
+    }),
     setEndAt: (id, endAt) => void setEndAt.run(endAt, id),
     setEgress: (id, egress) => void setEgress.run(sealed(id, egress), id),
     remove: (id) => void remove.run(id),

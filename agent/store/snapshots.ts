@@ -74,6 +74,8 @@ export interface SnapshotStore {
   hold(id: string, held: Held | undefined): void;
   /** @throws {AppError} internal when the key differs from the one that sealed it */
   get(id: string): Snapshot | undefined;
+  /** What a paused sandbox is stored as. @throws as `get` */
+  pausedOf(sandboxId: string): Snapshot | undefined;
   all(): Snapshot[];
 }
 
@@ -120,6 +122,9 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
   );
   const remove = database.prepare<[string]>("delete from snapshots where id = ?");
   const get = database.prepare<[string], Row>("select * from snapshots where id = ?");
+  const pausedOf = database.prepare<[string], Row>(
+    "select * from snapshots where sandbox_id = ? and kind = 'pause' and state = 'stored'",
+  );
   const all = database.prepare<[], Row>("select * from snapshots");
 
   // A power cut may lose the last rows of other tables, because it ends their containers too, but no snapshot's row.
@@ -174,6 +179,10 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
     hold: (id, held) => void hold.run(held?.since ?? null, held?.until ?? null, held?.reason ?? null, id),
     get(id) {
       const row = get.get(id);
+      return row === undefined ? undefined : toSnapshot(row, sealing);
+    },
+    pausedOf(sandboxId) {
+      const row = pausedOf.get(sandboxId);
       return row === undefined ? undefined : toSnapshot(row, sealing);
     },
     all: () => all.all().map((row) => toSnapshot(row, sealing)),

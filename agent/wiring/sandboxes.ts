@@ -80,8 +80,9 @@ export function createSandboxParts(base: Base, { found, network, node, live, lea
       startCommand: startCommand({ store: stores.builds, processes: machine.tools.processes, log }),
     }),
     disposal,
+    gate,
     store: stores.executions,
-    recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
+    recordOf: (sandboxId) => stores.snapshots.pausedOf(sandboxId)?.record,
     closeStreams: (executionId) => proxy.close(executionId),
     beforeEnd: (sandbox) => {
       live.memoryKills.look(sandbox);

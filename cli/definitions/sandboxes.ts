@@ -161,6 +161,14 @@ export const sandboxCommands: readonly Command[] = [
     load: async () => (await states()).fork,
   },
   {
+    name: "sandbox rewind",
+    about: "put a sandbox back to a snapshot of it; a paused one runs afterwards",
+    arguments: [SANDBOX, { name: "<snapshot>", about: "name or id of a snapshot" }],
+    options: [TIMEOUT, NO_MEMORY, PROJECT],
+    example: "svc sandbox rewind isb6f3b4nz before-the-tests",
+    load: async () => (await states()).rewind,
+  },
+  {
     name: "sandbox timeout",
     about: "set when a sandbox expires",
     arguments: [SANDBOX, { name: "<duration>", about: "time from now" }],

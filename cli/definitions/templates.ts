@@ -75,6 +75,17 @@ export const templateCommands: readonly Command[] = [
     load: async () => (await templates()).tags,
   },
   {
+    name: "template warm",
+    about: "keep containers of a template warm, so many at least on all nodes together",
+    arguments: [
+      TEMPLATE,
+      { name: "[count]", about: "0 for none; left out: what the demand of the last hour asks for" },
+    ],
+    options: [PROJECT],
+    example: "svc template warm my-app 10",
+    load: async () => (await templates()).warm,
+  },
+  {
     name: "template delete",
     about: "delete templates, or tags of them",
     arguments: [{ name: "<template...>", about: "names or ids, with a :tag for this tag alone" }],

@@ -22,7 +22,7 @@ function rateOf(route: Route, config: OrchestratorConfig): { readonly group: str
   const rate = (perSecond: number): Rate => ({ perSecond, burst: perSecond * 2 });
   if (route.access === "volume") return { group: "volume_content", rate: rate(config.rateLimitContentPerSecond) };
   if (route.method === "GET") return { group: "read", rate: rate(config.rateLimitReadPerSecond) };
-  const starts = /^(\/v2)?\/sandboxes$|\/(fork|resume|connect)$/.test(route.path);
+  const starts = /^(\/v2)?\/sandboxes$|\/(fork|resume|rewind|connect)$/.test(route.path);
   if (route.method === "POST" && starts) return { group: "create", rate: rate(config.rateLimitCreatePerSecond) };
   return { group: "write", rate: rate(config.rateLimitWritePerSecond) };
 }

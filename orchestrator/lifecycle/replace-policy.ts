@@ -125,7 +125,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     const changing = await store.networks.changing(id);
     if (changing === undefined) return;
     const { record, sealed } = changing;
-    if (record.state === "pausing" || record.state === "snapshotting") return;
+    if (record.state === "pausing" || record.state === "snapshotting" || record.state === "rewinding") return;
     const change = openChange(sealing, id, sealed);
     if (record.state === "running") await store.operations.take(id, "network", ["running"]);
     if (record.state !== "running" || record.executionId !== change.executionId) {

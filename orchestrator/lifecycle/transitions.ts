@@ -10,7 +10,7 @@ import { withDeadline } from "../../shared/program/deadline.ts";
 import { type Elsewhere, type Operations, onlyOwn } from "../store/operations/operations.ts";
 import { type Aim, UnderWay, yieldsToKill } from "../store/operations/record.ts";
 
-interface Transition<T> {
+export interface Transition<T> {
   readonly sandboxId: string;
   readonly aim: Aim;
   /** Longest wait for transitions with another aim. */

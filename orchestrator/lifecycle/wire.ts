@@ -23,6 +23,7 @@ import { createConnecting } from "./pausing/connect.ts";
 import { createPausing } from "./pausing/pause.ts";
 import { createResuming } from "./pausing/resume.ts";
 import { createNetworkUpdating } from "./replace-policy.ts";
+import { createRewinding } from "./rewinding/rewind.ts";
 import { createCheckpointing } from "./snapshots/checkpoint.ts";
 import { createForking } from "./snapshots/fork.ts";
 import { createSnapshotRemover } from "./snapshots/snapshot-removal.ts";
@@ -120,6 +121,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
     forking: createForking({ core, checkpointing, launch, placeholders, tokenNames, concurrency }),
     ending,
     resuming,
+    rewinding: createRewinding({ core, ending, elsewhere, observe: (outcome) => metrics.rewound(outcome) }),
     autoResuming,
     pausing,
     checkpointing,

@@ -14,6 +14,8 @@ export interface Metrics {
   text(): Promise<string>;
   created(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: string }): void;
   ended(reason: string): void;
+  /** @param outcome `result`: ok, or the error code */
+  rewound(outcome: { readonly result: string; readonly seconds: number }): void;
   expiryLag(seconds: number): void;
   repaired(kind: string, count: number): void;
   limited(group: string): void;
@@ -53,6 +55,13 @@ export function createMetrics(sources: MetricsSources): Metrics {
     name: "svc_sandbox_create_duration_seconds",
     help: "Time from the valid create request to the running sandbox",
     labelNames: ["path", "result"],
+    buckets: SECONDS,
+    registers,
+  });
+  const rewinds = new Histogram({
+    name: "svc_sandbox_rewind_duration_seconds",
+    help: "Time from the record of a rewind to the sandbox that runs from the snapshot, or to the failure",
+    labelNames: ["result"],
     buckets: SECONDS,
     registers,
   });
@@ -150,6 +159,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       else create.observe({ path: outcome.warm ? "warm" : "cold", result: "ok" }, outcome.seconds);
     },
     ended: (reason) => evictions.inc({ reason }),
+    rewound: ({ result, seconds }) => rewinds.observe({ result }, seconds),
     expiryLag: (seconds) => lag.observe(Math.max(0, seconds)),
     repaired(kind, count) {
       if (kind === "stop") runs.inc();

@@ -10,6 +10,7 @@ import { hearOthers } from "./hear-others.ts";
 import { createNodes, type NodesDeps } from "./nodes.ts";
 import { createPools } from "./pools/pool-targets.ts";
 import { rememberDemand, shareDemand } from "./pools/shared-demand.ts";
+import { followWishes } from "./pools/wishes.ts";
 import { createRoutingTable } from "./routing-table.ts";
 import { createStartTurns } from "./start-turns.ts";
 
@@ -39,6 +40,8 @@ export async function startNodes(base: Base, { store, lineage, template, meeting
   if (alone) await rememberDemand({ own, store, now });
   const shared = alone ? undefined : shareDemand({ own, store, feed, background, now, log });
   if (shared !== undefined) teardown.add("starts of sandboxes", () => shared.stop());
+  const wishes = await followWishes({ pools: own, templates: store.templates, log });
+  teardown.add("wishes for warm pools", () => wishes.stop());
   const routes = createRoutingTable({ seeds, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
   followRoutes({ feed, routes, store: store.sandboxes });

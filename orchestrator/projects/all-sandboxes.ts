@@ -10,7 +10,15 @@ import { fromToken, toToken } from "../sandboxes/lists.ts";
 import type { AnySandbox } from "../store/projects/all-sandboxes.ts";
 import type { Store } from "../store/store.ts";
 
-const NOT_ENDED: readonly SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting", "killing"];
+const NOT_ENDED: readonly SandboxState[] = [
+  "starting",
+  "running",
+  "pausing",
+  "paused",
+  "snapshotting",
+  "rewinding",
+  "killing",
+];
 const ALL: readonly SandboxState[] = [...NOT_ENDED, "gone"];
 
 export function createAllSandboxesHandlers(deps: {

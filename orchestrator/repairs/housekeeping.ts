@@ -18,7 +18,7 @@ import { createForgetting } from "./forgetting.ts";
 export interface AbandonedDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly lifecycle: Pick<Lifecycle, "ending" | "pausing" | "resuming" | "checkpointing" | "networks">;
+  readonly lifecycle: Pick<Lifecycle, "ending" | "pausing" | "resuming" | "rewinding" | "checkpointing" | "networks">;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -72,10 +72,12 @@ async function finish(record: SandboxRecord, deps: AbandonedDeps): Promise<boole
     return true;
   }
   const resuming = isResuming(record);
-  if (record.state !== "pausing" && !resuming) return deps.lifecycle.ending.kill(record.id, "abandoned");
+  const rewinding = record.state === "rewinding";
+  if (record.state !== "pausing" && !resuming && !rewinding) return deps.lifecycle.ending.kill(record.id, "abandoned");
   const status = deps.nodes.get(record.nodeId)?.status;
   if (status === undefined || status === "unhealthy" || status === "connecting") return false;
   if (resuming) await deps.lifecycle.resuming.recover(record);
+  else if (rewinding) await deps.lifecycle.rewinding.recover(record);
   else await deps.lifecycle.pausing.recover(record);
   return true;
 }

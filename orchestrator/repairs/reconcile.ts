@@ -65,7 +65,7 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
       const since = before.orphans.get(execution.executionId) ?? now;
       orphans.set(execution.executionId, since);
       if (now - since >= grace.orphanMs) hold.push(execution);
-    } else if (record.executionId !== execution.executionId || record.nodeId !== sides.nodeId || isOver(record)) {
+    } else if (!isCurrent(record, execution) || record.nodeId !== sides.nodeId || isOver(record)) {
       // An older execution of a known sandbox: by the record it has ended.
       stop.push(execution.executionId);
     } else if (record.state === "running" && Math.abs(record.endAt - execution.endAt) > END_TOLERANCE_MS) {
@@ -112,6 +112,11 @@ function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now:
     }
   }
   return { pausedByNode, deleteSnapshots, strays };
+}
+
+/** Of a sandbox that is being rewound the former execution may still be there, and the new one already. */
+function isCurrent({ executionId, rewind }: SandboxRecord, reported: LiveExecution): boolean {
+  return reported.executionId === executionId || reported.executionId === rewind?.executionId;
 }
 
 function isOver(record: SandboxRecord): boolean {

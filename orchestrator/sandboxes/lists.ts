@@ -10,7 +10,7 @@ export type Order = "asc" | "desc";
 
 /** Stored states behind each shown state (sandbox-state.ts `shownState`). */
 export const STATES: Readonly<Record<Shown, readonly SandboxState[]>> = {
-  running: ["running", "snapshotting"],
+  running: ["running", "snapshotting", "rewinding"],
   paused: ["pausing", "paused"],
   ended: ["gone"],
 };

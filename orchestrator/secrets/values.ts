@@ -36,7 +36,7 @@ export interface ValueHandlersDeps {
 }
 
 /** States in which programs of the sandbox may send requests. */
-const SENDING: readonly SandboxRecord["state"][] = ["starting", "running", "pausing", "snapshotting"];
+const SENDING: readonly SandboxRecord["state"][] = ["starting", "running", "pausing", "snapshotting", "rewinding"];
 /** A new version and a deletion take effect within this time. */
 const USABLE_MS = 1_000;
 /** The orchestrator counts at most this many uses from one report, because a node can send any number. */

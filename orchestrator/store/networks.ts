@@ -10,7 +10,7 @@ import type { NetworkColumns, SandboxRecord, SandboxTable } from "./sandboxes/re
 import type { Database, Session } from "./tables.ts";
 import { inTransaction } from "./transactions.ts";
 
-const LIVE_OR_PAUSED: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];
+const LIVE_OR_PAUSED: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting", "rewinding"];
 
 interface NetworkStoreDeps {
   readonly table: SandboxTable;
@@ -114,14 +114,16 @@ export function networkStore(db: Database, { table, operations, alone }: Network
       return row === undefined || sealed === undefined ? undefined : { record: toRecord(row), sealed };
     },
 
-    /** The sandbox whose present execution this is, with the sealed change under way, if any. */
+    /** The sandbox whose execution this is, or will be when its rewind ends, with the sealed change under way, if any. */
     async ofExecution(
       executionId: string,
     ): Promise<{ readonly record: SandboxRecord; readonly sealed: string | undefined } | undefined> {
       const row = await db
         .selectFrom("sandboxes")
         .selectAll()
-        .where("execution_id", "=", executionId)
+        .where((where) =>
+          where.or([where("execution_id", "=", executionId), where("rewind_execution_id", "=", executionId)]),
+        )
         .executeTakeFirst();
       return row === undefined ? undefined : { record: toRecord(row), sealed: row.network_change ?? undefined };
     },

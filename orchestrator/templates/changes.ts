@@ -1,4 +1,4 @@
-/** Handlers that delete and publish templates; snapshots are deleted through the same route. */
+/** Handlers that delete and publish templates, and set their warm pools; snapshots are deleted through the same route. */
 
 import type { templateChangeApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
@@ -46,13 +46,18 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
     throw new AppError("bad_request", `template '${reference}' is in use: ${why}`);
   }
 
-  async function publish(caller: Project, text: string, isPublic: boolean | undefined): Promise<string[]> {
+  async function change(
+    caller: Project,
+    text: string,
+    { public: isPublic, warmPool }: { readonly public?: boolean; readonly warmPool?: number | null },
+  ): Promise<string[]> {
     // Another project's private template answers 404; a published one is visible anyway.
     const template = await deps.names.find(caller, parseTemplateReference(text));
     if (template?.kind !== "template") throw noTemplate(text);
     if (template.projectId === undefined) throw new AppError("bad_request", `template '${text}' is the platform's own`);
     if (template.projectId !== caller.id) throw new AppError("forbidden", `template '${text}' is another project's`);
     if (isPublic !== undefined) await store.templates.setPublic(template.id, isPublic);
+    if (warmPool !== undefined) await store.templates.setWarmPool(template.id, warmPool);
     return (await store.templates.aliases(template.id)).map(qualified);
   }
 
@@ -68,11 +73,11 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
     },
 
     async updateTemplate({ params, body }, { caller }) {
-      return { names: await publish(caller, params.templateID, body.public) };
+      return { names: await change(caller, params.templateID, body) };
     },
 
     async updateTemplateV1({ params, body }, { caller }) {
-      await publish(caller, params.templateID, body.public);
+      await change(caller, params.templateID, body);
     },
   };
 }

@@ -5,6 +5,7 @@ import {
   type TemplateWithBuilds,
   type templateApi,
 } from "../../shared/api/templates.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { type Place, page } from "../forms/pagination.ts";
@@ -93,6 +94,7 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
         updatedAt: iso(template.updatedAt),
         lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
         spawnCount: template.spawnCount,
+        ...defined({ warmPool: template.warmPool }),
         builds: page(builds, { ...query, placeOf }, header).map((build) => ({
           buildID: build.id,
           status: build.status,

@@ -11,10 +11,18 @@ import { VolumeMount } from "./volume-shapes.ts";
  * `paused`: this sandbox itself, in its own container; thawed while that is kept frozen, else from the stored
  * memory, or without it: from its writable layer, as after a reboot.
  * `snapshot`: a new container from a stored checkpoint (fork, create from a snapshot); the snapshot stays as it is.
+ * `rewind`: as `snapshot`, for a sandbox that is here already, running as `replaces` or paused. The former execution stands still
+ * meanwhile; it ends in the moment in which the new one counts as running, and goes on when that fails.
  * `memory: false` neither reads nor changes stored memory. A snapshot without memory is started from disk in any case.
  */
 export const Origin = Type.Object(
-  { is: Type.Enum(["paused", "snapshot"]), snapshotId: SnapshotId, memory: Type.Boolean() },
+  {
+    is: Type.Enum(["paused", "snapshot", "rewind"]),
+    snapshotId: SnapshotId,
+    memory: Type.Boolean(),
+    /** The execution whose place it takes. */
+    replaces: Type.Optional(Type.String({ format: "uuid" })),
+  },
   closed,
 );
 export type Origin = Static<typeof Origin>;

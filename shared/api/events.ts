@@ -11,8 +11,9 @@ const EVENT_TYPES = [
   "resumed",
   "killed",
   "checkpointed",
-  // Events of this platform alone: a sandbox is held because its node's disk is short, and is released; a snapshot of it was
-  // deleted because it was older than its lifetime.
+  // Events of this platform alone: a sandbox was put back to a snapshot; it is held because its node's disk is short, and is
+  // released; a snapshot of it was deleted because it was older than its lifetime.
+  "rewound",
   "held",
   "released",
   "snapshot_deleted",

@@ -35,6 +35,7 @@ export const TemplateWithBuilds = Type.Object({
   updatedAt: Timestamp,
   lastSpawnedAt: nullable(Timestamp),
   spawnCount: Type.Integer(),
+  warmPool: Type.Optional(Type.Integer({ description: "Containers that its owner wants to be kept warm" })),
   builds: Type.Array(
     Type.Object({
       buildID: Type.String(),
@@ -100,6 +101,15 @@ export const templateApi = contract({
 });
 
 const publication = Type.Object({ public: Type.Optional(Type.Boolean()) });
+/** Of an owner who knows more than the demand of the last hour shows. */
+const warmPool = nullable(
+  Type.Integer({
+    minimum: 0,
+    maximum: 1024,
+    description:
+      "Containers of the default tag that all nodes together keep warm at least, as far as the operator's share of memory allows; 0: none; null: what the demand asks for",
+  }),
+);
 
 export const templateChangeApi = contract({
   deleteTemplate: {
@@ -126,9 +136,9 @@ export const templateChangeApi = contract({
     ...common,
     method: "PATCH",
     path: "/v2/templates/{templateID}",
-    summary: "Publish or unpublish a template",
+    summary: "Publish or unpublish a template; say how many containers of it are kept warm",
     params: byTemplate,
-    body: publication,
+    body: Type.Object({ ...publication.properties, warmPool: Type.Optional(warmPool) }),
     status: 200,
     reply: Type.Object({ names: Type.Array(Type.String()) }),
     errors: [400, 401, 403, 404],

@@ -12,6 +12,8 @@ export interface Bench {
   readonly platform: Platform;
   /** Takes few samples: they show that the bench works, not how fast the platform is. */
   readonly quick: boolean;
+  /** Measures where the default reckons from less: takes much longer. */
+  readonly full: boolean;
   /** Prints one line of progress. */
   readonly say: (line: string) => void;
 }

@@ -1,6 +1,6 @@
 /**
- * Measures a hundred concurrent creates, each with a first command, after an equal burst. On a node without room for a
- * hundred sandboxes it measures as many as fit, without budgets.
+ * Measures a hundred concurrent creates, each with a first command, after an equal burst, and smaller numbers before. On a node without
+ * room for a hundred sandboxes it measures as many as fit, without budgets.
  */
 
 import { type Bench, POOL, untilPoolHolds, untilPoolIsFull } from "./bench.ts";
@@ -8,6 +8,8 @@ import { createWithCommand, dockerWithCommand } from "./first-command.ts";
 import { type Budget, type Row, row, type Summary, summarise } from "./numbers.ts";
 
 const BURST = 100;
+/** Smaller numbers at once, which show how the time grows. */
+const FEWER = [10, 30];
 /** The reasons for which placement refuses a sandbox on a full node (orchestrator/nodes/placement/choose.ts). */
 const NO_ROOM =
   /no node has the CPU(?:, memory and disk| and memory) left|at its limit of \d+ sandboxes|no node can promise \d+ MiB more of its disk/;
@@ -19,6 +21,14 @@ export async function burst({ platform, quick, say }: Bench): Promise<readonly R
   const former = await sandboxesAtOnce(wanted);
   const count = wanted - former.errors.filter((error) => NO_ROOM.test(error)).length;
   if (count === 0) throw new Error(`the node has no room: ${former.errors[0]}`);
+  const rows: Row[] = [];
+  for (const few of quick ? [2] : FEWER.filter((one) => one < count)) {
+    await untilPoolIsFull(platform);
+    say(`${few} at once`);
+    const { samples, errors } = await sandboxesAtOnce(few);
+    if (errors[0] !== undefined) throw new Error(errors[0]);
+    rows.push(row({ name: nameOf(few), unit: "ms", ours: summarise(samples), budgets: [] }));
+  }
   const warm = await untilPoolIsFull(platform);
   say(`${count} at once, after a burst like it: ${warm} are warm`);
   const mine = await sandboxesAtOnce(count);
@@ -28,8 +38,9 @@ export async function burst({ platform, quick, say }: Bench): Promise<readonly R
   const docker = await containersAtOnce(count);
   const ours = summarise(mine.samples);
   return [
+    ...rows,
     row({
-      name: `first command, ${count} at once`,
+      name: nameOf(count),
       unit: "ms",
       ours,
       baseline: { name: "docker run -d + exec", ...summarise(docker) },
@@ -37,6 +48,10 @@ export async function burst({ platform, quick, say }: Bench): Promise<readonly R
       note: `${warm} were warm; ${noteOf(mine, count, wanted)}`,
     }),
   ];
+}
+
+function nameOf(count: number): string {
+  return `first command, ${count} at once`;
 }
 
 interface Outcome {

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: measures on one node, most figures beside a raw baseline in the same run: first command, raw create, a
- * burst of creates, cold create, exec, file transfer, the edge in front of one server, an idle sandbox, pause, resume and fork
- * by size of memory, snapshots and forks by size of disk, templates with a server, the code interpreter, egress, and
+ * burst of creates, cold create, exec, file transfer, the edge in front of one server, an idle sandbox, how many fit on a node, pause, resume and fork
+ * by size of memory, rewind, snapshots and forks by size of disk, templates with a server, the code interpreter, egress, and
  * queries of what a thousand projects used. It does not measure several
  * edge processes, or a cluster with thousands of nodes and records.
  */
@@ -16,6 +16,7 @@ import { SERVE, servePlain } from "./baselines/plain-server.ts";
 import type { Bench, Measurement } from "./bench.ts";
 import { burst } from "./burst.ts";
 import { coldStart } from "./cold-start.ts";
+import { density } from "./density.ts";
 import { diskCopies } from "./disk-copies.ts";
 import { egress } from "./egress.ts";
 import { execRoundTrip } from "./exec.ts";
@@ -26,6 +27,7 @@ import { met, type Row, table } from "./numbers.ts";
 import { pausing } from "./pausing.ts";
 import { proxying } from "./proxying.ts";
 import { rawCreate } from "./raw-create.ts";
+import { rewinding } from "./rewinding.ts";
 import { templateStart } from "./template-start.ts";
 import { transfer } from "./transfer.ts";
 import { usage } from "./usage.ts";
@@ -39,7 +41,9 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   files: transfer,
   edge: proxying,
   idle: idleSandbox,
+  density,
   pause: pausing,
+  rewind: rewinding,
   disk: diskCopies,
   template: templateStart,
   interpreter,
@@ -47,7 +51,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   usage,
 };
 
-const USAGE = `npm run bench -- [--quick] [--only ${Object.keys(MEASUREMENTS).join(",")}] [--out bench-results.json]
+const USAGE = `npm run bench -- [--quick] [--full] [--only ${Object.keys(MEASUREMENTS).join(",")}] [--out bench-results.json]
 Runs against the platform of .svc/env, or of SVC_INSTANCE. Needs root: it looks into cgroups and processes.`;
 
 if (process.argv[2] === SERVE) await servePlain(Number(process.argv[3]));
@@ -58,6 +62,7 @@ async function bench(): Promise<number> {
   const { values } = parseArgs({
     options: {
       quick: { type: "boolean", default: false },
+      full: { type: "boolean", default: false },
       only: { type: "string", default: Object.keys(MEASUREMENTS).join(",") },
       out: { type: "string", default: "bench-results.json" },
       help: { type: "boolean", default: false },
@@ -71,7 +76,7 @@ async function bench(): Promise<number> {
   }
   const platform = openPlatform("");
   await untilReady(platform);
-  const given: Bench = { platform, quick: values.quick, say };
+  const given: Bench = { platform, quick: values.quick, full: values.full, say };
   const rows: Row[] = [];
   const failures: string[] = [];
   for (const { name, measure } of chosen) {

@@ -1,6 +1,6 @@
 /** Turns samples into percentiles, percentiles into rows with a ratio and a verdict, and rows into a table. Pure. */
 
-type Unit = "ms" | "MB/s" | "req/s" | "MB" | "% of a core";
+type Unit = "ms" | "MB/s" | "req/s" | "MB" | "% of a core" | "sandboxes";
 
 export interface Summary {
   readonly n: number;

@@ -5,12 +5,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import { leastMemoryMb } from "../../containers/cgroup/limits.ts";
 import type { Network } from "../../network/host-network.ts";
-import {
-  type BecomeSandboxDeps,
-  becomeSandbox,
-  type Launched,
-  type LaunchSpec,
-} from "../../sandboxes/become-sandbox.ts";
+import { type BecomeSandboxDeps, becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../store/clear-links.ts";
@@ -84,7 +79,7 @@ interface From {
 }
 
 async function create(
-  { body }: LaunchSpec,
+  { body, origin, executionId }: FromSnapshot,
   { snapshot, image, memory }: From,
   { docker, network, now }: StartCopyDeps,
   teardown: Teardown,
@@ -95,7 +90,8 @@ async function create(
   const build = { ...body.build, image };
   const createdAt = now();
   const containerId = await docker.containers.create({
-    name: `svc-${body.sandboxId}`,
+    // The sandbox that is rewound has a container of its usual name.
+    name: origin.is === "rewind" ? `svc-${body.sandboxId}-${executionId.slice(0, 8)}` : `svc-${body.sandboxId}`,
     build,
     resources: body.resources,
     command: runtime.command,

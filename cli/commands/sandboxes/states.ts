@@ -1,4 +1,4 @@
-/** Changes the state of sandboxes: pause, resume, fork, timeout, kill. */
+/** Changes the state of sandboxes: pause, resume, fork, rewind, timeout, kill. */
 
 import type { Api } from "../../api/client.ts";
 import type { Action } from "../../definition.ts";
@@ -39,6 +39,13 @@ export const fork: Action = async (context, { first: sandboxID }, options) => {
     },
   });
   return started(context, results, options);
+};
+
+export const rewind: Action = async (context, { first: sandboxID, second: snapshotID }, options) => {
+  const api = await context.api();
+  const body = { snapshotID, ...timeoutOf(options), ...memoryOf(options) };
+  await api.call("POST /sandboxes/{sandboxID}/rewind", { params: { sandboxID }, body });
+  await context.out.line(`sandbox/${sandboxID} is at ${snapshotID}`);
 };
 
 export const setTimeout: Action = async (context, { first: sandboxID, second }) => {

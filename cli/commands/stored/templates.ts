@@ -2,6 +2,7 @@
 
 import type { Item, Reply } from "../../api/client.ts";
 import type { Action } from "../../definition.ts";
+import { usage } from "../../failure.ts";
 import type { View } from "../../output/output.ts";
 import { age, bytes } from "../../output/time.ts";
 import { showList } from "../../output/watch.ts";
@@ -65,6 +66,15 @@ export const tag: Action = async ({ api, out }, { first: target, rest }) => {
   const connection = await api();
   const { tags, buildID } = await connection.call("POST /templates/tags", { body: { target, tags: [...rest] } });
   await out.line(`build/${buildID} has ${tags.join(", ")}`);
+};
+
+export const warm: Action = async (context, { first: templateID, second: count }) => {
+  if (count !== undefined && !/^\d{1,4}$/.test(count))
+    throw usage(`'${count}' is no number of containers`, "write 0 to 1024");
+  const api = await context.api();
+  const warmPool = count === undefined ? null : Number(count);
+  await api.call("PATCH /v2/templates/{templateID}", { params: { templateID }, body: { warmPool } });
+  await context.out.line(`template/${templateID} is kept warm: ${count ?? "what the demand asks for"}`);
 };
 
 export const tags: Action = async (context, { first: templateID }, options) => {

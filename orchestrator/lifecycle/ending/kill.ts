@@ -59,6 +59,8 @@ export function createEnding(deps: EndingDeps): Ending {
   /** killing → gone. The route is removed first, so that no request reaches a dying sandbox. */
   async function finish(record: SandboxRecord): Promise<void> {
     await routes.remove(record.id, record.executionId, "killed");
+    // Before the one that it replaces: its end lets that one go on.
+    if (record.rewind !== undefined) await end(record.nodeId, record.rewind.executionId);
     await end(record.nodeId, record.executionId);
     // The execution first, then its snapshots: a running sandbox must not lose the files below it.
     for (const snapshot of [record.snapshot, record.pendingSnapshot]) {
@@ -165,7 +167,7 @@ export function createEnding(deps: EndingDeps): Ending {
     },
     ended: ({ sandboxId, executionId, nodeId }, how) =>
       transition(sandboxId, async () => {
-        const when = { executionId, nodeId, from: ["running", "pausing", "snapshotting"] as const };
+        const when = { executionId, nodeId, from: ["running", "pausing", "snapshotting", "rewinding"] as const };
         const set = { endedAt: now(), end: how };
         let gone = await store.move({ id: sandboxId, to: "gone", when, set }, killed(how));
         if (gone !== undefined) {

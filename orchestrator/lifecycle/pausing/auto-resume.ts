@@ -63,6 +63,10 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       const record = await arrived(sandboxId, until);
       if (record === undefined) return NOT_FOUND;
       if (record.state === "running" || record.state === "snapshotting") return routed(record);
+      if (record.state === "rewinding") {
+        await deps.core.transitions.settled(sandboxId, timeouts.autoResumeTimeoutMs);
+        continue;
+      }
       const unresumed = shown(record) === "paused" && isHolder(proof, record) ? PAUSED : NOT_FOUND;
       if (!mayAutoResume(record)) return unresumed;
       const message = denial(record, { port, tokens, seeds: deps.core.seeds });

@@ -89,6 +89,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
           return { record: await resumePaused(project, record, ask), resumed: true };
         case "pausing":
         case "snapshotting":
+        case "rewinding":
         case "killing":
         case "gone":
           break;

@@ -254,6 +254,7 @@ function refuse(record: SandboxRecord | undefined, project: Project, id: string,
     case "running":
     case "pausing":
     case "snapshotting":
+    case "rewinding":
       return;
   }
 }

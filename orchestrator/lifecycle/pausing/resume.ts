@@ -11,8 +11,6 @@ import { AppError, isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { toPolicy } from "../../network-policy/policy.ts";
-import { openPassword } from "../../network-policy/secret.ts";
-import { callAgain } from "../../nodes/retry.ts";
 import { UnderWay } from "../../store/operations/record.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
@@ -21,7 +19,7 @@ import type { Ending } from "../ending/kill.ts";
 import { notFound } from "../not-found.ts";
 import { isResuming } from "../record-state.ts";
 import type { Elsewhere } from "../start/elsewhere.ts";
-import { startRequest } from "../start/start-request.ts";
+import { startAgain } from "../start/start-again.ts";
 
 interface ResumeAsk extends Resumption {
   /** What the project may start. */
@@ -166,61 +164,22 @@ export function createResuming(deps: ResumingDeps): Resuming {
     }
   }
 
-  async function ask(
+  function ask(
     record: SandboxRecord,
-    resumption: Resumption & { readonly snapshotId: string; readonly repeated: boolean },
+    { snapshotId, memory, seconds, repeated }: Resumption & { readonly snapshotId: string; readonly repeated: boolean },
   ): Promise<Started> {
-    const { snapshotId, repeated } = resumption;
-    const { id, executionId, nodeId } = record;
-    const sealed = await store.sandboxes.envs(id);
-    const body = startRequest(record, {
-      seeds: deps.core.seeds,
-      envs: sealed === undefined ? {} : (JSON.parse(deps.core.sealing.open(sealed, id)) as Record<string, string>),
-      proxyPassword: openPassword(deps.core.sealing, record.sealedProxyPassword, id),
-      build: await store.templates.build(record.buildId),
-      origin: { is: "paused", snapshotId, memory: resumption.memory },
-    });
-    // The node has promised the disk of the paused sandbox already.
-    const placed = deps.core.nodes.placing(nodeId, { ...body.resources, diskSizeMB: 0 });
-    const since = Date.now();
-    try {
-      const started = await callAgain(
-        async () => {
-          const release = await turn(record, since);
-          try {
-            const endAt = now() + resumption.seconds * 1000;
-            return await deps.core.nodes
-              .agent(nodeId)
-              .startExecution(
-                { params: { executionId }, body: { ...body, endAt } },
-                { timeoutMs: timeouts.resumeTimeoutMs },
-              );
-          } finally {
-            release();
-          }
-        },
-        // Only this node has the snapshot.
-        { now, random: deps.core.random, patienceMs: timeouts.patienceMs, repeated, whenBusy: "wait" },
-      );
-      placed("started");
-      return started;
-    } catch (reason) {
-      placed("failed");
-      deps.core.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "could not resume a sandbox on its node");
-      throw reason;
-    }
-  }
-
-  /** A project's resumes do not wait behind its creates: they take turns with them. */
-  async function turn({ nodeId, projectId }: SandboxRecord, since: number): Promise<() => void> {
-    const signal = AbortSignal.timeout(timeouts.patienceMs);
-    const { release } = await deps.core.turns
-      .take(nodeId, { owner: `resumes of ${projectId}`, since, signal })
-      .catch((reason: unknown) => {
-        if (!signal.aborted) throw reason;
-        throw new AppError("node_busy", `node ${nodeId} had no turn for a resume within ${timeouts.patienceMs} ms`);
-      });
-    return release;
+    const { executionId, cpuCount, memoryMB } = record;
+    const again = {
+      record,
+      executionId,
+      origin: { is: "paused" as const, snapshotId, memory },
+      endAt: () => now() + seconds * 1000,
+      // The node has promised the disk of the paused sandbox already.
+      promise: { cpuCount, memoryMB, diskSizeMB: 0 },
+      repeated,
+      what: "resume",
+    };
+    return startAgain(again, deps.core);
   }
 
   /** starting → running. Its snapshot is superseded only now, and only when its memory was restored. */

@@ -241,6 +241,7 @@ function refuse(
       throw new AppError("conflict", `Sandbox "${id}" is paused and cannot be ${done}; resume it first`);
     case "starting":
     case "snapshotting":
+    case "rewinding":
       throw new AppError("conflict", `Sandbox "${id}" is changing state`);
   }
 }

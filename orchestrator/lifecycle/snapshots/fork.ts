@@ -75,6 +75,7 @@ export function createForking(deps: ForkingDeps): Forking {
         createdAt: deps.core.now(),
         sealedEnvs: deps.core.sealing.close(envs, id),
         seedId: deps.core.seeds.currentId,
+        forkedFrom: { id: source.id, at: build.createdAt },
       };
       const start = startRequest(sandbox, {
         seeds: deps.core.seeds,

@@ -32,6 +32,8 @@ interface StoredStart {
 export interface Elsewhere {
   /** @throws {AppError} no_compatible_node, snapshot_incompatible, cluster_at_capacity; unavailable while it is on its way */
   nodeFor(start: StoredStart): Promise<string>;
+  /** Returns when this node has the snapshot. @throws {AppError} unavailable while it is on its way; what the nodes say */
+  bringTo(nodeId: string, start: StoredStart): Promise<void>;
   /** Why no other node could take it now; undefined: one could. Nothing is fetched. */
   refusal(start: Omit<StoredStart, "snapshotId">): AppError | undefined;
   /**
@@ -180,6 +182,17 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
         return home;
       }
       throw outcome.failure;
+    },
+
+    async bringTo(nodeId, start) {
+      const { home, snapshotId } = start;
+      if (home === nodeId) return;
+      const until = now() + timeouts.resumeTimeoutMs;
+      const stored = await storedRef(snapshotId);
+      if (stored === undefined && !offers(nodes.get(home))) throw givesNothing(home);
+      const from = stored ?? (await offered(start, until));
+      const later = from instanceof AppError ? from : await bring(nodeId, start, from, until);
+      if (later !== undefined) throw later;
     },
 
     refusal(start) {

@@ -1,6 +1,6 @@
 /**
  * Chooses which builds the nodes keep warm, and how many containers: those of the platform always, others by the demand of the last
- * hour. A node keeps fewer where its memory allows no more.
+ * hour or by what the template's owner wants. A node keeps fewer where its memory allows no more.
  */
 
 import type { PoolTarget } from "../../../shared/agent-api/routes.ts";
@@ -9,6 +9,8 @@ import type { Build } from "../../store/builds/record.ts";
 export interface Pools {
   /** Keeps containers of this build, of a template of the platform, warm without any demand. */
   keep(build: Build): void;
+  /** What the owners of templates want, in place of all earlier wishes: so many at least, and 0 for none in any case. */
+  wanted(wishes: readonly { readonly build: Build; readonly size: number }[]): void;
   /** Counts a start of a sandbox of this build. @param at its time; absent: now */
   used(build: Build, at?: number): void;
   /** The tags moved to another build: demand for the old build counts for the new one. */
@@ -50,7 +52,12 @@ interface PoolDemand {
 export function createPools(deps: PoolsDeps): Pools {
   const demands = new Map<string, PoolDemand>([[deps.base.id, { build: deps.base, starts: new Map() }]]);
   const kept = new Set<string>();
-  const least = (id: string) => (id === deps.base.id ? deps.baseSize : kept.has(id) ? deps.keptSize : 0);
+  /** The wishes of owners, by build. */
+  const wishes = new Map<string, number>();
+  const least = (id: string) => {
+    const platform = id === deps.base.id ? deps.baseSize : kept.has(id) ? deps.keptSize : 0;
+    return Math.max(platform, Math.min(deps.ceiling, wishes.get(id) ?? 0));
+  };
 
   function keep(build: Build): void {
     if (!canBePooled(build)) return;
@@ -68,6 +75,14 @@ export function createPools(deps: PoolsDeps): Pools {
 
   return {
     keep,
+    wanted(all) {
+      wishes.clear();
+      for (const { build, size } of all) {
+        if (!canBePooled(build)) continue;
+        wishes.set(build.id, size);
+        if (size > 0 && !demands.has(build.id)) demands.set(build.id, { build, starts: new Map() });
+      }
+    },
     used(build, at = deps.now()) {
       const demand = demands.get(build.id) ?? { build, starts: new Map() };
       demands.set(build.id, demand);
@@ -99,6 +114,7 @@ export function createPools(deps: PoolsDeps): Pools {
       const targets: PoolTarget[] = [];
       for (const [id, demand] of demands) {
         const home = demand.build.nodeId;
+        if (wishes.get(id) === 0) continue;
         if (home !== undefined && home !== nodeId) continue;
         const starts = recent(demand);
         const always = least(id);

@@ -7,7 +7,10 @@ import type { SandboxRecord } from "../sandboxes/record.ts";
 /** The sandbox that an event is about; without the facts of its record, the event has only the given data. */
 export type EventSubject = Pick<SandboxRecord, "id" | "projectId" | "executionId" | "templateId" | "buildId"> &
   Partial<
-    Pick<SandboxRecord, "metadata" | "startedAt" | "endedAt" | "cpuCount" | "memoryMB" | "address" | "resumption">
+    Pick<
+      SandboxRecord,
+      "metadata" | "startedAt" | "endedAt" | "cpuCount" | "memoryMB" | "address" | "resumption" | "rewind"
+    >
   >;
 
 export type EventData = Readonly<Record<string, unknown>>;
@@ -31,8 +34,9 @@ export function eventData(
 }
 
 /** Undefined for a sandbox that never ran, or whose start was under way. */
-function executionOf({ startedAt, endedAt, cpuCount, memoryMB, address, resumption }: EventSubject, now: number) {
-  if (startedAt === undefined || address === undefined || resumption !== undefined) return undefined;
+function executionOf({ startedAt, endedAt, cpuCount, memoryMB, address, ...record }: EventSubject, now: number) {
+  if (startedAt === undefined || address === undefined || record.resumption !== undefined) return undefined;
+  if (record.rewind?.from === "paused") return undefined;
   return {
     started_at: new Date(startedAt).toISOString(),
     vcpu_count: cpuCount,

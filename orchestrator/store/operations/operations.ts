@@ -55,7 +55,7 @@ export interface Operations extends MovingOperations {
   release(sandboxId: string, aim: Aim): Promise<void>;
 }
 
-const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
+const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "rewinding", "killing"];
 /** How long a failure stays, for callers that look every few hundred milliseconds. */
 const KEPT_MS = 60_000;
 /** An unfinished operation that is older, of a sandbox in no transition or of a fork, is left over. */
@@ -86,7 +86,7 @@ export function operationStore(db: Database, self: () => Member | undefined): Op
       on conflict (sandbox_id) where ended_at is null do update
         set id = excluded.id, aim = excluded.aim, owner = excluded.owner, epoch = excluded.epoch, begun_at = excluded.begun_at
         where operations.owner = excluded.owner or not ${livingOwner(session)}
-          or (excluded.aim = 'gone' and operations.aim in ('running', 'network'))
+          or (excluded.aim = 'gone' and operations.aim in ('running', 'network', 'rewinding'))
       returning id`.execute(session);
     if (rows.length === 0) throw new UnderWay();
   }

@@ -4,7 +4,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 
 /** The stable state that an operation leads to, or its kind where it ends in the state that it began in. */
-export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting"> | "network";
+export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting" | "rewinding"> | "network";
 
 export interface OperationRow {
   readonly id: string;
@@ -24,6 +24,7 @@ export const AIMS: { readonly [State in SandboxState]: Aim | undefined } = {
   starting: "running",
   pausing: "paused",
   snapshotting: "snapshotting",
+  rewinding: "rewinding",
   killing: "gone",
   running: undefined,
   paused: undefined,
@@ -32,7 +33,7 @@ export const AIMS: { readonly [State in SandboxState]: Aim | undefined } = {
 
 /** A kill does not wait for these: they find the row moved, and stop. */
 export function yieldsToKill(aim: Aim): boolean {
-  return aim === "running" || aim === "network";
+  return aim === "running" || aim === "network" || aim === "rewinding";
 }
 
 /** Another orchestrator has taken the operation over: the transaction must change nothing. */

@@ -9,8 +9,9 @@ import type { Database, Session } from "../tables.ts";
 import type { StartLimits } from "./limits.ts";
 
 /** The states that count as running for a project's limits. */
-export const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
-const STARTS = ["sandbox.lifecycle.created", "sandbox.lifecycle.resumed"];
+export const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "rewinding", "killing"];
+/** A rewind starts an execution too. */
+const STARTS = ["sandbox.lifecycle.created", "sandbox.lifecycle.resumed", "sandbox.lifecycle.rewound"];
 const MINUTE_MS = 60_000;
 
 type Text = RawBuilder<unknown>;
@@ -61,7 +62,7 @@ function started(project: Text, now: number, limit: number): Text {
 }
 
 function starting(project: Text): Text {
-  return sql`(select count(*) from sandboxes as other where other.project_id = ${project} and other.state = 'starting')`;
+  return sql`(select count(*) from sandboxes as other where other.project_id = ${project} and other.state in ('starting', 'rewinding'))`;
 }
 
 /** The project may start one more sandbox of this size. */

@@ -109,6 +109,7 @@ function changeOf({ nodeId, state }: Adopted, at: number): MoveSet {
     end: null,
     pendingSnapshot: null,
     resumption: null,
+    rewind: null,
   };
   if (state.is === "paused") {
     const { id, memory, memoryBytes, diskBytes } = state.snapshot;

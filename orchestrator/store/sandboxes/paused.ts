@@ -6,7 +6,7 @@ import type { Database } from "../tables.ts";
 /** Variables in one statement: fewer than the smallest limit of both databases. */
 const CHUNK = 500;
 /** The states in which a sandbox needs its snapshots. Named one by one, so that the index over node and state serves. */
-const NEEDING: readonly SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting"];
+const NEEDING: readonly SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting", "rewinding"];
 
 export function pausedSandboxStore(db: Database) {
   return {

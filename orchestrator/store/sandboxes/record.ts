@@ -30,6 +30,8 @@ export interface Snapshot {
   readonly size?: StoredBytes | undefined;
 }
 
+export type Rewind = NonNullable<SandboxRecord["rewind"]>;
+
 /** The request of a resume, so that it can be finished after a crash. */
 export type Resumption = NonNullable<SandboxRecord["resumption"]>;
 
@@ -101,6 +103,20 @@ export function sandboxTable(sealing: Seal) {
       }),
       /** The resume under way: whether memory was asked for, and its timeout in seconds, from when the sandbox runs. */
       resumption: group({ seconds: number("resume_s"), memory: flag("resume_memory") }),
+      /**
+       * The rewind under way: the execution that takes the place of `executionId`, the state it starts from, and where the
+       * sandbox stays when the rewind fails.
+       */
+      rewind: group({
+        executionId: text("rewind_execution_id"),
+        snapshotId: text("rewind_snapshot_id"),
+        memory: flag("rewind_memory"),
+        from: text("rewind_from").as<"running" | "paused">(),
+        /** Seconds from when it runs to its end; absent: its end stays. */
+        seconds: number("rewind_s").later(),
+      }),
+      /** The sandbox that it was forked from, and when its state was taken. */
+      forkedFrom: group({ id: text("forked_from"), at: number("forked_at") }),
       /** Names the seed of its tokens (orchestrator/base/keys/seeds.ts); undefined: the oldest one. */
       seedId: text("seed_id").optional(),
     },

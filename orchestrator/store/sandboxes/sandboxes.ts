@@ -23,8 +23,8 @@ export interface Position {
 }
 
 /** Moves to these begin or end a route, of which other orchestrators have a copy. */
-const ROUTED: ReadonlySet<SandboxState> = new Set(["running", "pausing", "killing", "gone"]);
-const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
+const ROUTED: ReadonlySet<SandboxState> = new Set(["running", "pausing", "rewinding", "killing", "gone"]);
+const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "rewinding", "killing"];
 
 export type SandboxStore = ReturnType<typeof sandboxStore>;
 
@@ -258,7 +258,7 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
       const rows = await db
         .selectFrom("sandboxes")
         .select((select) => ["project_id", select.fn.countAll<number | string>().as("count")])
-        .where("state", "in", ["running", "snapshotting"])
+        .where("state", "in", ["running", "snapshotting", "rewinding"])
         .groupBy("project_id")
         .execute();
       return new Map(rows.map((row) => [row.project_id, Number(row.count)]));

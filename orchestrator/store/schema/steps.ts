@@ -126,6 +126,22 @@ const CONSOLE_SESSIONS = `
   );
   create index console_sessions_key on console_sessions (key_id)`;
 
+/** Rewinds under way, and where forks come from: what a sandbox may be rewound to. */
+const REWINDS = `
+  alter table sandboxes add column rewind_execution_id text;
+  alter table sandboxes add column rewind_snapshot_id text;
+  alter table sandboxes add column rewind_memory integer;
+  alter table sandboxes add column rewind_from text;
+  alter table sandboxes add column rewind_s bigint;
+  alter table sandboxes add column forked_from text;
+  alter table sandboxes add column forked_at bigint;
+  create index sandboxes_rewind on sandboxes (rewind_execution_id) where rewind_execution_id is not null`;
+
+/** How many containers a template's owner wants to be kept warm. */
+const WARM_POOLS = `
+  alter table templates add column warm_pool bigint;
+  create index templates_warm_pool on templates (warm_pool) where warm_pool is not null`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -139,6 +155,8 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0010": { up: (db) => addTables(db, DRAINS) },
   "schema-0011": { up: (db) => addTables(db, SHARED_REPORTS) },
   "schema-0012": { up: (db) => addTables(db, CONSOLE_SESSIONS) },
+  "schema-0013": { up: (db) => addTables(db, REWINDS) },
+  "schema-0014": { up: (db) => addTables(db, WARM_POOLS) },
 };
 
 /** The end of the name of a step that takes something away. */

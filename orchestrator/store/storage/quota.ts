@@ -14,9 +14,9 @@ export interface Room {
 }
 
 /** Sandboxes that may have a snapshot. A node deletes the snapshots of the others. */
-const KEPT: readonly SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting"];
-/** States in which the stored disk is no running sandbox's disk: paused, or being resumed. */
-const AT_REST: readonly SandboxState[] = ["paused", "starting"];
+const KEPT: readonly SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting", "rewinding"];
+/** States in which the stored disk is no running sandbox's disk: paused, being resumed, or paused and being rewound. */
+const AT_REST: readonly SandboxState[] = ["paused", "starting", "rewinding"];
 
 /** The disk of a sandbox that runs again is in use, so only the memory of its former snapshot is stored. */
 function storedBy(project: RawBuilder<unknown>): RawBuilder<number> {

@@ -59,7 +59,7 @@ export function storageStore(db: Database) {
         .selectFrom("sandboxes")
         .select(["id", "snapshot_id"])
         .where("node_id", "=", nodeId)
-        .where("state", "in", ["paused", "starting", "running", "snapshotting"])
+        .where("state", "in", ["paused", "starting", "running", "snapshotting", "rewinding"])
         .where("snapshot_id", "is not", null)
         .where("snapshot_memory_bytes", "is", null)
         .execute();

@@ -13,6 +13,8 @@ export const templateTable = table({
   updatedAt: number("updated_at"),
   spawnCount: number("spawn_count").initially(0),
   lastSpawnedAt: number("last_spawned_at").later(),
+  /** Containers that its owner wants to be kept warm, 0 for none. Undefined: what the demand asks for. */
+  warmPool: number("warm_pool").later(),
 });
 
 export type Template = RecordOf<typeof templateTable>;

@@ -167,6 +167,27 @@ export function templateStore(db: Database, now: () => number) {
       return rows.map(toBuild);
     },
 
+    /** @param size null: what the demand asks for */
+    async setWarmPool(id: string, size: number | null): Promise<void> {
+      await db.updateTable("templates").set({ warm_pool: size, updated_at: now() }).where("id", "=", id).execute();
+    },
+
+    /** The builds that templates with such a setting mean by their names. */
+    async warmPools(): Promise<{ readonly build: Build; readonly size: number }[]> {
+      const rows = await db
+        .selectFrom("templates")
+        .innerJoin("build_tags", "build_tags.template_id", "templates.id")
+        .innerJoin("builds", "builds.id", "build_tags.build_id")
+        .selectAll("builds")
+        .select("templates.warm_pool")
+        .where("templates.warm_pool", "is not", null)
+        .where("templates.kind", "=", "template")
+        .where("build_tags.tag", "=", "default")
+        .where("builds.status", "=", "ready")
+        .execute();
+      return rows.map(({ warm_pool: size, ...row }) => ({ build: toBuild(row), size: size ?? 0 }));
+    },
+
     async countSpawns(id: string, count: number): Promise<void> {
       await db
         .updateTable("templates")

@@ -5,8 +5,8 @@ import { compiledForRows, inBatches } from "./batches.ts";
 import { type Marks, setMark } from "./roll-up.ts";
 import { NOTHING, type Sample, type Used } from "./sample.ts";
 
-const RUNNING = ["running", "pausing", "snapshotting"] as const;
-const STARTED = ["sandbox.lifecycle.created", "sandbox.lifecycle.resumed"] as const;
+const RUNNING = ["running", "pausing", "snapshotting", "rewinding"] as const;
+const STARTED = ["sandbox.lifecycle.created", "sandbox.lifecycle.resumed", "sandbox.lifecycle.rewound"] as const;
 const EVENTS = "events";
 const NUMBERS = "projects";
 

@@ -262,7 +262,16 @@ export const workspaceApi = contract({
   },
 });
 
-const SandboxState = Type.Enum(["starting", "running", "pausing", "paused", "snapshotting", "killing", "gone"]);
+const SandboxState = Type.Enum([
+  "starting",
+  "running",
+  "pausing",
+  "paused",
+  "snapshotting",
+  "rewinding",
+  "killing",
+  "gone",
+]);
 
 const AdminSandbox = Type.Object({
   sandboxID: Type.String(),

@@ -4,7 +4,6 @@ import { Type } from "typebox";
 import { LogEntry } from "../../agent-api/sandbox-log.ts";
 import { contract } from "../../http/contract.ts";
 import {
-  bySandbox,
   ended,
   inSeconds,
   int32,
@@ -25,9 +24,8 @@ import {
   Sandbox,
   SandboxDetail,
   SandboxMetric,
-  StartResult,
-  timeout,
 } from "./sandbox-shapes.ts";
+import { one, placementErrors } from "./sandbox-states.ts";
 
 const metadataFilter = Type.Optional(
   Type.String({ maxLength: 8192, description: "k=v pairs joined by &, each part percent-encoded" }),
@@ -38,9 +36,7 @@ const logsOfEnded = Type.Optional(
   Type.Boolean({ description: "Accepted: logs can be read after the end in any case" }),
 );
 
-const one = { tag: "Sandboxes", access: "project", params: bySandbox } as const;
 const many = { tag: "Sandboxes", access: "project" } as const;
-const placementErrors = [400, 401, 404, 429, 500, 503, 504, 507] as const;
 
 export const sandboxApi = contract({
   listRunning: {
@@ -225,65 +221,3 @@ export const sandboxApi = contract({
 });
 
 /** Pause, resume, fork. */
-export const sandboxStateApi = contract({
-  pause: {
-    ...one,
-    method: "POST",
-    path: "/sandboxes/{sandboxID}/pause",
-    summary: "Pause a sandbox",
-    body: Type.Object(
-      {
-        memory: Type.Optional(Type.Boolean({ default: true })),
-        frozen: Type.Optional(
-          Type.Boolean({
-            default: true,
-            description: "false: every resume comes from the disk, and timers of programs leave out the pause",
-          }),
-        ),
-      },
-      { ...open, ...otherNames({ keepMemory: "`memory`" }) },
-    ),
-    optionalBody: true,
-    status: 204,
-    errors: [400, 401, 404, 409, 500, 503, 507],
-  },
-  resume: {
-    ...one,
-    method: "POST",
-    path: "/sandboxes/{sandboxID}/resume",
-    summary: "Resume a paused sandbox",
-    deprecated: true,
-    body: Type.Object(
-      {
-        timeout: Type.Optional(timeout),
-        autoPause: Type.Optional(Type.Boolean({ deprecated: true })),
-        memory: Type.Optional(Type.Boolean({ default: true })),
-      },
-      { ...open, ...otherNames({ ...inSeconds, keepMemory: "`memory`" }) },
-    ),
-    optionalBody: true,
-    status: 201,
-    reply: Sandbox,
-    errors: [...placementErrors, 409],
-  },
-  fork: {
-    ...one,
-    method: "POST",
-    path: "/sandboxes/{sandboxID}/fork",
-    summary: "Start copies of a running sandbox",
-    body: Type.Object(
-      {
-        timeout: Type.Optional(timeout),
-        count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 1 })),
-        memory: Type.Optional(
-          Type.Boolean({ default: true, description: "false: the copies boot from the disk alone" }),
-        ),
-      },
-      { ...open, ...otherNames({ ...inSeconds, keepMemory: "`memory`" }) },
-    ),
-    optionalBody: true,
-    status: 201,
-    reply: Type.Array(StartResult),
-    errors: [400, 401, 404, 409, 500, 503, 507],
-  },
-});

@@ -39,7 +39,7 @@ describe("a sandbox", () => {
     expect(await svc.out(["sandbox", "info", id])).toMatch(/State: +ended/);
   });
 
-  test("is paused, resumed and forked, and its state is shown with each", SLOW, async () => {
+  test("is paused, resumed, forked and rewound, and its state is shown with each", SLOW, async () => {
     const id = await svc.out(["sandbox", "create", "-m", "round=1"]);
     expect(await svc.out(["sandbox", "pause", id])).toBe(`sandbox/${id} paused`);
     expect(await svc.out(["sandbox", "list", "--state", "paused"])).toContain(id);
@@ -47,6 +47,9 @@ describe("a sandbox", () => {
     const copies = (await svc.out(["sandbox", "fork", id, "--count", "2"])).split("\n");
     expect(copies).toHaveLength(2);
     expect(await svc.out(["sandbox", "fork", id, "-o", "json"])).not.toContain("envdAccessToken");
+    const snapshot = await svc.out(["snapshot", "create", id]);
+    expect(await svc.out(["sandbox", "rewind", id, snapshot])).toBe(`sandbox/${id} is at ${snapshot}`);
+    await svc.out(["snapshot", "delete", snapshot]);
     expect(await svc.out(["sandbox", "timeout", id, "30m"])).toContain("ends in 30m");
     const killed = await svc.run(["sandbox", "kill", id, "nosuchsandbox", ...copies]);
     expect(killed.code).toBe(3);

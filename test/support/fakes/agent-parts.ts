@@ -204,7 +204,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       startCommand: () => Promise.resolve(),
     }),
     store: stores.executions,
-    recordOf: (snapshotId) => stores.snapshots.get(snapshotId)?.record,
+    recordOf: (sandboxId) => stores.snapshots.pausedOf(sandboxId)?.record,
     closeStreams: (id) => Promise.resolve(void told.push(`close ${id}`)),
     beforeEnd: () => Promise.resolve(),
     onChange: () => undefined,

@@ -112,6 +112,9 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         agent.starts.push(start);
         const run = () => {
           if (ended.has(executionId)) throw new AppError("conflict", "the execution was stopped");
+          const replaced = body.origin?.replaces;
+          if (replaced !== undefined && !live.delete(replaced))
+            throw new AppError("sandbox_not_found", `execution ${replaced} does not run here`);
           live.set(executionId, start);
         };
         const back = restored(body);

@@ -164,7 +164,7 @@ test("a token that another program of the platform refuses is not the caller's o
 });
 
 test("the state gone is final, and a sandbox in every other state can be killed", () => {
-  const states: SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting", "killing"];
+  const states: SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting", "rewinding", "killing"];
   for (const state of states) {
     expect(mayMove("gone", state)).toBe(false);
     if (state !== "killing") expect(statesBefore("killing")).toContain(state);

@@ -127,6 +127,29 @@ test("a private template is used by its project only; a public one by every proj
   expect((await use()).status).toBe(404);
 });
 
+test("the owner of a template says how many of its default build nodes keep warm, until the demand decides again", async () => {
+  const first = await built("app");
+  const set = (warmPool: unknown) => cluster.ask("PATCH", "/v2/templates/app", { body: { warmPool } });
+  const shown = async () => ((await cluster.ask("GET", "/templates/app")).body as { warmPool?: number }).warmPool;
+  const kept = () => cluster.agent.pools().map(({ build, size }) => `${build.buildId}=${size}`);
+  for (const wrong of [-1, 1.5, 2_000, "3"]) expect((await set(wrong)).status).toBe(400);
+  expect(await shown()).toBeUndefined();
+  expect((await set(2)).status).toBe(200);
+  expect(await shown()).toBe(2);
+  await expect.poll(kept, { timeout: 30_000 }).toContain(`${first.buildID}=2`);
+  const second = await built("app");
+  await expect.poll(kept, { timeout: 30_000 }).toContain(`${second.buildID}=2`);
+  expect(kept()).not.toContain(`${first.buildID}=2`);
+  expect((await set(null)).status).toBe(200);
+  expect(await shown()).toBeUndefined();
+  await expect.poll(kept, { timeout: 30_000 }).not.toContain(`${second.buildID}=2`);
+  const foreign = await cluster.ask("PATCH", "/v2/templates/test-project%2Fapp", {
+    key: other.key,
+    body: { warmPool: 1 },
+  });
+  expect(foreign.status).toBe(404);
+});
+
 test("the next page is found also when the template at the end of the page before is deleted", async () => {
   for (const each of ["one", "two", "three"]) await built(each);
   const aliases = (answer: { readonly body: unknown }) =>

@@ -82,7 +82,10 @@ export function lifecycleNode(step: () => Promise<void>) {
             if (stopped.has(executionId)) throw new AppError("conflict", "stopped");
             const stored = snapshots.get(body.origin?.snapshotId ?? "");
             if (!live.has(executionId)) {
+              const replaced = body.origin?.replaces;
+              if (replaced !== undefined && !live.has(replaced)) throw new AppError("sandbox_not_found", "not here");
               if (stored === undefined) throw new AppError("snapshot_files_missing", "missing");
+              if (replaced !== undefined) live.delete(replaced);
               live.set(executionId, body.egress);
             }
             const restored = body.origin?.memory === true && stored?.memory === true ? "memory" : "disk";

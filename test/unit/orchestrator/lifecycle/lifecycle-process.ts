@@ -6,10 +6,11 @@ import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/en
 import { createPausing } from "../../../../orchestrator/lifecycle/pausing/pause.ts";
 import { createResuming } from "../../../../orchestrator/lifecycle/pausing/resume.ts";
 import { createNetworkUpdating } from "../../../../orchestrator/lifecycle/replace-policy.ts";
+import { createRewinding } from "../../../../orchestrator/lifecycle/rewinding/rewind.ts";
 import { createCheckpointing } from "../../../../orchestrator/lifecycle/snapshots/checkpoint.ts";
 import { createSnapshotRemover } from "../../../../orchestrator/lifecycle/snapshots/snapshot-removal.ts";
 import { createProjectQuota } from "../../../../orchestrator/lifecycle/snapshots/stored-quota.ts";
-import { createTransitions } from "../../../../orchestrator/lifecycle/transitions.ts";
+import { createTransitions, type Transition } from "../../../../orchestrator/lifecycle/transitions.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createRoutingTable, type RoutingTable } from "../../../../orchestrator/nodes/routing-table.ts";
 import type { Store } from "../../../../orchestrator/store/store.ts";
@@ -35,6 +36,7 @@ export interface Process {
   readonly ending: Ending;
   readonly pausing: ReturnType<typeof createPausing>;
   readonly resuming: ReturnType<typeof createResuming>;
+  readonly rewinding: ReturnType<typeof createRewinding>;
   readonly checkpointing: ReturnType<typeof createCheckpointing>;
   readonly networks: ReturnType<typeof createNetworkUpdating>;
   readonly routes: RoutingTable;
@@ -88,6 +90,14 @@ export function bootProcess(own: {
   });
   const quota = createProjectQuota({ storage: mine.storage, nodes, log, quotaBytes: ROOM_FOR_ONE });
   const ending = createEnding({ core, observe: () => undefined });
+  // The wait must be above zero: it is the time for concurrent transitions, and not for the node.
+  const patient = {
+    ...core,
+    transitions: {
+      ...transitions,
+      perform: <T>(each: Transition<T>) => transitions.perform({ ...each, waitMs: 5_000 }),
+    },
+  };
   return {
     memberId: own.memberId,
     alive,
@@ -100,13 +110,15 @@ export function bootProcess(own: {
     nodes,
     pausing: createPausing({ core, quota, onPaused: () => undefined }),
     resuming: createResuming({
-      // The wait must be above zero: it is the time for concurrent transitions, and not for the node.
-      core: {
-        ...core,
-        transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
-      },
+      core: patient,
       ending,
       elsewhere: { nodeFor: ({ home }) => Promise.resolve(home) },
+    }),
+    rewinding: createRewinding({
+      core: patient,
+      ending,
+      elsewhere: { bringTo: () => Promise.resolve() },
+      observe: () => undefined,
     }),
     checkpointing: createCheckpointing({ core, quota }),
     networks: createNetworkUpdating({

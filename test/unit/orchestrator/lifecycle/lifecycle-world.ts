@@ -30,6 +30,8 @@ const TUNNELLED: NewEgress = {
 };
 const FAULTS: Record<Fault, true> = { refuse: true, break: true, "silent before": true, "silent after": true };
 const NODE = "n1";
+/** A snapshot of the sandbox, which is on the node all the time. */
+const KEPT = "kept";
 
 export type Operation =
   | "pause"
@@ -37,6 +39,7 @@ export type Operation =
   | "connect"
   | "reboot"
   | "snapshot"
+  | "rewind"
   | "deny"
   | "allow"
   | "expire"
@@ -165,6 +168,18 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
     return ending.expirePaused({ id: ID, snapshotId: record.snapshot.id }, NOW);
   }
 
+  const sizes = { memoryBytes: 0, diskBytes: 0, takenAt: 0 };
+  snapshots.set(KEPT, {
+    snapshotId: KEPT,
+    kind: "checkpoint",
+    sandboxId: ID,
+    executionId: newExecutionId(),
+    memory: true,
+    ...sizes,
+  });
+  const kept = { ...base, id: KEPT, kind: "snapshot", nodeId: NODE, memory: true, sourceSandboxId: ID } as const;
+  const rewind = { name: KEPT, snapshot: kept, memory: true, seconds: undefined, pausedSeconds: 60 };
+
   const ask = { seconds: 60, limit: { sandboxes: 10 } };
   const acts: Record<Exclude<Operation, Fault>, (process: Process) => Promise<unknown>> = {
     pause: ({ pausing }) => pausing.pause(project, ID, true),
@@ -172,6 +187,7 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
     connect: ({ resuming }) => resuming.resume(ID, { ...ask, memory: true }),
     reboot: ({ resuming }) => resuming.resume(ID, { ...ask, memory: false }),
     snapshot: ({ checkpointing }) => snapshotOf(checkpointing, project),
+    rewind: ({ rewinding }) => rewinding.rewind(project, ID, rewind),
     deny: ({ networks }) => networks.replace(project, ID, TUNNELLED),
     allow: ({ networks }) =>
       networks.replace(project, ID, { network: {}, internet: undefined, proxyPassword: undefined }),

@@ -56,19 +56,18 @@ async function world(step: () => Promise<void>): Promise<World> {
   return { opened, store, routes, transitions, ending, live, ended };
 }
 
+type StateAim = Exclude<Aim, "network" | "gone" | "rewinding">;
+const VIA = { running: "starting", paused: "pausing", snapshotting: "snapshotting" } as const;
+
 /** Starts, pauses or resumes by the usual steps: a move in the store, work on the node, a move in the store. */
-async function go(
-  w: World,
-  aim: Exclude<Aim, "network">,
-  step: () => Promise<void>,
-): Promise<SandboxState | undefined> {
+async function go(w: World, aim: StateAim, step: () => Promise<void>): Promise<SandboxState | undefined> {
   return w.transitions.perform({
     sandboxId: ID,
     aim,
     waitMs: 2_000,
     work: async () => {
-      const via: SandboxState = aim === "paused" ? "pausing" : aim === "snapshotting" ? "snapshotting" : "starting";
-      const to: SandboxState = aim === "snapshotting" ? "running" : aim === "gone" ? "gone" : aim;
+      const via: SandboxState = VIA[aim];
+      const to: SandboxState = aim === "snapshotting" ? "running" : aim;
       const executionId = via === "starting" ? newExecutionId() : undefined;
       const begun = await w.store.move({
         id: ID,
@@ -97,13 +96,7 @@ async function go(
 
 describe("random interleavings", () => {
   test("leave one live execution at most, no route to a dead one, final kills, and no caller without an answer", async () => {
-    const operation = fc.constantFrom<"kill" | Exclude<Aim, "network">>(
-      "running",
-      "paused",
-      "snapshotting",
-      "kill",
-      "kill",
-    );
+    const operation = fc.constantFrom<"kill" | StateAim>("running", "paused", "snapshotting", "kill", "kill");
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),

@@ -53,6 +53,26 @@ describe("pools", () => {
     expect(sizes(pools.targets("n1", 1))).toEqual([3]);
   });
 
+  test("follow the wishes of owners within the ceiling, keep none where none is wanted, and follow the demand again afterwards", () => {
+    const pools = createPools({ base, platform: [], baseSize: 1, keptSize: 0, ceiling: 8, now: () => 0 });
+    const [many, few, none] = ["b2", "b3", "b4"].map((id) => ({ ...base, id }));
+    const sizeOf = (build: Build | undefined, nodes = 1) =>
+      pools.targets("n1", nodes).find((target) => target.build.buildId === build?.id)?.size;
+    if (many === undefined || few === undefined || none === undefined) throw new Error("three builds");
+    for (let index = 0; index < 5; index++) for (const build of [few, none]) pools.used(build);
+    pools.wanted([
+      { build: many, size: 20 },
+      { build: few, size: 2 },
+      { build: none, size: 0 },
+      { build: { ...base, id: "b5", kind: "snapshot" }, size: 3 },
+    ]);
+    expect([many, few, none].map((build) => sizeOf(build))).toEqual([8, 5, undefined]);
+    expect(sizeOf(many, 4)).toBe(2);
+    expect(pools.targets("n1", 1)).toHaveLength(3);
+    pools.wanted([]);
+    expect([many, few, none].map((build) => sizeOf(build))).toEqual([undefined, 5, 5]);
+  });
+
   test("of another build exist once it is started often enough", () => {
     const pools = createPools({ base, platform: [], baseSize: 1, keptSize: 0, ceiling: 8, now: () => 0 });
     const other = { ...base, id: "b2" };

@@ -148,7 +148,7 @@ describe("snapshots on the node", () => {
     expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toMatchObject([{ snapshotId: "s1" }]);
   });
 
-  test.each(["starting", "pausing", "paused", "snapshotting"] as const)(
+  test.each(["starting", "pausing", "paused", "snapshotting", "rewinding"] as const)(
     "of a record that is %s are never removed, because they may be all that is left of the sandbox",
     (state) => {
       const first = judge({ records: [record({ state })] }, 0);

@@ -1,0 +1,101 @@
+/** Rewinds on a real engine: a sandbox goes back to a checkpoint of itself, also when the agent is killed in the middle. */
+
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Started } from "../../shared/agent-api/routes.ts";
+import { containers, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
+
+const SLOW = { timeout: 30_000, interval: 100 };
+const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
+const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const outputOf = async ({ address }: Started, text: string) => (await command(address, text)).output.trim();
+const count = async (started: Started) => Number(await outputOf(started, "cat /tmp/count"));
+
+let agent: RealAgent;
+beforeAll(async () => {
+  agent = await realAgent({ SVC_FROZEN_SECONDS: "3600", SVC_HEARTBEAT_EVERY_MS: "200" });
+});
+afterAll(() => agent.close());
+
+const rewindOf = ({ sandboxId, executionId }: Started, snapshotId: string, memory = true) => ({
+  sandboxId,
+  origin: { is: "rewind" as const, snapshotId, memory, replaces: executionId },
+});
+
+/** A sandbox whose counter runs and whose file is new, and a checkpoint from before that file. */
+async function changed(): Promise<{ readonly started: Started; readonly snapshotId: string; readonly at: number }> {
+  const started = await agent.start();
+  await background(started.address, COUNTER);
+  await expect.poll(() => count(started)).toBeGreaterThan(1);
+  const snapshotId = randomUUID();
+  const params = { executionId: started.executionId };
+  await agent.call.checkpointExecution({ params, body: { snapshotId, memory: true } });
+  const at = await count(started);
+  await outputOf(started, "echo new > /root/file");
+  await expect.poll(() => count(started)).toBeGreaterThan(at + 20);
+  return { started, snapshotId, at };
+}
+
+describe("a rewind", () => {
+  test("brings back processes, memory and files of the checkpoint, any number of times", async () => {
+    const { started, snapshotId, at } = await changed();
+    let current = started;
+    for (let round = 0; round < 3; round++) {
+      const began = Date.now();
+      const next = await agent.startAs(randomUUID(), rewindOf(current, snapshotId));
+      console.log(`rewound in ${Date.now() - began} ms`);
+      expect(next.restored).toBe("memory");
+      expect(await outputOf(next, "cat /root/file 2>&1 || true")).toContain("No such file");
+      const there = await count(next);
+      expect(there).toBeLessThan(at + 40);
+      await expect.poll(() => count(next)).toBeGreaterThan(there);
+      await outputOf(next, "echo new > /root/file");
+      await expect.poll(containers, SLOW).toHaveLength(1);
+      current = next;
+    }
+    const booted = await agent.startAs(randomUUID(), rewindOf(current, snapshotId, false));
+    expect(booted.restored).toBe("disk");
+    expect(await outputOf(booted, "cat /root/file 2>&1 || true")).toContain("No such file");
+    await agent.stop(booted.executionId);
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+    await expect.poll(containers, SLOW).toEqual([]);
+  });
+
+  test("to what is not there leaves the sandbox as it was, with its processes", async () => {
+    const { started, snapshotId } = await changed();
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+    await expect(agent.startAs(randomUUID(), rewindOf(started, snapshotId))).rejects.toMatchObject({
+      code: "snapshot_files_missing",
+    });
+    const there = await count(started);
+    await expect.poll(() => count(started)).toBeGreaterThan(there);
+    expect(await outputOf(started, "cat /root/file")).toBe("new");
+    await agent.stop(started.executionId);
+    await expect.poll(containers, SLOW).toEqual([]);
+  });
+
+  test.each([20, 150, 300, 450])("in which the agent is killed after %i ms leaves one of the two, and can be asked for again", async (ms) => {
+    const { started, snapshotId, at } = await changed();
+    const executionId = randomUUID();
+    const rewinding = agent.startAs(executionId, rewindOf(started, snapshotId)).catch(() => undefined);
+    await after(ms);
+    await agent.crash();
+    await rewinding;
+    await agent.launch();
+    const seen = agent.heartbeats.length;
+    await expect.poll(() => agent.heartbeats.length, SLOW).toBeGreaterThan(seen + 1);
+    const running = agent.heartbeats.at(-1)?.executions.map((one) => one.executionId) ?? [];
+    console.log(`killed ${ms} ms into a rewind: ${running.includes(executionId) ? "rewound" : "as it was"}`);
+    expect([[started.executionId], [executionId]]).toContainEqual(running);
+    const next = await agent.startAs(executionId, rewindOf(started, snapshotId));
+    expect(await outputOf(next, "cat /root/file 2>&1 || true")).toContain("No such file");
+    const there = await count(next);
+    expect(there).toBeGreaterThanOrEqual(at - 1);
+    await expect.poll(() => count(next)).toBeGreaterThan(there);
+    await expect.poll(containers, SLOW).toHaveLength(1);
+    await agent.stop(executionId);
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+    await expect.poll(containers, SLOW).toEqual([]);
+  });
+});
