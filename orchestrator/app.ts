@@ -18,6 +18,7 @@ import type { OrchestratorConfig } from "./config.ts";
 import { createConsole } from "./console/wire.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
 import type { EdgeRoutingTable } from "./edge/sandbox-lookup.ts";
+import { type Behind, openSitePort, readSite, type SiteDeps } from "./edge/site.ts";
 import { createEdges } from "./edges/wire.ts";
 import { createEvents } from "./events/wire.ts";
 import { startWorkloadIdentity } from "./identity/wire.ts";
@@ -46,6 +47,8 @@ export interface Orchestrator {
   readonly edgeUrl: string | undefined;
   /** For nodes on other machines; undefined: the platform has no port for them. */
   readonly nodesUrl: string | undefined;
+  /** The port with TLS for clients on other machines; undefined: the settings name no certificate. */
+  readonly sitePort: number | undefined;
   stop(): Promise<void>;
 }
 
@@ -91,13 +94,16 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     },
     teardown,
   );
+  const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
+  const siteDeps: SiteDeps = { log: log.child({ part: "site" }), now, teardown, isProxy };
+  const site = await readSite(config, siteDeps);
   const base: Base = { ...deps, ...keyring, now, config, background, teardown, alone, leases, rounds, feed };
   const machines = await startMachines(base, store);
   const { meeting } = machines;
   const { nodes, turns, pools, routes, hearing } = await startNodes(base, { store, lineage, template, meeting });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
-  const metrics = createMetrics({ store, nodes, turns, now });
+  const metrics = createMetrics({ store, nodes, turns, now, site });
   const callers = startCallers(base, store);
   const own: { url?: string } = {};
   const workloadIdentity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });
@@ -166,6 +172,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     schema,
     ping,
     databaseProblem: () => condition.problem,
+    certificateFindings: () => site?.findings(),
     ending,
     builds: queue,
     cleaning,
@@ -206,10 +213,12 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   teardown.add("streams of the console", () => webConsole?.stop());
   teardown.add("event streams", () => events.stop());
   teardown.add("edges", () => edges.stop());
+  const behind: Behind = { api: started.accept, ...(edge === undefined ? {} : { edge: edge.accept }) };
+  const sitePort = site === undefined ? undefined : await openSitePort(config, site, behind, siteDeps);
   const { url, nodesUrl } = started;
   const edgeUrl = edge?.url;
-  log.info({ url, edgeUrl, nodesUrl, schema, routes: routes.size }, "orchestrator started");
-  return { url, edgeUrl, nodesUrl, stop: () => teardown.run() };
+  log.info({ url, edgeUrl, nodesUrl, sitePort, schema, routes: routes.size }, "orchestrator started");
+  return { url, edgeUrl, nodesUrl, sitePort, stop: () => teardown.run() };
 }
 
 interface EdgeParts {

@@ -1,5 +1,6 @@
 /** Reads the orchestrator's settings, which `shared/settings/orchestrator.ts` lists, from the environment. */
 
+import { reachProblems, siteOf, siteUrl } from "../shared/http/reach.ts";
 import { ConfigError, readConfig } from "../shared/program/config.ts";
 import { AgentConfig } from "../shared/settings/agent.ts";
 import { EdgeConfig } from "../shared/settings/edge.ts";
@@ -12,7 +13,12 @@ export { OrchestratorConfig };
 export function readOrchestratorConfig(environment: NodeJS.ProcessEnv): OrchestratorConfig {
   const config = readConfig(OrchestratorConfig, environment, { others: [AgentConfig, EdgeConfig, ScriptSettings] });
   checkSilence(config);
-  return config;
+  const { apiHost, edgeHost, edge } = config;
+  const plain = { SVC_API_HOST: apiHost, ...(edge === "off" ? {} : { SVC_EDGE_HOST: edgeHost }) };
+  const problems = reachProblems(config, plain);
+  if (problems.length > 0) throw new ConfigError(problems);
+  const site = siteOf(config);
+  return site === undefined || config.publicUrl !== undefined ? config : { ...config, publicUrl: siteUrl(site.domain) };
 }
 
 /** @throws {ConfigError} when sandboxes of a node would be lost while the node still gets requests and new sandboxes */

@@ -7,6 +7,7 @@ import { addressList } from "../shared/http/connections/client-address.ts";
 import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
+import { keepSite } from "../shared/tls/site/keep.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startOrchestrator } from "./app.ts";
 import { verifyAudit } from "./audit/verify-copy.ts";
@@ -25,6 +26,9 @@ if (process.argv.includes("--version")) {
                        only check the audit log of a database that no orchestrator uses: a SQLite file or a postgresql://
                        URL; SEQ and HASH are of an entry that was noted earlier
   --node-tokens NODE   only print the two tokens of a node, as settings of its agent; reads SVC_NODE_KEY
+  --site-certificate DIRECTORY DOMAIN
+                       only keep an authority of the platform's own for the domain, and a certificate of it, in the
+                       directory: for SVC_TLS_CERT_FILE and SVC_TLS_KEY_FILE in a private network
   --edge-token         only print the token of edges on this machine, as a setting of theirs; reads SVC_NODE_KEY
 \n${describeConfig(OrchestratorConfig)}\n`,
   );
@@ -33,12 +37,29 @@ if (process.argv.includes("--version")) {
   const { whole, ...found } = await verifyAudit(place, seq === undefined ? undefined : { seq: Number(seq), hash });
   process.stdout.write(`${JSON.stringify({ whole, ...found })}\n`);
   if (!whole) process.exitCode = 1;
+} else if (process.argv.includes("--site-certificate")) {
+  await printSite(process.argv.slice(process.argv.indexOf("--site-certificate") + 1));
 } else if (process.argv.includes("--node-tokens")) {
   printNodeTokens(process.argv.at(-1) ?? "");
 } else if (process.argv.includes("--edge-token")) {
   printFromNodeKey((nodeKey) => `SVC_EDGE_TOKEN=${edgeToken(nodeKey)}\n`);
 } else {
   await main();
+}
+
+/** Keeps the certificate of the platform's own authority, and says what there is: for `scripts/up`. */
+async function printSite([directory = "", domain = ""]: readonly string[]): Promise<void> {
+  if (directory === "" || !/^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?$/.test(domain)) {
+    refuse(new ConfigError(["--site-certificate needs a directory and a domain"]));
+    return;
+  }
+  process.umask(0o022);
+  try {
+    const { is, until } = await keepSite(directory, domain, Date.now());
+    process.stdout.write(`${is}, valid until ${new Date(until).toISOString().slice(0, 10)}\n`);
+  } catch (error) {
+    refuse(error);
+  }
 }
 
 /** Prints settings of a node's agent: for `scripts/up`, and for an operator who adds a node. */

@@ -54,6 +54,7 @@ export default defineConfig({
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true, shared: true }),
       project("browser", { testTimeout: 600_000, hookTimeout: 120_000, alone: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
+      project("reach", { testTimeout: 300_000, hookTimeout: 60_000, alone: true }),
       project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),
       project("machines", { testTimeout: 600_000, hookTimeout: 600_000, alone: true }),
     ],

@@ -36,6 +36,20 @@ export const accountCommands: readonly Command[] = [
     load: async () => (await keys()).remove,
   },
   {
+    name: "auth login",
+    about: "ask for an API key, try it, and store it in the current context",
+    more: "The key comes from the terminal, which does not show it, from standard input or from a file. ~/.config/svc/config.toml has it, which only you can read.",
+    options: [
+      { flags: "--api-url <url>", about: "the API, such as http://10.0.0.1:3000" },
+      { flags: "--sandbox-url <url>", about: "one address for all sandboxes" },
+      { flags: "--domain <name>", about: "in place of both: https://api.NAME and https://PORT-ID.NAME" },
+      { flags: "--name <name>", about: "the context that it is stored in (the current one, or default)" },
+      { flags: "--key-file <path>", about: "reads the API key from a file, in place of standard input" },
+    ],
+    example: "svc auth login --domain sbx.example.org",
+    load: async () => (await import("../commands/account/login.ts")).login,
+  },
+  {
     name: "auth whoami",
     about: "show which platform and key a command uses, and whether the key works",
     shows: "one",

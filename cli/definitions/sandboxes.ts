@@ -203,4 +203,16 @@ export const sandboxCommands: readonly Command[] = [
     example: "svc forward isb6f3b4nz 8080:80",
     load: async () => (await import("../commands/sandboxes/forward.ts")).forward,
   },
+  {
+    name: "mcp",
+    about: "serve sandboxes to an agent's host as tools, by the Model Context Protocol over standard input and output",
+    more: "The tools create, list, fork and kill sandboxes, run commands and code in them, and read, write and list their files. They see only sandboxes of this server's name, in the project of the key.",
+    options: [
+      { flags: "--name <name>", about: "its sandboxes have the metadata mcp=NAME (svc)" },
+      { flags: "--limit <number>", about: "most sandboxes at a time, paused ones included (5)", read: "integer" },
+      { ...TIMEOUT, about: "longest life of a sandbox (1h)" },
+    ],
+    example: "svc mcp --limit 3 --timeout 30m",
+    load: async () => (await import("../commands/mcp.ts")).mcp,
+  },
 ];

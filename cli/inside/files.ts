@@ -5,6 +5,7 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { refusal, unreached } from "../api/client.ts";
 import type { Context } from "../context.ts";
+import { Failure } from "../failure.ts";
 import type { Inside } from "./sandbox.ts";
 
 /** A file of unknown size may take any time: only silence is limited. */
@@ -39,6 +40,34 @@ export async function download(transfer: Transfer, from: string, to: string): Pr
   const response = await request(transfer, from, { method: "GET", headers: {}, signal });
   const source = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
   await pipeline(source, watch(), createWriteStream(to), { signal });
+}
+
+/** Reads a file that is not larger than so many bytes. @throws {Failure} it is */
+export async function readSmall(transfer: Transfer, path: string, mostBytes: number): Promise<Buffer> {
+  const { watch, signal } = silence(transfer);
+  const response = await request(transfer, path, { method: "GET", headers: {}, signal });
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const source = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
+  for await (const chunk of source.pipe(watch()) as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > mostBytes) {
+      source.destroy();
+      throw new Failure(`${path} has more than ${mostBytes} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+export async function writeSmall(transfer: Transfer, path: string, data: Buffer): Promise<void> {
+  const response = await request(transfer, path, {
+    method: "POST",
+    headers: { "content-type": "application/octet-stream" },
+    body: data as never,
+    signal: AbortSignal.any([AbortSignal.timeout(LONGEST_SILENCE_MS), transfer.context.signal]),
+  });
+  await response.arrayBuffer();
 }
 
 interface Init {

@@ -2,6 +2,8 @@
 
 import type { healthApi } from "../../shared/api/health.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
+import type { Finding } from "../../shared/program/finding.ts";
+import { stateOf } from "../../shared/tls/site/certificate.ts";
 import { COMMIT, ENVD_VERSION, VERSION } from "../../shared/version.ts";
 import { networkProblems } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
@@ -12,6 +14,8 @@ export interface HealthDeps {
   ping(): Promise<void>;
   /** Why the database cannot be written. */
   databaseProblem(): string | undefined;
+  /** Undefined: clients on other machines see no certificate of this program. */
+  readonly certificateFindings?: () => readonly Finding[] | undefined;
   /** True while the program shuts down: it is no longer ready, so that load balancers choose another replica. */
   readonly stopping: () => boolean;
 }
@@ -50,12 +54,14 @@ export function createHealthHandlers(deps: HealthDeps): Handlers<typeof healthAp
     version: () => ({ version: VERSION, commit: COMMIT, envdVersion: ENVD_VERSION }),
     async ready({ query }, { status }) {
       const ready = deps.nodes.list().filter((node) => node.status === "ready").length;
+      const certificate = deps.certificateFindings?.();
       const checks = {
         database: await database(),
         migrations: `ok (${deps.schema})`,
         ...stores(deps.nodes),
         nodes: ready > 0 ? `ok (${ready} ready)` : "failed: no node is ready",
         network: network(),
+        ...(certificate === undefined ? {} : { certificate: stateOf(certificate) }),
         stopping: deps.stopping() ? "failed: asked to stop" : "ok",
       };
       const passed = Object.values(checks).every((check) => check.startsWith("ok"));

@@ -1,10 +1,11 @@
 /** Constructs the platform API: authentication, keys, operators' routes, and the server with every folder's handlers. */
 
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { addressList } from "../../shared/http/connections/client-address.ts";
 import { connectionLimits } from "../../shared/http/connections/connection-limits.ts";
 import type { Around } from "../../shared/http/serve.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
+import type { Finding } from "../../shared/program/finding.ts";
 import { createAuth } from "../access/auth.ts";
 import { createKeyHandlers } from "../access/keys.ts";
 import { createRateLimiter } from "../access/rate-limit.ts";
@@ -43,6 +44,8 @@ interface ApiParts {
   readonly schema: string;
   ping(): Promise<void>;
   readonly databaseProblem: () => string | undefined;
+  /** What is wrong with the certificate that clients see; undefined: there is none. */
+  readonly certificateFindings: () => readonly Finding[] | undefined;
   readonly ending: Ending;
   readonly builds: BuildQueue;
   readonly cleaning: BuildCleaning;
@@ -63,7 +66,12 @@ interface ApiParts {
 export async function startApi(
   base: Base,
   parts: ApiParts,
-): Promise<{ readonly url: string; readonly nodesUrl: string | undefined }> {
+): Promise<{
+  readonly url: string;
+  readonly nodesUrl: string | undefined;
+  /** Serves a connection that the port for clients on other machines has accepted. */
+  readonly accept: (connection: Socket) => void;
+}> {
   const { config, now, log, teardown, nodeKeys, metricsTokens } = base;
   const { store, nodes, metrics, ending, builds, cleaning, pools, schema } = parts;
   const { identity, adminTokens, keys } = parts.callers;
@@ -113,6 +121,7 @@ export async function startApi(
         schema,
         ping: () => parts.ping(),
         databaseProblem: () => parts.databaseProblem(),
+        certificateFindings: () => parts.certificateFindings(),
         stopping: () => stopping.asked,
       }),
     },
@@ -128,5 +137,6 @@ export async function startApi(
   const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
   const { joining, handlers, files } = parts;
   const nodesUrl = joining === undefined ? undefined : await startNodesServer(base, { joining, auth, files, handlers });
-  return { url: `http://${host}:${port}`, nodesUrl };
+  const accept = (connection: Socket) => void server.server.emit("connection", connection);
+  return { url: `http://${host}:${port}`, nodesUrl, accept };
 }

@@ -3,6 +3,7 @@
  * the edge makes itself come from `answers.ts`.
  */
 
+import type { Socket } from "node:net";
 import { addressReader } from "../../shared/http/connections/client-address.ts";
 import { type ConnectionLimits, promote } from "../../shared/http/connections/connection-limits.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -84,6 +85,8 @@ interface EdgeStats {
 export interface Edge {
   readonly url: string;
   readonly port: number;
+  /** Serves a connection that the port for clients on other machines has accepted. */
+  accept(connection: Socket): void;
   stats(): EdgeStats;
   stop(): Promise<void>;
 }
@@ -304,6 +307,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   return {
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${inbound.port}`,
     port: inbound.port,
+    accept: (connection) => inbound.accept(connection),
     stats: () => ({
       clients: inbound.connections,
       active: forwarder.activeTotal,

@@ -2,6 +2,7 @@
 
 import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Site } from "../../shared/tls/site/files.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
@@ -36,6 +37,8 @@ export interface MetricsSources {
   readonly nodes: Nodes;
   readonly turns: Pick<StartTurns, "waiting">;
   readonly now: () => number;
+  /** The certificate that clients on other machines see; undefined: there is none. */
+  readonly site?: Pick<Site, "until" | "findings"> | undefined;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -145,6 +148,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
     }),
   );
   nodeGauges(registers, sources);
+  if (sources.site !== undefined) siteGauges(registers, sources.site);
   const projects = projectUse(registers);
   const webhooks = webhookMetrics(registers, sources);
   const volumes = volumeMetrics(registers, sources);
@@ -178,6 +182,27 @@ export function createMetrics(sources: MetricsSources): Metrics {
       });
     },
   };
+}
+
+function siteGauges(registers: Registry[], site: Pick<Site, "until" | "findings">): void {
+  new Gauge({
+    name: "svc_certificate_expiry_timestamp_seconds",
+    help: "When the certificate that clients on other machines see expires, Unix time",
+    registers,
+    collect() {
+      this.set(site.until / 1000);
+    },
+  });
+  new Gauge({
+    name: "svc_finding",
+    help: "1 for each check of this program that has found something, by the check's name",
+    labelNames: ["check"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { id } of site.findings()) this.set({ check: id }, 1);
+    },
+  });
 }
 
 function webhookMetrics(registers: Registry[], { store }: MetricsSources): Pick<Metrics, "sent"> {

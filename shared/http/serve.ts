@@ -142,6 +142,6 @@ function signalOf(reply: FastifyReply): AbortSignal {
   return left.signal;
 }
 
-function originOf({ headers, host }: FastifyRequest): string {
-  return `${headers["x-forwarded-proto"] === "https" ? "https" : "http"}://${host}`;
+function originOf({ headers, host, protocol }: FastifyRequest): string {
+  return `${protocol === "https" || headers["x-forwarded-proto"] === "https" ? "https" : "http"}://${host}`;
 }

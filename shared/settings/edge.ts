@@ -4,6 +4,8 @@ import { type Static, Type } from "typebox";
 import { LOG_LEVELS } from "../program/log.ts";
 import { connections, ms, port, secret } from "./schemas.ts";
 
+const file = (description: string) => Type.String({ pattern: "^/", maxLength: 4096, description });
+
 export const edgeSettings = {
   edgeHost: Type.String({ default: "127.0.0.1", description: "Address the sandbox host (edge) listens on" }),
   edgePort: port(3002, "Port of the sandbox host; 0 picks a free one"),
@@ -15,6 +17,27 @@ export const edgeSettings = {
   }),
   edgeConnections: connections("Connections to the edge at a time"),
   edgeConnectionsPerAddress: connections("Connections to the edge from one address"),
+  domain: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 253,
+      pattern: "^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$",
+      description: "Base domain of sandboxes, <port>-<id>.<domain>; may carry a port. Default: localhost:<edge port>",
+    }),
+  ),
+  tlsCertFile: Type.Optional(
+    file(
+      "PEM file with a certificate for *.<domain> and its chain: opens the port for clients on other machines, where API and sandboxes are reached by TLS. Read again when it changes",
+    ),
+  ),
+  tlsKeyFile: Type.Optional(file("PEM file with its key, which the program's user can read")),
+  tlsHost: Type.String({ default: "0.0.0.0", description: "Address of the port for clients on other machines" }),
+  tlsPort: port(443, "Port for clients on other machines; 0 picks a free one"),
+  withoutTls: Type.Enum(["refuse", "a-proxy-of-mine-ends-tls", "keys-cross-the-network-in-clear"], {
+    default: "refuse",
+    description:
+      "What protects the ports of API and edge where they listen beyond loopback, which they refuse unless told how",
+  }),
   trustedProxies: Type.String({
     default: "",
     maxLength: 4096,

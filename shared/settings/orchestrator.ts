@@ -25,13 +25,6 @@ export const OrchestratorConfig = Type.Object({
   ...edgeSettings,
   ...nodeSettings,
   ...consoleSettings,
-  domain: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 253,
-      description: "Base domain of sandboxes, <port>-<id>.<domain>; may carry a port. Default: localhost:<edge port>",
-    }),
-  ),
   database: Type.String({ default: "svc.db", description: "Path of the SQLite file" }),
   databaseUrl: Type.Optional(
     Type.String({

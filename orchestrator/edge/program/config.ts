@@ -2,6 +2,7 @@
 
 import { addressList } from "../../../shared/http/connections/client-address.ts";
 import { isPlainToAnother } from "../../../shared/http/plain-addresses.ts";
+import { reachProblems } from "../../../shared/http/reach.ts";
 import { ConfigError, readConfig } from "../../../shared/program/config.ts";
 import { AgentConfig } from "../../../shared/settings/agent.ts";
 import { EdgeConfig } from "../../../shared/settings/edge.ts";
@@ -14,6 +15,8 @@ export { EdgeConfig };
 export function readEdgeConfig(environment: NodeJS.ProcessEnv): EdgeConfig {
   const config = readConfig(EdgeConfig, environment, { others: [AgentConfig, OrchestratorConfig, ScriptSettings] });
   addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
+  const problems = reachProblems(config, { SVC_EDGE_HOST: config.edgeHost });
+  if (problems.length > 0) throw new ConfigError(problems);
   const plain = orchestratorsOf(config).filter(isPlainToAnother);
   if (plain.length > 0)
     throw new ConfigError(

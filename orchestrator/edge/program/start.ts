@@ -10,6 +10,7 @@ import { nodeName } from "../../../shared/tls/names.ts";
 import { type Edge, startEdge } from "../edge.ts";
 import { type Follower, follow } from "../following/follower.ts";
 import { routeSource } from "../following/source.ts";
+import { openSitePort, readSite, type SiteDeps } from "../site.ts";
 import { type EdgeConfig, orchestratorsOf } from "./config.ts";
 import { meetingOf, openMembership, startEdgeRenewal } from "./joining.ts";
 import { startStatus } from "./status.ts";
@@ -48,13 +49,16 @@ export async function startEdgeProgram(config: EdgeConfig, deps: EdgeProgramDeps
 
 async function start(config: EdgeConfig, deps: EdgeProgramDeps, teardown: Teardown): Promise<EdgeProgram> {
   const { log, now, random, machineId } = deps;
+  const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
+  const siteDeps: SiteDeps = { log, now, teardown, isProxy };
+  const site = await readSite(config, siteDeps);
   const credentials = await openMembership(config, { now, log });
   const sources = sourcesOf(config, credentials);
   const follower = follow({ sources, machineId, awayMs: config.edgeAskMs, log, random });
   teardown.add("routes", () => follower.stop());
   if (credentials !== undefined) startEdgeRenewal(credentials, config, { now, log, teardown });
   const serving: { edge?: Edge } = {};
-  const statusUrl = await startStatus(config, { log, follower, edge: () => serving.edge, teardown });
+  const statusUrl = await startStatus(config, { log, follower, edge: () => serving.edge, site, teardown });
   // An edge without routes would answer that sandboxes do not exist.
   await follower.ready(deps.stopping);
   const stop = () => teardown.run();
@@ -62,6 +66,7 @@ async function start(config: EdgeConfig, deps: EdgeProgramDeps, teardown: Teardo
   const edge = await openEdge(config, { log, follower, credentials });
   serving.edge = edge;
   teardown.add("edge", () => edge.stop());
+  if (site !== undefined) await openSitePort(config, site, { edge: edge.accept }, siteDeps);
   log.info({ url: edge.url, statusUrl, routes: follower.size, orchestrator: follower.followed }, "edge started");
   return { url: edge.url, statusUrl, stop };
 }

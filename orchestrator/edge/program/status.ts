@@ -8,6 +8,8 @@ import { serve } from "../../../shared/http/serve.ts";
 import { createServer } from "../../../shared/http/server.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
+import { stateOf } from "../../../shared/tls/site/certificate.ts";
+import type { Site } from "../../../shared/tls/site/files.ts";
 import { COMMIT, ENVD_VERSION, VERSION } from "../../../shared/version.ts";
 import type { Edge } from "../edge.ts";
 import type { Follower } from "../following/follower.ts";
@@ -18,6 +20,8 @@ export interface StatusDeps {
   readonly follower: Pick<Follower, "followed" | "size" | "isCurrent">;
   /** Undefined: it does not listen yet. */
   readonly edge: () => Edge | undefined;
+  /** The certificate that clients see; undefined: a proxy in front has it. */
+  readonly site?: Pick<Site, "until" | "findings"> | undefined;
   readonly teardown: Teardown;
 }
 
@@ -42,7 +46,7 @@ export async function startStatus(
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-function handlersOf({ follower, edge }: StatusDeps, stopping: { asked: boolean }): Handlers<typeof healthApi> {
+function handlersOf({ follower, edge, site }: StatusDeps, stopping: { asked: boolean }): Handlers<typeof healthApi> {
   return {
     health: () => undefined,
     live: () => undefined,
@@ -55,6 +59,7 @@ function handlersOf({ follower, edge }: StatusDeps, stopping: { asked: boolean }
             ? "ok, except that none answers: sandboxes are reached as far as their nodes confirm them, and none is resumed"
             : `ok (${follower.size} routes of ${follower.followed})`,
         edge: edge() === undefined ? "failed: no orchestrator has answered yet" : "ok",
+        ...(site === undefined ? {} : { certificate: stateOf(site.findings()) }),
         stopping: stopping.asked ? "failed: asked to stop" : "ok",
       };
       const ready = Object.values(checks).every((check) => check.startsWith("ok"));
@@ -64,7 +69,7 @@ function handlersOf({ follower, edge }: StatusDeps, stopping: { asked: boolean }
   };
 }
 
-function gauges({ follower, edge }: StatusDeps): Registry {
+function gauges({ follower, edge, site }: StatusDeps): Registry {
   const registry = new Registry();
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
@@ -80,5 +85,12 @@ function gauges({ follower, edge }: StatusDeps): Registry {
   gauge("svc_edge_clients", "Open client connections", () => edge()?.stats().clients ?? 0);
   gauge("svc_edge_active", "Requests and upgraded connections under way", () => edge()?.stats().active ?? 0);
   gauge("svc_edge_upstream", "Open connections to sandboxes and nodes", () => edge()?.stats().upstream ?? 0);
+  if (site !== undefined) {
+    gauge(
+      "svc_certificate_expiry_timestamp_seconds",
+      "When the certificate that clients see expires, Unix time",
+      () => site.until / 1000,
+    );
+  }
   return registry;
 }

@@ -26,11 +26,19 @@ export interface ConnectionLimits {
 }
 
 const COMPLAIN_EVERY_MS = 10_000;
-const promotions = new WeakMap<Socket, (rank: Rank) => void>();
+/** A connection may be counted by several limits: by those of the port it came to, and of the server that it was given to. */
+const promotions = new WeakMap<Socket, ((rank: Rank) => void)[]>();
+/** The connection that a stream came over. */
+const carriers = new WeakMap<Socket, Socket>();
+
+/** The stream is none of the limits' connections: the one that carries it is counted, and is promoted with it. */
+export function carriedBy(stream: Socket, carrier: Socket): void {
+  carriers.set(stream, carrier);
+}
 
 /** Must be called when a caller has sent valid credentials on the connection; ignored for an uncounted connection. */
 export function promote(socket: Socket, rank: Rank): void {
-  promotions.get(socket)?.(rank);
+  for (const counted of promotions.get(carriers.get(socket) ?? socket) ?? []) counted(rank);
 }
 
 export function connectionLimits(options: ConnectionLimitsOptions): ConnectionLimits {
@@ -73,7 +81,9 @@ export function connectionLimits(options: ConnectionLimitsOptions): ConnectionLi
       if (left === 0) byAddress.delete(address);
       else byAddress.set(address, left);
     };
-    promotions.set(socket, (next) => {
+    const counted = promotions.get(socket) ?? [];
+    promotions.set(socket, counted);
+    counted.push((next) => {
       if (socket.destroyed || rank === "ours" || next === "stranger") return;
       strangers.delete(socket);
       if (next === "ours") {
@@ -92,6 +102,7 @@ export function connectionLimits(options: ConnectionLimitsOptions): ConnectionLi
 
   return {
     admit(socket) {
+      if (carriers.has(socket)) return true;
       // The client disconnected before it was counted.
       if (socket.destroyed || socket.remoteAddress === undefined) {
         socket.destroy();

@@ -35,6 +35,8 @@ export interface Inbound {
   readonly port: number;
   /** Connections now open, upgraded ones included. */
   readonly connections: number;
+  /** Serves a connection that another port has accepted. */
+  accept(connection: Socket): void;
   /** Stops accepting and closes idle connections; `destroy` closes the rest. */
   close(): Promise<void>;
   destroy(): void;
@@ -131,6 +133,7 @@ export async function listen(host: string, port: number, options: ListenOptions)
     get connections() {
       return sockets.size;
     },
+    accept: (connection) => void server.emit(opened, connection),
     close() {
       closing ??= new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();

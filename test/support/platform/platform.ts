@@ -47,11 +47,14 @@ export function openPlatform(fallback = "test"): Platform {
     throw new Error(`no platform: ${file} does not exist; run SVC_INSTANCE=${instance} ./scripts/up`);
   }
   const values = readEnvFile(file);
-  for (const [name, value] of values) if (name.startsWith("E2B_")) process.env[name] = value;
+  const domain = process.env.SVC_TEST_DOMAIN;
+  // From elsewhere a program has the domain, which the caller of the tests has set, and the key, and nothing else.
+  const needed = (name: string) => (domain === undefined ? name.startsWith("E2B_") : name === "E2B_API_KEY");
+  for (const [name, value] of values) if (needed(name)) process.env[name] = value;
   return {
     instance,
-    apiUrl: need(values, "SVC_API_URL", file),
-    sandboxUrl: need(values, "SVC_SANDBOX_URL", file),
+    apiUrl: domain === undefined ? need(values, "SVC_API_URL", file) : `https://api.${domain}`,
+    sandboxUrl: domain === undefined ? need(values, "SVC_SANDBOX_URL", file) : `https://sandbox.${domain}`,
     apiKey: need(values, "SVC_API_KEY", file),
     adminToken: readFileSync(adminFile, "utf8").split(/\s/, 1)[0] ?? "",
     paths: { run: `/run/svc${suffix}`, state: `/var/lib/svc${suffix}`, etc: `/etc/svc${suffix}` },

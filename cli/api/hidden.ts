@@ -1,0 +1,29 @@
+/** Asks for a value on the terminal without showing it. */
+
+import type { Streams } from "../context.ts";
+import { EXIT, Failure } from "../failure.ts";
+
+const LONGEST = 4096;
+
+/** Resolves at the end of the line. The terminal is as before afterwards, whatever happens. */
+export async function readHidden({ stdin, stderr }: Streams, prompt: string): Promise<string> {
+  stderr.write(prompt);
+  stdin.setRawMode?.(true);
+  let value = "";
+  try {
+    for await (const data of stdin as AsyncIterable<Buffer>) {
+      for (const sign of data.toString()) {
+        if (sign === "\r" || sign === "\n") return value;
+        // Ctrl-C and Ctrl-D: in raw mode the terminal sends no signal.
+        if (sign === "\u0003" || sign === "\u0004") throw new Failure("interrupted", { exitCode: EXIT.interrupted });
+        if (sign === "\u007f" || sign === "\b") value = value.slice(0, -1);
+        else if (sign >= " ") value += sign;
+        if (value.length > LONGEST) throw new Failure("the line is too long");
+      }
+    }
+    return value;
+  } finally {
+    stdin.setRawMode?.(false);
+    stderr.write("\n");
+  }
+}

@@ -1,0 +1,67 @@
+/** Stores an API key, once the platform has taken it. */
+
+import { createApi } from "../../api/client.ts";
+import { type ContextEntry, checkedName, contextsFile, readContexts, writeContexts } from "../../api/contexts.ts";
+import { readHidden } from "../../api/hidden.ts";
+import { readSettings } from "../../api/settings.ts";
+import { readValue } from "../../api/value.ts";
+import type { Context } from "../../context.ts";
+import type { Action } from "../../definition.ts";
+import { Failure, usage } from "../../failure.ts";
+import type { Options } from "../../options.ts";
+
+/** Of a platform that nobody has named. */
+const FIRST_NAME = "default";
+
+export const login: Action = async (context, _args, options) => {
+  const known = await readContexts(context.env);
+  const name = checkedName(options.name ?? options.context ?? known.current ?? FIRST_NAME);
+  const place = placeOf(options) ?? known.contexts[name] ?? (await ofSettings(context));
+  const apiKey = await readKey(context, options.keyFile, place.apiUrl ?? `https://api.${place.domain ?? ""}`);
+  const entry = { ...place, apiKey };
+  await check(context, entry);
+  await writeContexts(context.env, { current: name, contexts: { ...known.contexts, [name]: entry } });
+  context.out.note(`logged in; ${contextsFile(context.env)} has the key, in context ${name}, which is the current one`);
+};
+
+/** The platform that the command line names. */
+function placeOf({ apiUrl, sandboxUrl, domain }: Options): ContextEntry | undefined {
+  if (apiUrl === undefined && domain === undefined) {
+    if (sandboxUrl !== undefined) throw usage("--sandbox-url needs --api-url");
+    return undefined;
+  }
+  return {
+    ...(apiUrl === undefined ? {} : { apiUrl }),
+    ...(sandboxUrl === undefined ? {} : { sandboxUrl }),
+    ...(domain === undefined ? {} : { domain }),
+  };
+}
+
+async function ofSettings({ env }: Context): Promise<ContextEntry> {
+  const { apiUrl, sandboxUrl, domain } = await readSettings(env, undefined);
+  return {
+    apiUrl,
+    ...(sandboxUrl === undefined ? {} : { sandboxUrl }),
+    ...(domain === undefined ? {} : { domain }),
+  };
+}
+
+async function readKey(context: Context, file: string | undefined, url: string): Promise<string> {
+  const { stdin } = context.streams;
+  const key =
+    file === undefined && stdin.isTTY === true
+      ? await readHidden(context.streams, `API key for ${url} (not shown): `)
+      : await readValue(context, file, "API key");
+  if (!/^[a-z0-9]+_[A-Za-z0-9]+$/.test(key.trim())) {
+    throw new Failure("this is no API key", { wayOut: "a key looks like svc_…; `svc key create` makes one" });
+  }
+  return key.trim();
+}
+
+/** @throws {Failure} the platform does not take the key */
+async function check(context: Context, { apiUrl, domain, apiKey = "" }: ContextEntry): Promise<void> {
+  const url = (apiUrl ?? `https://api.${domain ?? ""}`).replace(/\/+$/, "");
+  const { timeoutMs, signal } = context;
+  const api = createApi({ url, headers: { "x-api-key": apiKey }, timeoutMs, signal });
+  await api.call("GET /v2/sandboxes", { query: { limit: 1 } });
+}

@@ -1,0 +1,112 @@
+/** Carries one stream of HTTP/2 over a connection of HTTP/1.1 within the program, by Node's own client: no parser of ours. */
+
+import { type ClientRequest, type IncomingMessage, request as openRequest } from "node:http";
+import { constants, type ServerHttp2Stream } from "node:http2";
+import type { Duplex } from "node:stream";
+import { MAX_HEAD_BYTES } from "../limits.ts";
+import { fieldsOf, type StreamRequest, streamHeaders } from "./stream-headers.ts";
+
+/** How long a client may go on sending behind the whole answer. */
+const DRAIN_MS = 1_000;
+
+const { NGHTTP2_CANCEL, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
+
+/** @param connection to the server, for this exchange alone */
+export function carry(stream: ServerHttp2Stream, asked: StreamRequest, connection: Duplex): void {
+  const { method, path, headers } = asked;
+  connection.on("error", ignore);
+  const call = openRequest({
+    method,
+    path,
+    headers,
+    createConnection: () => connection,
+    maxHeaderSize: MAX_HEAD_BYTES,
+  } as unknown as Parameters<typeof openRequest>[0]);
+  const state = { answered: false };
+  call.on("continue", () => inform(stream, 100, []));
+  call.on("information", ({ statusCode, rawHeaders }) => inform(stream, statusCode, rawHeaders));
+  call.once("response", (answer) => {
+    state.answered = true;
+    relay(stream, answer);
+  });
+  // Behind the answer the server may close while the client still sends.
+  call.on("error", () => {
+    if (!state.answered) fail(stream);
+  });
+  stream.once("close", () => connection.destroy());
+  // A client that resets its stream has left, and the server must learn of it.
+  stream.once("aborted", () => connection.destroy());
+  send(stream, call);
+}
+
+function send(stream: ServerHttp2Stream, call: ClientRequest): void {
+  stream.on("error", ignore);
+  if (stream.endAfterHeaders) {
+    call.end();
+    return;
+  }
+  call.flushHeaders();
+  stream.once("trailers", (trailers) => {
+    for (const [name, value] of Object.entries(trailers)) {
+      if (value !== undefined && !name.startsWith(":")) call.addTrailers([[name, [value].flat().join(", ")]]);
+    }
+  });
+  stream.pipe(call);
+  // What the server does not read any more is thrown away, so that the client is not held up.
+  call.once("close", () => {
+    stream.unpipe(call);
+    stream.resume();
+  });
+}
+
+function relay(stream: ServerHttp2Stream, answer: IncomingMessage): void {
+  if (stream.destroyed || stream.closed) {
+    answer.destroy();
+    return;
+  }
+  answer.on("error", ignore);
+  try {
+    stream.respond(streamHeaders(answer.statusCode ?? 502, answer.rawHeaders), { waitForTrailers: true });
+  } catch {
+    // Headers that HTTP/2 cannot carry.
+    answer.destroy();
+    fail(stream);
+    return;
+  }
+  stream.once("wantTrailers", () => {
+    stream.sendTrailers(fieldsOf(answer.rawTrailers));
+    if (stream.readableEnded) return;
+    // The answer is whole, and nobody reads the rest of the request: the client is told to stop (RFC 9113 §8.1).
+    const limit = setTimeout(() => stream.close(NGHTTP2_NO_ERROR), DRAIN_MS);
+    stream.once("close", () => clearTimeout(limit));
+  });
+  answer.once("close", () => {
+    // An answer that breaks off must not look complete.
+    if (!answer.complete && !stream.destroyed) stream.close(NGHTTP2_INTERNAL_ERROR);
+  });
+  // An answer without a body has ended the stream already.
+  if (stream.writableEnded) answer.resume();
+  else answer.pipe(stream);
+}
+
+function inform(stream: ServerHttp2Stream, status: number, rawHeaders: readonly string[]): void {
+  if (stream.destroyed || stream.closed || stream.headersSent) return;
+  try {
+    stream.additionalHeaders(streamHeaders(status, rawHeaders));
+  } catch {
+    // It is only a hint.
+  }
+}
+
+function fail(stream: ServerHttp2Stream): void {
+  if (stream.destroyed || stream.closed) return;
+  if (stream.headersSent) {
+    stream.close(NGHTTP2_CANCEL);
+    return;
+  }
+  stream.respond({ ":status": 502, "content-type": "application/json; charset=utf-8" });
+  stream.end(JSON.stringify({ code: 502, message: "the connection was closed without an answer" }));
+}
+
+/** "close" follows, and ends the exchange. */
+function ignore(): void {}

@@ -1,0 +1,103 @@
+/** The headers of an exchange between HTTP/2, towards a client, and HTTP/1.1, towards a server of this program. Pure. */
+
+import type { OutgoingHttpHeaders } from "node:http2";
+
+/** Headers of one connection: they say nothing about the message, and HTTP/2 forbids them. */
+const OF_A_CONNECTION: ReadonlySet<string> = new Set([
+  "connection",
+  "http2-settings",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
+/** Of these HTTP/2 sends one value; of several ones the first counts, as browsers read them. */
+const SINGLE: ReadonlySet<string> = new Set([
+  "access-control-allow-credentials",
+  "access-control-max-age",
+  "age",
+  "content-length",
+  "content-location",
+  "content-md5",
+  "content-range",
+  "content-type",
+  "date",
+  "dnt",
+  "etag",
+  "expires",
+  "last-modified",
+  "location",
+  "retry-after",
+  "tk",
+  "upgrade-insecure-requests",
+  "x-content-type-options",
+]);
+
+export interface StreamRequest {
+  readonly method: string;
+  readonly path: string;
+  /** The host that the client means; empty where it names none. */
+  readonly authority: string;
+  /** Name, value, name, value, … of the request by HTTP/1.1, `Host` included. */
+  readonly headers: readonly string[];
+}
+
+/**
+ * @param rawHeaders name, value, name, value, … as they came
+ * @param hasBody whether more follows behind the headers
+ * @returns undefined: a client must not send that
+ */
+export function readStreamRequest(rawHeaders: readonly string[], hasBody: boolean): StreamRequest | undefined {
+  const pseudo = new Map<string, string>();
+  const headers: string[] = [];
+  const cookies: string[] = [];
+  let host: string | undefined;
+  let hasLength = false;
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    const value = rawHeaders[at + 1] ?? "";
+    if (name.startsWith(":")) pseudo.set(name, value);
+    else if (name === "host") host = value;
+    // HTTP/2 may send each cookie by itself (RFC 9113 §8.2.3), and HTTP/1.1 has one header.
+    else if (name === "cookie") cookies.push(value);
+    else if (!OF_A_CONNECTION.has(name)) {
+      hasLength ||= name === "content-length";
+      headers.push(name, value);
+    }
+  }
+  const { method, path } = { method: pseudo.get(":method") ?? "", path: pseudo.get(":path") ?? "" };
+  const authority = pseudo.get(":authority") ?? host ?? "";
+  const differs = host !== undefined && host.toLowerCase() !== authority.toLowerCase();
+  if (method === "" || differs || !/^[/*][!-~\u0080-\u00ff]*$/.test(path)) return undefined;
+  if (cookies.length > 0) headers.push("cookie", cookies.join("; "));
+  if (hasBody && !hasLength) headers.push("transfer-encoding", "chunked");
+  else if (!hasLength && ["POST", "PUT", "PATCH"].includes(method)) headers.push("content-length", "0");
+  return { method, path, authority, headers: ["host", authority, ...headers] };
+}
+
+/** The headers of an answer, or of an informational one. */
+export function streamHeaders(status: number, rawHeaders: readonly string[]): OutgoingHttpHeaders {
+  return { ":status": status, ...fieldsOf(rawHeaders) };
+}
+
+/** The fields as HTTP/2 takes them: also those of trailers. */
+export function fieldsOf(rawHeaders: readonly string[]): Record<string, string | string[]> {
+  const dropped = new Set(OF_A_CONNECTION);
+  for (const [name, value] of pairs(rawHeaders)) {
+    if (name === "connection") for (const named of value.split(",")) dropped.add(named.trim().toLowerCase());
+  }
+  const fields: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
+  for (const [name, value] of pairs(rawHeaders)) {
+    if (dropped.has(name) || name.startsWith(":")) continue;
+    const before = fields[name];
+    if (before === undefined) fields[name] = value;
+    else if (!SINGLE.has(name)) fields[name] = [before, value].flat();
+  }
+  return fields;
+}
+
+function* pairs(rawHeaders: readonly string[]): Generator<readonly [string, string]> {
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    yield [(rawHeaders[at] ?? "").toLowerCase(), rawHeaders[at + 1] ?? ""];
+  }
+}
