@@ -3,6 +3,7 @@ export interface Options {
   readonly action?: string;
   readonly actor?: string;
   readonly admin?: boolean;
+  readonly all?: boolean;
   readonly apiKey?: boolean;
   readonly apiUrl?: string;
   readonly atDeadline?: "stay" | "kill";
@@ -24,6 +25,7 @@ export interface Options {
   readonly expires?: number;
   readonly file?: string;
   readonly finish?: boolean;
+  readonly fix?: boolean;
   readonly follow?: boolean;
   readonly force?: boolean;
   /** Of `--no-headers`. */
@@ -31,6 +33,7 @@ export interface Options {
   readonly host?: string;
   /** Of `--no-internet`. */
   readonly internet?: boolean;
+  readonly json?: boolean;
   readonly keyFile?: string;
   readonly kind?: "node" | "edge";
   readonly level?: "debug" | "info" | "warn" | "error";

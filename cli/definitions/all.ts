@@ -2,6 +2,7 @@
 
 import type { Command, Group } from "../definition.ts";
 import { accountCommands } from "./account.ts";
+import { machineCommands } from "./machine.ts";
 import { nodeCommands } from "./nodes.ts";
 import { operatingCommands } from "./operating.ts";
 import { projectCommands } from "./projects.ts";
@@ -43,5 +44,6 @@ export const COMMANDS: readonly Command[] = [
   ...operatingCommands,
   ...nodeCommands,
   ...projectCommands,
+  ...machineCommands,
   completeCommand,
 ];
