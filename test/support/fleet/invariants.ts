@@ -4,11 +4,11 @@
  */
 
 import { expect } from "vitest";
+import { END_GRACE_MS, isOf, isSandbox } from "../../../machine/invariants/invariants.ts";
 import {
   type ContainerInfo,
   containersOf,
   findNodeProblems,
-  isSandbox,
   listedSandboxes,
   recordCount,
   reportedCount,
@@ -34,9 +34,6 @@ interface Listing {
   readonly running: readonly Listed[];
   readonly paused: readonly Listed[];
 }
-
-/** A sandbox may be over its end by so much: an orchestrator ends it in the next round. */
-const END_GRACE_MS = 5_000;
 
 /** Waits until every invariant holds, and fails with one sentence for each that does not. */
 export async function expectInvariants(fleet: Fleet, options: InvariantOptions = {}): Promise<void> {
@@ -99,11 +96,6 @@ function recordProblems(
     if (Date.parse(endAt) < Date.now() - END_GRACE_MS) problems.push(`${id} runs although its end was ${endAt}`);
   }
   return problems;
-}
-
-/** A sandbox that another node has fetched has a longer name, because both nodes may use one Docker daemon. */
-function isOf(sandboxId: string, name: string): boolean {
-  return name === `svc-${sandboxId}` || name.startsWith(`svc-${sandboxId}-`);
 }
 
 /** A container belongs to a record, to the pool, or to what its node holds for an operator. */
