@@ -18,4 +18,15 @@ export const machineCommands: readonly Command[] = [
     example: "svc doctor --fix",
     load: async () => (await import("../commands/machine/doctor.ts")).doctor,
   },
+  {
+    name: "debug bundle",
+    about: "collect state, logs, metrics and doctor's report in one archive, without secrets",
+    more: "For root, on the machine itself. A part that fails or takes too long is left out, and the archive says why. It is for its owner alone (0600).",
+    options: [
+      { flags: "--since <duration>", about: "logs from that time before now on (1h)", read: "duration" },
+      { flags: "--file <path>", about: "where the archive is written (svc-debug-TIME.tar.gz)" },
+    ],
+    example: "svc debug bundle --since 2h --file ./svc-debug.tar.gz",
+    load: async () => (await import("../commands/machine/bundle.ts")).bundle,
+  },
 ];
