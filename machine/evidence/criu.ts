@@ -1,16 +1,17 @@
 /** Dumps and restores a small process of another user, as the processes of sandboxes are. */
 
+import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lastWords } from "../base/commands.ts";
+import { lastWords, PATH } from "../base/commands.ts";
+import { withDeadline } from "./deadline.ts";
 import type { CriuSeen } from "./evidence.ts";
 import type { Machine } from "./gather.ts";
 
 const LIMIT_MS = 15_000;
-/** Of nobody, without open files of the caller, in a session of its own. It ends by itself. */
-const PROCESS =
-  'setsid setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "cd / && exec sleep 60" </dev/null >/dev/null 2>&1 & echo $!';
+/** Of nobody, without files of the caller, in a session of its own. It ends by itself. */
+const PROCESS = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "sleep", "60"];
 
 export async function tryCriu({ run, places }: Machine): Promise<CriuSeen> {
   const path = places.criu;
@@ -18,23 +19,26 @@ export async function tryCriu({ run, places }: Machine): Promise<CriuSeen> {
   const version = /^Version: *(.*)$/m.exec(said.stdout)?.[1];
   if (version === undefined) return { path, version: undefined, problem: lastWords(said) };
   const images = await mkdtemp(join(tmpdir(), "svc-doctor-criu-"));
-  const processes: number[] = [];
+  // A child of this process, which takes its status: a number that a zombie has cannot be restored.
+  const child = spawn("setpriv", PROCESS, { detached: true, stdio: "ignore", cwd: "/", env: { PATH } });
+  const ended = new Promise<void>((resolve) => void child.once("exit", () => resolve()).once("error", () => resolve()));
+  const pid = child.pid ?? 0;
+  const attempt = async (verb: "dump" | "restore", ...args: readonly string[]): Promise<string | undefined> => {
+    const log = `${verb}.log`;
+    const done = await run(path, [verb, ...args, "--images-dir", images, "--log-file", log], { limitMs: LIMIT_MS });
+    return done.status === 0 ? undefined : words(join(images, log), lastWords(done));
+  };
   try {
-    const started = await run("sh", ["-c", PROCESS]);
-    const pid = Number(started.stdout.trim());
-    if (!Number.isInteger(pid) || pid <= 0)
-      return { path, version, problem: `no process to dump: ${lastWords(started)}` };
-    processes.push(pid);
     if (!(await becomes(pid, "sleep"))) return { path, version, problem: "the process to dump did not start" };
-    const common = ["--images-dir", images, "--log-file"];
-    const dumped = await run(path, ["dump", "--tree", String(pid), ...common, "dump.log"], { limitMs: LIMIT_MS });
-    if (dumped.status !== 0)
-      return { path, version, problem: await words(join(images, "dump.log"), lastWords(dumped)) };
-    const back = await run(path, ["restore", "--restore-detached", ...common, "restore.log"], { limitMs: LIMIT_MS });
-    const failed = back.status !== 0 || !(await becomes(pid, "sleep"));
-    return { path, version, problem: failed ? await words(join(images, "restore.log"), lastWords(back)) : undefined };
+    const undumped = await attempt("dump", "--tree", String(pid));
+    if (undumped !== undefined) return { path, version, problem: `dump: ${undumped}` };
+    await withDeadline(ended, LIMIT_MS);
+    const unrestored = await attempt("restore", "--restore-detached");
+    if (unrestored !== undefined) return { path, version, problem: `restore: ${unrestored}` };
+    const lives = await becomes(pid, "sleep");
+    return { path, version, problem: lives ? undefined : "the restored process does not run" };
   } finally {
-    for (const pid of processes) if (await becomes(pid, "sleep", 1)) process.kill(pid, "SIGKILL");
+    if (await becomes(pid, "sleep", 1)) process.kill(pid, "SIGKILL");
     await rm(images, { recursive: true, force: true });
   }
 }
