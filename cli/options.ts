@@ -18,6 +18,7 @@ export interface Options {
   readonly detach?: boolean;
   readonly disable?: boolean;
   readonly domain?: string;
+  readonly drill?: boolean;
   readonly enable?: boolean;
   readonly ended?: boolean;
   readonly env?: Readonly<Record<string, string>>;

@@ -45,7 +45,9 @@ if (process.argv.includes("--version")) {
 } else if (process.argv.includes("--count-records")) {
   const place = process.argv.at(-1) ?? "";
   // A URL has a password, which no command line may hold.
-  process.stdout.write(`${JSON.stringify(await countRecords(place === "-" ? (process.env.DATABASE_URL ?? "") : place))}\n`);
+  process.stdout.write(
+    `${JSON.stringify(await countRecords(place === "-" ? (process.env.DATABASE_URL ?? "") : place))}\n`,
+  );
 } else if (process.argv.includes("--edge-token")) {
   printFromNodeKey((nodeKey) => `SVC_EDGE_TOKEN=${edgeToken(nodeKey)}\n`);
 } else {

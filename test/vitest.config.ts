@@ -1,4 +1,4 @@
-/** Nine kinds of test; README.md says which goes where. */
+/** Ten kinds of test; README.md says which goes where. */
 
 import { defineConfig } from "vitest/config";
 
@@ -53,6 +53,8 @@ export default defineConfig({
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true, shared: true }),
       project("browser", { testTimeout: 600_000, hookTimeout: 120_000, alone: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
+      // `npm run test:doctor` on an instance of its own.
+      project("doctor", { testTimeout: 180_000, hookTimeout: 180_000, alone: true }),
       project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),
     ],
   },

@@ -29,4 +29,27 @@ export const machineCommands: readonly Command[] = [
     example: "svc debug bundle --since 2h --file ./svc-debug.tar.gz",
     load: async () => (await import("../commands/machine/bundle.ts")).bundle,
   },
+  {
+    name: "backup",
+    about: "write the records of the platform, its keys, certificates and settings into one archive, while it runs",
+    more: "For root, on the orchestrator's machine. The archive is for its owner alone (0600) and has a checksum of each file. Memory, disks, images and volumes of nodes are not in it.",
+    arguments: [{ name: "[file]", about: "where it is written (svc-backup-TIME.tar.gz)" }],
+    example: "svc backup /var/backups/svc.tar.gz",
+    load: async () => (await import("../commands/machine/backup.ts")).backup,
+  },
+  {
+    name: "restore",
+    about: "put a backup back on a machine whose orchestrator is stopped, or try one",
+    more: "For root. What is there is put aside, not deleted. With --drill nothing of the machine changes: an orchestrator starts on a copy, in a network without a way out, and what differs from the backup is reported (exit code 1).",
+    arguments: [{ name: "<file>", about: "of `svc backup`" }],
+    options: [
+      { flags: "--drill", about: "only tries it" },
+      {
+        flags: "--force",
+        about: "replaces settings and keys that are other ones, and the records of a PostgreSQL database",
+      },
+    ],
+    example: "svc restore --drill /var/backups/svc.tar.gz",
+    load: async () => (await import("../commands/machine/backup.ts")).restore,
+  },
 ];

@@ -35,8 +35,12 @@ const PART_LIMIT_MS = 20_000;
 /** Something may be under way at the first look. What is broken at both, is broken. */
 const AGAIN_MS = 4_000;
 
-export function thisMachine(instance: Instance, dockerSocket = "/var/run/docker.sock"): Machine {
-  const places = { dockerSocket, criu: `${instance.places.bin}/criu`, resolvConf: "/etc/resolv.conf" };
+export function thisMachine(instance: Instance): Machine {
+  const places = {
+    dockerSocket: "/var/run/docker.sock",
+    criu: `${instance.places.bin}/criu`,
+    resolvConf: "/etc/resolv.conf",
+  };
   return { instance, run, now: Date.now, places };
 }
 

@@ -13,7 +13,7 @@ export function hereAsRoot({ env }: Pick<Context, "env">): Machine {
     });
   }
   try {
-    return thisMachine(readInstance(env["SVC_INSTANCE"] ?? ""), env["SVC_DOCKER_SOCKET"]);
+    return thisMachine(readInstance(env["SVC_INSTANCE"] ?? ""));
   } catch (error) {
     throw usage(error instanceof Error ? error.message : String(error));
   }
