@@ -19,6 +19,7 @@ export interface Options {
   readonly disable?: boolean;
   readonly domain?: string;
   readonly drill?: boolean;
+  readonly dryRun?: boolean;
   readonly enable?: boolean;
   readonly ended?: boolean;
   readonly env?: Readonly<Record<string, string>>;
