@@ -3,6 +3,7 @@ export interface Options {
   readonly action?: string;
   readonly actor?: string;
   readonly admin?: boolean;
+  readonly all?: boolean;
   readonly apiKey?: boolean;
   readonly apiUrl?: string;
   readonly atDeadline?: "stay" | "kill";
@@ -17,6 +18,8 @@ export interface Options {
   readonly detach?: boolean;
   readonly disable?: boolean;
   readonly domain?: string;
+  readonly drill?: boolean;
+  readonly dryRun?: boolean;
   readonly enable?: boolean;
   readonly ended?: boolean;
   readonly env?: Readonly<Record<string, string>>;
@@ -24,6 +27,7 @@ export interface Options {
   readonly expires?: number;
   readonly file?: string;
   readonly finish?: boolean;
+  readonly fix?: boolean;
   readonly follow?: boolean;
   readonly force?: boolean;
   /** Of `--no-headers`. */
@@ -31,6 +35,7 @@ export interface Options {
   readonly host?: string;
   /** Of `--no-internet`. */
   readonly internet?: boolean;
+  readonly json?: boolean;
   readonly keyFile?: string;
   readonly kind?: "node" | "edge";
   readonly level?: "debug" | "info" | "warn" | "error";

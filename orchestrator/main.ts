@@ -13,6 +13,7 @@ import { startOrchestrator } from "./app.ts";
 import { verifyAudit } from "./audit/verify-copy.ts";
 import { OrchestratorConfig, readOrchestratorConfig } from "./config.ts";
 import { readAllowed } from "./network-policy/proxy.ts";
+import { copySqlite, countRecords } from "./store/copy.ts";
 import { targetAddresses } from "./webhooks/addresses.ts";
 
 if (process.argv.includes("--version")) {
@@ -29,6 +30,10 @@ if (process.argv.includes("--version")) {
   --site-certificate DIRECTORY DOMAIN
                        only keep an authority of the platform's own for the domain, and a certificate of it, in the
                        directory: for SVC_TLS_CERT_FILE and SVC_TLS_KEY_FILE in a private network
+  --copy-database FILE  only write the records of SVC_DATABASE as of one moment into a new SQLite file, also while an
+                       orchestrator uses it
+  --count-records PLACE  only print how many records each table of a database has: a SQLite file, or - for that of
+                       DATABASE_URL
   --edge-token         only print the token of edges on this machine, as a setting of theirs; reads SVC_NODE_KEY
 \n${describeConfig(OrchestratorConfig)}\n`,
   );
@@ -41,6 +46,14 @@ if (process.argv.includes("--version")) {
   await printSite(process.argv.slice(process.argv.indexOf("--site-certificate") + 1));
 } else if (process.argv.includes("--node-tokens")) {
   printNodeTokens(process.argv.at(-1) ?? "");
+} else if (process.argv.includes("--copy-database")) {
+  copySqlite(process.env.SVC_DATABASE ?? "", process.argv.at(-1) ?? "");
+} else if (process.argv.includes("--count-records")) {
+  const place = process.argv.at(-1) ?? "";
+  // A URL has a password, which no command line may hold.
+  process.stdout.write(
+    `${JSON.stringify(await countRecords(place === "-" ? (process.env.DATABASE_URL ?? "") : place))}\n`,
+  );
 } else if (process.argv.includes("--edge-token")) {
   printFromNodeKey((nodeKey) => `SVC_EDGE_TOKEN=${edgeToken(nodeKey)}\n`);
 } else {

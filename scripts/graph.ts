@@ -11,7 +11,7 @@ import { circleIn, folderGraphs, withPictures } from "./check/folder-graph.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const file = `${root}docs/architecture.md`;
-const graphs = await folderGraphs(["orchestrator", "agent", "envd", "interpreter", "cli", "shared"], root);
+const graphs = await folderGraphs(["orchestrator", "agent", "envd", "interpreter", "cli", "machine", "shared"], root);
 
 const { rooms } = createRequire(import.meta.url)("./check/agent-ladder.cjs") as { readonly rooms: object };
 const inner = await folderGraphs(

@@ -2,6 +2,7 @@
 
 import type { Command, Group } from "../definition.ts";
 import { accountCommands } from "./account.ts";
+import { machineCommands } from "./machine.ts";
 import { nodeCommands } from "./nodes.ts";
 import { operatingCommands } from "./operating.ts";
 import { projectCommands } from "./projects.ts";
@@ -22,6 +23,7 @@ export const GROUPS: readonly Group[] = [
   { name: "webhook", about: "where events are sent to" },
   { name: "node", about: "the machines of the platform (for operators)" },
   { name: "project", about: "projects and their limits (for operators)" },
+  { name: "debug", about: "what whoever helps needs to see (for root)" },
 ];
 
 /** What completion in shells asks. It is here because it knows the others. */
@@ -43,5 +45,6 @@ export const COMMANDS: readonly Command[] = [
   ...operatingCommands,
   ...nodeCommands,
   ...projectCommands,
+  ...machineCommands,
   completeCommand,
 ];

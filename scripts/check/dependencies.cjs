@@ -7,9 +7,30 @@ const only = (name, library, owners) => ({
   name,
   comment: `${library} has its owners; use them`,
   severity: "error",
-  from: { path: "^(cli|shared|orchestrator|agent|envd|interpreter)/", pathNot: owners },
+  from: { path: "^(cli|machine|shared|orchestrator|agent|envd|interpreter)/", pathNot: owners },
   to: { path: `node_modules/${library}/` },
 });
+
+/** The folders of what looks at the machine, the top rung first: each imports only what stands below it. */
+const machineRungs = [["bundle", "backup"], ["doctor"], ["checks"], ["evidence"], ["invariants", "known", "base"]];
+const machineLadder = machineRungs.map((rung, height) => ({
+  name: `machine-ladder-${rung.join("-")}`,
+  comment: "a folder imports only what stands below it",
+  severity: "error",
+  from: { path: `^machine/(${rung.join("|")})/` },
+  to: {
+    path: "^machine/",
+    pathNot: [
+      "^machine/$1/",
+      `^machine/(${
+        machineRungs
+          .slice(height + 1)
+          .flat()
+          .join("|") || "none"
+      })/`,
+    ],
+  },
+}));
 
 /** A folder that imports nothing else of its program; `shared` may import within itself by the rule's own list. */
 const inside = (name, folder, also = folder) => {
@@ -28,9 +49,25 @@ module.exports = {
     {
       name: "programs-do-not-import-each-other",
       severity: "error",
-      from: { path: "^(cli|orchestrator|agent|envd|interpreter|console)/" },
-      to: { path: "^(cli|orchestrator|agent|envd|interpreter|console)/", pathNot: "^$1/" },
+      from: { path: "^(cli|machine|orchestrator|agent|envd|interpreter|console)/" },
+      to: { path: "^(cli|machine|orchestrator|agent|envd|interpreter|console)/", pathNot: ["^$1/", "^machine/"] },
     },
+    {
+      name: "the-machine-belongs-to-the-command",
+      comment: "only commands that look at the machine itself do; all others know the API alone",
+      severity: "error",
+      from: { path: "^(cli|shared|orchestrator|agent|envd|interpreter|console)/", pathNot: "^cli/commands/machine/" },
+      to: { path: "^machine/" },
+    },
+    {
+      name: "the-machine-knows-no-program",
+      comment:
+        "it asks the programs over their sockets; of shared it has what decides which names are secret, and the version",
+      severity: "error",
+      from: { path: "^machine/" },
+      to: { path: "^shared/", pathNot: "^shared/(program/secret-names|version)\\.ts$" },
+    },
+    ...machineLadder,
     {
       name: "the-console-has-types-of-the-api-alone",
       comment: "what it imports from there must not be in what browsers load",
@@ -48,12 +85,12 @@ module.exports = {
       name: "shared-is-a-leaf",
       severity: "error",
       from: { path: "^shared/" },
-      to: { path: "^(cli|orchestrator|agent|envd|interpreter|console|scripts|test)/" },
+      to: { path: "^(cli|machine|orchestrator|agent|envd|interpreter|console|scripts|test)/" },
     },
     {
       name: "nothing-shipped-imports-tests-or-scripts",
       severity: "error",
-      from: { path: "^(cli|shared|orchestrator|agent|envd|interpreter|console)/" },
+      from: { path: "^(cli|machine|shared|orchestrator|agent|envd|interpreter|console)/" },
       to: { path: "^(test|scripts)/" },
     },
     {
@@ -114,7 +151,7 @@ module.exports = {
       comment: "but to build one, and to write the OpenAPI document and the page of the command",
       severity: "error",
       from: { path: "^scripts/", pathNot: "^scripts/(build|cli-page|openapi)\\.ts$" },
-      to: { path: "^(cli|orchestrator|agent|envd|interpreter)/" },
+      to: { path: "^((cli|orchestrator|agent|envd|interpreter)/|machine/(?!known/))" },
     },
     {
       name: "a-program-takes-settings-from-its-config",

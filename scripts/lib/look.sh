@@ -1,4 +1,4 @@
-# Shows the problems of host/machine/checks.mjs. Needs ui.sh and $here.
+# Shows the problems of machine/known/checks.mjs. Needs ui.sh and $here.
 # shellcheck shell=bash
 
 # look WHEN WORD…: fails with the first problem that stops the set-up; prints warnings to the log, and in the step's note.

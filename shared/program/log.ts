@@ -1,46 +1,14 @@
 /** Structured logs: JSON lines on stdout, secrets redacted once, here. The only importer of pino. */
 
 import { type DestinationStream, type Logger, pino } from "pino";
+import { SECRET_KEYS } from "./secret-names.ts";
 
 export type Log = Logger;
 
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Names under which a secret may turn up in a logged object, at any of the depths listed below. */
-const SECRET_KEYS = [
-  "accessToken",
-  "adminToken",
-  "apiKey",
-  "authorization",
-  "awsAccessKeyId",
-  "awsSecretAccessKey",
-  "controlToken",
-  "envdAccessToken",
-  "encryptionKey",
-  "encryptionKeyPrevious",
-  "envVars",
-  "envs",
-  "joinToken",
-  "key",
-  "metricsToken",
-  "metricsTokenPrevious",
-  "nodeKey",
-  "nodeKeyPrevious",
-  "nodeToken",
-  "orchestratorToken",
-  "orchestratorTokenPrevious",
-  "password",
-  "seed",
-  "seedPrevious",
-  "serviceAccountJson",
-  "token",
-  "trafficAccessToken",
-  '["x-access-token"]',
-  '["x-admin-token"]',
-  '["x-api-key"]',
-] as const;
-
+/** At these depths of a logged object a secret is redacted. */
 const DEPTHS = ["", "*.", "*.*."];
 
 export interface LogOptions {

@@ -1,4 +1,4 @@
-// The facts of this machine that checks.mjs judges. Every question has a time limit; what cannot be asked is no evidence.
+// The facts of this machine that machine/known/checks.mjs judges. Every question has a time limit; what cannot be asked is no evidence.
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { request } from "node:http";

@@ -1,6 +1,6 @@
-// Looks for the problems of checks.mjs at one moment. Usage: look.mjs machine CHECKOUT | docker SUBNET NETWORK-NAME | start DATABASE…
+// Looks for the problems of machine/known/checks.mjs at one moment. Usage: look.mjs machine CHECKOUT | docker SUBNET NETWORK-NAME | start DATABASE…
 // Prints the first that stops the set-up, "what" and "way out" on a line each, with exit status 3; else every warning on a line.
-import { problems } from "./checks.mjs";
+import { problems } from "../../../machine/known/checks.mjs";
 import { facts } from "./facts.mjs";
 
 const [when, ...rest] = process.argv.slice(2);
@@ -13,7 +13,9 @@ const found = problems(when, await facts(when, about));
 const [first] = found;
 const oneLine = (text) => text.replaceAll("\n", " ");
 if (first?.stops) {
-  process.stdout.write(`${oneLine(`${first.problem}: ${first.evidence}`)}\n${first.wayOut}\n`);
+  process.stdout.write(
+    `${oneLine(`${first.problem}: ${first.evidence}`)}\n${first.wayOut} (check ${first.id} of \`svc doctor\`)\n`,
+  );
   process.exitCode = 3;
 } else {
   for (const { problem, evidence, wayOut } of found)

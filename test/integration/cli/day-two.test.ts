@@ -68,6 +68,12 @@ describe("the platform", () => {
     expect(await svc.out(["usage"])).toMatch(/^sandboxes +\d+ +\d+ +platform$/m);
   });
 
+  test("lists and removes what nothing needs", SLOW, async () => {
+    expect(await json("gc", "--dry-run")).toEqual([]);
+    const { code, stderr } = await svc.run(["gc"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "Nothing found.\n" });
+  });
+
   test("shows its audit log, of a project and of all", SLOW, async () => {
     await svc.out(["key", "create", "audited"]);
     expect(await svc.out(["audit", "--action", "createKey", "--limit", "1"])).toContain("createKey");

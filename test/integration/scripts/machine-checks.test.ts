@@ -17,7 +17,7 @@ interface Problem {
   readonly wayOut: string;
 }
 const directory = join(import.meta.dirname, "../../../scripts/host/machine");
-const { CHECKS, problems, within } = (await import(join(directory, "checks.mjs"))) as {
+const { CHECKS, problems, within } = (await import(join(import.meta.dirname, "../../../machine/known/checks.mjs"))) as {
   readonly CHECKS: readonly { readonly id: string; readonly when: string }[];
   readonly problems: (when: string, facts: unknown) => readonly Problem[];
   readonly within: (range: string, other: string) => boolean;

@@ -4,12 +4,12 @@
  */
 
 import { expect } from "vitest";
+import { END_GRACE_MS, isOf, isSandbox } from "../../../machine/invariants/invariants.ts";
 import { freezerState } from "../platform/frozen.ts";
 import {
   type ContainerInfo,
   containersOf,
   findNodeProblems,
-  isSandbox,
   listedSandboxes,
   recordCount,
   reportedCount,
@@ -36,9 +36,6 @@ interface Listing {
   readonly running: readonly Listed[];
   readonly paused: readonly Listed[];
 }
-
-/** A sandbox may be over its end by so much: an orchestrator ends it in the next round. */
-const END_GRACE_MS = 5_000;
 
 /** Waits until every invariant holds, and fails with one sentence for each that does not. */
 export async function expectInvariants(fleet: Fleet, options: InvariantOptions = {}): Promise<void> {
@@ -118,11 +115,6 @@ async function recordProblems(
 
 async function runs({ id, state }: ContainerInfo): Promise<boolean> {
   return state === "running" && (await freezerState(id).catch(() => "gone")) === "THAWED";
-}
-
-/** A sandbox that another node has fetched has a longer name, because both nodes may use one Docker daemon. */
-function isOf(sandboxId: string, name: string): boolean {
-  return name === `svc-${sandboxId}` || name.startsWith(`svc-${sandboxId}-`);
 }
 
 /** A container belongs to a record, to the pool, or to what its node holds for an operator. */

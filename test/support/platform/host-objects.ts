@@ -4,6 +4,8 @@
  */
 
 import { readdir, readFile, readlink } from "node:fs/promises";
+import { slotsOf } from "../../../machine/evidence/objects.ts";
+import { isSandbox, nodeProblems, recordProblems } from "../../../machine/invariants/invariants.ts";
 import { agentPage } from "./agent-pages.ts";
 import { api, asAdmin, type Platform } from "./platform.ts";
 import { type Program, pidOf, run, settingOf } from "./programs.ts";
@@ -100,24 +102,14 @@ export async function poolSizes(platform: Platform): Promise<{ readonly wanted: 
 /** Returns one sentence for each broken invariant; empty when all is well. Tests poll it after a disturbance. */
 export async function findProblems(platform: Platform): Promise<readonly string[]> {
   const containers = await containersOf(platform);
-  const listed = await listedSandboxes(platform, "running");
-  // The container of a paused sandbox is frozen for a while and then dead; it stays because it is the sandbox's disk.
-  const paused = new Set((await listedSandboxes(platform, "paused")).map((one) => `svc-${one.sandboxID}`));
-  const problems: string[] = [];
-  const running = new Map(containers.filter(isSandbox).map((one) => [one.name.slice("svc-".length), one]));
-  for (const { sandboxID: id, endAt } of listed) {
-    if (!running.has(id)) problems.push(`the record of ${id} says running, but it has no container`);
-    if (Date.parse(endAt) < Date.now() - 5000) problems.push(`${id} runs although its end was ${endAt}`);
-  }
-  const others = (await recordCount(platform)) - listed.length;
-  const unlisted = [...running.keys()].filter(
-    (id) => !listed.some((one) => one.sandboxID === id) && !paused.has(`svc-${id}`),
-  );
-  if (unlisted.length > others) problems.push(`containers without a record: ${unlisted.join(", ")}`);
-  for (const one of containers.filter(({ state, name }) => state !== "running" && !paused.has(name))) {
-    problems.push(`container ${one.name} is ${one.state}`);
-  }
-  return [...problems, ...(await findNodeProblems(platform, containers))];
+  const running = await listedSandboxes(platform, "running");
+  const paused = (await listedSandboxes(platform, "paused")).map((one) => one.sandboxID);
+  const unseen = (await recordCount(platform)) - running.length;
+  const records = { running, paused, moving: [], held: [], unseen };
+  return [
+    ...recordProblems(records, containers, Date.now()).map(({ text }) => text),
+    ...(await findNodeProblems(platform, containers)),
+  ];
 }
 
 /** As `findProblems`, for what one node has on the host: each of its containers has its network, and nothing is left of another. */
@@ -125,29 +117,19 @@ export async function findNodeProblems(
   platform: Platform,
   containers: readonly ContainerInfo[],
 ): Promise<readonly string[]> {
-  const problems: string[] = [];
   const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
-  const namespaces = new Set(await namesIn("/run/netns", network));
-  const links = new Set(await namesIn("/sys/class/net", network));
   const pinned = (await setElements(network, "pinned")).join("\n");
-  for (const container of containers.filter((one) => one.state === "running")) {
-    const slot = await slotOf(platform, container);
-    if (slot === undefined) problems.push(`${container.name} has no netns annotation`);
-    else {
-      if (!namespaces.has(slot)) problems.push(`${container.name} names the namespace ${slot}, which does not exist`);
-      if (!links.has(slot)) problems.push(`${container.name} has no link ${slot}`);
-      if (!pinned.includes(slot)) problems.push(`${slot} of ${container.name} is not pinned in the firewall`);
-    }
-  }
-  const ids = new Set(containers.map((one) => one.id));
-  for (const id of await list(`${platform.paths.run}/containers`)) {
-    if (!ids.has(id)) problems.push(`annotations of a container that does not exist: ${id}`);
-  }
   const disks = (await list(`${platform.paths.state}/agent/disks`)).map((name) => name.replace(/\.img$/, ""));
-  for (const id of new Set(disks)) {
-    if (!ids.has(id) && !OF_ALL_DISKS.has(id)) problems.push(`a disk of a container that does not exist: ${id}`);
-  }
-  return problems;
+  const seen = await Promise.all(containers.map(async (one) => ({ ...one, slot: await slotOf(platform, one) })));
+  const problems = nodeProblems({
+    containers: seen,
+    namespaces: await namesIn("/run/netns", network),
+    links: await namesIn("/sys/class/net", network),
+    pinned: slotsOf(pinned, network),
+    annotated: await list(`${platform.paths.run}/containers`),
+    disks: [...new Set(disks)].filter((id) => !OF_ALL_DISKS.has(id)),
+  });
+  return problems.map(({ text }) => text);
 }
 
 /** Lists every container that carries the node's label. */
@@ -162,10 +144,6 @@ export async function containersOf(platform: Platform): Promise<readonly Contain
       const [id = "", name = "", state = ""] = line.split(" ");
       return { id, name, state };
     });
-}
-
-export function isSandbox(container: ContainerInfo): boolean {
-  return container.name.startsWith("svc-") && !container.name.startsWith("svc-pool-") && container.state === "running";
 }
 
 export async function listedSandboxes(

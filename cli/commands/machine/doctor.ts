@@ -1,0 +1,57 @@
+/** `svc doctor`: shows what the checks of this machine found. */
+
+import type { Result } from "../../../machine/checks/check.ts";
+import { examine, type Mended, mend, type Report } from "../../../machine/doctor/doctor.ts";
+import type { Action } from "../../definition.ts";
+import { EXIT } from "../../failure.ts";
+import { hereAsRoot } from "./here.ts";
+
+const WORDS = { failed: "FAIL", warning: "WARN", unknown: "?", ok: "ok" } as const;
+
+export const doctor: Action = async (context, _args, options) => {
+  const machine = hereAsRoot(context);
+  let report = await examine(machine);
+  let mended: readonly Mended[] = [];
+  if (options.fix === true) {
+    mended = await mend(report, machine);
+    // The report is of the machine as it is now.
+    if (mended.length > 0) report = await examine(machine);
+  }
+  const code = report.ok ? 0 : EXIT.failed;
+  if (options.json === true) {
+    await context.out.structured({ ...report, mended }, { output: "json" });
+    return code;
+  }
+  for (const { id, evidence, problem } of mended) {
+    await context.out.line(
+      problem === undefined ? `mended ${id}: ${evidence}` : `not mended ${id}: ${evidence}: ${problem}`,
+    );
+  }
+  for (const result of report.checks) {
+    if (result.status === "ok" && options.all !== true) continue;
+    if (result.status === "unknown" && options.all !== true) continue;
+    await context.out.line(...linesOf(result));
+  }
+  context.out.note(summary(report));
+  return code;
+};
+
+function linesOf({ id, section, status, problem, evidence, fix }: Result): readonly string[] {
+  const word = WORDS[status].padEnd(5);
+  if (status === "ok") return [`${word} ${section}: ${id}`];
+  if (status === "unknown") return [`${word} ${section}: ${id}: ${evidence}`];
+  return [`${word} ${section}: ${problem} (${id})`, `      ${evidence}`, `      -> ${fix}`];
+}
+
+/** Pure. */
+export function summary({ checks, ok }: Report): string {
+  const count = (status: Result["status"]) => checks.filter((one) => one.status === status).length;
+  const some = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const unknown = count("unknown");
+  return [
+    ok ? "No failure" : some(count("failed"), "failure"),
+    some(count("warning"), "warning"),
+    `${count("ok")} checks passed`,
+    ...(unknown === 0 ? [] : [`${unknown} could not be seen (--all names them)`]),
+  ].join(", ");
+}

@@ -1,0 +1,55 @@
+/** Commands for the machine that runs the platform: they look at the machine itself, as root, and also when no program answers. */
+
+import type { Command } from "../definition.ts";
+
+export const machineCommands: readonly Command[] = [
+  {
+    name: "doctor",
+    about: "find out what is wrong with the platform on this machine, and how to mend it",
+    more: "For root, on the machine itself; it works while the programs are down. Failures come first, the cause before its effects. Exit code 1: something has failed; warnings do not count.",
+    options: [
+      {
+        flags: "--fix",
+        about: "mends what can be mended without any loss: access to files, forwarding, kernel modules",
+      },
+      { flags: "--json", about: "the whole report, with the checks that passed" },
+      { flags: "--all", about: "shows the checks that passed, too" },
+    ],
+    example: "svc doctor --fix",
+    load: async () => (await import("../commands/machine/doctor.ts")).doctor,
+  },
+  {
+    name: "debug bundle",
+    about: "collect state, logs, metrics and doctor's report in one archive, without secrets",
+    more: "For root, on the machine itself. A part that fails or takes too long is left out, and the archive says why. It is for its owner alone (0600).",
+    options: [
+      { flags: "--since <duration>", about: "logs from that time before now on (1h)", read: "duration" },
+      { flags: "--file <path>", about: "where the archive is written (svc-debug-TIME.tar.gz)" },
+    ],
+    example: "svc debug bundle --since 2h --file ./svc-debug.tar.gz",
+    load: async () => (await import("../commands/machine/bundle.ts")).bundle,
+  },
+  {
+    name: "backup",
+    about: "write the records of the platform, its keys, certificates and settings into one archive, while it runs",
+    more: "For root, on the orchestrator's machine. The archive is for its owner alone (0600) and has a checksum of each file. Memory, disks, images and volumes of nodes are not in it.",
+    arguments: [{ name: "[file]", about: "where it is written (svc-backup-TIME.tar.gz)" }],
+    example: "svc backup /var/backups/svc.tar.gz",
+    load: async () => (await import("../commands/machine/backup.ts")).backup,
+  },
+  {
+    name: "restore",
+    about: "put a backup back on a machine whose orchestrator is stopped, or try one",
+    more: "For root. What is there is put aside, not deleted. With --drill nothing of the machine changes: an orchestrator starts on a copy, in a network without a way out, and what differs from the backup is reported (exit code 1).",
+    arguments: [{ name: "<file>", about: "of `svc backup`" }],
+    options: [
+      { flags: "--drill", about: "only tries it" },
+      {
+        flags: "--force",
+        about: "replaces settings and keys that are other ones, and the records of a PostgreSQL database",
+      },
+    ],
+    example: "svc restore --drill /var/backups/svc.tar.gz",
+    load: async () => (await import("../commands/machine/backup.ts")).restore,
+  },
+];

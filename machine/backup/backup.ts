@@ -1,0 +1,125 @@
+/**
+ * Makes a backup while the platform runs: the records as of one moment, and the keys, certificates and settings without which
+ * they open nothing. One archive for root alone. What nodes store (memory, disks, images, volumes) is not in it.
+ */
+
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { chmod, chown, cp, mkdir, open, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { VERSION } from "../../shared/version.ts";
+import { lastWords } from "../base/commands.ts";
+import { serviceUser } from "../evidence/files.ts";
+import type { Machine } from "../evidence/gather.ts";
+import { copySqlite, countRecords, databaseUrl, dumpPostgres } from "./database.ts";
+import { listFiles, MANIFEST, type Manifest, manifestOf } from "./manifest.ts";
+
+const LIMIT_MS = 3_600_000;
+
+export interface BackupOptions {
+  /** The archive; it is made in one step. */
+  readonly path: string;
+  readonly onStep: (text: string) => void;
+}
+
+export async function makeBackup(machine: Machine, { path, onStep }: BackupOptions): Promise<Manifest> {
+  const { instance } = machine;
+  if (existsSync(path)) throw new Error(`there is a file ${path} already`);
+  if (!existsSync(instance.places.config))
+    throw new Error(`there is no platform on this machine: ${instance.places.config} is missing`);
+  const work = join(dirname(path), `.svc-backup-${randomBytes(6).toString("hex")}`);
+  await mkdir(work, { mode: 0o700 });
+  try {
+    const content = join(work, "content");
+    await mkdir(content, { mode: 0o700 });
+    const { database, counts } = await copyDatabase(machine, work, content);
+    onStep(`${database === "none" ? "no database on this machine" : `${database}: ${sum(counts)} records`}`);
+    await copySettings(machine, content);
+    const files = await listFiles(content);
+    onStep(`settings, keys and certificates: ${files.length} files`);
+    const madeAt = new Date(machine.now()).toISOString();
+    const manifest = manifestOf({
+      madeAt,
+      version: VERSION,
+      instance: instance.name,
+      role: instance.role,
+      database,
+      counts,
+      files,
+    });
+    await writeFile(join(content, MANIFEST), JSON.stringify(manifest, null, 2), { mode: 0o600 });
+    await pack(machine, content, join(work, "archive"));
+    await rename(join(work, "archive"), path);
+    return manifest;
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((all, one) => all + one, 0);
+}
+
+async function copyDatabase(
+  machine: Machine,
+  work: string,
+  content: string,
+): Promise<Pick<Manifest, "database" | "counts">> {
+  const { instance } = machine;
+  if (!instance.programs.includes("orchestrator")) return { database: "none", counts: {} };
+  const url = await databaseUrl(instance);
+  if (url !== undefined) {
+    await dumpPostgres(machine, url, join(content, "database.dump"));
+    // Of a moment later: `--drill` says so where they differ.
+    return { database: "PostgreSQL", counts: (await countRecords(machine, url)).counts };
+  }
+  // In the state directory, to which the orchestrator's user has a way.
+  const place = join(instance.places.state, "orchestrator", `.backup-${work.slice(-12)}`);
+  const user = serviceUser();
+  await mkdir(place, { mode: 0o700 });
+  try {
+    if (user !== undefined) await chown(place, user.uid, user.gid);
+    const copy = join(place, "svc.db");
+    await copySqlite(machine, copy);
+    const { integrity, counts } = await countRecords(machine, copy);
+    if (integrity !== "ok") throw new Error(`the copy of the database is damaged: ${integrity}`);
+    const to = join(content, "svc.db");
+    await cp(copy, to);
+    await chmod(to, 0o600);
+    await chown(to, 0, 0);
+    return { database: "SQLite", counts };
+  } finally {
+    await rm(place, { recursive: true, force: true });
+  }
+}
+
+/** The settings' directory, and what makes this machine a node or an edge of a platform. */
+async function copySettings({ instance }: Machine, content: string): Promise<void> {
+  const { config, state } = instance.places;
+  await copyFiles(config, join(content, "config"));
+  for (const program of ["agent", "edge"]) {
+    const from = join(state, program, "membership");
+    if (existsSync(from)) await copyFiles(from, join(content, `${program}-membership`));
+  }
+}
+
+/** Plain files alone: no link is followed. */
+async function copyFiles(from: string, to: string): Promise<void> {
+  await mkdir(to, { mode: 0o700 });
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    await cp(join(from, entry.name), join(to, entry.name));
+    await chmod(join(to, entry.name), 0o600);
+  }
+}
+
+async function pack({ run }: Machine, content: string, archive: string): Promise<void> {
+  await writeFile(archive, "", { mode: 0o600 });
+  const said = await run("tar", ["--create", "--gzip", "--file", archive, "--directory", content, "."], {
+    limitMs: LIMIT_MS,
+  });
+  if (said.status !== 0) throw new Error(`the archive was not written: ${lastWords(said)}`);
+  // A power cut must not leave a backup that is there by name alone.
+  const file = await open(archive, "r");
+  await file.sync().finally(() => file.close());
+}

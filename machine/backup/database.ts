@@ -1,0 +1,90 @@
+/** Copies of the orchestrator's database, made and counted by the programs that own it, as the user whose it is. */
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { lastWords, type Said } from "../base/commands.ts";
+import type { Instance } from "../base/instance.ts";
+import { serviceUser } from "../evidence/files.ts";
+import type { Machine } from "../evidence/gather.ts";
+
+const LIMIT_MS = 3_600_000;
+
+export type Kind = "SQLite" | "PostgreSQL";
+
+export function databasePath({ setting, places }: Instance): string {
+  return setting("orchestrator", "SVC_DATABASE") ?? join(places.state, "orchestrator/svc.db");
+}
+
+/** Undefined: it is SQLite. */
+export async function databaseUrl({ setting }: Instance): Promise<string | undefined> {
+  const file = setting("orchestrator", "DATABASE_URL_FILE");
+  return (
+    setting("orchestrator", "DATABASE_URL") ?? (file === undefined ? undefined : (await readFile(file, "utf8")).trim())
+  );
+}
+
+/** @param copy a new file in a directory of the orchestrator's user */
+export async function copySqlite(machine: Machine, copy: string): Promise<void> {
+  const said = await orchestrator(machine, ["--copy-database", copy], { SVC_DATABASE: databasePath(machine.instance) });
+  if (said.status !== 0) throw new Error(`the database was not copied: ${lastWords(said)}`);
+}
+
+export interface Counted {
+  readonly integrity: string;
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** @param place a SQLite file, or a URL */
+export async function countRecords(machine: Machine, place: string): Promise<Counted> {
+  const isUrl = /^postgres(ql)?:/.test(place);
+  const said = await orchestrator(
+    machine,
+    ["--count-records", isUrl ? "-" : place],
+    isUrl ? { DATABASE_URL: place } : {},
+  );
+  if (said.status !== 0) throw new Error(`the records were not counted: ${lastWords(said)}`);
+  return JSON.parse(said.stdout) as Counted;
+}
+
+/** As the orchestrator's user: root would leave files that the orchestrator cannot write. */
+function orchestrator({ run, instance }: Machine, args: readonly string[], env: Record<string, string>): Promise<Said> {
+  const { app } = instance.places;
+  return run(join(app, "node"), [join(app, "orchestrator.js"), ...args], { limitMs: LIMIT_MS, env, ...serviceUser() });
+}
+
+export async function dumpPostgres({ run }: Machine, url: string, file: string): Promise<void> {
+  const said = await run("pg_dump", ["--format=custom", "--no-owner", "--file", file], {
+    limitMs: LIMIT_MS,
+    env: libpq(url),
+  });
+  if (said.status !== 0) throw new Error(`pg_dump: ${lastWords(said)} (it must be of the server's version or newer)`);
+}
+
+export async function restorePostgres({ run }: Machine, url: string, file: string): Promise<void> {
+  const how = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"];
+  const env = libpq(url);
+  const said = await run("pg_restore", [...how, "--dbname", env["PGDATABASE"] ?? "postgres", file], {
+    limitMs: LIMIT_MS,
+    env,
+  });
+  if (said.status !== 0) throw new Error(`pg_restore: ${lastWords(said)}`);
+}
+
+/** A URL as the variables of PostgreSQL's programs, because every user of the machine can read command lines. Pure. */
+export function libpq(url: string): Readonly<Record<string, string>> {
+  const [, user, password, hosts = "", database = "", query = ""] =
+    /^postgres(?:ql)?:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/.exec(url) ?? [];
+  const each = hosts.split(",").map((host) => /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(host) ?? []);
+  const parameters = new URLSearchParams(query);
+  const named = {
+    PGHOST: parameters.get("host") ?? each.map(([, host = ""]) => host.replace(/^\[(.*)\]$/, "$1")).join(","),
+    PGPORT: each.map(([, , port = "5432"]) => port).join(","),
+    PGUSER: decodeURIComponent(user ?? ""),
+    PGPASSWORD: decodeURIComponent(password ?? ""),
+    PGDATABASE: decodeURIComponent(database),
+    PGSSLMODE: parameters.get("sslmode") ?? "",
+    PGSSLROOTCERT: parameters.get("sslrootcert") ?? "",
+    PGTARGETSESSIONATTRS: each.length > 1 ? "read-write" : "",
+  };
+  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== ""));
+}

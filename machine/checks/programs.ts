@@ -1,0 +1,140 @@
+/** Checks of the programs on this machine and of their database. Pure. */
+
+import type { Evidence, ProgramSeen } from "../evidence/evidence.ts";
+import type { Check } from "./check.ts";
+import { findingsOf } from "./findings.ts";
+
+/** With fewer descriptors some hundred sandboxes are many. */
+const FEW_FILES = 4_096;
+/** Numbers of capabilities (linux/capability.h) without which an agent cannot do its work. */
+const NEEDED = { CAP_NET_ADMIN: 12, CAP_SYS_PTRACE: 19, CAP_SYS_ADMIN: 21, CAP_SYS_CHROOT: 18, CAP_KILL: 5 } as const;
+
+/** What these checks of readiness say, other checks say before them, with a way out. */
+const SAID_ELSEWHERE: readonly { readonly check: string; readonly by: (evidence: Evidence) => boolean }[] = [
+  { check: "engine", by: ({ docker }) => docker?.problem !== undefined },
+  { check: "database", by: ({ database }) => database?.problem !== undefined },
+  { check: "orchestrator", by: (evidence) => isDown(evidence, "orchestrator") },
+  { check: "nodes", by: (evidence) => isDown(evidence, "agent") },
+];
+
+export const programChecks: readonly Check[] = [
+  {
+    id: "database.broken",
+    section: "database",
+    severity: "fails",
+    problem: "the database of the platform cannot be used",
+    evidence: ({ database, instance }) => {
+      if (!instance.programs.includes("orchestrator")) return [];
+      return database === undefined
+        ? undefined
+        : database.problem === undefined
+          ? []
+          : [`${database.kind} ${database.path}: ${database.problem}`];
+    },
+    fix: "docs/operating/database.md: mend the disk or the server; restore a backup (`svc restore`) only if the file is damaged. Delete nothing",
+  },
+  {
+    id: "programs.stopped",
+    section: "programs",
+    severity: "fails",
+    problem: "a program of the platform does not run",
+    evidence: ({ programs }) =>
+      programs
+        ?.filter(({ pid }) => pid === undefined)
+        .map(({ program, supervised, unit }) => ({
+          evidence: `${program}: ${unit === undefined ? (supervised ? "its supervisor runs, and starts it again and again" : "nothing supervises it") : `unit ${unit.name} is ${unit.state}`}`,
+          fix: `./scripts/service start ${program}; ./scripts/service log ${program} says why it ended`,
+        })),
+    fix: "start it",
+  },
+  {
+    id: "programs.silent",
+    section: "programs",
+    severity: "fails",
+    problem: "a program of the platform runs and does not answer",
+    evidence: ({ programs }) =>
+      programs
+        ?.filter(({ pid, silent }) => pid !== undefined && silent !== undefined)
+        .map(({ program, silent = "" }) => ({
+          evidence: `${program}: ${silent}`,
+          fix: `./scripts/service log ${program}; ./scripts/service restart ${program} leaves sandboxes running`,
+        })),
+    fix: "restart it",
+  },
+  {
+    id: "programs.not-ready",
+    section: "programs",
+    severity: "fails",
+    problem: "a program of the platform is not ready",
+    evidence: (evidence) =>
+      evidence.programs?.flatMap(({ program, failing }) =>
+        Object.entries(failing)
+          .filter(([name]) => !SAID_ELSEWHERE.some(({ check, by }) => check === name && by(evidence)))
+          .map(([name, text]) => ({ evidence: `${program}: ${name}: ${text}` })),
+      ),
+    fix: "docs/operating.md, 'It runs, and something fails'",
+  },
+  {
+    id: "programs.unsupervised",
+    section: "programs",
+    severity: "warns",
+    problem: "a program of the platform runs, and nothing starts it again when it ends",
+    evidence: ({ programs }) =>
+      programs?.filter(({ pid, supervised }) => pid !== undefined && !supervised).map(({ program }) => program),
+    fix: "./scripts/service restart PROGRAM",
+  },
+  {
+    id: "programs.files",
+    section: "programs",
+    severity: "warns",
+    problem: "a program of the platform may open few files, so clients get few connections",
+    evidence: ({ programs }) =>
+      programs
+        ?.filter(({ files }) => files !== undefined && files < FEW_FILES)
+        .map(({ program, files }) => `${program}: ${files}`),
+    fix: "raise `ulimit -Hn` of the user who runs up, or use the units of systemd",
+  },
+  {
+    id: "programs.capabilities",
+    section: "programs",
+    severity: "fails",
+    problem: "the agent lacks rights of root that it needs",
+    evidence: ({ programs }) =>
+      programs?.flatMap(({ program, capabilities }) => {
+        if (program !== "agent" || capabilities === undefined) return [];
+        const missing = Object.entries(NEEDED).filter(([, bit]) => ((capabilities >> BigInt(bit)) & 1n) === 0n);
+        return missing.length === 0 ? [] : [missing.map(([name]) => name).join(", ")];
+      }),
+    fix: "start it as root with the unit of scripts/systemd; a container for it needs these capabilities",
+  },
+  {
+    id: "blobs.store",
+    section: "blob store",
+    severity: "fails",
+    problem: "a node cannot use the blob store",
+    evidence: findingsOf(["blobs."]),
+    fix: "docs/operating/snapshots.md, 'Beyond a node'",
+  },
+  {
+    id: "upgrade.restart",
+    section: "upgrade",
+    severity: "warns",
+    problem: "a program runs with an earlier version or earlier settings than those installed",
+    evidence: ({ programs }) => programs?.flatMap((program) => pending(program)),
+    fix: "./scripts/up restarts it; sandboxes go on",
+  },
+];
+
+function pending({ program, version, installed, settingsChanged }: ProgramSeen): readonly string[] {
+  if (version !== undefined && installed !== undefined && version !== installed) {
+    return [`${program}: ${version} runs, ${installed} is installed`];
+  }
+  return settingsChanged ? [`${program}: its settings have changed since its start`] : [];
+}
+
+function isDown({ programs }: Evidence, name: ProgramSeen["program"]): boolean {
+  return (
+    programs?.some(({ program, pid, silent }) => program === name && (pid === undefined || silent !== undefined)) ??
+    false
+  );
+}

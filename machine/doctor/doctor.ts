@@ -1,0 +1,61 @@
+/** Looks at a machine, judges what it saw, and looks again before it calls something broken that may be under way. */
+
+import { ALL_CHECKS } from "../checks/all.ts";
+import type { Result } from "../checks/check.ts";
+import { judge } from "../checks/judge.ts";
+import { gather, gatherAgain, type Machine } from "../evidence/gather.ts";
+import { applyFix } from "./fixes.ts";
+
+export interface Report {
+  /** Nothing has failed; warnings do not count. */
+  readonly ok: boolean;
+  readonly at: string;
+  readonly instance: string;
+  readonly checks: readonly Result[];
+}
+
+export interface Mended {
+  readonly id: string;
+  readonly evidence: string;
+  /** Why it could not be mended. */
+  readonly problem: string | undefined;
+}
+
+export async function examine(machine: Machine): Promise<Report> {
+  const first = await gather(machine);
+  const found = judge(ALL_CHECKS, first);
+  const isWrong = ({ status }: Result) => status === "failed" || status === "warning";
+  if (!found.some(isWrong)) return reportOf(found, machine);
+  const second = judge(ALL_CHECKS, await gatherAgain(machine, first));
+  return reportOf(confirmed(found, second), machine);
+}
+
+/** What both looks found. What only the second found may be under way, too. Pure. */
+export function confirmed(first: readonly Result[], second: readonly Result[]): readonly Result[] {
+  const before = new Set(first.filter(({ status }) => status !== "ok").map(keyOf));
+  return second.map((result) =>
+    result.status === "ok" || result.status === "unknown" || before.has(keyOf(result))
+      ? result
+      : { ...result, status: "ok", evidence: "" },
+  );
+}
+
+/** Of a thing that comes and goes, each one counts. The words of other evidence may change from look to look. */
+function keyOf({ id, section, evidence }: Result): string {
+  return section === "invariants" || section === "orphans" ? `${id} ${evidence}` : id;
+}
+
+function reportOf(checks: readonly Result[], { instance, now }: Machine): Report {
+  const ok = checks.every(({ status }) => status !== "failed");
+  return { ok, at: new Date(now()).toISOString(), instance: instance.name, checks };
+}
+
+/** Applies each fix that loses nothing and disturbs no sandbox. */
+export async function mend({ checks }: Report, machine: Pick<Machine, "run">): Promise<readonly Mended[]> {
+  const done: Mended[] = [];
+  for (const { id, evidence, mends } of checks) {
+    if (mends === undefined) continue;
+    done.push({ id, evidence, problem: await applyFix(mends, machine) });
+  }
+  return done;
+}

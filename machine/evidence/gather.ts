@@ -1,0 +1,110 @@
+/** Gathers the evidence of one machine. Each part has its own limit of time, and a part that fails leaves the others. */
+
+import { run } from "../base/commands.ts";
+import type { Instance } from "../base/instance.ts";
+import { readCertificates } from "./certificates.ts";
+import { tryCriu } from "./criu.ts";
+import { lookAtDatabase } from "./database.ts";
+import { withDeadline } from "./deadline.ts";
+import { askDocker, versionsOf } from "./docker.ts";
+import { tryEgress } from "./egress.ts";
+import type { Evidence } from "./evidence.ts";
+import { lookAtFiles } from "./files.ts";
+import { lookAtFirewall } from "./firewall.ts";
+import { readClock, readDisks, readKernel, readMachine } from "./machine.ts";
+import { askNameServers } from "./name-servers.ts";
+import { listLeftovers, listObjects } from "./objects.ts";
+import { askPlatform } from "./platform.ts";
+import { listPorts } from "./ports.ts";
+import { lookAtPrograms } from "./programs.ts";
+
+export interface Places {
+  readonly dockerSocket: string;
+  readonly criu: string;
+  readonly resolvConf: string;
+}
+
+export interface Machine {
+  readonly instance: Instance;
+  readonly run: typeof run;
+  readonly now: () => number;
+  readonly places: Places;
+}
+
+const PART_LIMIT_MS = 20_000;
+/** Something may be under way at the first look. What is broken at both, is broken. */
+const AGAIN_MS = 4_000;
+
+export function thisMachine(instance: Instance): Machine {
+  const places = {
+    dockerSocket: "/var/run/docker.sock",
+    criu: `${instance.places.bin}/criu`,
+    resolvConf: "/etc/resolv.conf",
+  };
+  return { instance, run, now: Date.now, places };
+}
+
+export async function gather(machine: Machine): Promise<Evidence> {
+  const { instance, now } = machine;
+  const part = <T>(look: () => Promise<T>): Promise<T | undefined> =>
+    withDeadline(look(), PART_LIMIT_MS).catch(() => undefined);
+  const [of, kernel, disks, files, clock, docker, versions, dns, ports, certificates, programs] = await Promise.all([
+    part(() => readMachine()),
+    part(() => readKernel()),
+    part(() => readDisks(machine)),
+    part(() => lookAtFiles(machine)),
+    part(() => readClock(machine)),
+    part(() => askDocker(machine)),
+    part(() => versionsOf(machine)),
+    part(() => askNameServers(machine)),
+    part(() => listPorts(machine)),
+    part(() => readCertificates(machine)),
+    part(() => lookAtPrograms(machine)),
+  ]);
+  const [firewall, database, platform, egress] = await Promise.all([
+    part(() => lookAtFirewall(machine)),
+    part(() => lookAtDatabase(machine, programs)),
+    part(() => askPlatform(machine)),
+    part(() => tryEgress(machine)),
+  ]);
+  return {
+    at: now(),
+    instance,
+    machine: of,
+    kernel,
+    disks,
+    files,
+    clock,
+    docker,
+    versions,
+    // Alone: a busy machine must not look like one that cannot dump.
+    criu: await part(() => tryCriu(machine)),
+    firewall,
+    dns,
+    ports,
+    certificates,
+    database,
+    programs,
+    nodes: platform?.nodes,
+    records: platform?.records,
+    objects: docker?.problem === undefined ? await part(() => listObjects(machine)) : undefined,
+    leftovers: await part(() => listLeftovers(machine)),
+    egress,
+  };
+}
+
+/** The parts in which something may be under way, once more. */
+export async function gatherAgain(machine: Machine, first: Evidence): Promise<Evidence> {
+  await new Promise((resolve) => void setTimeout(resolve, AGAIN_MS));
+  const part = <T>(look: () => Promise<T>) => withDeadline(look(), PART_LIMIT_MS).catch(() => undefined);
+  const [programs, ports, platform, firewall, leftovers] = await Promise.all([
+    part(() => lookAtPrograms(machine)),
+    part(() => listPorts(machine)),
+    part(() => askPlatform(machine)),
+    part(() => lookAtFirewall(machine)),
+    part(() => listLeftovers(machine)),
+  ]);
+  const objects = first.objects === undefined ? undefined : await part(() => listObjects(machine));
+  const { nodes, records } = platform ?? {};
+  return { ...first, at: machine.now(), programs, ports, nodes, records, firewall, leftovers, objects };
+}

@@ -1,0 +1,68 @@
+/** The archive of `svc debug bundle`: parts fail alone, and it is whole or not there. */
+
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { expect, onTestFinished, test } from "vitest";
+import { writeBundle } from "../../../machine/bundle/bundle.ts";
+import { within } from "../../../machine/bundle/parts.ts";
+import { redactor } from "../../../machine/bundle/redact.ts";
+
+function place(): string {
+  const folder = mkdtempSync(join(tmpdir(), "svc-bundle-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, "bundle.tar.gz");
+}
+
+const says = (name: string, text: string) => ({ name, limitMs: 10_000, make: () => Promise.resolve(text) });
+
+test("a part that fails or hangs is left out with its reason, and the others are there without secrets", async () => {
+  const path = place();
+  const secret = "s3cr3t-value-of-a-machine";
+  const parts = await writeBundle({
+    parts: [
+      says("one.txt", `token=${secret}`),
+      { name: "broken.txt", limitMs: 10_000, make: () => Promise.reject(new Error(`cannot read ${secret}`)) },
+      { name: "hangs.txt", limitMs: 20, make: () => new Promise<string>(() => undefined) },
+      says("last.txt", "the last one"),
+    ],
+    redact: redactor([secret]),
+    path,
+  });
+  expect(parts.map(({ name, problem }) => [name, problem])).toEqual([
+    ["one.txt", undefined],
+    ["broken.txt", "cannot read [redacted]"],
+    ["hangs.txt", "not done within 0.02 s"],
+    ["last.txt", undefined],
+  ]);
+  const text = gunzipSync(readFileSync(path)).toString("utf8");
+  for (const name of ["one.txt", "broken.txt.failed", "hangs.txt.failed", "last.txt", "manifest.json"]) {
+    expect(text).toContain(`svc-debug/${name}`);
+  }
+  expect(text).toContain("the last one");
+  expect(text).not.toContain(secret);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test("what is at its place already is not touched by an archive that cannot be made", async () => {
+  const path = place();
+  writeFileSync(`${path}.new`, "of another run");
+  await expect(writeBundle({ parts: [says("a", "b")], redact: (text) => text, path })).rejects.toThrow(/EEXIST/);
+  expect(existsSync(path)).toBe(false);
+});
+
+test("a log is cut to its window by whole entries", () => {
+  const line = (time: string, msg: string) => `{"level":30,"time":"${time}","msg":"${msg}"}`;
+  const text = [
+    line("2026-11-20T11:00:00.000Z", "before"),
+    "a stack of it",
+    line("2026-11-20T12:00:00.000Z", "in"),
+    "a stack of that",
+    line("2026-11-20T12:30:00.000Z", "later"),
+  ].join("\n");
+  const left = within(text, Date.parse("2026-11-20T11:30:00Z"));
+  expect(left).not.toContain("before");
+  expect(left).not.toContain("a stack of it");
+  expect(left.split("\n").slice(0, 2)).toEqual([line("2026-11-20T12:00:00.000Z", "in"), "a stack of that"]);
+});

@@ -1,0 +1,89 @@
+/** The checks of `svc doctor` over planted faults: each is found, named first, and nothing else fails with it. */
+
+import { describe, expect, test } from "vitest";
+import { ALL_CHECKS } from "../../../machine/checks/all.ts";
+import { SECTIONS } from "../../../machine/checks/check.ts";
+import { judge } from "../../../machine/checks/judge.ts";
+import { confirmed } from "../../../machine/doctor/doctor.ts";
+import type { Evidence } from "../../../machine/evidence/evidence.ts";
+import { agentDown, type Change, dockerStopped, FAULTS, objects, WARNINGS } from "../../support/machine/faults.ts";
+import { healthy } from "../../support/machine/healthy.ts";
+
+const results = (change: Change) => {
+  const evidence = healthy();
+  return judge(ALL_CHECKS, { ...evidence, ...change(evidence) });
+};
+
+test("a healthy machine has no failure and no warning, and everything can be seen", () => {
+  expect(judge(ALL_CHECKS, healthy()).filter(({ status }) => status !== "ok")).toEqual([]);
+});
+
+describe("a planted fault is named first, and it alone", () => {
+  test.each(FAULTS)("%s: %s", (_fault, check, change, evidence) => {
+    const wrong = results(change).filter(({ status }) => status === "failed" || status === "warning");
+    expect(wrong.map(({ id }) => id)).toEqual(wrong.map(() => check));
+    expect(wrong[0]).toMatchObject({ status: "failed", evidence: expect.stringMatching(evidence) as string });
+    expect(wrong[0]?.fix).toMatch(/\w{3}/);
+  });
+
+  test.each(WARNINGS)("%s: the warning %s", (_fault, check, change) => {
+    const wrong = results(change).filter(({ status }) => status === "failed" || status === "warning");
+    expect(wrong.map(({ id, status }) => `${status} ${id}`)).toEqual([`warning ${check}`]);
+  });
+
+  test("every check has a fault above", () => {
+    const planted = new Set([...FAULTS, ...WARNINGS].map(([, check]) => check));
+    const ofUp =
+      /^(kernel\.(cgroups|directory-read-only)|docker\.(userns-remap|rootless|is-another-program|is-a-snap|network-inside-another))$/;
+    expect(ALL_CHECKS.map(({ id }) => id).filter((id) => !planted.has(id) && !ofUp.test(id))).toEqual([]);
+  });
+
+  test("a failure that follows from another comes after it", () => {
+    const both = results((evidence) => ({ ...dockerStopped(evidence), ...agentDown(evidence) }));
+    expect(both.filter(({ status }) => status === "failed").map(({ id }) => id)).toEqual([
+      "docker.silent",
+      "programs.stopped",
+    ]);
+  });
+});
+
+test("what could not be seen is no failure", () => {
+  const { at, instance } = healthy();
+  const blind = Object.fromEntries(Object.keys(healthy()).map((key) => [key, undefined]));
+  const found = judge(ALL_CHECKS, { ...blind, at, instance } as Evidence);
+  expect(found.filter(({ status }) => status === "failed" || status === "warning")).toEqual([]);
+  expect(found.filter(({ status }) => status === "unknown").length).toBeGreaterThan(30);
+});
+
+test("a machine with an orchestrator alone needs neither Docker nor CRIU", () => {
+  const evidence = healthy();
+  const instance = { ...evidence.instance, programs: ["orchestrator" as const] };
+  const without = { docker: undefined, criu: undefined, firewall: undefined, objects: undefined, egress: undefined };
+  const found = judge(ALL_CHECKS, { ...evidence, ...without, instance });
+  expect(found.filter(({ status }) => status === "failed")).toEqual([]);
+});
+
+test("what only one of two looks found is not reported", () => {
+  const broken = results(objects({ links: ["svc-2", "svc-3", "svc-4", "svc-77"] }));
+  const other = results(objects({ links: ["svc-2", "svc-3", "svc-4", "svc-78"] }));
+  const wrong = (first: typeof broken, second: typeof broken) =>
+    confirmed(first, second).filter(({ status }) => status !== "ok");
+  expect(wrong(broken, broken).map(({ evidence }) => evidence)).toEqual([expect.stringContaining("svc-77")]);
+  expect(wrong(broken, other)).toEqual([]);
+  expect(
+    wrong(
+      broken,
+      results(() => ({})),
+    ),
+  ).toEqual([]);
+});
+
+test("every check has a section, an id of its own and a way out", () => {
+  expect(new Set(ALL_CHECKS.map(({ id }) => id)).size).toBe(ALL_CHECKS.length);
+  const used = new Set(ALL_CHECKS.map(({ section }) => section));
+  expect(SECTIONS.filter((section) => !used.has(section))).toEqual([]);
+  for (const { id, problem, fix } of ALL_CHECKS) {
+    expect(id).toMatch(/^[a-z-]+\.[a-z-]+$/);
+    for (const text of [problem, fix]) expect(text).toMatch(/^[^\n]{8,}$/);
+  }
+});
