@@ -46,6 +46,8 @@ export interface Orchestrator {
   readonly edgeUrl: string | undefined;
   /** For nodes on other machines; undefined: the platform has no port for them. */
   readonly nodesUrl: string | undefined;
+  /** Undefined: the settings switch the console off. */
+  readonly consoleUrl: string | undefined;
   stop(): Promise<void>;
 }
 
@@ -206,10 +208,10 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   teardown.add("streams of the console", () => webConsole?.stop());
   teardown.add("event streams", () => events.stop());
   teardown.add("edges", () => edges.stop());
-  const { url, nodesUrl } = started;
+  const { url, nodesUrl, consoleUrl } = started;
   const edgeUrl = edge?.url;
-  log.info({ url, edgeUrl, nodesUrl, schema, routes: routes.size }, "orchestrator started");
-  return { url, edgeUrl, nodesUrl, stop: () => teardown.run() };
+  log.info({ url, edgeUrl, nodesUrl, consoleUrl, schema, routes: routes.size }, "orchestrator started");
+  return { url, edgeUrl, nodesUrl, consoleUrl, stop: () => teardown.run() };
 }
 
 interface EdgeParts {

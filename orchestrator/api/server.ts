@@ -90,6 +90,7 @@ export function createApiServer(deps: {
   /** Records the requests that change something. */
   readonly around: Around;
   readonly volumeContent: Content;
+  /** Undefined: the settings switch it off, or another server has it. */
   readonly console: Console | undefined;
   readonly connections: ConnectionLimits;
   readonly trustedProxies: string;
@@ -118,7 +119,11 @@ export function createApiServer(deps: {
 }
 
 /** The routes of projects and operators. */
-function servePeople(server: FastifyInstance, handlers: ApiHandlers, auth: Pick<Auth, "project" | "operator">): void {
+export function servePeople(
+  server: FastifyInstance,
+  handlers: ApiHandlers,
+  auth: Pick<Auth, "project" | "operator">,
+): void {
   serve(server, sandboxApi, handlers.sandboxes, auth.project);
   serve(server, sandboxStateApi, handlers.sandboxStates, auth.project);
   serve(server, sandboxNetworkApi, handlers.sandboxNetworks, auth.project);
