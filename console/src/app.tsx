@@ -18,6 +18,7 @@ import { SandboxesScreen } from "./sandboxes/list.tsx";
 import { SecretsScreen } from "./stored/secrets.tsx";
 import { SnapshotsScreen } from "./stored/snapshots.tsx";
 import { VolumesScreen } from "./stored/volumes.tsx";
+import { BuildScreen } from "./templates/build.tsx";
 import { TemplateScreen } from "./templates/template.tsx";
 import { TemplatesScreen } from "./templates/templates.tsx";
 
@@ -25,6 +26,8 @@ interface Place {
   readonly path: string;
   readonly name: string;
   readonly screen: ComponentType;
+  /** In no navigation: another screen leads there, and Ctrl K. */
+  readonly isHidden?: true;
 }
 
 /** Screens of a project. */
@@ -32,6 +35,7 @@ const PLACES: readonly Place[] = [
   { path: "/", name: "Sandboxes", screen: SandboxesScreen },
   { path: "/create", name: "Create", screen: CreateScreen },
   { path: "/templates", name: "Templates", screen: TemplatesScreen },
+  { path: "/build", name: "Build a template", screen: BuildScreen, isHidden: true },
   { path: "/snapshots", name: "Snapshots", screen: SnapshotsScreen },
   { path: "/volumes", name: "Volumes", screen: VolumesScreen },
   { path: "/secrets", name: "Secrets", screen: SecretsScreen },
@@ -79,11 +83,13 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
         <button type="button" class="quiet" onClick={() => setSearching(true)}>
           Find or do <kbd>Ctrl K</kbd>
         </button>
-        {places.map((place) => (
-          <Link key={place.path} href={place.path} aria-current={place.path === path ? "page" : undefined}>
-            {place.name}
-          </Link>
-        ))}
+        {places
+          .filter(({ isHidden }) => isHidden !== true)
+          .map((place) => (
+            <Link key={place.path} href={place.path} aria-current={place.path === path ? "page" : undefined}>
+              {place.name}
+            </Link>
+          ))}
         <div class="bottom">
           <p class="small">{now.kind === "key" ? `${now.key.name} · ${now.key.mask}` : "admin token"}</p>
           <button type="button" class="quiet" onClick={changeTheme}>

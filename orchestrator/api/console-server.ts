@@ -2,23 +2,16 @@
 
 import type { AddressInfo } from "node:net";
 import { connectionLimits } from "../../shared/http/connections/connection-limits.ts";
-import type { Around } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import { roomFor } from "../../shared/program/descriptors.ts";
-import type { Auth } from "../access/auth.ts";
 import type { Base } from "../base/base.ts";
-import type { Console } from "../console/routes.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
-import { type ApiHandlers, servePeople } from "./server.ts";
+import { addConsole, type ConsoleParts } from "./server.ts";
 
 /** Share of the process's descriptors. A page holds a few connections. */
 const CONSOLE_SHARE = 1 / 32;
 
-export interface ConsoleServerParts {
-  readonly console: Console;
-  readonly auth: Auth;
-  readonly recording: Around;
-  readonly handlers: ApiHandlers;
+interface ConsoleServerParts extends ConsoleParts {
   readonly metrics: Metrics;
   readonly isProxy: (address: string) => boolean;
   /** `address:port`. */
@@ -28,18 +21,17 @@ export interface ConsoleServerParts {
 /** Resolves with the console's URL when it listens. */
 export async function startConsoleServer(base: Base, parts: ConsoleServerParts): Promise<string> {
   const { config, log, teardown } = base;
-  const { auth, recording: around, handlers, isProxy } = parts;
   const server = createServer(log, {
     trustedProxies: config.trustedProxies,
     connections: connectionLimits({
       ...roomFor(CONSOLE_SHARE, { total: 0, perAddress: 0 }),
       name: "console",
-      isShared: isProxy,
+      isShared: parts.isProxy,
       log,
     }),
   });
   parts.metrics.watch(server);
-  parts.console.add(server, { auth, around, serve: (to, people) => servePeople(to, handlers, people) });
+  addConsole(server, parts);
   // The port serves nothing else, so its root leads there.
   server.get("/", (_request, reply) => reply.redirect("/console/"));
   const at = parts.listen.lastIndexOf(":");

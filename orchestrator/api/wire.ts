@@ -139,6 +139,6 @@ export async function startApi(base: Base, parts: ApiParts): Promise<ApiUrls> {
   if (webConsole === undefined) return { url, nodesUrl, consoleUrl: undefined };
   if (config.consoleListen === undefined) return { url, nodesUrl, consoleUrl: `${url}/console/` };
   const listen = config.consoleListen;
-  const own = { console: webConsole, auth: people, recording, handlers, metrics, isProxy, listen };
+  const own = { console: webConsole, auth: people, around: recording, files, handlers, metrics, isProxy, listen };
   return { url, nodesUrl, consoleUrl: await startConsoleServer(base, own) };
 }

@@ -36,13 +36,13 @@ module.exports = {
       comment: "what it imports from there must not be in what browsers load",
       severity: "error",
       from: { path: "^console/" },
-      to: { path: "^shared/", dependencyTypesNot: ["type-only"] },
+      to: { path: "^shared/", pathNot: "^shared/dockerfile/", dependencyTypesNot: ["type-only"] },
     },
     {
       name: "the-console-imports-the-public-api-alone",
       severity: "error",
       from: { path: "^console/" },
-      to: { path: "^shared/", pathNot: "^shared/api/" },
+      to: { path: "^shared/", pathNot: "^shared/(api|dockerfile)/" },
     },
     {
       name: "shared-is-a-leaf",
@@ -58,10 +58,11 @@ module.exports = {
     },
     {
       name: "the-command-knows-the-api-alone",
-      comment: "svc is a client as any other: contracts, the generated code of envd's services, and the version",
+      comment:
+        "svc is a client as any other: contracts, what a Dockerfile means, the generated code of envd's services, the version",
       severity: "error",
       from: { path: "^cli/" },
-      to: { path: "^shared/", pathNot: "^shared/(api/|envd-rpc/gen/|http/contract\\.ts$|version\\.ts$)" },
+      to: { path: "^shared/", pathNot: "^shared/(api/|dockerfile/|envd-rpc/gen/|http/contract\\.ts$|version\\.ts$)" },
     },
     {
       name: "the-command-loads-no-contract",
