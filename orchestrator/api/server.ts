@@ -33,6 +33,7 @@ import type { Auth, EdgeVisitor } from "../access/auth.ts";
 import type { ProjectCaller } from "../access/project-caller.ts";
 import { addFileRoutes, addUploads, type FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { Console } from "../console/routes.ts";
+import { addRows } from "../console/rows.ts";
 import { edgeApi } from "../edge/following/messages.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Project } from "../store/projects/record.ts";
@@ -131,6 +132,7 @@ export function addConsole(server: FastifyInstance, { console, auth, around, han
     around,
     serve(to, people) {
       servePeople(to, handlers, people);
+      addRows(to, people, handlers.sandboxes);
       addUploads(to, { ...files, around });
     },
   });

@@ -10,7 +10,13 @@ import { Failed, get, pages } from "../base/client.ts";
 import { projectId } from "../base/session.ts";
 import { watchEvents } from "../base/stream.ts";
 
-export const known = signal<ReadonlyMap<string, ListedSandbox>>(new Map());
+/** What a row shows. */
+export type SandboxRow = Pick<
+  ListedSandbox,
+  "sandboxID" | "templateID" | "alias" | "state" | "startedAt" | "endAt" | "metadata"
+>;
+
+export const known = signal<ReadonlyMap<string, SandboxRow>>(new Map());
 export const isLive = signal(false);
 export const isWhole = signal(false);
 export const failure = signal<unknown>(undefined);
@@ -24,6 +30,9 @@ const TOGETHER_MS = 300;
 const ONE_BY_ONE = 50;
 /** Shortest time between two readings of the whole list. */
 const AGAIN_MS = 3_000;
+/** As many as a screen shows, so that the first answer is a fast one; and the most that one request gets. */
+const FIRST_ROWS = 60;
+const MOST_ROWS = 500;
 
 /** Returns the function that stops following. */
 export function followSandboxes(): () => void {
@@ -37,9 +46,12 @@ export function followSandboxes(): () => void {
     state.readAt = performance.now();
     isWhole.value = false;
     try {
-      const all = await pages<ListedSandbox>("/v2/sandboxes", left.signal, (items) => {
+      const all = await pages<SandboxRow>("/rows", left.signal, {
+        limit: MOST_ROWS,
         // The first page is of use at once. Showing every further one would take longer than reading it.
-        if (items.length >= 2 * known.value.size) known.value = byId(items);
+        soFar: (items) => {
+          if (items.length >= 2 * known.value.size) known.value = byId(items);
+        },
       });
       known.value = byId(all);
       isWhole.value = true;
@@ -47,6 +59,13 @@ export function followSandboxes(): () => void {
     } catch (error) {
       if (!left.signal.aborted) failure.value = error;
     }
+  }
+
+  /** Shows the newest ones while the stream is being opened; the whole list is read after that. */
+  async function readFirst(): Promise<void> {
+    if (known.value.size > 0) return;
+    const first = await get<SandboxRow[]>("/rows", { limit: FIRST_ROWS }, left.signal);
+    if (known.value.size === 0) known.value = byId(first);
   }
 
   async function readChanged(): Promise<void> {
@@ -79,6 +98,8 @@ export function followSandboxes(): () => void {
     }, wait) as unknown as number;
   }
 
+  // What goes wrong here goes wrong with the whole list too, and is shown then.
+  readFirst().catch(() => undefined);
   const stop = watchEvents({
     event: note,
     state(live) {
@@ -96,12 +117,12 @@ export function followSandboxes(): () => void {
   };
 }
 
-function byId(items: readonly ListedSandbox[]): ReadonlyMap<string, ListedSandbox> {
+function byId(items: readonly SandboxRow[]): ReadonlyMap<string, SandboxRow> {
   return new Map(items.map((item) => [item.sandboxID, item]));
 }
 
 /** Undefined: it has ended, and the platform may have forgotten it. */
-async function readOne(id: string, signal: AbortSignal): Promise<ListedSandbox | undefined> {
+async function readOne(id: string, signal: AbortSignal): Promise<SandboxRow | undefined> {
   try {
     const sandbox = await get<ListedSandbox>(`/sandboxes/${encodeURIComponent(id)}`, { ended: true }, signal);
     return sandbox.state === "ended" ? undefined : sandbox;
