@@ -34,7 +34,8 @@ export type ListHandler = Pick<Handlers<typeof sandboxApi, ProjectCaller>, "list
 export function addRows(server: FastifyInstance, auth: Pick<Auth, "project">, { list }: ListHandler): void {
   const handlers: Handlers<typeof rowApi, ProjectCaller> = {
     async listRows({ query: { limit, nextToken } }, context) {
-      const listed = await list({ query: { limit, ...(nextToken === undefined ? {} : { nextToken }) } }, context);
+      const query = { limit, ...(nextToken === undefined ? {} : { nextToken }) };
+      const listed = await list({ query, params: undefined, body: undefined }, context);
       return listed.map(({ sandboxID, templateID, alias, state, startedAt, endAt, metadata }) => ({
         sandboxID,
         templateID,

@@ -100,6 +100,7 @@ module.exports = {
     only("pg-has-one-owner", "pg", "^orchestrator/store/postgres/"),
     only("http-proxy-has-its-owners", "http-proxy", "^(shared/proxy/sending/|cli/commands/sandboxes/forward\\.ts$)"),
     only("jose-has-one-owner", "jose", "^orchestrator/identity/"),
+    only("openid-client-has-one-owner", "openid-client", "^orchestrator/console/oidc/provider\\.ts$"),
     only("x509-has-its-owners", "@peculiar/x509", "^(shared/tls/|agent/egress/rewrite/certificates\\.ts$)"),
     only("pino-has-one-owner", "pino", "^shared/program/log\\.ts$"),
     only("socks-has-one-owner", "socks", "^agent/egress/"),

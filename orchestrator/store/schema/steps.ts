@@ -126,6 +126,10 @@ const CONSOLE_SESSIONS = `
   );
   create index console_sessions_key on console_sessions (key_id)`;
 
+/** Sessions of people who have logged in by name, at a provider of log-ins. */
+const PEOPLE = `
+  alter table console_sessions add column person text`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -139,6 +143,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0010": { up: (db) => addTables(db, DRAINS) },
   "schema-0011": { up: (db) => addTables(db, SHARED_REPORTS) },
   "schema-0012": { up: (db) => addTables(db, CONSOLE_SESSIONS) },
+  "schema-0014": { up: (db) => addTables(db, PEOPLE) },
 };
 
 /** The end of the name of a step that takes something away. */
