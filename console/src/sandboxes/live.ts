@@ -40,10 +40,9 @@ export function followSandboxes(): () => void {
   of.project = projectId.peek();
   const left = new AbortController();
   const changed = new Set<string>();
-  const state = { timer: 0, wasLive: false, readAt: 0 };
+  const state = { timer: 0, wasLive: false, isReading: false, readAt: 0 };
 
   async function readAll(): Promise<void> {
-    state.readAt = performance.now();
     isWhole.value = false;
     try {
       const all = await pages<SandboxRow>("/rows", left.signal, {
@@ -59,6 +58,7 @@ export function followSandboxes(): () => void {
     } catch (error) {
       if (!left.signal.aborted) failure.value = error;
     }
+    state.readAt = performance.now();
   }
 
   /** Shows the newest ones while the stream is being opened; the whole list is read after that. */
@@ -89,13 +89,25 @@ export function followSandboxes(): () => void {
   function note({ sandboxId = "" }: PlatformEvent): void {
     if (sandboxId === "") return;
     changed.add(sandboxId);
-    if (state.timer !== 0) return;
-    const wait =
-      changed.size > ONE_BY_ONE ? Math.max(TOGETHER_MS, state.readAt + AGAIN_MS - performance.now()) : TOGETHER_MS;
+    schedule();
+  }
+
+  /** One reading at a time: an older one that ends later would bring back what is gone. */
+  function schedule(): void {
+    if (state.timer !== 0 || state.isReading || changed.size === 0 || left.signal.aborted) return;
+    const rest = state.readAt + AGAIN_MS - performance.now();
+    const wait = changed.size > ONE_BY_ONE ? Math.max(TOGETHER_MS, rest) : TOGETHER_MS;
     state.timer = setTimeout(() => {
       state.timer = 0;
-      void readChanged();
+      void reading(readChanged);
     }, wait) as unknown as number;
+  }
+
+  async function reading(work: () => Promise<void>): Promise<void> {
+    state.isReading = true;
+    await work();
+    state.isReading = false;
+    schedule();
   }
 
   // What goes wrong here goes wrong with the whole list too, and is shown then.
@@ -105,7 +117,7 @@ export function followSandboxes(): () => void {
     state(live) {
       isLive.value = live;
       // What happened before the first stream is in no event of it.
-      if (live && !state.wasLive) void readAll();
+      if (live && !state.wasLive) void reading(readAll);
       state.wasLive ||= live;
     },
   });
