@@ -5,7 +5,7 @@
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import Provider, { type AccountClaims } from "oidc-provider";
+import { type AccountClaims, Provider } from "oidc-provider";
 
 export const CLIENT = { id: "console-of-the-tests", secret: "a-secret-of-the-console-of-the-tests" } as const;
 
@@ -41,7 +41,8 @@ export async function startOidcProvider(
       return grant;
     },
   });
-  server.on("request", provider.callback());
+  const answer = provider.callback();
+  server.on("request", (request, response) => void answer(request, response));
   return {
     issuer,
     async logIn(authorizationUrl, person) {
