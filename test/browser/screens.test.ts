@@ -12,7 +12,7 @@ const SCREENS: Readonly<Record<string, RegExp>> = {
   create: /^TypeScript/,
   templates: /no template of its own|^Last$/,
   "templates/base": /^Tag for/,
-  build: /^Command$/,
+  build: /^Command/,
   snapshots: /has no snapshot|^Stored$/,
   volumes: /has no volume|^Acts$/,
   secrets: /has no secret|^Version$/,

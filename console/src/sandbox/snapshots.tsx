@@ -10,7 +10,8 @@ import { type Doing, useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
 import { onSubmit, TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
-import { loadLineage, type SandboxNode, type Snapshot, type SnapshotNode } from "./lineage.ts";
+import type { SandboxNode, Snapshot, SnapshotNode } from "./lineage.ts";
+import { loadLineage } from "./load-lineage.ts";
 import type { TabProps } from "./tab.ts";
 
 export function SnapshotsTab({ sandbox }: TabProps) {

@@ -6,8 +6,9 @@
 import { createTarPacker } from "modern-tar";
 import type { buildApi } from "../../../shared/api/builds.ts";
 import { type Recipe, readDockerfile } from "../../../shared/dockerfile/dockerfile.ts";
-import { type Ignores, ignoredBy } from "../../../shared/dockerfile/ignored.ts";
+import { ignoredBy } from "../../../shared/dockerfile/ignored.ts";
 import { API, act, Failed, get, type Reply, send } from "../base/client.ts";
+import { filesUnder, parents } from "./copied.ts";
 
 /** A file of the folder: its path from there on, with `/` between names. */
 export interface Found {
@@ -88,25 +89,6 @@ async function sourcesOf({ steps }: Recipe, files: readonly Found[]): Promise<Ma
   const isIgnored = ignoredBy(ignoring === undefined ? "" : await ignoring.file.text());
   const copied = steps.flatMap(({ type, args: [from = ""] }) => (type === "COPY" ? [from] : []));
   return new Map(copied.map((source) => [source, filesUnder(files, source, isIgnored)]));
-}
-
-/** The files of a source, which may have wildcards: the platform picks what they mean from those below the names before. */
-export function filesUnder(files: readonly Found[], source: string, isIgnored: Ignores): readonly Found[] {
-  const parts = source.split("/").filter((part) => part !== "" && part !== ".");
-  if (parts.includes("..")) throw new Error(`COPY ${source}: a source must not leave the folder`);
-  if (files.length === 0) throw new Error(`COPY ${source}: choose the folder that has it`);
-  const wildcard = parts.findIndex((part) => /[*?[\]]/.test(part));
-  const start = (wildcard < 0 ? parts : parts.slice(0, wildcard)).join("/");
-  const below = files.filter(({ path }) => start === "" || path === start || path.startsWith(`${start}/`));
-  if (below.length === 0) throw new Error(`COPY ${source}: ${start} is not in the folder, or has no file`);
-  const left = below.filter(({ path }) => !isIgnored(path) && !parents(path).some((each) => isIgnored(`${each}/`)));
-  if (left.length === 0 && start !== "") throw new Error(`COPY ${source}: .dockerignore leaves nothing of it`);
-  return left.toSorted((a, b) => (a.path < b.path ? -1 : 1));
-}
-
-function parents(path: string): string[] {
-  const names = path.split("/");
-  return names.slice(0, -1).map((_name, index) => names.slice(0, index + 1).join("/"));
 }
 
 async function upload(templateID: string, source: string, files: readonly Found[]): Promise<string> {
