@@ -12,7 +12,7 @@ export interface Caller {
   readonly keyId?: string;
   /** The API key with its middle left out, as lists of keys show it; of a person the name. */
   readonly mask?: string;
-  /** Of somebody who has logged in by name: the subject that the provider of log-ins gives. */
+  /** Of somebody who has logged in to the console by name: the subject that the provider of log-ins gives. */
   readonly personId?: string;
   readonly nodeId?: string;
   /** The project that the request is about: the key's own, or the one that an operator names. */

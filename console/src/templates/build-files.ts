@@ -120,10 +120,12 @@ function hex(bytes: ArrayBuffer | Uint8Array): string {
 async function archive(files: readonly Found[]): Promise<Blob> {
   const { readable, controller } = createTarPacker();
   const packed = new Response(readable.pipeThrough(new CompressionStream("gzip"))).blob();
+  // A file that cannot be read is a failure of the loop below, which says which one.
+  packed.catch(() => undefined);
   const at = { mtime: new Date(0) };
   const folders = new Set(files.flatMap(({ path }) => parents(path)));
   for (const name of [...folders].toSorted())
-    void controller.add({ ...at, name: `${name}/`, type: "directory", mode: 0o755, size: 0 });
+    await controller.add({ ...at, name: `${name}/`, type: "directory", mode: 0o755, size: 0 }).close();
   for (const { path, file } of files) {
     const mode = (await isProgram(file)) ? 0o755 : 0o644;
     await file.stream().pipeTo(controller.add({ ...at, name: path, mode, size: file.size }));

@@ -4,7 +4,7 @@
  */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { isError } from "../../../shared/http/errors.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
 import type { Auth, Owner } from "../../access/auth.ts";
 import { cookieHeader, type Place, readCookie } from "../cookie.ts";
 import { hostOf, placeOf, type Sessions } from "../sessions.ts";
@@ -60,8 +60,13 @@ export function addOidc(server: FastifyInstance, sessions: Sessions, auth: Auth,
     }
   });
 
+  /** @throws {AppError} unauthorized, which is counted as a wrong key is: each try is a request to the provider. */
   async function claimsOf(request: FastifyRequest, pending: Pending) {
-    return provider.claims(pending, new URL(request.url, originOf(request)));
+    try {
+      return await provider.claims(pending, new URL(request.url, originOf(request)));
+    } catch (cause) {
+      throw new AppError("unauthorized", "the provider's answer is not that of this log-in", { cause });
+    }
   }
 }
 
