@@ -49,6 +49,8 @@ export interface Orchestrator {
   readonly nodesUrl: string | undefined;
   /** The port with TLS for clients on other machines; undefined: the settings name no certificate. */
   readonly sitePort: number | undefined;
+  /** Undefined: the settings switch the console off. */
+  readonly consoleUrl: string | undefined;
   stop(): Promise<void>;
 }
 
@@ -215,10 +217,10 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   teardown.add("edges", () => edges.stop());
   const behind: Behind = { api: started.accept, ...(edge === undefined ? {} : { edge: edge.accept }) };
   const sitePort = site === undefined ? undefined : await openSitePort(config, site, behind, siteDeps);
-  const { url, nodesUrl } = started;
+  const { url, nodesUrl, consoleUrl } = started;
   const edgeUrl = edge?.url;
-  log.info({ url, edgeUrl, nodesUrl, sitePort, schema, routes: routes.size }, "orchestrator started");
-  return { url, edgeUrl, nodesUrl, sitePort, stop: () => teardown.run() };
+  log.info({ url, edgeUrl, nodesUrl, consoleUrl, sitePort, schema, routes: routes.size }, "orchestrator started");
+  return { url, edgeUrl, nodesUrl, consoleUrl, sitePort, stop: () => teardown.run() };
 }
 
 interface EdgeParts {

@@ -12,6 +12,7 @@ import { COMMIT, VERSION } from "../shared/version.ts";
 import { startOrchestrator } from "./app.ts";
 import { verifyAudit } from "./audit/verify-copy.ts";
 import { OrchestratorConfig, readOrchestratorConfig } from "./config.ts";
+import { readRules } from "./console/oidc/roles.ts";
 import { readAllowed } from "./network-policy/proxy.ts";
 import { copySqlite, countRecords } from "./store/copy.ts";
 import { targetAddresses } from "./webhooks/addresses.ts";
@@ -111,6 +112,7 @@ async function main(): Promise<void> {
     config = readOrchestratorConfig(process.env);
     readAllowed(config.egressProxyAllow);
     targetAddresses(config.webhookAllow);
+    readRules(config.oidcRoles);
     addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
     if (config.adminToken === undefined && config.adminTokenFile === undefined) {
       throw new ConfigError(["SVC_ADMIN_TOKEN_FILE is required"]);

@@ -23,7 +23,7 @@ await cluster.database.query("update api_keys set hash = ?", hashApiKey(KEY));
 
 const variables = execFileSync(
   fileURLToPath(new URL("host/services/client-variables", import.meta.url)),
-  [cluster.url, cluster.edgeUrl, KEY],
+  [cluster.url, cluster.edgeUrl, KEY, cluster.consoleUrl ?? ""],
   { encoding: "utf8" },
 );
 
@@ -32,7 +32,7 @@ process.stdout.write(
     "",
     `API          ${cluster.url}     documentation ${cluster.url}/docs`,
     `sandboxes    ${cluster.edgeUrl}`,
-    `console      ${cluster.url}/console/     its page is that of the last \`npm run build -- console\``,
+    `console      ${cluster.consoleUrl ?? "off"}     its page is that of the last \`npm run build -- console\``,
     "",
     ...variables
       .split("\n")

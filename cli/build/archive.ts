@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { type Pack, pack } from "tar-stream";
+import { type Ignores, ignoredBy } from "../../shared/dockerfile/ignored.ts";
 import { usage } from "../failure.ts";
 
 export interface Found {
@@ -18,24 +19,8 @@ export interface Found {
   readonly target: string;
 }
 
-/** What a path of the folder is, for the archive. */
-type Ignores = (path: string) => boolean;
-
-/** Patterns of .dockerignore begin at the folder, those that the library reads may match anywhere. */
 export async function readIgnored(folder: string): Promise<Ignores> {
-  const text = await readFile(join(folder, ".dockerignore"), "utf8").catch(() => "");
-  const patterns = text
-    .split(/\r?\n/)
-    .map((line) => line.trim())
-    .filter((line) => line !== "" && !line.startsWith("#"))
-    .map((line) => {
-      const isKept = line.startsWith("!");
-      const pattern = (isKept ? line.slice(1) : line).trim().replace(/^\.?\/+/, "");
-      return `${isKept ? "!" : ""}/${pattern}`;
-    });
-  const { default: ignore } = await import("ignore");
-  const rules = ignore({ allowRelativePaths: true }).add(patterns);
-  return (path) => path !== "" && rules.ignores(path);
+  return ignoredBy(await readFile(join(folder, ".dockerignore"), "utf8").catch(() => ""));
 }
 
 /** The files of a source, which may have wildcards: the platform picks what they mean from those below the names before. */

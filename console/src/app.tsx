@@ -3,11 +3,12 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Link, Route, Router, Switch, useLocation } from "wouter-preact";
-import { logOut, operatorProject, projectId, session } from "./base/session.ts";
+import { logOut, operatorProject, projectId, type Session, session } from "./base/session.ts";
 import { changeTheme, theme } from "./base/theme.ts";
 import { EventsScreen } from "./events/events.tsx";
 import { WebhooksScreen } from "./events/webhooks.tsx";
 import { Login } from "./login/login.tsx";
+import { Choice } from "./parts/field.tsx";
 import { Palette } from "./parts/palette.tsx";
 import { Empty } from "./parts/parts.tsx";
 import { PlatformScreen } from "./platform/platform.tsx";
@@ -18,6 +19,7 @@ import { SandboxesScreen } from "./sandboxes/list.tsx";
 import { SecretsScreen } from "./stored/secrets.tsx";
 import { SnapshotsScreen } from "./stored/snapshots.tsx";
 import { VolumesScreen } from "./stored/volumes.tsx";
+import { BuildScreen } from "./templates/build.tsx";
 import { TemplateScreen } from "./templates/template.tsx";
 import { TemplatesScreen } from "./templates/templates.tsx";
 
@@ -25,6 +27,8 @@ interface Place {
   readonly path: string;
   readonly name: string;
   readonly screen: ComponentType;
+  /** In no navigation: another screen leads there, and Ctrl K. */
+  readonly isHidden?: true;
 }
 
 /** Screens of a project. */
@@ -32,6 +36,7 @@ const PLACES: readonly Place[] = [
   { path: "/", name: "Sandboxes", screen: SandboxesScreen },
   { path: "/create", name: "Create", screen: CreateScreen },
   { path: "/templates", name: "Templates", screen: TemplatesScreen },
+  { path: "/build", name: "Build a template", screen: BuildScreen, isHidden: true },
   { path: "/snapshots", name: "Snapshots", screen: SnapshotsScreen },
   { path: "/volumes", name: "Volumes", screen: VolumesScreen },
   { path: "/secrets", name: "Secrets", screen: SecretsScreen },
@@ -75,17 +80,19 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
         Skip to content
       </a>
       <nav aria-label="Screens">
-        <p class="strong">{now.kind === "key" ? now.project.name : "Operator"}</p>
+        <Whose />
         <button type="button" class="quiet" onClick={() => setSearching(true)}>
           Find or do <kbd>Ctrl K</kbd>
         </button>
-        {places.map((place) => (
-          <Link key={place.path} href={place.path} aria-current={place.path === path ? "page" : undefined}>
-            {place.name}
-          </Link>
-        ))}
+        {places
+          .filter(({ isHidden }) => isHidden !== true)
+          .map((place) => (
+            <Link key={place.path} href={place.path} aria-current={place.path === path ? "page" : undefined}>
+              {place.name}
+            </Link>
+          ))}
         <div class="bottom">
-          <p class="small">{now.kind === "key" ? `${now.key.name} · ${now.key.mask}` : "admin token"}</p>
+          <p class="small">{whoOf(now)}</p>
           <button type="button" class="quiet" onClick={changeTheme}>
             {theme.value === "dark" ? "Light" : "Dark"} theme
           </button>
@@ -94,7 +101,7 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
           </button>
         </div>
       </nav>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} key={projectId.value ?? ""}>
         <Switch>
           <Route path={PLATFORM.path}>{now.kind === "admin" ? <PlatformScreen /> : <NoScreen />}</Route>
           {projectId.value === undefined && (
@@ -117,6 +124,33 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
       {searching && <Palette places={places} go={go} close={() => setSearching(false)} />}
     </>
   );
+}
+
+/** The project whose objects are shown; who has several chooses. */
+function Whose() {
+  const now = session.value;
+  const [, go] = useLocation();
+  if (now.kind !== "person" || now.projects.length < 2) {
+    const [only] = now.kind === "person" ? now.projects : [];
+    return <p class="strong">{now.kind === "key" ? now.project.name : (only?.name ?? "Operator")}</p>;
+  }
+  const choose = (id: string) => {
+    operatorProject.value = id;
+    go("/");
+  };
+  return (
+    <Choice
+      label="Project"
+      value={operatorProject.value ?? ""}
+      options={now.projects.map(({ id, name }) => [id, name] as const)}
+      onValue={choose}
+    />
+  );
+}
+
+function whoOf(now: Session): string {
+  if (now.kind === "person") return now.name;
+  return now.kind === "key" ? `${now.key.name} · ${now.key.mask}` : "admin token";
 }
 
 function NoScreen() {

@@ -15,6 +15,7 @@ import type { KeyOwner } from "../store/keys/keys.ts";
 import { isProject, type ProjectStore } from "../store/projects/projects.ts";
 import type { AdminTokens } from "./admin-tokens.ts";
 import type { Identity } from "./key-cache.ts";
+import { type Person, personIn } from "./person.ts";
 import type { ProjectCaller } from "./project-caller.ts";
 import type { Rate, RateLimiter } from "./rate-limit.ts";
 import { checkStanding } from "./standing.ts";
@@ -47,7 +48,10 @@ export interface EdgeVisitor {
 }
 
 /** Whose credentials a caller has. */
-export type Owner = { readonly kind: "admin" } | { readonly kind: "key"; readonly owner: KeyOwner };
+export type Owner =
+  | { readonly kind: "admin" }
+  | { readonly kind: "key"; readonly owner: KeyOwner }
+  | { readonly kind: "person"; readonly person: Person };
 
 export interface Auth {
   /** Routes of a project: an API key, or an operator naming the project. */
@@ -205,7 +209,9 @@ export function createAuth(deps: AuthDeps): Auth {
       project: admitted(async (access, request) => {
         const shown = await read(request);
         if (shown.kind === "admin") return namedProject(request);
-        if (access === "project") return callerOf(request, shown.owner, shown.owner.mask);
+        if (access === "project" && shown.kind === "person")
+          return personIn(request, shown.person, header(request, "x-team-id"));
+        if (access === "project" && shown.kind === "key") return callerOf(request, shown.owner, shown.owner.mask);
         throw new AppError("forbidden", "this route is for operators: log in with the admin token");
       }),
       operator: async (_access, request) =>
@@ -269,7 +275,8 @@ export function createAuth(deps: AuthDeps): Auth {
 function allowed({ credential }: ProjectCaller, route: Route): void {
   if (credential.kind === "admin") return;
   const lacked = lackedScope(credential.scopes, route);
-  if (lacked !== undefined) throw new AppError("forbidden", `this API key lacks the scope '${lacked}'`);
+  const who = credential.kind === "key" ? "this API key" : "your role";
+  if (lacked !== undefined) throw new AppError("forbidden", `${who} lacks the scope '${lacked}'`);
 }
 
 /** A name for the caller's credentials in the counters, which does not reveal them. */

@@ -5,14 +5,17 @@ import type { Scope } from "../../shared/http/scopes.ts";
 import type { KeyOwner } from "../store/keys/keys.ts";
 import type { Project } from "../store/projects/record.ts";
 
-/** `admin`: an operator who named the project; it may do everything there. */
-type Credential = { readonly kind: "admin" } | ({ readonly kind: "key" } & Omit<KeyOwner, "project">);
+/** `admin`: an operator who named the project; it may do everything there. `person`: somebody who has logged in by name. */
+type Credential =
+  | { readonly kind: "admin" }
+  | ({ readonly kind: "key" } & Omit<KeyOwner, "project">)
+  | ({ readonly kind: "person" } & Pick<KeyOwner, "mask" | "scopes" | "expiresAt">);
 
 export interface ProjectCaller extends Project {
   readonly credential: Credential;
 }
 
-/** The name of the caller in records: `admin`, or the mask of its key. */
+/** The name of the caller in records: `admin`, the mask of its key, or the person's name. */
 export function nameOf({ credential }: ProjectCaller): string {
   return credential.kind === "admin" ? "admin" : credential.mask;
 }

@@ -32,8 +32,9 @@ import { createServer } from "../../shared/http/server.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Auth, EdgeVisitor } from "../access/auth.ts";
 import type { ProjectCaller } from "../access/project-caller.ts";
-import { addFileRoutes, type FileRoutesDeps } from "../builds/uploads/routes.ts";
+import { addFileRoutes, addUploads, type FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { Console } from "../console/routes.ts";
+import { addRows } from "../console/rows.ts";
 import { edgeApi } from "../edge/following/messages.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Project } from "../store/projects/record.ts";
@@ -91,6 +92,7 @@ export function createApiServer(deps: {
   /** Records the requests that change something. */
   readonly around: Around;
   readonly volumeContent: Content;
+  /** Undefined: the settings switch it off, or another server has it. */
   readonly console: Console | undefined;
   readonly connections: ConnectionLimits;
   readonly trustedProxies: string;
@@ -101,9 +103,7 @@ export function createApiServer(deps: {
   metrics.watch(server);
   surround(server, deps.around);
 
-  const addForPeople = (to: FastifyInstance, people: Pick<Auth, "project" | "operator">) =>
-    servePeople(to, handlers, people);
-  addForPeople(server, auth);
+  servePeople(server, handlers, auth);
   serve(server, discoveryApi, handlers.discovery, auth.open);
   serve(server, nodeApi, handlers.reports, auth.node);
   serve(server, edgeApi, handlers.edges, auth.edge);
@@ -112,10 +112,31 @@ export function createApiServer(deps: {
   serve(server, removedApi, removed(), auth.open);
   addFileRoutes(server, { ...deps.files, auth, around: deps.around });
   deps.volumeContent.add(server, auth);
-  deps.console?.add(server, { auth, around: deps.around, serve: addForPeople });
+  if (deps.console !== undefined) addConsole(server, { ...deps, console: deps.console });
   addDocuments(server);
   addMetrics(server, metrics, auth);
   return server;
+}
+
+export interface ConsoleParts {
+  readonly console: Console;
+  readonly auth: Auth;
+  readonly around: Around;
+  readonly handlers: ApiHandlers;
+  readonly files: Omit<FileRoutesDeps, "auth" | "around">;
+}
+
+/** The console, which has the routes for people a second time, and their uploads. */
+export function addConsole(server: FastifyInstance, { console, auth, around, handlers, files }: ConsoleParts): void {
+  console.add(server, {
+    auth,
+    around,
+    serve(to, people) {
+      servePeople(to, handlers, people);
+      addRows(to, people, handlers.sandboxes);
+      addUploads(to, { ...files, around });
+    },
+  });
 }
 
 /** The routes of projects and operators. */

@@ -27,6 +27,7 @@ import type { NodeRemoval } from "../repairs/node-removal.ts";
 import type { Store } from "../store/store.ts";
 import type { Content } from "../volumes/content.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
+import { startConsoleServer } from "./console-server.ts";
 import { drains } from "./drain.ts";
 import { createHealthHandlers } from "./health.ts";
 import { startNodesServer, withoutMembers } from "./nodes-server.ts";
@@ -62,16 +63,17 @@ interface ApiParts {
   readonly handlers: Omit<ApiHandlers, "keys" | "admin" | "nodes" | "health">;
 }
 
-/** Resolves when the API listens, and the server for nodes on other machines, where the settings want one. */
-export async function startApi(
-  base: Base,
-  parts: ApiParts,
-): Promise<{
+interface ApiUrls {
   readonly url: string;
   readonly nodesUrl: string | undefined;
+  /** Undefined: the settings switch it off. */
+  readonly consoleUrl: string | undefined;
   /** Serves a connection that the port for clients on other machines has accepted. */
   readonly accept: (connection: Socket) => void;
-}> {
+}
+
+/** Resolves when the API listens, and the servers for nodes on other machines and of the console, where the settings want them. */
+export async function startApi(base: Base, parts: ApiParts): Promise<ApiUrls> {
   const { config, now, log, teardown, nodeKeys, metricsTokens } = base;
   const { store, nodes, metrics, ending, builds, cleaning, pools, schema } = parts;
   const { identity, adminTokens, keys } = parts.callers;
@@ -88,6 +90,28 @@ export async function startApi(
     ...ratesOf(config),
     observeLimited: (group) => metrics.limited(group),
   });
+  const people = withoutMembers(auth, parts.joining);
+  const handlers: ApiHandlers = {
+    ...parts.handlers,
+    keys: createKeyHandlers(keys),
+    admin: createAdminHandlers({ store, ending, keys, nodes, builds, cleaning, pools }),
+    nodes: createNodeHandlers({
+      nodes,
+      removal: parts.removal,
+      leases: parts.nodeLeases,
+      placement: placementPolicy(config),
+      templates: store.templates,
+      drains: store.drains,
+    }),
+    health: createHealthHandlers({
+      nodes,
+      schema,
+      ping: () => parts.ping(),
+      databaseProblem: () => parts.databaseProblem(),
+      certificateFindings: () => parts.certificateFindings(),
+      stopping: () => stopping.asked,
+    }),
+  };
   const server = createApiServer({
     log,
     trustedProxies: config.trustedProxies,
@@ -102,29 +126,9 @@ export async function startApi(
     files: parts.files,
     around: parts.recording,
     volumeContent: parts.volumeContent,
-    console: parts.console,
-    auth: withoutMembers(auth, parts.joining),
-    handlers: {
-      ...parts.handlers,
-      keys: createKeyHandlers(keys),
-      admin: createAdminHandlers({ store, ending, keys, nodes, builds, cleaning, pools }),
-      nodes: createNodeHandlers({
-        nodes,
-        removal: parts.removal,
-        leases: parts.nodeLeases,
-        placement: placementPolicy(config),
-        templates: store.templates,
-        drains: store.drains,
-      }),
-      health: createHealthHandlers({
-        nodes,
-        schema,
-        ping: () => parts.ping(),
-        databaseProblem: () => parts.databaseProblem(),
-        certificateFindings: () => parts.certificateFindings(),
-        stopping: () => stopping.asked,
-      }),
-    },
+    console: config.consoleListen === undefined ? parts.console : undefined,
+    auth: people,
+    handlers,
   });
   const draining = drains(server);
   await server.listen({ host: config.apiHost, port: config.apiPort });
@@ -135,8 +139,13 @@ export async function startApi(
   });
   const { port } = server.server.address() as AddressInfo;
   const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
-  const { joining, handlers, files } = parts;
+  const url = `http://${host}:${port}`;
+  const { joining, files, console: webConsole, recording } = parts;
   const nodesUrl = joining === undefined ? undefined : await startNodesServer(base, { joining, auth, files, handlers });
   const accept = (connection: Socket) => void server.server.emit("connection", connection);
-  return { url: `http://${host}:${port}`, nodesUrl, accept };
+  if (webConsole === undefined) return { url, nodesUrl, consoleUrl: undefined, accept };
+  if (config.consoleListen === undefined) return { url, nodesUrl, consoleUrl: `${url}/console/`, accept };
+  const listen = config.consoleListen;
+  const own = { console: webConsole, auth: people, around: recording, files, handlers, metrics, isProxy, listen };
+  return { url, nodesUrl, consoleUrl: await startConsoleServer(base, own), accept };
 }

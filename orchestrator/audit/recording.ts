@@ -172,7 +172,7 @@ class RequestRecord implements AuditScope {
       at: now(),
       project_id: this.#projectId ?? null,
       actor_kind: caller.kind === "metrics" ? ("open" as const) : caller.kind,
-      actor_id: caller.keyId ?? caller.nodeId ?? null,
+      actor_id: caller.keyId ?? caller.personId ?? caller.nodeId ?? null,
       actor_mask: caller.mask ?? null,
       action: operation,
       object_kind: action.object,

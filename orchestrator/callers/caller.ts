@@ -8,10 +8,12 @@ import { plainAddress } from "../../shared/http/connections/client-address.ts";
 
 export interface Caller {
   /** `open`: the caller has shown no right credentials. `metrics`: the program that collects metrics has called. */
-  readonly kind: "key" | "admin" | "node" | "metrics" | "open";
+  readonly kind: "key" | "admin" | "person" | "node" | "metrics" | "open";
   readonly keyId?: string;
-  /** The API key with its middle left out, as lists of keys show it. */
+  /** The API key with its middle left out, as lists of keys show it; of a person the name. */
   readonly mask?: string;
+  /** Of somebody who has logged in to the console by name: the subject that the provider of log-ins gives. */
+  readonly personId?: string;
   readonly nodeId?: string;
   /** The project that the request is about: the key's own, or the one that an operator names. */
   readonly projectId?: string;

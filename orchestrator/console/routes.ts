@@ -9,6 +9,7 @@ import { VERSION } from "../../shared/version.ts";
 import type { Auth, Owner } from "../access/auth.ts";
 import { addEnvd, type EnvdDeps } from "./envd.ts";
 import type { LongAnswers } from "./long-answers.ts";
+import { addOidc, type OidcDeps } from "./oidc/routes.ts";
 import { addPage } from "./page.ts";
 import { checkHost, checkSite } from "./rules.ts";
 import { hostOf, type Sessions } from "./sessions.ts";
@@ -37,6 +38,8 @@ export interface ConsoleDeps {
   readonly sessions: Sessions;
   readonly longAnswers: LongAnswers;
   readonly envd: EnvdDeps;
+  /** Undefined: nobody logs in by name. */
+  readonly oidc: OidcDeps | undefined;
   /** Host names beside `localhost` and addresses. */
   readonly hosts: ReadonlySet<string>;
 }
@@ -68,6 +71,7 @@ export function createRoutes(deps: ConsoleDeps): Console {
             next();
           });
           addLogin(scope, deps.sessions, given.auth);
+          if (deps.oidc !== undefined) addOidc(scope, deps.sessions, given.auth, deps.oidc);
           addPage(scope);
           void scope.register((api, _none, added) => addApi(api, deps, given, added), { prefix: "/api" });
           done();
@@ -95,7 +99,7 @@ function addLogin(server: FastifyInstance, sessions: Sessions, auth: Auth): void
   // For programs with a key, which have no page: browsers cannot send the key's header from another site.
   server.post("/link", async (request, reply) => {
     const owner = await auth.shown(request);
-    if (owner.kind === "admin") throw new AppError("bad_request", "a link logs in with an API key, not as an operator");
+    if (owner.kind !== "key") throw new AppError("bad_request", "a link logs in with an API key, not as an operator");
     const code = await sessions.makeLink(owner.owner);
     return reply
       .status(201)
@@ -105,7 +109,7 @@ function addLogin(server: FastifyInstance, sessions: Sessions, auth: Auth): void
 }
 
 function addApi(server: FastifyInstance, deps: ConsoleDeps, given: Server, done: () => void): void {
-  const { sessions, longAnswers, envd } = deps;
+  const { sessions, longAnswers, envd, oidc } = deps;
   server.addHook("onRequest", (request, reply, next) => {
     fromPage(request);
     nameProject(request);
@@ -125,7 +129,8 @@ function addApi(server: FastifyInstance, deps: ConsoleDeps, given: Server, done:
       return shown(owner);
     } catch (error) {
       // The page asks before anybody has logged in.
-      if (isError(error, "unauthorized")) return { kind: "none", version: VERSION };
+      if (isError(error, "unauthorized"))
+        return { kind: "none", version: VERSION, ...(oidc === undefined ? {} : { provider: oidc.name }) };
       throw error;
     }
   });
@@ -164,6 +169,10 @@ function withoutTokens(body: string, url: string): string {
 /** Who is logged in, for the page. */
 function shown(owner: Owner) {
   if (owner.kind === "admin") return { kind: "admin", version: VERSION };
+  if (owner.kind === "person") {
+    const projects = owner.person.grants.map(({ project: { id, name }, scopes }) => ({ id, name, scopes }));
+    return { kind: "person", version: VERSION, name: owner.person.name, projects };
+  }
   const { project, name, mask, scopes, expiresAt } = owner.owner;
   const { id, name: projectName } = project;
   return {

@@ -2,15 +2,18 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { AppError } from "../../shared/http/errors.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
 import { sameSecret } from "../../shared/ids.ts";
 import type { AdminTokens } from "../access/admin-tokens.ts";
 import type { Owner } from "../access/auth.ts";
 import type { KeyOwner, KeyStore } from "../store/keys/keys.ts";
 import type { SessionStore } from "../store/sessions/sessions.ts";
-import { cookieHeader, readCookie } from "./cookie.ts";
+import { cookieHeader, type Place, readCookie } from "./cookie.ts";
+import type { People } from "./oidc/people.ts";
 
 const SESSION_MS = 7 * 86_400_000;
+/** The provider of log-ins does not say when somebody may no longer log in, so people do it again each day. */
+const PERSON_MS = 12 * 3_600_000;
 /** As long as somebody needs to click on what `up` has printed. */
 const LINK_MS = 600_000;
 
@@ -18,12 +21,14 @@ export interface SessionsDeps {
   readonly sessions: SessionStore;
   readonly keys: Pick<KeyStore, "findOwnerById">;
   readonly adminTokens: AdminTokens;
+  /** Undefined: nobody logs in by name. */
+  readonly people: Pick<People, "read"> | undefined;
   readonly now: () => number;
 }
 
 export type Sessions = ReturnType<typeof createSessions>;
 
-export function createSessions({ sessions, keys, adminTokens, now }: SessionsDeps) {
+export function createSessions({ sessions, keys, adminTokens, people, now }: SessionsDeps) {
   async function keyOwner(keyId: string | undefined): Promise<KeyOwner> {
     const owner = keyId === undefined ? undefined : await keys.findOwnerById(keyId);
     if (owner === undefined || (owner.expiresAt ?? Number.POSITIVE_INFINITY) <= now())
@@ -31,18 +36,35 @@ export function createSessions({ sessions, keys, adminTokens, now }: SessionsDep
     return owner;
   }
 
-  /** Always a new session: one that somebody else put into the browser is never logged in. */
-  async function begin(request: FastifyRequest, reply: FastifyReply, owner: Owner): Promise<void> {
+  /**
+   * Always a new session: one that somebody else put into the browser is never logged in.
+   * @param person of an owner that is one: what the session keeps of them
+   */
+  async function begin(request: FastifyRequest, reply: FastifyReply, owner: Owner, person?: string): Promise<void> {
     const cookie = randomBytes(32).toString("base64url");
     const token = request.headers["x-admin-token"];
+    const lifeMs = owner.kind === "person" ? PERSON_MS : SESSION_MS;
     await sessions.create({
       hash: hashOf(cookie),
       kind: owner.kind,
       keyId: owner.kind === "key" ? owner.owner.keyId : undefined,
       adminDigest: owner.kind === "admin" && typeof token === "string" ? digest(cookie, token.trim()) : undefined,
-      lifeMs: SESSION_MS,
+      person,
+      lifeMs,
     });
-    void reply.header("set-cookie", cookieHeader(placeOf(request), cookie, SESSION_MS / 1000));
+    void reply.header("set-cookie", cookieHeader(placeOf(request), cookie, lifeMs / 1000));
+  }
+
+  /** Roles are those of the rules of now. */
+  async function personOf(kept: string | undefined): Promise<Owner> {
+    if (people === undefined || kept === undefined)
+      throw new AppError("unauthorized", "log-in by name is switched off: log in with an API key");
+    try {
+      return { kind: "person", person: await people.read(kept) };
+    } catch (error) {
+      if (!isError(error, "forbidden")) throw error;
+      throw new AppError("unauthorized", `${error.message}: the session has ended`, { cause: error });
+    }
   }
 
   return {
@@ -60,7 +82,7 @@ export function createSessions({ sessions, keys, adminTokens, now }: SessionsDep
     async makeLink(owner: KeyOwner): Promise<string> {
       const code = randomBytes(32).toString("base64url");
       const { keyId } = owner;
-      await sessions.create({ hash: hashOf(code), kind: "link", keyId, adminDigest: undefined, lifeMs: LINK_MS });
+      await sessions.create({ hash: hashOf(code), kind: "link", keyId, lifeMs: LINK_MS });
       return code;
     },
 
@@ -70,6 +92,7 @@ export function createSessions({ sessions, keys, adminTokens, now }: SessionsDep
       const session = cookie === undefined ? undefined : await sessions.use(hashOf(cookie));
       if (cookie === undefined || session === undefined)
         throw new AppError("unauthorized", "nobody is logged in to the console, or the session has ended: log in");
+      if (session.kind === "person") return personOf(session.person);
       if (session.kind !== "admin") return { kind: "key", owner: await keyOwner(session.keyId) };
       const { adminDigest = "" } = session;
       if (adminTokens.some((token) => sameSecret(digest(cookie, token), adminDigest))) return { kind: "admin" };
@@ -89,7 +112,7 @@ export function hostOf({ headers }: FastifyRequest): string {
   return headers.host ?? "";
 }
 
-function placeOf(request: FastifyRequest) {
+export function placeOf(request: FastifyRequest): Place {
   return { isTls: request.protocol === "https", host: hostOf(request) };
 }
 

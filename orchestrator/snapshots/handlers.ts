@@ -1,9 +1,11 @@
 /** Handlers that make snapshots from running sandboxes and list them; `templates/changes.ts` deletes them. */
 
 import type { snapshotApi } from "../../shared/api/snapshots.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { type Place, page } from "../forms/pagination.ts";
+import { iso } from "../forms/time.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
 import type { Project } from "../store/projects/record.ts";
@@ -61,8 +63,14 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
       const named = name === undefined ? {} : await templateFilter(caller, name);
       const found = named === undefined ? [] : await store.snapshots.list({ ...filter, ...named });
       return page(found, { ...query, placeOf }, header).map((listed) => {
-        const { size } = listed.build;
-        return { ...shown(listed), ...(size === undefined ? {} : { storedBytes: totalBytes(size) }) };
+        const { id: buildID, templateId: templateID, size, createdAt, sourceSandboxId: sourceSandboxID } = listed.build;
+        return {
+          ...shown(listed),
+          templateID,
+          buildID,
+          createdAt: iso(createdAt),
+          ...defined({ sourceSandboxID, storedBytes: size === undefined ? undefined : totalBytes(size) }),
+        };
       });
     },
   };

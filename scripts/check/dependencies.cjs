@@ -73,13 +73,13 @@ module.exports = {
       comment: "what it imports from there must not be in what browsers load",
       severity: "error",
       from: { path: "^console/" },
-      to: { path: "^shared/", dependencyTypesNot: ["type-only"] },
+      to: { path: "^shared/", pathNot: "^shared/dockerfile/", dependencyTypesNot: ["type-only"] },
     },
     {
       name: "the-console-imports-the-public-api-alone",
       severity: "error",
       from: { path: "^console/" },
-      to: { path: "^shared/", pathNot: "^shared/api/" },
+      to: { path: "^shared/", pathNot: "^shared/(api|dockerfile)/" },
     },
     {
       name: "shared-is-a-leaf",
@@ -95,10 +95,11 @@ module.exports = {
     },
     {
       name: "the-command-knows-the-api-alone",
-      comment: "svc is a client as any other: contracts, the generated code of envd's services, and the version",
+      comment:
+        "svc is a client as any other: contracts, what a Dockerfile means, the generated code of envd's services, the version",
       severity: "error",
       from: { path: "^cli/" },
-      to: { path: "^shared/", pathNot: "^shared/(api/|envd-rpc/gen/|http/contract\\.ts$|version\\.ts$)" },
+      to: { path: "^shared/", pathNot: "^shared/(api/|dockerfile/|envd-rpc/gen/|http/contract\\.ts$|version\\.ts$)" },
     },
     {
       name: "the-command-loads-no-contract",
@@ -136,6 +137,7 @@ module.exports = {
     only("pg-has-one-owner", "pg", "^orchestrator/store/postgres/"),
     only("http-proxy-has-its-owners", "http-proxy", "^(shared/proxy/sending/|cli/commands/sandboxes/forward\\.ts$)"),
     only("jose-has-one-owner", "jose", "^orchestrator/identity/"),
+    only("openid-client-has-one-owner", "openid-client", "^orchestrator/console/oidc/provider\\.ts$"),
     only("x509-has-its-owners", "@peculiar/x509", "^(shared/tls/|agent/egress/rewrite/certificates\\.ts$)"),
     only("pino-has-one-owner", "pino", "^shared/program/log\\.ts$"),
     only("socks-has-one-owner", "socks", "^agent/egress/"),

@@ -109,3 +109,16 @@ effective() {
   value=$(setting "$CONFIG_DIR/config.env" "$2")
   printf '%s' "${value:-$(setting "$CONFIG_DIR/$1.env" "$2")}"
 }
+
+# console_url API_URL: prints where this machine reaches the console; nothing where it is off.
+console_url() {
+  local listen host
+  [ "$(effective orchestrator SVC_CONSOLE)" != off ] || return 0
+  listen=$(effective orchestrator SVC_CONSOLE_LISTEN)
+  host=${listen%:*}
+  case $host in
+    '') printf '%s/console/' "$1" ;;
+    0.0.0.0 | '[::]') printf 'http://127.0.0.1:%s/console/' "${listen##*:}" ;;
+    *) printf 'http://%s:%s/console/' "$host" "${listen##*:}" ;;
+  esac
+}

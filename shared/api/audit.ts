@@ -4,7 +4,7 @@ import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { nullable, page, TeamId, Timestamp, UnixSeconds } from "./common.ts";
 
-const ActorKind = Type.Enum(["key", "admin", "node", "open", "platform"]);
+const ActorKind = Type.Enum(["key", "admin", "person", "node", "open", "platform"]);
 const Result = Type.Enum(["begun", "done", "refused", "failed"]);
 const name = Type.String({ minLength: 1, maxLength: 128 });
 const Hash = Type.String({ pattern: "^[0-9a-f]{64}$" });
@@ -15,9 +15,11 @@ export const AuditEntry = Type.Object({
   at: Timestamp,
   projectID: nullable(Type.String({ description: "UUID; null: about the platform" })),
   actor: Type.Object({
-    kind: Type.Enum(["key", "admin", "node", "open", "platform"], { description: "open: nobody was identified" }),
-    id: nullable(Type.String({ description: "Of the API key or the node" })),
-    mask: nullable(Type.String({ description: "The API key with its middle left out" })),
+    kind: Type.Enum(["key", "admin", "person", "node", "open", "platform"], {
+      description: "person: logged in to the console by name; open: nobody was identified",
+    }),
+    id: nullable(Type.String({ description: "Of the API key, the person or the node" })),
+    mask: nullable(Type.String({ description: "The API key with its middle left out; of a person the name" })),
   }),
   action: Type.String({ description: "operationId of the request, or what the platform did by itself" }),
   object: Type.Object({ kind: nullable(Type.String()), id: nullable(Type.String()) }),
@@ -37,7 +39,9 @@ export type AuditEntry = Static<typeof AuditEntry>;
 
 const filters = {
   action: Type.Optional(name),
-  actor: Type.Optional(Type.String({ minLength: 1, maxLength: 128, description: "Id of an API key or a node" })),
+  actor: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 255, description: "Id of an API key, a person or a node" }),
+  ),
   actorKind: Type.Optional(ActorKind),
   object: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: "Id of the object" })),
   objectKind: Type.Optional(name),

@@ -2,12 +2,17 @@
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { bySandbox, open, page, SandboxId } from "./common.ts";
+import { bySandbox, open, page, SandboxId, Timestamp } from "./common.ts";
 
 const info = { snapshotID: Type.String(), names: Type.Array(Type.String()) };
 const SnapshotInfo = Type.Object(info);
+const OURS = "Of this platform alone";
 const ListedSnapshot = Type.Object({
   ...info,
+  templateID: Type.String({ description: `The template that events and sandboxes of the snapshot name. ${OURS}` }),
+  buildID: Type.String({ description: `The same of every name of one snapshot. ${OURS}` }),
+  createdAt: Timestamp,
+  sourceSandboxID: Type.Optional(Type.String({ description: `The sandbox that it was taken of. ${OURS}` })),
   storedBytes: Type.Optional(
     Type.Integer({ description: "Memory and disk of the snapshot on its node; of this platform alone" }),
   ),

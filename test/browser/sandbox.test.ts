@@ -114,7 +114,13 @@ test("a snapshot is taken, a sandbox is started from it, and a fork is made", as
   const isAnother = (url: URL) => /sandboxes\/\w+$/.test(url.pathname) && !url.pathname.includes(own.sandboxId);
   await page.waitForURL(isAnother);
   await page.getByRole("button", { name: "Fork" }).waitFor();
+  const started = page.url().split("/").at(-1) ?? "";
   await killShown(page);
+  await page.goto(`${platform.apiUrl}/console/sandboxes/${own.sandboxId}/snapshots`);
+  const below = page.getByRole("list", { name: /^Sandboxes from / });
+  await below.getByRole("link", { name: started }).click();
+  await page.getByText("a snapshot of").getByRole("link", { name: own.sandboxId }).click();
+  await below.waitFor();
   await page.goto(`${platform.apiUrl}/console/sandboxes/${own.sandboxId}`);
   await page.getByRole("button", { name: "Fork" }).click();
   await page.waitForURL(isAnother);

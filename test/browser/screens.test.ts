@@ -1,4 +1,4 @@
-/** Every screen of the console: its main act, its accessibility in both themes, and names that attack whoever shows them. */
+/** Every screen of the console: its main act, and its accessibility in both themes. */
 
 import { expect, test } from "vitest";
 import { sharedConsole, violations } from "../support/browser/browser.ts";
@@ -12,6 +12,7 @@ const SCREENS: Readonly<Record<string, RegExp>> = {
   create: /^TypeScript/,
   templates: /no template of its own|^Last$/,
   "templates/base": /^Tag for/,
+  build: /^Command/,
   snapshots: /has no snapshot|^Stored$/,
   volumes: /has no volume|^Acts$/,
   secrets: /has no secret|^Version$/,
@@ -117,53 +118,12 @@ test("an operator sees nodes and the audit log, and chooses a project", async ()
   await page.getByRole("link", { name: "Platform" }).click();
   await page.getByRole("region", { name: "Nodes" }).getByText("ready").waitFor();
   await page.getByRole("region", { name: "Audit log" }).waitFor();
+  await page
+    .getByRole("button", { name: /^Drain of / })
+    .first()
+    .click();
+  await page.getByRole("button", { name: "Begin the drain" }).waitFor();
   expect(await violations(page)).toEqual([]);
   await page.getByRole("button", { name: "Look at it: project default" }).first().click();
   await page.getByText(/, live$/).waitFor();
-});
-
-/** Texts that run, leave or leak where they are shown as anything else than text. */
-const PAYLOADS = [
-  "<script>fetch('http://198.51.100.1/')</script>",
-  "<img src=http://198.51.100.1/a onerror=alert(1)>",
-  '"><svg onload=alert(1)>',
-  "javascript:alert(1)",
-  "{{constructor.constructor('alert(1)')()}}",
-  "</pre><iframe src=http://198.51.100.1/></iframe>",
-  "\u202Etxt.exe",
-];
-
-test("labels, file names, logs, contents and what a terminal prints are shown as text, whatever they are", async () => {
-  const { platform, page: open } = console();
-  const metadata = Object.fromEntries(PAYLOADS.map((payload, index) => [`hostile${index}`, payload]));
-  const sandbox = await ownSandbox({ metadata, timeoutMs: 600_000 });
-  const names = PAYLOADS.map((payload) => payload.replaceAll("/", "|"));
-  for (const name of names) await sandbox.files.write(`/home/user/hostile/${name}`, PAYLOADS.join("\n"));
-  const page = await open();
-  const go = (path: string) => page.goto(`${platform.apiUrl}/console/${path}`);
-  const strange = () =>
-    page
-      .locator("#page script, #page iframe, #page svg, #page img, #page [onerror], #page a[href^='javascript']")
-      .count();
-  await page.getByText("hostile0=<script>").waitFor();
-  expect(await strange()).toBe(0);
-  await go(`sandboxes/${sandbox.sandboxId}/raw`);
-  await page.getByText("onerror=alert(1)").first().waitFor();
-  expect(await strange()).toBe(0);
-  await go(`sandboxes/${sandbox.sandboxId}/files`);
-  await page.getByLabel("Directory").fill("/home/user/hostile");
-  await page.getByRole("button", { name: "Go", exact: true }).click();
-  for (const name of names) await page.getByRole("cell", { name, exact: true }).waitFor();
-  await page.getByRole("button", { name: `Open ${names[0] ?? ""}` }).click();
-  await page.getByRole("button", { name: "Save" }).waitFor();
-  expect(await strange()).toBe(0);
-  await go(`sandboxes/${sandbox.sandboxId}/terminal`);
-  await page.getByText(/^connected, process/).waitFor();
-  const title = await page.title();
-  // A window's title, the clipboard, and a link that names another address than it shows.
-  await page.keyboard.type(
-    "printf '\\e]0;taken\\a\\e]52;c;dGFrZW4=\\a\\e]8;;http://198.51.100.1/\\aclick\\e]8;;\\a done%s\\n' -now\n",
-  );
-  await page.locator(".xterm-rows").getByText("done-now").first().waitFor();
-  expect([await page.title(), await strange()]).toEqual([title, 0]);
 });

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { DockerfileError, type Recipe, readDockerfile, type Step } from "../../../shared/dockerfile/dockerfile.ts";
 import { type Api, type Reply, refusal, unreached } from "../../api/client.ts";
 import { filesOf, hashOf, readIgnored, writeArchive } from "../../build/archive.ts";
-import { type Recipe, readDockerfile, type Step } from "../../build/dockerfile.ts";
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { EXIT, Failure, usage } from "../../failure.ts";
@@ -26,7 +26,7 @@ interface BuildId {
 export const build: Action = async (context, { first, second }, options) => {
   const api = await context.api();
   const { folder, text } = await source(second === "" ? "." : second, options.file);
-  const recipe = readDockerfile(text, options.buildArg);
+  const recipe = recipeOf(text, options);
   for (const note of recipe.notes) context.out.note(note);
   const [name = "", tag] = first.split(/:(.*)/s);
   const { templateID, buildID } = await api.call("POST /v3/templates", {
@@ -54,6 +54,14 @@ export const build: Action = async (context, { first, second }, options) => {
   context.out.note(`build/${buildID} is ready`);
   await context.out.line(templateID);
 };
+
+function recipeOf(text: string, { buildArg }: Options): Recipe {
+  try {
+    return readDockerfile(text, buildArg);
+  } catch (error) {
+    throw error instanceof DockerfileError ? usage(error.message) : error;
+  }
+}
 
 async function source(place: string, file: string | undefined): Promise<{ folder: string; text: string }> {
   const info = await stat(place).catch(() => undefined);

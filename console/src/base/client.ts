@@ -89,16 +89,23 @@ export async function act<T = void>(method: string, path: string, body?: unknown
   return (text === "" ? undefined : parsed(text)) as T;
 }
 
-/** All pages of a list; `soFar` gets what there is after each. @throws {Failed} */
+interface Pages<T> {
+  /** Items of a page. */
+  readonly limit?: number;
+  /** Gets what there is after each page. */
+  readonly soFar?: (items: readonly T[]) => void;
+}
+
+/** All pages of a list. @throws {Failed} */
 export async function pages<T>(
   path: string,
   signal: AbortSignal,
-  soFar: (items: readonly T[]) => void = () => undefined,
+  { limit = 100, soFar = () => undefined }: Pages<T> = {},
 ): Promise<T[]> {
   const items: T[] = [];
   let nextToken: string | undefined;
   do {
-    const answer = await send("GET", `${API}${path}`, { query: { limit: 100, nextToken }, signal });
+    const answer = await send("GET", `${API}${path}`, { query: { limit, nextToken }, signal });
     items.push(...((await answer.json()) as T[]));
     soFar(items);
     nextToken = answer.headers.get("x-next-token") ?? undefined;

@@ -15,12 +15,16 @@ export function mebibytes(count: number): string {
   return bytes(count * 1024 * 1024);
 }
 
+// Made once: making a format costs more than a row of a table otherwise does.
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "short" });
+
 /** The time on this clock, with the day where it is another one. */
 export function time(text: string | undefined | null, now: number = Date.now()): string {
   if (text === undefined || text === null) return "–";
   const at = new Date(text);
-  const clock = at.toLocaleTimeString();
-  return at.toDateString() === new Date(now).toDateString() ? clock : `${at.toLocaleDateString()} ${clock}`;
+  const isToday = at.toDateString() === new Date(now).toDateString();
+  return isToday ? clock.format(at) : `${day.format(at)} ${clock.format(at)}`;
 }
 
 /** How long between two times: `3 m 20 s`. */

@@ -6,8 +6,15 @@ type Scope = "read" | "sandboxes" | "templates" | "admin";
 
 export type Session =
   | { readonly kind: "asking" }
-  | { readonly kind: "none"; readonly why?: string }
+  | { readonly kind: "none"; readonly why?: string; readonly provider?: string }
   | { readonly kind: "admin"; readonly version: string }
+  | {
+      readonly kind: "person";
+      readonly version: string;
+      readonly name: string;
+      /** At least one. */
+      readonly projects: readonly { readonly id: string; readonly name: string; readonly scopes: readonly Scope[] }[];
+    }
   | {
       readonly kind: "key";
       readonly version: string;
@@ -22,7 +29,7 @@ export type Session =
 
 export const session = signal<Session>({ kind: "asking" });
 
-/** The project that an operator looks at. */
+/** The project that an operator looks at, or somebody who has several. */
 export const operatorProject = signal<string | undefined>(undefined);
 
 /** The project whose objects the screens show. */
@@ -34,17 +41,31 @@ export const projectId = computed(() => {
 /** Whether the session may call the routes that need this scope. */
 export function may(scope: Scope): boolean {
   const now = session.value;
+  if (now.kind === "person")
+    return now.projects.some(({ id, scopes }) => id === operatorProject.value && scopes.includes(scope));
   return now.kind === "admin" || (now.kind === "key" && now.key.scopes.includes(scope));
 }
+
+/** Why a log-in at the provider came to nothing: the address has a code alone, because anybody can write one. */
+const REFUSED: Readonly<Record<string, string>> = {
+  expired: "The log-in took too long, or was begun in another browser. Begin it again.",
+  failed: "The provider's answer was not that of this log-in, or it refused. Begin it again.",
+  "no-role": "You have no role in a project here. Ask an operator to give one (SVC_OIDC_ROLES).",
+  unreachable: "The provider of log-ins does not answer. An API key logs in all the same.",
+};
 
 /** Takes the code of a one-time link out of the address, or asks whether somebody is logged in. */
 export async function begin(): Promise<void> {
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
+  const refused = /^#refused=([\w-]+)$/.exec(location.hash)?.[1];
+  if (location.hash !== "") history.replaceState(null, "", location.pathname);
   if (code === undefined) {
-    session.value = await ask("GET", "/console/api/session", {});
+    const found = await ask("GET", "/console/api/session", {});
+    if (found.kind === "person") operatorProject.value = found.projects[0]?.id;
+    const why = refused === undefined ? undefined : REFUSED[refused];
+    session.value = found.kind === "none" && why !== undefined ? { ...found, why } : found;
     return;
   }
-  history.replaceState(null, "", location.pathname);
   session.value = await ask("POST", "/console/login", { "x-console-code": code });
 }
 

@@ -1,13 +1,17 @@
 /** The log-in: one field. What is typed goes to the server once, and is kept nowhere. */
 
 import { useState } from "preact/hooks";
-import { logIn, session } from "../base/session.ts";
+import { get } from "../base/client.ts";
+import { useLoaded } from "../base/loaded.ts";
+import { logIn, type Session, session } from "../base/session.ts";
 import { onSubmit, TextField } from "../parts/field.tsx";
 
 export function Login() {
   const [secret, setSecret] = useState("");
   const [busy, setBusy] = useState(false);
   const now = session.value;
+  const asked = useLoaded((signal) => get<Session>("/session", {}, signal), []);
+  const provider = asked.value?.kind === "none" ? asked.value.provider : undefined;
   const submit = () => {
     setBusy(true);
     void logIn(secret.trim()).then(() => {
@@ -18,6 +22,13 @@ export function Login() {
   return (
     <main class="login">
       <h1>Console</h1>
+      {provider !== undefined && (
+        <p>
+          <a class="button main" href="/console/oidc/begin">
+            Log in at {provider}
+          </a>
+        </p>
+      )}
       <form onSubmit={onSubmit(submit)}>
         <TextField label="API key" type="password" value={secret} onValue={setSecret} required autoFocus />
         <button type="submit" class="main" disabled={busy}>

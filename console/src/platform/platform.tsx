@@ -3,13 +3,13 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { AuditEntry } from "../../../shared/api/audit.ts";
-import type { NodeDetail } from "../../../shared/api/nodes/nodes.ts";
 import type { Project } from "../../../shared/api/projects/projects.ts";
-import { act, get } from "../base/client.ts";
-import { bytes, pairs, time } from "../base/format.ts";
-import { useDoing, useLoaded } from "../base/loaded.ts";
+import { get } from "../base/client.ts";
+import { pairs, time } from "../base/format.ts";
+import { useLoaded } from "../base/loaded.ts";
 import { operatorProject } from "../base/session.ts";
-import { Danger, Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
+import { Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
+import { Nodes } from "./nodes.tsx";
 
 export function PlatformScreen() {
   return (
@@ -55,61 +55,6 @@ function Projects() {
                   Look at it
                 </button>
               ),
-            },
-          ]}
-        />
-      )}
-    </>
-  );
-}
-
-function Nodes() {
-  const doing = useDoing();
-  const loaded = useLoaded((signal) => get<NodeDetail[]>("/nodes", {}, signal), [], 5_000);
-  const set = (id: string, status: string) =>
-    doing.run(async () => {
-      await act("POST", `/nodes/${encodeURIComponent(id)}`, { status });
-      loaded.again();
-    });
-  return (
-    <>
-      <h2>Nodes</h2>
-      <Failure of={loaded.error ?? doing.error} />
-      {loaded.value?.length === 0 && <Empty title="No node has reported: ./scripts/service log agent tells why." />}
-      {loaded.value !== undefined && loaded.value.length > 0 && (
-        <Table
-          label="Nodes"
-          items={loaded.value}
-          keyOf={({ id }) => id}
-          columns={[
-            { name: "Node", show: ({ id }) => id },
-            { name: "State", show: ({ status }) => <State of={status} /> },
-            { name: "Sandboxes", show: ({ sandboxCount, maxSandboxes }) => `${sandboxCount} of ${maxSandboxes}` },
-            {
-              name: "Cores: promised / used",
-              show: ({ metrics }) =>
-                `${metrics.allocatedCPU} / ${((metrics.cpuPercent * metrics.cpuCount) / 100).toFixed(1)} of ${metrics.cpuCount}`,
-            },
-            {
-              name: "Memory: promised / used",
-              show: ({ metrics }) =>
-                `${bytes(metrics.allocatedMemoryBytes)} / ${bytes(metrics.memoryUsedBytes)} of ${bytes(metrics.memoryTotalBytes)}`,
-            },
-            { name: "Disk free", show: ({ metrics }) => bytes(metrics.diskFreeBytes) },
-            { name: "Version", show: ({ version }) => version },
-            { name: "Findings", show: ({ findings }) => findings.length },
-            {
-              name: "Acts",
-              show: ({ id, status }) =>
-                status === "draining" ? (
-                  <button type="button" disabled={doing.busy} onClick={() => set(id, "ready")}>
-                    Take it back
-                  </button>
-                ) : (
-                  <Danger disabled={doing.busy} label={`Cordon ${id}`} onConfirm={() => set(id, "draining")}>
-                    Cordon
-                  </Danger>
-                ),
             },
           ]}
         />

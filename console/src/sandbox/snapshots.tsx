@@ -1,30 +1,31 @@
-/** Snapshots of the sandbox: taken here, and sandboxes started from them. */
+/** Snapshots of the sandbox: taken here, and what was started from them, as a tree. */
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { useLocation } from "wouter-preact";
+import { Link, useLocation } from "wouter-preact";
 import type { Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
-import type { snapshotApi } from "../../../shared/api/snapshots.ts";
-import { act, get, type Reply } from "../base/client.ts";
-import { bytes } from "../base/format.ts";
-import { useDoing, useLoaded } from "../base/loaded.ts";
+import { act } from "../base/client.ts";
+import { bytes, time } from "../base/format.ts";
+import { type Doing, useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
 import { onSubmit, TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
+import type { SandboxNode, Snapshot, SnapshotNode } from "./lineage.ts";
+import { loadLineage } from "./load-lineage.ts";
 import type { TabProps } from "./tab.ts";
-
-export type Snapshot = Reply<typeof snapshotApi.listSnapshots>[number];
 
 export function SnapshotsTab({ sandbox }: TabProps) {
   const { sandboxID: id, state } = sandbox;
   const [name, setName] = useState("");
   const doing = useDoing();
-  const loaded = useLoaded((signal) => get<Snapshot[]>("/snapshots", { sandboxID: id, limit: 100 }, signal), [id]);
+  const loaded = useLoaded((signal) => loadLineage(id, signal), [id]);
   const take = () =>
     doing.run(async () => {
       await act("POST", `/sandboxes/${id}/snapshots`, name === "" ? {} : { name });
       setName("");
       loaded.again();
     });
+  const lineage = loaded.value;
   return (
     <>
       {state === "running" && (
@@ -36,58 +37,138 @@ export function SnapshotsTab({ sandbox }: TabProps) {
         </form>
       )}
       <Failure of={loaded.error ?? doing.error} />
-      {loaded.value?.length === 0 && <Empty title="No snapshot was taken of this sandbox." />}
-      {loaded.value !== undefined && <SnapshotTable items={loaded.value} again={loaded.again} />}
+      {lineage?.from !== undefined && (
+        <p>
+          Started from <code>{lineage.from.snapshotID}</code>
+          {lineage.from.sourceSandboxID !== undefined && (
+            <>
+              , a snapshot of <SandboxLink id={lineage.from.sourceSandboxID} />
+            </>
+          )}
+          .
+        </p>
+      )}
+      {lineage?.root.snapshots.length === 0 && <Empty title="No snapshot was taken of this sandbox." />}
+      {lineage !== undefined && <Branches of={lineage.root} again={loaded.again} label="Snapshots of this sandbox" />}
+      {lineage?.isWhole === false && <p class="small">The tree is larger; this is its beginning.</p>}
     </>
   );
 }
 
-export function SnapshotTable({ items, again }: { readonly items: readonly Snapshot[]; readonly again: () => void }) {
+function Branches(props: { readonly of: SandboxNode; readonly again: () => void; readonly label?: string }) {
+  const { of: sandbox, again, label } = props;
+  if (sandbox.snapshots.length === 0) return null;
+  return (
+    <ul class="tree" aria-label={label ?? `Snapshots of ${sandbox.id}`}>
+      {sandbox.snapshots.map((node) => (
+        <SnapshotBranch key={node.snapshot.buildID} node={node} again={again} />
+      ))}
+    </ul>
+  );
+}
+
+function SnapshotBranch({ node, again }: { readonly node: SnapshotNode; readonly again: () => void }) {
+  const { snapshot, ids, sandboxes } = node;
   const doing = useDoing();
+  return (
+    <li>
+      <Line
+        text={
+          <>
+            <time>{time(snapshot.createdAt)}</time> <code>{ids.join(", ")}</code>{" "}
+            {snapshot.storedBytes !== undefined && <span class="small">{bytes(snapshot.storedBytes)}</span>}
+          </>
+        }
+      >
+        <Acts snapshot={snapshot} doing={doing} again={again} />
+      </Line>
+      <Failure of={doing.error} />
+      {sandboxes.length > 0 && (
+        <ul class="tree" aria-label={`Sandboxes from ${snapshot.snapshotID}`}>
+          {sandboxes.map((each) => (
+            <li key={each.id}>
+              <Line
+                text={
+                  <>
+                    <time>{time(each.startedAt)}</time> sandbox <SandboxLink id={each.id} />
+                  </>
+                }
+              />
+              <Branches of={each} again={again} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </li>
+  );
+}
+
+function Line({ text, children }: { readonly text: ComponentChildren; readonly children?: ComponentChildren }) {
+  return (
+    <div class="leaf">
+      <span>{text}</span>
+      {children}
+    </div>
+  );
+}
+
+function SandboxLink({ id }: { readonly id: string }) {
+  return <Link href={`/sandboxes/${id}/snapshots`}>{id}</Link>;
+}
+
+interface ActsProps {
+  readonly snapshot: Snapshot;
+  readonly doing: Doing;
+  readonly again: () => void;
+}
+
+function Acts({ snapshot: { snapshotID }, doing, again }: ActsProps) {
   const [, go] = useLocation();
-  const start = (snapshotID: string) =>
+  const start = () =>
     doing.run(async () => {
       const made = await act<Sandbox>("POST", "/v2/sandboxes", { templateID: snapshotID });
       go(`/sandboxes/${made.sandboxID}`);
     });
-  const remove = (snapshotID: string) =>
+  const remove = () =>
     doing.run(async () => {
       await act("DELETE", `/templates/${encodeURIComponent(snapshotID)}`);
       again();
     });
   const disabled = doing.busy || !may("sandboxes");
-  if (items.length === 0) return <Failure of={doing.error} />;
+  return (
+    <span class="acts">
+      <button type="button" disabled={disabled} aria-label={`Start from it: ${snapshotID}`} onClick={start}>
+        Start from it
+      </button>
+      <Danger disabled={disabled} label={`Delete ${snapshotID}`} onConfirm={remove}>
+        Delete
+      </Danger>
+    </span>
+  );
+}
+
+export function SnapshotTable({ items, again }: { readonly items: readonly Snapshot[]; readonly again: () => void }) {
+  const doing = useDoing();
   return (
     <>
       <Failure of={doing.error} />
-      <Table
-        label="Snapshots"
-        items={items}
-        keyOf={({ snapshotID }) => snapshotID}
-        columns={[
-          { name: "Snapshot", show: ({ snapshotID }) => <code>{snapshotID}</code> },
-          { name: "Names", show: ({ names }) => names.join(", ") || "–" },
-          { name: "Stored", show: ({ storedBytes }) => (storedBytes === undefined ? "–" : bytes(storedBytes)) },
-          {
-            name: "Acts",
-            show: ({ snapshotID }) => (
-              <span class="acts">
-                <button
-                  type="button"
-                  disabled={disabled}
-                  aria-label={`Start from it: ${snapshotID}`}
-                  onClick={() => start(snapshotID)}
-                >
-                  Start from it
-                </button>
-                <Danger disabled={disabled} label={`Delete ${snapshotID}`} onConfirm={() => remove(snapshotID)}>
-                  Delete
-                </Danger>
-              </span>
-            ),
-          },
-        ]}
-      />
+      {items.length > 0 && (
+        <Table
+          label="Snapshots"
+          items={items}
+          keyOf={({ snapshotID }) => snapshotID}
+          columns={[
+            { name: "Snapshot", show: ({ snapshotID }) => <code>{snapshotID}</code> },
+            { name: "Taken", show: ({ createdAt }) => time(createdAt) },
+            {
+              name: "Of",
+              show: ({ sourceSandboxID: id }) => (id === undefined ? "–" : <SandboxLink id={id} />),
+            },
+            { name: "Stored", show: ({ storedBytes }) => (storedBytes === undefined ? "–" : bytes(storedBytes)) },
+            { name: "Acts", show: (snapshot) => <Acts snapshot={snapshot} doing={doing} again={again} /> },
+          ]}
+        />
+      )}
     </>
   );
 }

@@ -59,6 +59,7 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
     if (event.type === "keydown") telling.leave();
     return false;
   });
+  boundCounts(terminal);
   terminal.onData((text) => process.isOpen && input.add(new TextEncoder().encode(text)));
   terminal.onBinary((text) => process.isOpen && input.add(Uint8Array.from(text, (each) => each.charCodeAt(0))));
 
@@ -197,4 +198,19 @@ function newTag(id: string): string {
   const tag = `console-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
   sessionStorage.setItem(`shell ${id}`, tag);
   return tag;
+}
+
+/** The most times that one sequence may have something done; screens are smaller. */
+const MOST_TIMES = 1_000;
+/** Sequences that the library carries out as often as they say, without a limit. */
+const COUNTED: readonly { readonly final: string; readonly intermediates?: string }[] = [
+  ..."@ILMPSTXZb".split("").map((final) => ({ final })),
+  ...[" @", " A", "'}", "'~"].map(([intermediates = "", final = ""]) => ({ intermediates, final })),
+];
+
+/** Ignores what would keep the page busy for minutes, or take all its memory: `\x1b[2147483647L`. */
+function boundCounts({ parser }: Terminal): void {
+  for (const sequence of COUNTED) {
+    parser.registerCsiHandler(sequence, (params) => params.flat().some((count) => count > MOST_TIMES));
+  }
 }

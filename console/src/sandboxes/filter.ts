@@ -1,6 +1,6 @@
 /** Which sandboxes a filter shows. Pure. */
 
-import type { ListedSandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { SandboxRow } from "./live.ts";
 
 export interface Filter {
   /** Words that id, template or labels must have. */
@@ -12,7 +12,7 @@ export interface Filter {
 
 export const EVERY: Filter = { text: "", state: "", olderThan: "" };
 
-export function filtered(all: Iterable<ListedSandbox>, filter: Filter, now: number): ListedSandbox[] {
+export function filtered(all: Iterable<SandboxRow>, filter: Filter, now: number): SandboxRow[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   const before = filter.olderThan === "" ? undefined : now - Number(filter.olderThan) * 60_000;
   const shown = [...all].filter((sandbox) => {
@@ -25,7 +25,7 @@ export function filtered(all: Iterable<ListedSandbox>, filter: Filter, now: numb
   return shown.sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1));
 }
 
-function textOf({ sandboxID, templateID, alias = "", metadata = {} }: ListedSandbox): string {
+function textOf({ sandboxID, templateID, alias = "", metadata = {} }: SandboxRow): string {
   const labels = Object.entries(metadata).map(([name, value]) => `${name}=${value}`);
   return [sandboxID, templateID, alias, ...labels].join(" ").toLowerCase();
 }

@@ -10,7 +10,13 @@ import { Failed, get, pages } from "../base/client.ts";
 import { projectId } from "../base/session.ts";
 import { watchEvents } from "../base/stream.ts";
 
-export const known = signal<ReadonlyMap<string, ListedSandbox>>(new Map());
+/** What a row shows. */
+export type SandboxRow = Pick<
+  ListedSandbox,
+  "sandboxID" | "templateID" | "alias" | "state" | "startedAt" | "endAt" | "metadata"
+>;
+
+export const known = signal<ReadonlyMap<string, SandboxRow>>(new Map());
 export const isLive = signal(false);
 export const isWhole = signal(false);
 export const failure = signal<unknown>(undefined);
@@ -24,6 +30,9 @@ const TOGETHER_MS = 300;
 const ONE_BY_ONE = 50;
 /** Shortest time between two readings of the whole list. */
 const AGAIN_MS = 3_000;
+/** As many as a screen shows, so that the first answer is a fast one; and the most that one request gets. */
+const FIRST_ROWS = 60;
+const MOST_ROWS = 500;
 
 /** Returns the function that stops following. */
 export function followSandboxes(): () => void {
@@ -31,15 +40,17 @@ export function followSandboxes(): () => void {
   of.project = projectId.peek();
   const left = new AbortController();
   const changed = new Set<string>();
-  const state = { timer: 0, wasLive: false, readAt: 0 };
+  const state = { timer: 0, wasLive: false, isReading: false, readAt: 0 };
 
   async function readAll(): Promise<void> {
-    state.readAt = performance.now();
     isWhole.value = false;
     try {
-      const all = await pages<ListedSandbox>("/v2/sandboxes", left.signal, (items) => {
+      const all = await pages<SandboxRow>("/rows", left.signal, {
+        limit: MOST_ROWS,
         // The first page is of use at once. Showing every further one would take longer than reading it.
-        if (items.length >= 2 * known.value.size) known.value = byId(items);
+        soFar: (items) => {
+          if (items.length >= 2 * known.value.size) known.value = byId(items);
+        },
       });
       known.value = byId(all);
       isWhole.value = true;
@@ -47,6 +58,14 @@ export function followSandboxes(): () => void {
     } catch (error) {
       if (!left.signal.aborted) failure.value = error;
     }
+    state.readAt = performance.now();
+  }
+
+  /** Shows the newest ones while the stream is being opened; the whole list is read after that. */
+  async function readFirst(): Promise<void> {
+    if (known.value.size > 0) return;
+    const first = await get<SandboxRow[]>("/rows", { limit: FIRST_ROWS }, left.signal);
+    if (known.value.size === 0) known.value = byId(first);
   }
 
   async function readChanged(): Promise<void> {
@@ -70,21 +89,35 @@ export function followSandboxes(): () => void {
   function note({ sandboxId = "" }: PlatformEvent): void {
     if (sandboxId === "") return;
     changed.add(sandboxId);
-    if (state.timer !== 0) return;
-    const wait =
-      changed.size > ONE_BY_ONE ? Math.max(TOGETHER_MS, state.readAt + AGAIN_MS - performance.now()) : TOGETHER_MS;
+    schedule();
+  }
+
+  /** One reading at a time: an older one that ends later would bring back what is gone. */
+  function schedule(): void {
+    if (state.timer !== 0 || state.isReading || changed.size === 0 || left.signal.aborted) return;
+    const rest = state.readAt + AGAIN_MS - performance.now();
+    const wait = changed.size > ONE_BY_ONE ? Math.max(TOGETHER_MS, rest) : TOGETHER_MS;
     state.timer = setTimeout(() => {
       state.timer = 0;
-      void readChanged();
+      void reading(readChanged);
     }, wait) as unknown as number;
   }
 
+  async function reading(work: () => Promise<void>): Promise<void> {
+    state.isReading = true;
+    await work();
+    state.isReading = false;
+    schedule();
+  }
+
+  // What goes wrong here goes wrong with the whole list too, and is shown then.
+  readFirst().catch(() => undefined);
   const stop = watchEvents({
     event: note,
     state(live) {
       isLive.value = live;
       // What happened before the first stream is in no event of it.
-      if (live && !state.wasLive) void readAll();
+      if (live && !state.wasLive) void reading(readAll);
       state.wasLive ||= live;
     },
   });
@@ -96,12 +129,12 @@ export function followSandboxes(): () => void {
   };
 }
 
-function byId(items: readonly ListedSandbox[]): ReadonlyMap<string, ListedSandbox> {
+function byId(items: readonly SandboxRow[]): ReadonlyMap<string, SandboxRow> {
   return new Map(items.map((item) => [item.sandboxID, item]));
 }
 
 /** Undefined: it has ended, and the platform may have forgotten it. */
-async function readOne(id: string, signal: AbortSignal): Promise<ListedSandbox | undefined> {
+async function readOne(id: string, signal: AbortSignal): Promise<SandboxRow | undefined> {
   try {
     const sandbox = await get<ListedSandbox>(`/sandboxes/${encodeURIComponent(id)}`, { ended: true }, signal);
     return sandbox.state === "ended" ? undefined : sandbox;

@@ -1,8 +1,7 @@
 /** One template: its builds with their logs, and its tags. */
 
 import { useState } from "preact/hooks";
-import { useLocation } from "wouter-preact";
-import type { buildApi } from "../../../shared/api/builds.ts";
+import { useLocation, useSearchParams } from "wouter-preact";
 import type { TemplateWithBuilds, tagApi } from "../../../shared/api/templates.ts";
 import { act, get, type Reply } from "../base/client.ts";
 import { mebibytes, time } from "../base/format.ts";
@@ -10,16 +9,16 @@ import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
 import { onSubmit, TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
+import { BuildLog } from "./build-log.tsx";
 
 type Tags = Reply<typeof tagApi.listTags>;
-type Status = Reply<typeof buildApi.buildStatus>;
 type Build = TemplateWithBuilds["builds"][number];
-
-const EVERY_MS = 2_000;
 
 export function TemplateScreen({ id }: { readonly id: string }) {
   const path = `/templates/${encodeURIComponent(id)}`;
-  const [shown, setShown] = useState<string | undefined>(undefined);
+  const [search, setSearch] = useSearchParams();
+  const shown = search.get("build") ?? undefined;
+  const setShown = (build: string) => setSearch({ build });
   const [, go] = useLocation();
   const doing = useDoing();
   const loaded = useLoaded((signal) => get<TemplateWithBuilds>(path, { limit: 100 }, signal), [path], 5_000);
@@ -88,48 +87,6 @@ function Builds(props: {
         },
       ]}
     />
-  );
-}
-
-function BuildLog({ path, buildId }: { readonly path: string; readonly buildId: string }) {
-  const [ended, setEnded] = useState(false);
-  const loaded = useLoaded(
-    async (signal) => {
-      const entries: Status["logEntries"][number][] = [];
-      for (;;) {
-        const status = await get<Status>(
-          `${path}/builds/${buildId}/status`,
-          { logsOffset: entries.length, limit: 100 },
-          signal,
-        );
-        entries.push(...status.logEntries);
-        if (status.logEntries.length > 0) continue;
-        setEnded(status.status === "ready" || status.status === "error");
-        return { ...status, logEntries: entries };
-      }
-    },
-    [path, buildId],
-    ended ? undefined : EVERY_MS,
-  );
-  const status = loaded.value;
-  return (
-    <>
-      <h2>Log of build {buildId.slice(0, 8)}</h2>
-      <Failure of={loaded.error} />
-      {status?.reason !== undefined && (
-        <p class="failure">
-          {status.reason.message} {status.reason.step}
-        </p>
-      )}
-      {status?.logEntries.length === 0 && <Empty title="This build has written nothing." />}
-      <div class="lines" tabIndex={0} role="log" aria-label="Log of the build">
-        {status?.logEntries.map(({ timestamp, level, message }, index) => (
-          <div key={index} class={`line level-${level}`}>
-            <time>{time(timestamp)}</time> {message}
-          </div>
-        ))}
-      </div>
-    </>
   );
 }
 

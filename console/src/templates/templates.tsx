@@ -11,12 +11,20 @@ export function TemplatesScreen() {
   const loaded = useLoaded((signal) => pages<Template>("/v2/templates", signal), []);
   const templates = loaded.value;
   return (
-    <Screen title="Templates">
+    <Screen
+      title="Templates"
+      acts={
+        <Link href="/build" class="button main">
+          Build a template
+        </Link>
+      }
+    >
       <Failure of={loaded.error} />
       {templates?.length === 0 && (
         <Empty title="The project has no template of its own.">
           <p>
-            Every project can start from <code>base</code>. An SDK builds another one: <code>Template.build(…)</code>.
+            Every project can start from <code>base</code>. <Link href="/build">Build another one here</Link>, or with
+            an SDK: <code>Template.build(…)</code>.
           </p>
         </Empty>
       )}

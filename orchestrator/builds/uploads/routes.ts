@@ -68,7 +68,8 @@ export function addDownloads(server: FastifyInstance, deps: DownloadDeps): void 
   });
 }
 
-function addUploads(server: FastifyInstance, deps: FileRoutesDeps): void {
+/** The uploads alone, whose URLs are permissions of their own. */
+export function addUploads(server: FastifyInstance, deps: Omit<FileRoutesDeps, "auth">): void {
   // A separate fastify context, because only its routes take a body of any type as a stream.
   void server.register((uploads, _options, done) => {
     uploads.removeAllContentTypeParsers();
@@ -94,7 +95,7 @@ function addUploads(server: FastifyInstance, deps: FileRoutesDeps): void {
 
 type Upload = FastifyRequest<{ Params: Params; Querystring: Record<string, unknown>; Body: Readable | undefined }>;
 
-async function upload(request: Upload, deps: FileRoutesDeps): Promise<void> {
+async function upload(request: Upload, deps: Omit<FileRoutesDeps, "auth">): Promise<void> {
   const to = place(request.params);
   checkUploadUrl(to, request.query, { seeds: deps.seeds, now: deps.now() });
   showedCredentials(request, "known");

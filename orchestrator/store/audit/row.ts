@@ -31,7 +31,7 @@ export interface AuditRow {
   readonly hash: string;
 }
 
-export type AuditActor = "key" | "admin" | "node" | "open" | "platform";
+export type AuditActor = "key" | "admin" | "person" | "node" | "open" | "platform";
 
 /** `begun`: the first change of a request that makes several; the entry of its end refers to it. */
 export type AuditResult = "begun" | "done" | "refused" | "failed";

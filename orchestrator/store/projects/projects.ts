@@ -55,6 +55,11 @@ export function projectStore(
       return toProject(row);
     },
 
+    async findBySlug(slug: string): Promise<Project | undefined> {
+      const row = await db.selectFrom("projects").selectAll().where("slug", "=", slug).executeTakeFirst();
+      return row === undefined ? undefined : toProject(row);
+    },
+
     /**
      * Undefined: the project does not exist or is being deleted.
      * @throws {AppError} not_found for an unknown workspace

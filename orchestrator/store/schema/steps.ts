@@ -142,6 +142,10 @@ const WARM_POOLS = `
   alter table templates add column warm_pool bigint;
   create index templates_warm_pool on templates (warm_pool) where warm_pool is not null`;
 
+/** Sessions of people who have logged in by name, at a provider of log-ins. */
+const PEOPLE = `
+  alter table console_sessions add column person text`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -157,6 +161,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0012": { up: (db) => addTables(db, CONSOLE_SESSIONS) },
   "schema-0013": { up: (db) => addTables(db, REWINDS) },
   "schema-0014": { up: (db) => addTables(db, WARM_POOLS) },
+  "schema-0015": { up: (db) => addTables(db, PEOPLE) },
 };
 
 /** The end of the name of a step that takes something away. */

@@ -11,17 +11,19 @@ const WRITE_EVERY_MS = 60_000;
 
 export type SessionStore = ReturnType<typeof sessionStore>;
 
-type NewSession = Pick<SessionRecord, "hash" | "kind" | "keyId" | "adminDigest"> & {
-  /** Milliseconds from now. */
-  readonly lifeMs: number;
-};
+type NewSession = Pick<SessionRecord, "hash" | "kind"> &
+  Partial<Pick<SessionRecord, "keyId" | "adminDigest" | "person">> & {
+    /** Milliseconds from now. */
+    readonly lifeMs: number;
+  };
 
 export function sessionStore(db: Database, now: () => number) {
   return {
     /** Also deletes every session that has ended. */
     async create({ lifeMs, ...made }: NewSession): Promise<SessionRecord> {
       const at = now();
-      const row = sessionTable.toRow({ ...made, createdAt: at, usedAt: at, expiresAt: at + lifeMs });
+      const of = { keyId: undefined, adminDigest: undefined, person: undefined };
+      const row = sessionTable.toRow({ ...of, ...made, createdAt: at, usedAt: at, expiresAt: at + lifeMs });
       await inTransaction(db, async (session) => {
         await session
           .deleteFrom("console_sessions")

@@ -8,9 +8,10 @@ import { expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const list = `${root}scripts/host/services/client-variables`;
-const variables = execFileSync(list, ["http://api", "http://edge", "svc_00ff"], { encoding: "utf8" })
-  .trim()
-  .split("\n");
+const CONSOLE = "http://api/console/";
+const printed = (console: string) =>
+  execFileSync(list, ["http://api", "http://edge", "svc_00ff", console], { encoding: "utf8" }).trim().split("\n");
+const variables = printed(CONSOLE);
 const ours = variables.map((line) => line.split("=", 1)[0] ?? "").filter((name) => name.startsWith("E2B_"));
 
 /** Variables of the SDK that name no address and no key, or that the addresses of the list make useless. */
@@ -34,6 +35,12 @@ test("the list has every variable that the published SDKs read, except for those
 test("a key has the prefix of each family of names", () => {
   expect(variables).toContain("SVC_API_KEY=svc_00ff");
   expect(variables).toContain("E2B_API_KEY=e2b_00ff");
+});
+
+test("the console has an address where it is served, and none where it is off", () => {
+  const line = `SVC_CONSOLE_URL=${CONSOLE}`;
+  expect(variables).toContain(line);
+  expect(printed("")).toEqual(variables.filter((each) => each !== line));
 });
 
 test.each(["README.md", "docs/using.md"])("%s names the whole list where it names the first of it", (page) => {

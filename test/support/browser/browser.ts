@@ -29,36 +29,54 @@ interface PageOptions {
 
 /** One browser for a file; each page has cookies of its own. */
 export function sharedConsole(): () => Console {
-  let opened: { readonly browser: Browser; readonly platform: Platform } | undefined;
-  beforeAll(async () => {
-    const platform = openPlatform();
-    // Root runs the tests, and Chromium's own sandbox does not work for root.
-    const args = ["--no-sandbox", "--disable-dev-shm-usage"];
-    opened = { platform, browser: await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS }) };
-  });
-  afterAll(async () => {
-    await opened?.browser.close();
-  });
+  const browser = sharedBrowser();
   return () => {
-    if (opened === undefined) throw new Error("the browser was not started");
-    const { browser, platform } = opened;
-    return { platform, page: (options = {}) => openPage(browser, platform, options) };
+    const platform = openPlatform();
+    return {
+      platform,
+      async page(options = {}) {
+        const page = await newPage(browser(), platform.apiUrl, options);
+        const link = await api(
+          platform,
+          "POST",
+          "/console/link",
+          options.key === undefined ? {} : { key: options.key },
+        );
+        await page.goto(`${platform.apiUrl}${(link.json as { path: string }).path}`);
+        await page.getByRole("heading", { name: "Sandboxes" }).waitFor();
+        return page;
+      },
+    };
   };
 }
 
-async function openPage(browser: Browser, platform: Platform, options: PageOptions): Promise<Page> {
+/** One browser for a file. */
+export function sharedBrowser(): () => Browser {
+  let opened: Browser | undefined;
+  beforeAll(async () => {
+    // Root runs the tests, and Chromium's own sandbox does not work for root.
+    const args = ["--no-sandbox", "--disable-dev-shm-usage"];
+    opened = await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS });
+  });
+  afterAll(async () => {
+    await opened?.close();
+  });
+  return () => {
+    if (opened === undefined) throw new Error("the browser was not started");
+    return opened;
+  };
+}
+
+/** A page that nobody has logged in to, of the console at this address; closed when the test is over. */
+export async function newPage(browser: Browser, apiUrl: string, options: PageOptions = {}): Promise<Page> {
   const context = await browser.newContext({ colorScheme: options.theme ?? "dark" });
   onTestFinished(() => context.close());
   context.setDefaultTimeout(LIMIT_MS);
-  const page = await watchedPage(context, platform, options.expected);
-  const link = await api(platform, "POST", "/console/link", options.key === undefined ? {} : { key: options.key });
-  await page.goto(`${platform.apiUrl}${(link.json as { path: string }).path}`);
-  await page.getByRole("heading", { name: "Sandboxes" }).waitFor();
-  return page;
+  return watchedPage(context, apiUrl, options.expected);
 }
 
 /** Registered before its page is closed, so it runs after the test's own checks. */
-async function watchedPage(context: BrowserContext, { apiUrl }: Platform, expected?: RegExp): Promise<Page> {
+async function watchedPage(context: BrowserContext, apiUrl: string, expected?: RegExp): Promise<Page> {
   const page = await context.newPage();
   const wrong: string[] = [];
   page.on("console", (message) => {

@@ -40,6 +40,8 @@ export interface Cluster {
   readonly edgeUrl: string;
   /** For nodes on other machines; undefined without `nodesPort` in the settings. */
   readonly nodesUrl: string | undefined;
+  /** Undefined: the settings switch the console off. */
+  readonly consoleUrl: string | undefined;
   readonly agents: readonly FakeAgent[];
   /** The first agent. */
   readonly agent: FakeAgent;
@@ -166,6 +168,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     },
     get nodesUrl() {
       return orchestrator.nodesUrl;
+    },
+    get consoleUrl() {
+      return orchestrator.consoleUrl;
     },
     agents,
     get agent() {

@@ -35,6 +35,7 @@ export function newBrowser(cluster: Pick<Cluster, "url">): Browser {
       const given = Object.entries(sent).filter((pair): pair is [string, string] => pair[1] !== undefined);
       const answer = await fetch(`${cluster.url}${path}`, {
         method,
+        redirect: "manual",
         headers: given,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });

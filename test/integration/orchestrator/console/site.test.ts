@@ -134,3 +134,21 @@ test("the setting switches the console off", async () => {
   for (const path of ["/console", "/console/", "/console/api/session"])
     expect((await newBrowser(off).ask("GET", path)).status, path).toBe(404);
 });
+
+test("a listener of its own serves the console alone, with the same checks, and the port of the API serves none", async () => {
+  const moved = await startCluster({ config: { consoleListen: "127.0.0.1:0" } });
+  onTestFinished(() => moved.stop());
+  const { origin } = new URL(moved.consoleUrl ?? "");
+  expect(origin).not.toBe(new URL(moved.url).origin);
+  const there = newBrowser({ url: origin });
+  expect((await there.logIn(moved.key)).status).toBe(200);
+  expect((await there.ask("GET", "/console/api/v2/sandboxes")).status).toBe(200);
+  for (const path of ["/v2/sandboxes", "/health", "/docs"])
+    expect((await there.ask("GET", path)).status, path).toBe(404);
+  for (const path of ["/console/", "/console/api/session", "/console/link"])
+    expect((await newBrowser(moved).ask("GET", path)).status, path).toBe(404);
+  const { port } = new URL(origin);
+  expect(await statusAt(origin, `rebound.example.org:${port}`, "/console/api/session")).toBe(403);
+  const fromTheApi = await there.ask("POST", "/console/logout", { headers: { origin: moved.url } });
+  expect([fromTheApi.status, fromTheApi.headers.get("access-control-allow-origin")]).toEqual([403, null]);
+});

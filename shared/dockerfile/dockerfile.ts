@@ -6,7 +6,9 @@
 import { DockerfileParser, type Instruction } from "dockerfile-ast";
 import type { ModifiableInstruction } from "dockerfile-ast/lib/modifiableInstruction.js";
 import type { PropertyInstruction } from "dockerfile-ast/lib/propertyInstruction.js";
-import { usage } from "../failure.ts";
+
+/** The file cannot be built as it is; the message says where and why. */
+export class DockerfileError extends Error {}
 
 export interface Step {
   readonly type: "RUN" | "COPY" | "ENV" | "WORKDIR" | "USER";
@@ -36,7 +38,8 @@ interface Reading {
 /** @param given values of `ARG`, by name */
 export function readDockerfile(text: string, given: Readonly<Record<string, string>> = {}): Recipe {
   const parsed = DockerfileParser.parse(text);
-  if (parsed.getEscapeCharacter() !== "\\") throw usage("the Dockerfile has another escape character than \\");
+  if (parsed.getEscapeCharacter() !== "\\")
+    throw new DockerfileError("the Dockerfile has another escape character than \\");
   // As in Docker, steps run as root in / until the file says otherwise.
   const reading: Reading = {
     steps: [
@@ -52,7 +55,7 @@ export function readDockerfile(text: string, given: Readonly<Record<string, stri
     command: undefined,
   };
   for (const instruction of parsed.getInstructions()) read(instruction, reading);
-  if (reading.from === undefined) throw usage("the Dockerfile has no FROM");
+  if (reading.from === undefined) throw new DockerfileError("the Dockerfile has no FROM");
   if (!reading.hasUser) reading.steps.push({ type: "USER", args: ["user"] });
   if (!reading.hasWorkdir) reading.steps.push({ type: "WORKDIR", args: ["/home/user"] });
   return { from: reading.from, steps: reading.steps, startCommand: startCommand(reading), notes: reading.notes };
@@ -83,7 +86,7 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
   ARG(instruction, reading) {
     for (const [name, value] of pairsOf(instruction)) {
       const known = reading.given[name] ?? value;
-      if (known === undefined) throw refused(instruction, `ARG ${name} has no value: give one with --build-arg`);
+      if (known === undefined) throw refused(instruction, `ARG ${name} has no value: give one as a build argument`);
       if (reading.from === undefined) before.set(reading, { ...before.get(reading), [name]: known });
       else {
         reading.steps.push({ type: "ENV", args: [name, known] });
@@ -235,5 +238,5 @@ function lineOf(instruction: Instruction): number {
 }
 
 function refused(instruction: Instruction, why: string): Error {
-  return usage(`Dockerfile, line ${lineOf(instruction)}: ${why}`);
+  return new DockerfileError(`Dockerfile, line ${lineOf(instruction)}: ${why}`);
 }

@@ -1,7 +1,7 @@
 /** A Dockerfile as the steps of a build. */
 
 import { expect, test } from "vitest";
-import { readDockerfile } from "../../../cli/build/dockerfile.ts";
+import { readDockerfile } from "../../../shared/dockerfile/dockerfile.ts";
 
 /** The steps between those that every file gets. */
 const steps = (text: string, given = {}) =>

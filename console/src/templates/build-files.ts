@@ -1,0 +1,143 @@
+/**
+ * The files of a build's COPY steps, from the folder that somebody has chosen, as archives for the platform. Loaded when a
+ * build is begun, because it needs the readers of Dockerfiles and the writer of archives.
+ */
+
+import { createTarPacker } from "modern-tar";
+import type { buildApi } from "../../../shared/api/builds.ts";
+import { type Recipe, readDockerfile } from "../../../shared/dockerfile/dockerfile.ts";
+import { ignoredBy } from "../../../shared/dockerfile/ignored.ts";
+import { API, act, Failed, get, type Reply, send } from "../base/client.ts";
+import { filesUnder, parents } from "./copied.ts";
+
+/** A file of the folder: its path from there on, with `/` between names. */
+export interface Found {
+  readonly path: string;
+  readonly file: File;
+}
+
+interface Building {
+  readonly name: string;
+  readonly dockerfile: string;
+  readonly files: readonly Found[];
+  readonly cpuCount: number | undefined;
+  readonly memoryMB: number | undefined;
+  readonly startCmd: string;
+  readonly readyCmd: string;
+  readonly progress: (text: string) => void;
+}
+
+interface Step {
+  readonly type: string;
+  readonly args: readonly string[];
+  readonly filesHash?: string;
+}
+
+export interface Begun {
+  readonly templateID: string;
+  readonly buildID: string;
+  /** What the Dockerfile asks for and a sandbox does not have. */
+  readonly notes: readonly string[];
+}
+
+/** Requests the build, sends what it copies, and starts it. @throws {Failed | Error} */
+export async function beginBuild(building: Building): Promise<Begun> {
+  const recipe = readDockerfile(building.dockerfile);
+  const [name = "", tag] = building.name.split(/:(.*)/s);
+  const { cpuCount, memoryMB } = building;
+  const sources = await sourcesOf(recipe, building.files);
+  const { templateID, buildID } = await act<Reply<typeof buildApi.requestBuild>>("POST", "/v3/templates", {
+    name,
+    ...(tag === undefined ? {} : { tags: [tag] }),
+    ...(cpuCount === undefined ? {} : { cpuCount }),
+    ...(memoryMB === undefined ? {} : { memoryMB }),
+  });
+  const steps: Step[] = [];
+  for (const { type, args } of recipe.steps) {
+    const source = type === "COPY" ? sources.get(args[0] ?? "") : undefined;
+    if (source === undefined) steps.push({ type, args });
+    else {
+      building.progress(`sending ${args[0] ?? ""} (${source.length} files)`);
+      steps.push({ type, args, filesHash: await upload(templateID, args[0] ?? "", source) });
+    }
+  }
+  const startCmd = building.startCmd || recipe.startCommand;
+  await act("POST", `/v2/templates/${templateID}/builds/${buildID}`, {
+    ...(await origin(recipe)),
+    steps,
+    ...(startCmd === undefined ? {} : { startCmd }),
+    ...(building.readyCmd === "" ? {} : { readyCmd: building.readyCmd }),
+  });
+  return { templateID, buildID, notes: recipe.notes };
+}
+
+/** `FROM` names a template where there is one of that name, otherwise an image. */
+async function origin({ from }: Recipe): Promise<{ fromTemplate: string } | { fromImage: string }> {
+  if (!/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)?(:[A-Za-z0-9._-]+)?$/.test(from)) return { fromImage: from };
+  try {
+    await get(`/templates/aliases/${encodeURIComponent(from)}`);
+    return { fromTemplate: from };
+  } catch (error) {
+    if (error instanceof Failed && (error.status === 404 || error.status === 403)) return { fromImage: from };
+    throw error;
+  }
+}
+
+/** The files of each source, before anything is requested, so that a wrong Dockerfile leaves nothing behind. */
+async function sourcesOf({ steps }: Recipe, files: readonly Found[]): Promise<Map<string, readonly Found[]>> {
+  const ignoring = files.find(({ path }) => path === ".dockerignore");
+  const isIgnored = ignoredBy(ignoring === undefined ? "" : await ignoring.file.text());
+  const copied = steps.flatMap(({ type, args: [from = ""] }) => (type === "COPY" ? [from] : []));
+  return new Map(copied.map((source) => [source, filesUnder(files, source, isIgnored)]));
+}
+
+async function upload(templateID: string, source: string, files: readonly Found[]): Promise<string> {
+  const hash = await hashOf(source, files);
+  const path = `/templates/${templateID}/files/${hash}`;
+  const { present, url } = await get<Reply<typeof buildApi.buildFiles>>(path);
+  if (present || url === undefined) return hash;
+  // The same route at the console's own address: this page may send to no other one.
+  const { pathname, search } = new URL(url);
+  await send("PUT", `${API}${pathname.slice(pathname.indexOf("/uploads/"))}${search}`, { body: await archive(files) });
+  return hash;
+}
+
+/** The same files have the same hash, so that the platform is sent each once. */
+async function hashOf(source: string, files: readonly Found[]): Promise<string> {
+  // Browsers have no hash on plain HTTP, except for this machine. Files of an unknown hash are sent each time.
+  const { subtle } = crypto as { readonly subtle?: SubtleCrypto };
+  if (subtle === undefined) return hex(crypto.getRandomValues(new Uint8Array(32)));
+  const lines = [source];
+  for (const { path, file } of files)
+    lines.push(JSON.stringify([path, file.size, hex(await subtle.digest("SHA-256", await file.arrayBuffer()))]));
+  return hex(await subtle.digest("SHA-256", new TextEncoder().encode(lines.join("\n"))));
+}
+
+function hex(bytes: ArrayBuffer | Uint8Array): string {
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function archive(files: readonly Found[]): Promise<Blob> {
+  const { readable, controller } = createTarPacker();
+  const packed = new Response(readable.pipeThrough(new CompressionStream("gzip"))).blob();
+  // A file that cannot be read is a failure of the loop below, which says which one.
+  packed.catch(() => undefined);
+  const at = { mtime: new Date(0) };
+  const folders = new Set(files.flatMap(({ path }) => parents(path)));
+  for (const name of [...folders].toSorted())
+    await controller.add({ ...at, name: `${name}/`, type: "directory", mode: 0o755, size: 0 }).close();
+  for (const { path, file } of files) {
+    const mode = (await isProgram(file)) ? 0o755 : 0o644;
+    await file.stream().pipeTo(controller.add({ ...at, name: path, mode, size: file.size }));
+  }
+  controller.finalize();
+  return packed;
+}
+
+/** Browsers tell no mode: scripts and binaries of Linux begin with these bytes. */
+async function isProgram(file: File): Promise<boolean> {
+  const [first, second, third, fourth] = new Uint8Array(await file.slice(0, 4).arrayBuffer());
+  return (
+    (first === 0x23 && second === 0x21) || (first === 0x7f && second === 0x45 && third === 0x4c && fourth === 0x46)
+  );
+}
