@@ -103,6 +103,8 @@ function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0, lazyPag
     frozenSeconds,
     frozenReservedMb: 0,
     lazyPagesMb,
+    shells: 0,
+    poolReservedMb: 0,
     projectSnapshotQuotaMb,
     blobStorePaused: false,
   };

@@ -253,6 +253,20 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("memory annotations");
       restores.set(id, directory);
     },
+    async shell(id) {
+      await step("shell annotations");
+      annotations.set(id, "");
+    },
+    async call(id) {
+      await step("call");
+      const container = known(id);
+      const memory = restores.get(id);
+      restores.delete(id);
+      if (memory === undefined || !images.has(memory)) throw new Error("restored from nothing");
+      Object.assign(container, { netns: annotations.get(id), restored: memory, watches: false });
+      return container.pid;
+    },
+    shellProcess: () => Promise.resolve(undefined),
     criuDirectory: (id) => `/annotations/${id}`,
     remove: (id) => step("remove annotations").then(() => void annotations.delete(id)),
     list: () => Promise.resolve([...annotations.keys()]),

@@ -165,7 +165,8 @@ export async function containersOf(platform: Platform): Promise<readonly Contain
 }
 
 export function isSandbox(container: ContainerInfo): boolean {
-  return container.name.startsWith("svc-") && !container.name.startsWith("svc-pool-") && container.state === "running";
+  // Those of the pool, and shells, have no owner yet.
+  return /^svc-(?!pool-|shell-)/.test(container.name) && container.state === "running";
 }
 
 export async function listedSandboxes(
