@@ -73,7 +73,9 @@ export function createShells({ docker, network, slots, disposal, most, busy, now
 
   const discard = async (shell: Shell) => {
     // Its program ends with the annotations, and Docker's container with that.
-    await docker.annotations.remove(shell.id);
+    await docker.annotations
+      .remove(shell.id)
+      .catch((error: unknown) => log.warn({ err: error, containerId: shell.id }, "could not end a shell"));
     disposal.remove(shell);
   };
 
@@ -146,6 +148,7 @@ export function createShells({ docker, network, slots, disposal, most, busy, now
       })
       .finally(() => {
         state.making = undefined;
+        filling.wake();
       });
     state.making = { key, done };
     return done;
@@ -187,14 +190,15 @@ export function createShells({ docker, network, slots, disposal, most, busy, now
     },
     discard,
     lost(containerId) {
-      for (const shells of ready.values()) {
-        const [shell] = shells.splice(shells.findIndex(({ id }) => id === containerId) >>> 0, 1);
-        if (shell === undefined) continue;
-        void discard(shell);
-        filling.wake();
-        return true;
-      }
-      return false;
+      const shells = [...ready.values()].find((some) => some.some(({ id }) => id === containerId)) ?? [];
+      const [shell] = shells.splice(
+        shells.findIndex(({ id }) => id === containerId),
+        shells.length > 0 ? 1 : 0,
+      );
+      if (shell === undefined) return false;
+      void discard(shell);
+      filling.wake();
+      return true;
     },
     ids: () => [...ready.values()].flat().map(({ id }) => id),
     replace() {
