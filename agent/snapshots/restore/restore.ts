@@ -18,7 +18,6 @@ import type { Stores } from "../../store/stores.ts";
 import { mountVolumes } from "../../volumes/mounts.ts";
 import type { Volumes } from "../../volumes/volumes.ts";
 import { stopped } from "../frozen/evict.ts";
-import type { Shell } from "../shells/shells.ts";
 import type { MemoryImages } from "../store/memory-images.ts";
 import type { Memory } from "../take/host-memory.ts";
 import { explainRestore } from "./reason.ts";
@@ -52,8 +51,14 @@ export interface RestoreSpec {
   readonly owner: string | undefined;
   /** What it sees: the same ones as when its memory was stored. */
   readonly volumes: readonly VolumeMount[];
-  /** The container is a shell, which has its disk. Absent: Docker starts it. */
-  readonly shell?: Shell | undefined;
+  /** The container is a shell. Absent: Docker starts it. */
+  readonly shell?: WaitingShell | undefined;
+}
+
+interface WaitingShell {
+  readonly slot: Slot;
+  /** Resolves to the container's writable layer. */
+  readonly giveDisk: () => Promise<string>;
 }
 
 export interface Restored {
@@ -82,6 +87,7 @@ export async function restoreContainer(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
+    const giving = shell === undefined ? undefined : beside(shell.giveDisk(), teardown);
     const slot = shell?.slot ?? (await readyToStart(disk, { containers, slots, teardown }));
     signal.throwIfAborted();
     teardown.add("annotations", () => annotations.remove(id));
@@ -101,6 +107,7 @@ export async function restoreContainer(
       await annotations.restore(id, memory.directory, memory.lazy);
       if (memory.lazy) await memory.serve(id);
     }
+    const upperDirectory = await giving;
     signal.throwIfAborted();
 
     const started = { known: false };
@@ -116,7 +123,7 @@ export async function restoreContainer(
     const restoring = memory === undefined ? undefined : AbortSignal.timeout(limitMs);
     const limited = restoring === undefined ? signal : anySignal(signal, restoring);
     const up = async () => {
-      const starting = shell === undefined ? containers.start(id).then(() => undefined) : annotations.call(id);
+      const starting = giving === undefined ? containers.start(id).then(() => undefined) : annotations.call(id);
       const start = starting.catch((cause: unknown) => {
         if (memory === undefined) throw cause;
         throw notRestored(explainRestore(cause), cause);
@@ -125,7 +132,7 @@ export async function restoreContainer(
       started.known = true;
       signal.throwIfAborted();
 
-      const found = pid === undefined ? undefined : { pid, upperDirectory: disk.upperDirectory };
+      const found = pid === undefined ? undefined : { pid, upperDirectory };
       return envdAnswers({ id, slot, controlToken, found }, docker, limited);
     };
     const { found, cgroup } = await up().catch(async (cause: unknown) => {
@@ -143,6 +150,16 @@ export async function restoreContainer(
   } finally {
     release();
   }
+}
+
+/** Work beside other work that the caller awaits later. What is undone before waits for its end. */
+function beside<T>(work: Promise<T>, teardown: Teardown): Promise<T> {
+  const ended = work.then(
+    () => undefined,
+    () => undefined,
+  );
+  teardown.add("disk", () => ended);
+  return work;
 }
 
 /** Waits until Docker can start the container, tells it the size, and takes an address. */

@@ -13,9 +13,9 @@ import {
 } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
-import type { Shell, Shells } from "../shells/shells.ts";
+import type { Shells } from "../shells/shells.ts";
 import { clearLinks } from "../store/clear-links.ts";
-import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
+import { type RestoreContainerDeps, type RestoreSpec, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, BecomeSandboxDeps {
   readonly network: Network;
@@ -88,33 +88,33 @@ interface From {
 
 interface Made {
   readonly disk: SnapshotDisk;
-  readonly shell?: Shell;
+  readonly shell?: RestoreSpec["shell"];
 }
 
-/** Undefined: no container waits for this memory. One whose disk could not be made is removed. */
+/** Undefined: no container waits for this memory. */
 async function inShell(
   { body, timing }: LaunchSpec,
   { snapshot, image, memory }: From,
-  { docker, shells, log }: StartCopyDeps,
+  { docker: { containers }, shells, log }: StartCopyDeps,
   teardown: Teardown,
 ): Promise<Made | undefined> {
   const { resources } = body;
   const { runtime } = snapshot.disk;
-  const below = memory ? await docker.containers.imageBelow(image) : undefined;
+  const below = memory ? await containers.imageBelow(image) : undefined;
   if (below === undefined) return undefined;
   const shell = await shells.take({ build: { ...body.build, image: below }, resources, runtime });
   if (shell === undefined) return undefined;
-  const { id: containerId, controlToken, createdAt } = shell;
+  const { id: containerId, slot, controlToken, createdAt } = shell;
   teardown.add("shell", () => shells.discard(shell));
-  const naming = docker.containers
+  // For people who ask Docker; nothing depends on the name.
+  containers
     .rename(containerId, `svc-${body.sandboxId}`)
-    // For people who ask Docker; nothing depends on the name.
     .catch((error: unknown) => log.debug({ err: error, containerId }, "could not rename a container"));
-  const giving = () => docker.containers.giveDisk(containerId, image, resources.diskSizeMB);
-  const upperDirectory = await timing.measure("disk", giving);
-  await naming;
   const build = { ...body.build, image };
-  return { disk: { containerId, controlToken, build, resources, runtime, upperDirectory, createdAt }, shell };
+  const giveDisk = () =>
+    timing.measure("disk", () => containers.giveDisk(containerId, image, resources.diskSizeMB));
+  const disk = { containerId, controlToken, build, resources, runtime, upperDirectory: undefined, createdAt };
+  return { disk, shell: { slot, giveDisk } };
 }
 
 async function create(
