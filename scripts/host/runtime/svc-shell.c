@@ -52,10 +52,11 @@ static int listen_in(int directory) {
   return listening;
 }
 
-static int write_number(int directory, const char *name, pid_t number) {
+/* @param end  nothing in the file of the shim, which takes no line for a number */
+static int write_number(int directory, const char *name, pid_t number, const char *end) {
   int file = openat(directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return -1;
-  int written = dprintf(file, "%d\n", number);
+  int written = dprintf(file, "%d%s", number, end);
   return close(file) || written < 0 ? -1 : 0;
 }
 
@@ -162,7 +163,7 @@ static void restore(int directory, int caller, const char *pid_file, char **prog
   }
   int status = restoring < 0 ? 1 << 8 : status_of(restoring);
   pid_t first = status == 0 ? read_number(pid_file) : 0;
-  if (first <= 0 || write_number(directory, "process", first)) {
+  if (first <= 0 || write_number(directory, "process", first, "\n")) {
     pass_words(directory, caller);
     _exit(1);
   }
@@ -186,8 +187,8 @@ int main(int count, char **arguments) {
   pid_t child = fork();
   if (child < 0) give_up("a process");
   if (child > 0) {
-    // The shim reads the first, svc-runc the second.
-    if (write_number(directory, "waiting", child) || write_number(AT_FDCWD, pid_file, child)) {
+    // svc-runc reads the first, the shim the second.
+    if (write_number(directory, "waiting", child, "\n") || write_number(AT_FDCWD, pid_file, child, "")) {
       kill(child, SIGKILL);
       give_up(pid_file);
     }
