@@ -111,8 +111,7 @@ async function inShell(
     .rename(containerId, `svc-${body.sandboxId}`)
     .catch((error: unknown) => log.debug({ err: error, containerId }, "could not rename a container"));
   const build = { ...body.build, image };
-  const giveDisk = () =>
-    timing.measure("disk", () => containers.giveDisk(containerId, image, resources.diskSizeMB));
+  const giveDisk = () => timing.measure("disk", () => containers.giveDisk(containerId, image, resources.diskSizeMB));
   const disk = { containerId, controlToken, build, resources, runtime, upperDirectory: undefined, createdAt };
   return { disk, shell: { slot, giveDisk } };
 }
