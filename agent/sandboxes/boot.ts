@@ -107,13 +107,20 @@ async function start(
   return container;
 }
 
-/** Waits for the envd of a container that Docker has started. */
+type Found = Pick<InspectedContainer, "pid" | "upperDirectory">;
+
+interface Starting extends Pick<LiveContainer, "id" | "slot" | "controlToken"> {
+  /** Absent: Docker is asked. */
+  readonly found?: Found | undefined;
+}
+
+/** Waits for the envd of a container that was started. */
 export async function envdAnswers(
-  { id, slot, controlToken }: Pick<LiveContainer, "id" | "slot" | "controlToken">,
+  { id, slot, controlToken, found: known }: Starting,
   { containers, openCgroup, envd }: Docker,
   signal: AbortSignal,
-): Promise<{ readonly found: InspectedContainer; readonly cgroup: Cgroup }> {
-  const found = await containers.inspect(id);
+): Promise<{ readonly found: Found; readonly cgroup: Cgroup }> {
+  const found = known ?? (await containers.inspect(id));
   if (found === undefined || found.pid === 0) throw ended();
   const cgroup = openCgroup(found.pid, id);
   await readyWhileAlive(cgroup, (limit) => envd.ready({ address: slot.address, controlToken }, limit), signal);

@@ -10,6 +10,7 @@ import { isSize } from "../../containers/cgroup/limits.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
+import type { Slot } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
 import { envdAnswers } from "../../sandboxes/boot.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
@@ -50,6 +51,14 @@ export interface RestoreSpec {
   readonly owner: string | undefined;
   /** What it sees: the same ones as when its memory was stored. */
   readonly volumes: readonly VolumeMount[];
+  /** The container is a shell. Absent: Docker starts it. */
+  readonly shell?: WaitingShell | undefined;
+}
+
+interface WaitingShell {
+  readonly slot: Slot;
+  /** Resolves to the container's writable layer. */
+  readonly giveDisk: () => Promise<string>;
 }
 
 export interface Restored {
@@ -66,7 +75,7 @@ export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContai
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner, volumes: mounts }: RestoreSpec,
+  { disk, memoryOf, owner, volumes: mounts, shell }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
@@ -78,18 +87,14 @@ export async function restoreContainer(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
-    // This agent process has not started the container, but an earlier one may have: that start may still be under way.
-    const { limits } = await stopped(id, containers, 0);
-    await tellSize(disk, limits, containers);
+    const giving = shell === undefined ? undefined : beside(shell.giveDisk(), teardown);
+    const slot = shell?.slot ?? (await readyToStart(disk, { containers, slots, teardown }));
     signal.throwIfAborted();
-
-    const slot = await slots.take();
-    teardown.add("slot", () => slots.give(slot));
     teardown.add("annotations", () => annotations.remove(id));
     const { build, resources, runtime, createdAt } = disk;
-    const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
+    const common = { id, slot, controlToken, build, resources, runtime, createdAt };
     // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
-    stores.containers.add({ ...starting, pid: 0, upperDirectory: disk.upperDirectory });
+    stores.containers.add({ ...common, pid: 0, upperDirectory: disk.upperDirectory });
     teardown.add("container", () => stores.containers.remove(id));
     const inside = memory?.inside;
     await Promise.all([
@@ -102,6 +107,7 @@ export async function restoreContainer(
       await annotations.restore(id, memory.directory, memory.lazy);
       if (memory.lazy) await memory.serve(id);
     }
+    const upperDirectory = await giving;
     signal.throwIfAborted();
 
     const started = { known: false };
@@ -117,15 +123,17 @@ export async function restoreContainer(
     const restoring = memory === undefined ? undefined : AbortSignal.timeout(limitMs);
     const limited = restoring === undefined ? signal : anySignal(signal, restoring);
     const up = async () => {
-      const start = containers.start(id).catch((cause: unknown) => {
+      const starting = giving === undefined ? containers.start(id).then(() => undefined) : annotations.call(id);
+      const start = starting.catch((cause: unknown) => {
         if (memory === undefined) throw cause;
         throw notRestored(explainRestore(cause), cause);
       });
-      await (memory === undefined ? start : unlessOver(start, limited));
+      const pid = await (memory === undefined ? start : unlessOver(start, limited));
       started.known = true;
       signal.throwIfAborted();
 
-      return envdAnswers({ id, slot, controlToken }, docker, limited);
+      const found = pid === undefined ? undefined : { pid, upperDirectory };
+      return envdAnswers({ id, slot, controlToken, found }, docker, limited);
     };
     const { found, cgroup } = await up().catch(async (cause: unknown) => {
       if (signal.aborted) throw cause;
@@ -137,11 +145,34 @@ export async function restoreContainer(
     if (inside !== undefined) await connections.release(slot, inside);
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 
-    const container = { ...starting, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };
+    const container = { ...common, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };
     return { container, verified: memory?.verified ?? Promise.resolve() };
   } finally {
     release();
   }
+}
+
+/** Work beside other work that the caller awaits later. What is undone before waits for its end. */
+function beside<T>(work: Promise<T>, teardown: Teardown): Promise<T> {
+  const ended = work.then(
+    () => undefined,
+    () => undefined,
+  );
+  teardown.add("disk", () => ended);
+  return work;
+}
+
+/** Waits until Docker can start the container, tells it the size, and takes an address. */
+async function readyToStart(
+  disk: SnapshotDisk,
+  { containers, slots, teardown }: { containers: Containers; slots: Slots; teardown: Teardown },
+): Promise<Slot> {
+  // This agent process has not started the container, but an earlier one may have: that start may still be under way.
+  const { limits } = await stopped(disk.containerId, containers, 0);
+  await tellSize(disk, limits, containers);
+  const slot = await slots.take();
+  teardown.add("slot", () => slots.give(slot));
+  return slot;
 }
 
 /**
@@ -161,7 +192,7 @@ function notRestored(reason: string, cause: unknown): AppError {
 }
 
 /** Stops waiting; the start continues, and the caller ends it. */
-function unlessOver(work: Promise<void>, signal: AbortSignal): Promise<void> {
+function unlessOver<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const over = () => reject(signal.reason as Error);
     if (signal.aborted) over();

@@ -1,12 +1,12 @@
 /** Memory images in use: checks an image before or beside its restore, and knows which containers still lack pages. */
 
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Origins } from "../../host/origins.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import type { Criu, PageServer } from "../criu/criu.ts";
 import type { SnapshotFiles } from "./files.ts";
 import { checkOrigins, type Inside } from "./manifest.ts";
+import { createVerifying } from "./verifying.ts";
 
 export interface MemoryImagesDeps {
   readonly files: SnapshotFiles;
@@ -45,6 +45,7 @@ export interface MemoryImages {
 
 export function createMemoryImages({ files, criu, origins, lazyBytes, work, log }: MemoryImagesDeps): MemoryImages {
   const servers = new Map<string, Promise<boolean>>();
+  const verifying = createVerifying(files);
 
   const hold = (containerId: string, { done }: PageServer) => {
     servers.set(containerId, done);
@@ -58,11 +59,14 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
       const manifest = await files.manifest(id);
       checkOrigins(manifest, origins());
       const lazy = manifest.memoryBytes >= lazyBytes();
-      const over = new AbortController();
-      const verified = files.verify(id, manifest, anySignal(signal, over.signal));
+      const untouched = await files.untouched(id, manifest);
+      signal.throwIfAborted();
+      const verification = verifying.begin(id, manifest, untouched);
+      const { done: verified } = verification;
       verified.catch(() => undefined);
+      signal.addEventListener("abort", verification.abandon, { once: true });
       // Unchanged files are checked during the restore, which takes longer; until then the sandbox has no network and no caller.
-      if (!(await files.untouched(id, manifest))) await verified;
+      if (!untouched) await verified;
       const directory = files.images(id);
       let server: PageServer | undefined;
       return {
@@ -83,7 +87,7 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
           });
         },
         abandon() {
-          over.abort();
+          verification.abandon();
           server?.stop();
         },
       };

@@ -290,6 +290,7 @@ async function containerOf(sandboxId: string): Promise<string> {
   return found.id;
 }
 
+/** Without shells, which no sandbox has yet. */
 export async function containers(): Promise<{ name: string; state: string }[]> {
   const { stdout } = await run("docker", [
     "ps",
@@ -301,6 +302,6 @@ export async function containers(): Promise<{ name: string; state: string }[]> {
   ]);
   return stdout
     .split("\n")
-    .filter((line) => line !== "")
+    .filter((line) => line !== "" && !line.startsWith("svc-shell-"))
     .map((line) => ({ name: line.split(" ")[0] ?? "", state: line.split(" ")[1] ?? "" }));
 }

@@ -26,6 +26,9 @@ import { noBlobs } from "./no-blobs.ts";
 /** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
 
+/** The image below every stored disk. */
+const IMAGE_BELOW = "sha256:below";
+
 export interface FakeEngine {
   readonly plan: Plan;
   readonly containers: ReadonlyMap<string, FakeContainer>;
@@ -41,6 +44,8 @@ export interface FakeEngine {
   /** A sandbox's answer to a request for its logs. */
   logs: unknown;
   freeMemory: number;
+  /** Whether containers have disks of their own, so that shells can be made. */
+  ownDisks: boolean;
   readonly mounts: Map<string, readonly { readonly source: string; readonly path: string }[]>;
   fail(fault: Fault): void;
   /** Ends the container's first process, as if by itself. */
@@ -59,7 +64,14 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const [steps, images, company] = [[] as string[], new Set<string>(), fakeCompany()];
   const listeners = new Set<(event: ContainerEvent) => void>();
   const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
-  const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
+  const state = {
+    fault: (() => undefined) as Fault,
+    pid: 1_000,
+    logs: { entries: [] } as unknown,
+    free: 2 ** 34,
+    ownDisks: false,
+  };
+  const waiting = new Set<string>();
 
   const step = async (name: string) => {
     steps.push(name);
@@ -108,7 +120,8 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       if (container === undefined) return undefined;
       const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
       const { running, pid, limits } = container;
-      return { running, pid, limits, upperDirectory: `/layers/${id}`, cpus: "", ...exit };
+      const image = state.ownDisks ? { image: IMAGE_BELOW } : {};
+      return { running, pid, limits, upperDirectory: `/layers/${id}`, cpus: "", ...image, ...exit };
     },
     async kill(id) {
       await step("kill");
@@ -147,6 +160,12 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     },
     ...stored.images,
     ...built.images,
+    createWithoutDisk: async (spec) => (state.ownDisks ? engine.create(spec) : undefined),
+    async giveDisk(id) {
+      await step("give disk");
+      return `/layers/${id}`;
+    },
+    imageBelow: () => Promise.resolve(state.ownDisks ? IMAGE_BELOW : undefined),
     facts: () => Promise.resolve(fakeFacts),
   };
 
@@ -253,8 +272,28 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("memory annotations");
       restores.set(id, directory);
     },
+    async shell(id) {
+      await step("shell annotations");
+      waiting.add(id);
+    },
+    async call(id) {
+      await step("call");
+      const container = known(id);
+      if (!waiting.delete(id)) throw new Error("the shell does not answer");
+      const memory = restores.get(id);
+      restores.delete(id);
+      if (memory === undefined || !images.has(memory)) throw new Error("restored from nothing");
+      Object.assign(container, { netns: annotations.get(id), restored: memory, watches: false });
+      return container.pid;
+    },
+    shellProcess: () => Promise.resolve(undefined),
     criuDirectory: (id) => `/annotations/${id}`,
-    remove: (id) => step("remove annotations").then(() => void annotations.delete(id)),
+    async remove(id) {
+      await step("remove annotations");
+      annotations.delete(id);
+      const shell = containers.get(id);
+      if (waiting.delete(id) && shell !== undefined) end(shell, 137, false);
+    },
     list: () => Promise.resolve([...annotations.keys()]),
   };
 
@@ -278,6 +317,12 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     },
     set freeMemory(bytes) {
       state.free = bytes;
+    },
+    get ownDisks() {
+      return state.ownDisks;
+    },
+    set ownDisks(own) {
+      state.ownDisks = own;
     },
     company,
     mounts,
