@@ -1,12 +1,17 @@
 /** Asks for a value on the terminal without showing it. */
 
-import type { Streams } from "../context.ts";
+import type { Readable, Writable } from "node:stream";
 import { EXIT, Failure } from "../failure.ts";
 
 const LONGEST = 4096;
 
+interface Terminal {
+  readonly stdin: Readable & { setRawMode?(isRaw: boolean): unknown };
+  readonly stderr: Writable;
+}
+
 /** Resolves at the end of the line. The terminal is as before afterwards, whatever happens. */
-export async function readHidden({ stdin, stderr }: Streams, prompt: string): Promise<string> {
+export async function readHidden({ stdin, stderr }: Terminal, prompt: string): Promise<string> {
   stderr.write(prompt);
   stdin.setRawMode?.(true);
   let value = "";

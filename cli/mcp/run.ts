@@ -31,7 +31,12 @@ export async function runProgram(inside: Inside, program: Program, signal: Abort
     { process: { cmd, args: [...args], envs: {}, ...(cwd === undefined ? {} : { cwd }) }, stdin: input !== undefined },
     inside.as(undefined, { signal: ending }),
   );
-  const [stdout, stderr] = [new Kept(), new Kept()];
+  const kept = { stdout: new Kept(), stderr: new Kept() };
+  const overOrThrow = (error: unknown) => {
+    if (!over.aborted || signal.aborted) throw error;
+    return `ended after ${program.timeoutMs / 1000} s`;
+  };
+  const texts = () => ({ stdout: kept.stdout.text(), stderr: kept.stderr.text() });
   let pid: number | undefined;
   try {
     for await (const { event } of events) {
@@ -40,22 +45,15 @@ export async function runProgram(inside: Inside, program: Program, signal: Abort
         if (input !== undefined) await feed(inside, pid, input);
       } else if (event?.event.case === "data") {
         const { output } = event.event.value;
-        if (output.case === "stdout") stdout.add(output.value);
-        else if (output.case === "stderr") stderr.add(output.value);
+        if (output.case === "stdout" || output.case === "stderr") kept[output.case].add(output.value);
       } else if (event?.event.case === "end") {
         const { exitCode, status } = event.event.value;
-        return { exitCode, status, stdout: stdout.text(), stderr: stderr.text() };
+        return { exitCode, status, ...texts() };
       }
     }
   } catch (error) {
     if (pid !== undefined && ending.aborted) await end(inside, pid);
-    if (!over.aborted || signal.aborted) throw error;
-    return {
-      exitCode: undefined,
-      status: `ended after ${program.timeoutMs / 1000} s`,
-      stdout: stdout.text(),
-      stderr: stderr.text(),
-    };
+    return { exitCode: undefined, status: overOrThrow(error), ...texts() };
   }
   throw new Error("the connection ended before the program did");
 }

@@ -2,13 +2,13 @@
 
 import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { Site } from "../../shared/tls/site/files.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { StartTurns } from "../nodes/start-turns.ts";
 import type { Store } from "../store/store.ts";
 import type { ProjectSample } from "../store/usage/usage.ts";
+import { type ShownSite, siteGauges } from "./site-gauges.ts";
 
 export interface Metrics {
   readonly contentType: string;
@@ -38,7 +38,7 @@ export interface MetricsSources {
   readonly turns: Pick<StartTurns, "waiting">;
   readonly now: () => number;
   /** The certificate that clients on other machines see; undefined: there is none. */
-  readonly site?: Pick<Site, "until" | "findings"> | undefined;
+  readonly site?: ShownSite | undefined;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -182,27 +182,6 @@ export function createMetrics(sources: MetricsSources): Metrics {
       });
     },
   };
-}
-
-function siteGauges(registers: Registry[], site: Pick<Site, "until" | "findings">): void {
-  new Gauge({
-    name: "svc_certificate_expiry_timestamp_seconds",
-    help: "When the certificate that clients on other machines see expires, Unix time",
-    registers,
-    collect() {
-      this.set(site.until / 1000);
-    },
-  });
-  new Gauge({
-    name: "svc_finding",
-    help: "1 for each check of this program that has found something, by the check's name",
-    labelNames: ["check"],
-    registers,
-    collect() {
-      this.reset();
-      for (const { id } of site.findings()) this.set({ check: id }, 1);
-    },
-  });
 }
 
 function webhookMetrics(registers: Registry[], { store }: MetricsSources): Pick<Metrics, "sent"> {

@@ -48,31 +48,36 @@ export interface StreamRequest {
  * @returns undefined: a client must not send that
  */
 export function readStreamRequest(rawHeaders: readonly string[], hasBody: boolean): StreamRequest | undefined {
+  const { pseudo, host, cookies, fields } = sorted(rawHeaders);
+  const [method = "", path = ""] = [pseudo.get(":method"), pseudo.get(":path")];
+  const authority = pseudo.get(":authority") ?? host ?? "";
+  const differs = host !== undefined && host.toLowerCase() !== authority.toLowerCase();
+  if (method === "" || differs || !/^[/*][!-~\u0080-\u00ff]*$/.test(path)) return undefined;
+  const headers = ["host", authority, ...fields];
+  if (cookies.length > 0) headers.push("cookie", cookies.join("; "));
+  if (!fields.some((text, at) => at % 2 === 0 && text === "content-length")) headers.push(...framing(method, hasBody));
+  return { method, path, authority, headers };
+}
+
+/** How a message without a length says where its body ends. */
+function framing(method: string, hasBody: boolean): readonly string[] {
+  if (hasBody) return ["transfer-encoding", "chunked"];
+  return ["POST", "PUT", "PATCH"].includes(method) ? ["content-length", "0"] : [];
+}
+
+function sorted(rawHeaders: readonly string[]) {
   const pseudo = new Map<string, string>();
-  const headers: string[] = [];
+  const fields: string[] = [];
   const cookies: string[] = [];
   let host: string | undefined;
-  let hasLength = false;
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? "";
-    const value = rawHeaders[at + 1] ?? "";
+  for (const [name, value] of pairs(rawHeaders)) {
     if (name.startsWith(":")) pseudo.set(name, value);
     else if (name === "host") host = value;
     // HTTP/2 may send each cookie by itself (RFC 9113 §8.2.3), and HTTP/1.1 has one header.
     else if (name === "cookie") cookies.push(value);
-    else if (!OF_A_CONNECTION.has(name)) {
-      hasLength ||= name === "content-length";
-      headers.push(name, value);
-    }
+    else if (!OF_A_CONNECTION.has(name)) fields.push(name, value);
   }
-  const { method, path } = { method: pseudo.get(":method") ?? "", path: pseudo.get(":path") ?? "" };
-  const authority = pseudo.get(":authority") ?? host ?? "";
-  const differs = host !== undefined && host.toLowerCase() !== authority.toLowerCase();
-  if (method === "" || differs || !/^[/*][!-~\u0080-\u00ff]*$/.test(path)) return undefined;
-  if (cookies.length > 0) headers.push("cookie", cookies.join("; "));
-  if (hasBody && !hasLength) headers.push("transfer-encoding", "chunked");
-  else if (!hasLength && ["POST", "PUT", "PATCH"].includes(method)) headers.push("content-length", "0");
-  return { method, path, authority, headers: ["host", authority, ...headers] };
+  return { pseudo, host, cookies, fields };
 }
 
 /** The headers of an answer, or of an informational one. */

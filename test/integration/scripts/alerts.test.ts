@@ -22,7 +22,7 @@ interface Rule {
 const { groups } = parse(readFileSync(join(folder, "svc.rules.yml"), "utf8")) as { groups: { rules: Rule[] }[] };
 const rules = groups.flatMap((group) => group.rules);
 const page = readFileSync(join(checkout, "docs/operating/alerts.md"), "utf8");
-const sources = ["orchestrator/metrics/prometheus.ts", "agent/api/prometheus.ts"]
+const sources = ["orchestrator/metrics/prometheus.ts", "orchestrator/metrics/site-gauges.ts", "agent/api/prometheus.ts"]
   .map((file) => readFileSync(join(checkout, file), "utf8"))
   .join("\n");
 
