@@ -9,8 +9,8 @@ import { chmod, chown, cp, mkdir, open, readdir, rename, rm, writeFile } from "n
 import { dirname, join } from "node:path";
 import { VERSION } from "../../shared/version.ts";
 import { lastWords } from "../base/commands.ts";
+import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import type { Machine } from "../evidence/gather.ts";
 import { copySqlite, countRecords, databaseUrl, dumpPostgres } from "./database.ts";
 import { listFiles, MANIFEST, type Manifest, manifestOf } from "./manifest.ts";
 

@@ -4,12 +4,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { lastWords, type Said } from "../base/commands.ts";
 import type { Instance } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import type { Machine } from "../evidence/gather.ts";
 
 const LIMIT_MS = 3_600_000;
-
-export type Kind = "SQLite" | "PostgreSQL";
 
 export function databasePath({ setting, places }: Instance): string {
   return setting("orchestrator", "SVC_DATABASE") ?? join(places.state, "orchestrator/svc.db");

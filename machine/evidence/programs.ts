@@ -5,8 +5,8 @@ import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { ask } from "../base/http.ts";
 import { type Instance, type Program, textOf } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { ProgramSeen } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 export async function lookAtPrograms(machine: Machine): Promise<readonly ProgramSeen[]> {
   return Promise.all(machine.instance.programs.map((program) => look(machine, program)));

@@ -21,8 +21,8 @@ import { makeBackup } from "../../../machine/backup/backup.ts";
 import { drill } from "../../../machine/backup/drill.ts";
 import { restore, withBackup } from "../../../machine/backup/restore.ts";
 import { readInstance } from "../../../machine/base/instance.ts";
+import { type Machine, thisMachine } from "../../../machine/base/this-machine.ts";
 import { serviceUser } from "../../../machine/evidence/files.ts";
-import { type Machine, thisMachine } from "../../../machine/evidence/gather.ts";
 
 const checkout = join(import.meta.dirname, "../../..");
 const SLOW = { timeout: 240_000 };
