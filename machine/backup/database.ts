@@ -50,7 +50,7 @@ function orchestrator({ run, instance }: Machine, args: readonly string[], env: 
   return run(join(app, "node"), [join(app, "orchestrator.js"), ...args], { limitMs: LIMIT_MS, env, ...serviceUser() });
 }
 
-export async function dumpPostgres({ run }: Machine, url: string, file: string): Promise<void> {
+export async function dumpPostgres({ run }: Pick<Machine, "run">, url: string, file: string): Promise<void> {
   const said = await run("pg_dump", ["--format=custom", "--no-owner", "--file", file], {
     limitMs: LIMIT_MS,
     env: libpq(url),
@@ -58,7 +58,7 @@ export async function dumpPostgres({ run }: Machine, url: string, file: string):
   if (said.status !== 0) throw new Error(`pg_dump: ${lastWords(said)} (it must be of the server's version or newer)`);
 }
 
-export async function restorePostgres({ run }: Machine, url: string, file: string): Promise<void> {
+export async function restorePostgres({ run }: Pick<Machine, "run">, url: string, file: string): Promise<void> {
   const how = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"];
   const env = libpq(url);
   const said = await run("pg_restore", [...how, "--dbname", env["PGDATABASE"] ?? "postgres", file], {

@@ -88,7 +88,7 @@ async function setUp(name: string): Promise<Machine> {
 }
 
 /** Starts the orchestrator of the machine, and waits until it answers. */
-async function started({ instance }: Machine): Promise<{ readonly url: string; stop(): Promise<void> }> {
+async function started({ instance }: Machine): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
   const { app } = instance.places;
   const child: ChildProcess = spawn(join(app, "node"), [join(app, "orchestrator.js")], {
     env: { ...instance.environment("orchestrator"), SVC_LOG_LEVEL: "warn" },
