@@ -9,8 +9,8 @@ import { chmod, chown, cp, mkdir, open, readdir, rename, rm, writeFile } from "n
 import { dirname, join } from "node:path";
 import { VERSION } from "../../shared/version.ts";
 import { lastWords } from "../base/commands.ts";
+import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import type { Machine } from "../evidence/gather.ts";
 import { copySqlite, countRecords, databaseUrl, dumpPostgres } from "./database.ts";
 import { listFiles, MANIFEST, type Manifest, manifestOf } from "./manifest.ts";
 
@@ -33,7 +33,7 @@ export async function makeBackup(machine: Machine, { path, onStep }: BackupOptio
     const content = join(work, "content");
     await mkdir(content, { mode: 0o700 });
     const { database, counts } = await copyDatabase(machine, work, content);
-    onStep(`${database === "none" ? "no database on this machine" : `${database}: ${sum(counts)} records`}`);
+    onStep(database === "none" ? "no database on this machine" : `${database}: ${sum(counts)} records`);
     await copySettings(machine, content);
     const files = await listFiles(content);
     onStep(`settings, keys and certificates: ${files.length} files`);
@@ -121,5 +121,9 @@ async function pack({ run }: Machine, content: string, archive: string): Promise
   if (said.status !== 0) throw new Error(`the archive was not written: ${lastWords(said)}`);
   // A power cut must not leave a backup that is there by name alone.
   const file = await open(archive, "r");
-  await file.sync().finally(() => file.close());
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }

@@ -4,12 +4,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { lastWords, type Said } from "../base/commands.ts";
 import type { Instance } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import type { Machine } from "../evidence/gather.ts";
 
 const LIMIT_MS = 3_600_000;
-
-export type Kind = "SQLite" | "PostgreSQL";
 
 export function databasePath({ setting, places }: Instance): string {
   return setting("orchestrator", "SVC_DATABASE") ?? join(places.state, "orchestrator/svc.db");
@@ -52,7 +50,7 @@ function orchestrator({ run, instance }: Machine, args: readonly string[], env: 
   return run(join(app, "node"), [join(app, "orchestrator.js"), ...args], { limitMs: LIMIT_MS, env, ...serviceUser() });
 }
 
-export async function dumpPostgres({ run }: Machine, url: string, file: string): Promise<void> {
+export async function dumpPostgres({ run }: Pick<Machine, "run">, url: string, file: string): Promise<void> {
   const said = await run("pg_dump", ["--format=custom", "--no-owner", "--file", file], {
     limitMs: LIMIT_MS,
     env: libpq(url),
@@ -60,7 +58,7 @@ export async function dumpPostgres({ run }: Machine, url: string, file: string):
   if (said.status !== 0) throw new Error(`pg_dump: ${lastWords(said)} (it must be of the server's version or newer)`);
 }
 
-export async function restorePostgres({ run }: Machine, url: string, file: string): Promise<void> {
+export async function restorePostgres({ run }: Pick<Machine, "run">, url: string, file: string): Promise<void> {
   const how = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"];
   const env = libpq(url);
   const said = await run("pg_restore", [...how, "--dbname", env["PGDATABASE"] ?? "postgres", file], {

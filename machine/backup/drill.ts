@@ -8,8 +8,8 @@ import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises
 import { join } from "node:path";
 import { lastWords, PATH } from "../base/commands.ts";
 import { settingsIn } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import { serviceUser, type User } from "../evidence/files.ts";
-import type { Machine } from "../evidence/gather.ts";
 import { countRecords } from "./database.ts";
 import { countDifferences, type Manifest } from "./manifest.ts";
 

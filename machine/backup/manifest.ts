@@ -64,7 +64,7 @@ export async function checkedManifest(directory: string): Promise<Manifest> {
 }
 
 /** Pure. */
-export function differences(wanted: readonly FileEntry[], found: readonly FileEntry[]): readonly string[] {
+function differences(wanted: readonly FileEntry[], found: readonly FileEntry[]): readonly string[] {
   const byPath = new Map(found.map((file) => [file.path, file]));
   const names = new Set(wanted.map(({ path }) => path));
   return [

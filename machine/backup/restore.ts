@@ -6,8 +6,8 @@ import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm } from "node:fs/
 import { basename, dirname, join } from "node:path";
 import { lastWords } from "../base/commands.ts";
 import { readInstance } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import type { Machine } from "../evidence/gather.ts";
 import { lookAtPrograms } from "../evidence/programs.ts";
 import { databasePath, databaseUrl, restorePostgres } from "./database.ts";
 import { checkedManifest, type Manifest } from "./manifest.ts";

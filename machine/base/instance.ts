@@ -24,9 +24,9 @@ export interface Instance {
     readonly bin: string;
   };
   /** As the program sees it: the operator's own file wins. */
-  setting(program: Program, name: string): string | undefined;
+  readonly setting: (program: Program, name: string) => string | undefined;
   /** Every setting of the program, as its environment. */
-  environment(program: Program): Readonly<Record<string, string>>;
+  readonly environment: (program: Program) => Readonly<Record<string, string>>;
 }
 
 const NAME = /^[a-z][a-z0-9]{0,4}$/;

@@ -5,7 +5,7 @@ import { rename, rm } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { pack } from "tar-stream";
-import { withDeadline } from "../evidence/deadline.ts";
+import { withDeadline } from "../base/deadline.ts";
 import type { Part } from "./parts.ts";
 import type { Redact } from "./redact.ts";
 

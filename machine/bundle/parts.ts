@@ -7,8 +7,8 @@ import { VERSION } from "../../shared/version.ts";
 import { lastWords } from "../base/commands.ts";
 import { ask } from "../base/http.ts";
 import { type Program, textOf } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import { examine } from "../doctor/doctor.ts";
-import type { Machine } from "../evidence/gather.ts";
 import { urlOf } from "../evidence/programs.ts";
 
 export interface Part {

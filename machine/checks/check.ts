@@ -25,7 +25,7 @@ export const SECTIONS = [
   "egress",
   "upgrade",
 ] as const;
-export type Section = (typeof SECTIONS)[number];
+type Section = (typeof SECTIONS)[number];
 
 /** What `--fix` does, as data: `evidence/fixes.ts` applies it. Only what loses nothing and disturbs no sandbox is one. */
 export type Fix =

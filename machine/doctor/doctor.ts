@@ -1,9 +1,10 @@
 /** Looks at a machine, judges what it saw, and looks again before it calls something broken that may be under way. */
 
+import type { Machine } from "../base/this-machine.ts";
 import { ALL_CHECKS } from "../checks/all.ts";
 import type { Result } from "../checks/check.ts";
 import { judge } from "../checks/judge.ts";
-import { gather, gatherAgain, type Machine } from "../evidence/gather.ts";
+import { gather, gatherAgain } from "../evidence/gather.ts";
 import { applyFix } from "./fixes.ts";
 
 export interface Report {

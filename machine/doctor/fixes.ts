@@ -3,8 +3,8 @@
 import { constants } from "node:fs";
 import { open, writeFile } from "node:fs/promises";
 import { lastWords } from "../base/commands.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { Fix } from "../checks/check.ts";
-import type { Machine } from "../evidence/gather.ts";
 
 /** Resolves to why it could not be mended. */
 export async function applyFix(fix: Fix, { run }: Pick<Machine, "run">): Promise<string | undefined> {

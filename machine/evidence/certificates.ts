@@ -3,8 +3,8 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Machine } from "../base/this-machine.ts";
 import type { Certificate } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 export async function readCertificates({ instance }: Machine): Promise<readonly Certificate[]> {
   const membership = join(instance.places.state, "agent/membership/membership.json");

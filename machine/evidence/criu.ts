@@ -5,9 +5,9 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lastWords, PATH } from "../base/commands.ts";
-import { withDeadline } from "./deadline.ts";
+import { withDeadline } from "../base/deadline.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { CriuSeen } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 const LIMIT_MS = 15_000;
 /** Of nobody, without files of the caller, in a session of its own. It ends by itself. */

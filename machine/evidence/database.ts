@@ -3,9 +3,9 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { lastWords } from "../base/commands.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { DatabaseSeen, ProgramSeen } from "./evidence.ts";
 import { serviceUser } from "./files.ts";
-import type { Machine } from "./gather.ts";
 
 const SQLITE = "SQLite format 3\0";
 

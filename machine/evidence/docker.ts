@@ -5,9 +5,9 @@ import { version as build, release } from "node:os";
 import { gunzipSync } from "node:zlib";
 import { PATH } from "../base/commands.ts";
 import { ask } from "../base/http.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { VersionFacts } from "../known/holes.mjs";
 import type { DockerSeen } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 interface Info {
   readonly ServerVersion?: string;
@@ -51,7 +51,7 @@ export async function askDocker(machine: Machine): Promise<DockerSeen> {
   };
 }
 
-export function isProgram(path: string): boolean {
+function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;

@@ -1,8 +1,8 @@
 /** Asks the cloud's metadata address out of the network of a sandbox. The egress proxy may take the connection: only an answer counts. */
 
 import { readdir } from "node:fs/promises";
+import type { Machine } from "../base/this-machine.ts";
 import type { Evidence } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 const LIMIT_MS = 5_000;
 /** Waits two seconds for the first line of an answer. */

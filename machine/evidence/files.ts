@@ -3,8 +3,8 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { textOf } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { OwnFile } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 export interface User {
   readonly uid: number;

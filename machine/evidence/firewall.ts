@@ -1,8 +1,8 @@
 /** The platform's table in the kernel, its link, and who else writes rules. */
 
 import { existsSync } from "node:fs";
+import type { Machine } from "../base/this-machine.ts";
 import type { FirewallSeen } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 interface Listed {
   readonly nftables: readonly { readonly chain?: { readonly name: string } }[];

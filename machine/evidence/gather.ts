@@ -1,11 +1,10 @@
 /** Gathers the evidence of one machine. Each part has its own limit of time, and a part that fails leaves the others. */
 
-import { run } from "../base/commands.ts";
-import type { Instance } from "../base/instance.ts";
+import { withDeadline } from "../base/deadline.ts";
+import type { Machine } from "../base/this-machine.ts";
 import { readCertificates } from "./certificates.ts";
 import { tryCriu } from "./criu.ts";
 import { lookAtDatabase } from "./database.ts";
-import { withDeadline } from "./deadline.ts";
 import { askDocker, versionsOf } from "./docker.ts";
 import { tryEgress } from "./egress.ts";
 import type { Evidence } from "./evidence.ts";
@@ -18,31 +17,9 @@ import { askPlatform } from "./platform.ts";
 import { listPorts } from "./ports.ts";
 import { lookAtPrograms } from "./programs.ts";
 
-export interface Places {
-  readonly dockerSocket: string;
-  readonly criu: string;
-  readonly resolvConf: string;
-}
-
-export interface Machine {
-  readonly instance: Instance;
-  readonly run: typeof run;
-  readonly now: () => number;
-  readonly places: Places;
-}
-
 const PART_LIMIT_MS = 20_000;
 /** Something may be under way at the first look. What is broken at both, is broken. */
 const AGAIN_MS = 4_000;
-
-export function thisMachine(instance: Instance): Machine {
-  const places = {
-    dockerSocket: "/var/run/docker.sock",
-    criu: `${instance.places.bin}/criu`,
-    resolvConf: "/etc/resolv.conf",
-  };
-  return { instance, run, now: Date.now, places };
-}
 
 export async function gather(machine: Machine): Promise<Evidence> {
   const { instance, now } = machine;

@@ -4,8 +4,8 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSyn
 import { release, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { textOf } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { Disk, Evidence } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 interface Mount {
   readonly place: string;

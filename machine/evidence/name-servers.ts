@@ -3,8 +3,8 @@
 import { createSocket } from "node:dgram";
 import { isIP } from "node:net";
 import { textOf } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { Evidence } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 const LIMIT_MS = 2_000;
 const TRIES = 2;

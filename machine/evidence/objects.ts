@@ -3,8 +3,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ask } from "../base/http.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { ContainerSeen, NodeObjects } from "../invariants/invariants.ts";
-import type { Machine } from "./gather.ts";
 import { mounts } from "./machine.ts";
 
 /** Directories beside the disks of containers (agent/sandbox-disks). */

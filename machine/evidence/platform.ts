@@ -3,9 +3,9 @@
 import { join } from "node:path";
 import { ask } from "../base/http.ts";
 import { textOf } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { NodeRecords } from "../invariants/invariants.ts";
 import type { NodeSeen } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 import { urlOf } from "./programs.ts";
 
 interface Platform {

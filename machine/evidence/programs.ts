@@ -5,8 +5,8 @@ import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { ask } from "../base/http.ts";
 import { type Instance, type Program, textOf } from "../base/instance.ts";
+import type { Machine } from "../base/this-machine.ts";
 import type { ProgramSeen } from "./evidence.ts";
-import type { Machine } from "./gather.ts";
 
 export async function lookAtPrograms(machine: Machine): Promise<readonly ProgramSeen[]> {
   return Promise.all(machine.instance.programs.map((program) => look(machine, program)));
@@ -20,10 +20,6 @@ async function look(machine: Machine, program: Program): Promise<ProgramSeen> {
   const installed = existsSync(app)
     ? (await run(join(app, "node"), [join(app, `${program}.js`), "--version"])).stdout.trim()
     : "";
-  const status = pid === undefined ? undefined : textOf(`/proc/${pid}/status`);
-  const limits = pid === undefined ? undefined : textOf(`/proc/${pid}/limits`);
-  const files = /^Max open files\s+(\d+|unlimited)/m.exec(limits ?? "")?.[1];
-  const capabilities = /^CapEff:\s+([0-9a-f]+)$/m.exec(status ?? "")?.[1];
   return {
     program,
     pid,
@@ -32,11 +28,22 @@ async function look(machine: Machine, program: Program): Promise<ProgramSeen> {
       ? { silent: undefined, failing: {}, version: undefined }
       : await answersOf(instance, program)),
     installed: installed === "" ? undefined : installed,
-    files: files === undefined ? undefined : files === "unlimited" ? Number.MAX_SAFE_INTEGER : Number(files),
-    groups: (/^Groups:\s*(.*)$/m.exec(status ?? "")?.[1] ?? "").split(/\s+/).filter(Boolean).map(Number),
-    capabilities: capabilities === undefined ? undefined : BigInt(`0x${capabilities}`),
+    ...processOf(pid),
     settingsChanged: pid !== undefined && hasOtherSettings(instance, program),
     unit,
+  };
+}
+
+/** What the kernel lets the process have. */
+function processOf(pid: number | undefined): Pick<ProgramSeen, "files" | "groups" | "capabilities"> {
+  if (pid === undefined) return { files: undefined, groups: [], capabilities: undefined };
+  const status = textOf(`/proc/${pid}/status`) ?? "";
+  const files = /^Max open files\s+(\d+|unlimited)/m.exec(textOf(`/proc/${pid}/limits`) ?? "")?.[1];
+  const capabilities = /^CapEff:\s+([0-9a-f]+)$/m.exec(status)?.[1];
+  return {
+    files: files === "unlimited" ? Number.MAX_SAFE_INTEGER : files === undefined ? undefined : Number(files),
+    groups: (/^Groups:\s*(.*)$/m.exec(status)?.[1] ?? "").split(/\s+/).filter(Boolean).map(Number),
+    capabilities: capabilities === undefined ? undefined : BigInt(`0x${capabilities}`),
   };
 }
 

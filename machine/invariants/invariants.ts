@@ -24,7 +24,7 @@ export interface NodeObjects {
   readonly disks: readonly string[];
 }
 
-export interface RunningRecord {
+interface RunningRecord {
   readonly sandboxID: string;
   /** ISO 8601. */
   readonly endAt: string;

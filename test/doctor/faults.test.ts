@@ -22,8 +22,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { readInstance } from "../../machine/base/instance.ts";
+import { type Machine, type Places, thisMachine } from "../../machine/base/this-machine.ts";
 import { examine, mend, type Report } from "../../machine/doctor/doctor.ts";
-import { type Machine, type Places, thisMachine } from "../../machine/evidence/gather.ts";
 
 const checkout = join(import.meta.dirname, "../..");
 const name = process.env["SVC_INSTANCE"] ?? "";

@@ -12,7 +12,7 @@ export const backup: Action = async (context, { first }) => {
   const machine = hereAsRoot(context);
   const stamp = new Date(machine.now()).toISOString().slice(0, 19).replaceAll(":", "");
   const path = resolve(first === "" ? `svc-backup-${stamp}.tar.gz` : first);
-  await makeBackup(machine, { path, onStep: context.out.note });
+  await makeBackup(machine, { path, onStep: (text) => context.out.note(text) });
   context.out.note(
     "It holds every key of the platform: keep it where only you can read it. Try it with `svc restore --drill`.",
   );
@@ -34,7 +34,10 @@ export const restore: Action = async (context, { first }, options) => {
       );
       return 0;
     }
-    await putBack(machine, content, manifest, { force: options.force === true, onStep: context.out.note });
+    await putBack(machine, content, manifest, {
+      force: options.force === true,
+      onStep: (text) => context.out.note(text),
+    });
     context.out.note(
       "Start the orchestrator (./scripts/service start orchestrator), then ./scripts/node adopt: docs/operating/backup.md",
     );

@@ -1,7 +1,7 @@
 /** The machine that the command runs on: for root, and the instance that the environment names. */
 
 import { readInstance } from "../../../machine/base/instance.ts";
-import { type Machine, thisMachine } from "../../../machine/evidence/gather.ts";
+import { type Machine, thisMachine } from "../../../machine/base/this-machine.ts";
 import type { Context } from "../../context.ts";
 import { EXIT, Failure, usage } from "../../failure.ts";
 

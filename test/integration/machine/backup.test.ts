@@ -21,8 +21,8 @@ import { makeBackup } from "../../../machine/backup/backup.ts";
 import { drill } from "../../../machine/backup/drill.ts";
 import { restore, withBackup } from "../../../machine/backup/restore.ts";
 import { readInstance } from "../../../machine/base/instance.ts";
+import { type Machine, thisMachine } from "../../../machine/base/this-machine.ts";
 import { serviceUser } from "../../../machine/evidence/files.ts";
-import { type Machine, thisMachine } from "../../../machine/evidence/gather.ts";
 
 const checkout = join(import.meta.dirname, "../../..");
 const SLOW = { timeout: 240_000 };
@@ -88,7 +88,7 @@ async function setUp(name: string): Promise<Machine> {
 }
 
 /** Starts the orchestrator of the machine, and waits until it answers. */
-async function started({ instance }: Machine): Promise<{ readonly url: string; stop(): Promise<void> }> {
+async function started({ instance }: Machine): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
   const { app } = instance.places;
   const child: ChildProcess = spawn(join(app, "node"), [join(app, "orchestrator.js")], {
     env: { ...instance.environment("orchestrator"), SVC_LOG_LEVEL: "warn" },

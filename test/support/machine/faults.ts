@@ -1,50 +1,19 @@
 /** Faults of a machine as changes of healthy evidence, each with the check that must find it. */
 
-import type { Evidence, NodeSeen, ProgramSeen } from "../../../machine/evidence/evidence.ts";
+import {
+  type Change,
+  certificate,
+  changed,
+  disk,
+  docker,
+  file,
+  finding,
+  node,
+  objects,
+  program,
+  some,
+} from "./changes.ts";
 import { NOW, OWN_NODE } from "./healthy.ts";
-
-export type Change = (evidence: Evidence) => Partial<Evidence>;
-
-const some = <T>(value: T | undefined): T => {
-  if (value === undefined) throw new Error("the healthy machine has everything");
-  return value;
-};
-const changed = <T extends object>(value: T | undefined, change: Partial<T>): T => ({ ...some(value), ...change });
-const disk =
-  (change: Partial<NonNullable<Evidence["disks"]>[number]>): Change =>
-  ({ disks }) => ({
-    disks: some(disks).map((one) => ({ ...one, ...change })),
-  });
-const docker =
-  (change: Partial<NonNullable<Evidence["docker"]>>): Change =>
-  ({ docker }) => ({
-    docker: changed(docker, change),
-  });
-export const objects =
-  (change: Partial<NonNullable<Evidence["objects"]>>): Change =>
-  ({ objects }) => ({
-    objects: changed(objects, change),
-  });
-const program =
-  (name: ProgramSeen["program"], change: Partial<ProgramSeen>): Change =>
-  ({ programs }) => ({
-    programs: some(programs).map((one) => (one.program === name ? { ...one, ...change } : one)),
-  });
-const node =
-  (change: Partial<NodeSeen>): Change =>
-  () => ({ nodes: [{ ...OWN_NODE, ...change }] });
-const finding = (id: string): Change =>
-  node({ findings: [{ id, problem: "it does not work", evidence: "as seen", wayOut: "do this about it" }] });
-const file =
-  (path: string, is: NonNullable<Evidence["files"]>[number]["is"]): Change =>
-  ({ files }) => ({
-    files: some(files).map((one) => (one.path === path ? { ...one, is } : one)),
-  });
-const certificate =
-  (change: Partial<NonNullable<Evidence["certificates"]>[number]>): Change =>
-  ({ certificates }) => ({
-    certificates: some(certificates).map((one) => ({ ...one, ...change })),
-  });
 
 /** Docker stops: nothing that needs it can be seen, and the agent is not ready. */
 export const dockerStopped: Change = (evidence) => ({
@@ -265,50 +234,4 @@ export const FAULTS: readonly (readonly [fault: string, check: string, change: C
     ({ machine }) => ({ machine: { ...machine, noexec: ["/opt"] } }),
     /\/opt/,
   ],
-];
-
-export const WARNINGS: readonly (readonly [fault: string, check: string, change: Change])[] = [
-  ["a disk is 92 % full", "disks.short", disk({ freeBytes: 8 * 2 ** 30 })],
-  ["the clock runs free", "clock.free", ({ clock }) => ({ clock: changed(clock, { synchronized: false }) })],
-  [
-    "there is no /dev/fuse",
-    "kernel.devices",
-    ({ kernel }) => ({ kernel: changed(kernel, { devices: [{ path: "/dev/fuse", module: "fuse", is: false }] }) }),
-  ],
-  [
-    "a limit is near",
-    "kernel.limits",
-    ({ kernel }) => ({ kernel: changed(kernel, { limits: [{ name: "open files", used: 95, max: 100 }] }) }),
-  ],
-  [
-    "runc has a hole",
-    "runc.holes",
-    ({ versions }) => ({
-      versions: changed(versions, {
-        runc: { version: "1.1.5", changes: "CVE-2024-21626 CVE-2025-31133 CVE-2025-52565" },
-      }),
-    }),
-  ],
-  [
-    "the kernel has a hole",
-    "kernel.holes",
-    ({ versions }) => ({ versions: changed(versions, { kernel: { release: "5.15.20", build: "" } }) }),
-  ],
-  ["Docker ends sandboxes with itself", "docker.live-restore", docker({ liveRestore: false })],
-  ["the storage driver is another", "docker.storage", docker({ storageDriver: "vfs" })],
-  ["memory is restored as a whole", "criu.agent", finding("memory.lazy-pages")],
-  ["there are no own disks", "disks.own", finding("disks.own")],
-  [
-    "one of two name servers is dead",
-    "dns.partly",
-    ({ dns }) => ({ dns: [...some(dns), { address: "192.0.2.54", answers: false }] }),
-  ],
-  ["a certificate ends soon", "certificates.ending", certificate({ until: NOW + 3_600_000 })],
-  ["a program has no supervisor", "programs.unsupervised", program("agent", { supervised: false })],
-  ["a program may open few files", "programs.files", program("orchestrator", { files: 1_024 })],
-  ["a restart is due", "upgrade.restart", program("orchestrator", { installed: "0.2.0 (def)" })],
-  ["settings have changed", "upgrade.restart", program("agent", { settingsChanged: true })],
-  ["a node is of another version", "versions.nodes", node({ version: "0.0.9" })],
-  ["a node lacks something", "nodes.findings", finding("node.address")],
-  ["a loop device is left", "orphans.mounts", () => ({ leftovers: ["/dev/loop7: /var/lib/svc/x.img (deleted)"] })],
 ];

@@ -6,8 +6,10 @@ import { SECTIONS } from "../../../machine/checks/check.ts";
 import { judge } from "../../../machine/checks/judge.ts";
 import { confirmed } from "../../../machine/doctor/doctor.ts";
 import type { Evidence } from "../../../machine/evidence/evidence.ts";
-import { agentDown, type Change, dockerStopped, FAULTS, objects, WARNINGS } from "../../support/machine/faults.ts";
+import { type Change, objects } from "../../support/machine/changes.ts";
+import { agentDown, dockerStopped, FAULTS } from "../../support/machine/faults.ts";
 import { healthy } from "../../support/machine/healthy.ts";
+import { WARNINGS } from "../../support/machine/warnings.ts";
 
 const results = (change: Change) => {
   const evidence = healthy();
