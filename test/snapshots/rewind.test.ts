@@ -75,27 +75,29 @@ describe("a rewind", () => {
     await expect.poll(containers, SLOW).toEqual([]);
   });
 
-  test.each([20, 150, 300, 450])("in which the agent is killed after %i ms leaves one of the two, and can be asked for again", async (ms) => {
-    const { started, snapshotId, at } = await changed();
-    const executionId = randomUUID();
-    const rewinding = agent.startAs(executionId, rewindOf(started, snapshotId)).catch(() => undefined);
-    await after(ms);
-    await agent.crash();
-    await rewinding;
-    await agent.launch();
-    const seen = agent.heartbeats.length;
-    await expect.poll(() => agent.heartbeats.length, SLOW).toBeGreaterThan(seen + 1);
-    const running = agent.heartbeats.at(-1)?.executions.map((one) => one.executionId) ?? [];
-    console.log(`killed ${ms} ms into a rewind: ${running.includes(executionId) ? "rewound" : "as it was"}`);
-    expect([[started.executionId], [executionId]]).toContainEqual(running);
-    const next = await agent.startAs(executionId, rewindOf(started, snapshotId));
-    expect(await outputOf(next, "cat /root/file 2>&1 || true")).toContain("No such file");
-    const there = await count(next);
-    expect(there).toBeGreaterThanOrEqual(at - 1);
-    await expect.poll(() => count(next)).toBeGreaterThan(there);
-    await expect.poll(containers, SLOW).toHaveLength(1);
-    await agent.stop(executionId);
-    await agent.call.deleteSnapshot({ params: { snapshotId } });
-    await expect.poll(containers, SLOW).toEqual([]);
-  });
+  test.each([20, 150, 300, 450])(
+    "in which the agent is killed after %i ms leaves one of the two, and can be asked for again",
+    async (ms) => {
+      const { started, snapshotId } = await changed();
+      const executionId = randomUUID();
+      const rewinding = agent.startAs(executionId, rewindOf(started, snapshotId)).catch(() => undefined);
+      await after(ms);
+      await agent.crash();
+      await rewinding;
+      await agent.launch();
+      const seen = agent.heartbeats.length;
+      await expect.poll(() => agent.heartbeats.length, SLOW).toBeGreaterThan(seen + 1);
+      const running = agent.heartbeats.at(-1)?.executions.map((one) => one.executionId) ?? [];
+      console.log(`killed ${ms} ms into a rewind: ${running.includes(executionId) ? "rewound" : "as it was"}`);
+      expect([[started.executionId], [executionId]]).toContainEqual(running);
+      const next = await agent.startAs(executionId, rewindOf(started, snapshotId));
+      expect(await outputOf(next, "cat /root/file 2>&1 || true")).toContain("No such file");
+      const there = await count(next);
+      await expect.poll(() => count(next)).toBeGreaterThan(there);
+      await expect.poll(containers, SLOW).toHaveLength(1);
+      await agent.stop(executionId);
+      await agent.call.deleteSnapshot({ params: { snapshotId } });
+      await expect.poll(containers, SLOW).toEqual([]);
+    },
+  );
 });
