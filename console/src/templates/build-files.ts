@@ -42,6 +42,7 @@ export interface Begun {
 
 /** Requests the build, sends what it copies, and starts it. @throws {Failed | Error} */
 export async function beginBuild(building: Building): Promise<Begun> {
+  lendBuffer();
   const recipe = readDockerfile(building.dockerfile);
   const [name = "", tag] = building.name.split(/:(.*)/s);
   const { cpuCount, memoryMB } = building;
@@ -69,6 +70,12 @@ export async function beginBuild(building: Building): Promise<Begun> {
     ...(building.readyCmd === "" ? {} : { readyCmd: building.readyCmd }),
   });
   return { templateID, buildID, notes: recipe.notes };
+}
+
+/** The library that reads Dockerfiles asks Node for the bytes of the first character, to find a mark of UTF-8. */
+function lendBuffer(): void {
+  if ("Buffer" in globalThis) return;
+  Object.assign(globalThis, { Buffer: { from: (text: string) => new TextEncoder().encode(text) } });
 }
 
 /** `FROM` names a template where there is one of that name, otherwise an image. */

@@ -1,7 +1,7 @@
 /** Which of the chosen files a COPY step of the console's builds sends. */
 
 import { expect, test } from "vitest";
-import { type Found, filesUnder } from "../../../console/src/templates/build-files.ts";
+import { filesUnder } from "../../../console/src/templates/copied.ts";
 import { ignoredBy } from "../../../shared/dockerfile/ignored.ts";
 
 const folder = ["app/main.py", "app/deep/data.bin", "app/main.pyc", "README.md", "z.txt"].map((path) => ({ path }));
