@@ -179,8 +179,9 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     containers,
     store: deps.blobStore,
     stores,
-    onChange: () =>
-      heldImages.look().then(deps.onChange, (error: unknown) => log.warn({ err: error }, "could not look at images")),
+    onChange: () => {
+      heldImages.look().then(deps.onChange, (error: unknown) => log.warn({ err: error }, "could not look at images"));
+    },
     disk: deps.disk,
     peer: (place) => openPeer(place, meetingOf(place.nodeId, deps.peering), machine.blobs.traffic),
     now,

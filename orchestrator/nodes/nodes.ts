@@ -120,8 +120,8 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       authorization: `Bearer ${deps.nodeKeys.tokenTo(facts.nodeId)}`,
       [STORE_HEADER]: `${storeId}.${opening}`,
     };
-    const { nodeId, apiUrl: url } = facts;
-    return connect(agentApi, { url, name: `node ${nodeId}`, headers, meeting: deps.meeting(nodeId) });
+    const { nodeId, apiUrl } = facts;
+    return connect(agentApi, { url: apiUrl, name: `node ${nodeId}`, headers, meeting: deps.meeting(nodeId) });
   }
 
   function statusOf(entry: Entry): NodeStatus {
@@ -270,10 +270,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
 
   return {
     list: () => [...entries.values()].map(view).sort((a, b) => a.id.localeCompare(b.id)),
-    get(id) {
-      const entry = entries.get(id);
-      return entry === undefined ? undefined : view(entry);
-    },
+    get: (id) => [entries.get(id)].flatMap((entry) => (entry === undefined ? [] : [view(entry)]))[0],
     candidates: () => [...entries.values()].map((entry) => toCandidate(refreshed(entry))),
     holding: (buildId) => [...entries].flatMap(([id, { images }]) => (images.has(buildId) ? [id] : [])),
     hasOthers: (id) => entries.size > (entries.has(id) ? 1 : 0),

@@ -2,18 +2,15 @@
 
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { BlobError } from "../../../../agent/blobs/content/blob-error.ts";
 import { collectGarbage } from "../../../../agent/blobs/garbage.ts";
 import { createReader, storeSource } from "../../../../agent/blobs/sources.ts";
-import { createHeldImages } from "../../../../agent/snapshots/beyond/held-images.ts";
 import type { Uploads } from "../../../../agent/snapshots/beyond/uploads.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
-import { createLog } from "../../../../shared/program/log.ts";
 import { memoryBlobStore } from "../../../support/fakes/memory-blob-store.ts";
 import { type ImageNode, imageNode, type Layers, PROJECT } from "./image-nodes.ts";
 
-const log = createLog({ component: "test", level: "silent" });
 const { signal } = new AbortController();
 const MIB = 2 ** 20;
 const DAY = 86_400_000;
@@ -263,7 +260,8 @@ test.each([
   const one = await imageNode(share);
   const { id, image } = one.built(APP);
   const ref = await upload(one, id);
-  for (const key of [...share.objects.keys()]) {
+  const keys = [...share.objects.keys()];
+  for (const key of keys) {
     const two = await imageNode(share);
     const before = share.objects.get(key) ?? Buffer.alloc(0);
     change(share, key);
@@ -310,25 +308,6 @@ test("an image is not read out of Docker onto a disk that has no room for it, an
     .poll(() => uploads.of(id))
     .toEqual({ failure: "the image is not read out of Docker: the disk of this node is full" });
   expect(node.docker.state.saved).toBe(0);
-});
-
-test("a node reports the images that Docker has: its own with where they are beside it, and copies", async () => {
-  const share = memoryBlobStore();
-  const node = await imageNode(share);
-  const [stored, lost, old] = [node.built(APP), node.built(APP), node.built(APP, { projectId: null })];
-  const ref = await upload(node, stored.id);
-  const copy = randomUUID();
-  node.stores.copies.add(`svc/build:${copy}`, 0);
-  const uploads = { images: node.uploads(), snapshots: { of: () => undefined } };
-  const held = createHeldImages({ containers: node.docker, stores: node.stores, uploads, log });
-  onTestFinished(() => held.stop());
-  const ids = () => held.list().map(({ buildId }) => buildId);
-  expect(ids().toSorted()).toEqual([stored.id, lost.id, old.id, copy].toSorted());
-  node.docker.images.delete(lost.image);
-  await held.look();
-  expect(ids().toSorted()).toEqual([stored.id, old.id].toSorted());
-  expect(held.list().find(({ buildId }) => buildId === stored.id)).toMatchObject({ stored: { ref } });
-  expect(held.list().find(({ buildId }) => buildId === old.id)).toEqual({ buildId: old.id, ownerless: true });
 });
 
 test("a node's own image that came back from the store stays when copies are removed", async () => {

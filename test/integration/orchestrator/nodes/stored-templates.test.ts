@@ -221,7 +221,7 @@ test("operators see which nodes have the image of a template, and whether it out
   await report(home, [{ buildId: buildID, stored: { ref: ref(), bytes: 40 } }]);
   await report(others[0] ?? home, [{ buildId: buildID }]);
   expect(await shown()).toMatchObject({
-    heldBy: [home.nodeId, others[0]?.nodeId].toSorted(),
+    heldBy: expect.arrayContaining([home.nodeId, others[0]?.nodeId]) as string[],
     inStore: true,
     upload: null,
   });

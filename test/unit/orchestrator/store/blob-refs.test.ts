@@ -108,7 +108,13 @@ async function template({ store, project }: Awaited<ReturnType<typeof world>>) {
   const { id: buildId, templateId } = asked?.build ?? { id: "", templateId: "" };
   const [sealedBody, deadlineAt] = ["", Number.MAX_SAFE_INTEGER];
   await store.builds.start({
-    ...{ id: buildId, sealedBody, withAccess: false, parentBuildId: undefined, diskSizeMB: 0, files: [], deadlineAt },
+    id: buildId,
+    sealedBody,
+    withAccess: false,
+    parentBuildId: undefined,
+    diskSizeMB: 0,
+    files: [],
+    deadlineAt,
   });
   await store.builds.place(buildId, "n1", deadlineAt);
   const snapshot = { id: newUuid(), memory: true };
