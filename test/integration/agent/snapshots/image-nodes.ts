@@ -25,15 +25,15 @@ import { testSeal } from "../../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 export const PROJECT = "project";
-export const KEY = "of the test, with 32 characters or more";
+const KEY = "of the test, with 32 characters or more";
 
 /** An image: the content of each layer, by its name. */
 export type Layers = Readonly<Record<string, Buffer>>;
 
-export const settings = { envs: {}, user: "user", workdir: "/home/user" };
+const settings = { envs: {}, user: "user", workdir: "/home/user" };
 
 /** Docker as an agent uses it for images: archives of directories with a file for each layer, and one with the image's name. */
-export async function testDocker() {
+async function testDocker() {
   const place = await mkdtemp(join(tmpdir(), "svc-images-"));
   onTestFinished(() => rm(place, { recursive: true }));
   const images = new Map<string, Layers>();
