@@ -112,6 +112,8 @@ function startParts({ config, log, teardown }: Base, parts: Awaited<ReturnType<t
   network.reach.start();
   blobs.store.start();
   stored.uploads.start();
+  stored.imageUploads.start();
+  stored.heldImages.start();
   stored.imageArrivals.start();
   taking.expiry.start();
   teardown.add("Docker events", () => engine.stop());

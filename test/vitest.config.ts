@@ -30,9 +30,8 @@ const project = (
     // There is one Docker daemon and one platform: files that use them run one after the other.
     fileParallelism: limits.alone !== true,
     passWithNoTests: false,
-    // What a project needs for its whole run: a folder, the test internet, a PostgreSQL server, the built agent.
+    // What a project needs for its whole run: the test internet, a PostgreSQL server, the built agent.
     globalSetup: [
-      "test/support/runner/run-folder.ts",
       ...(limits.internet === true ? ["test/support/internet/global-setup.ts"] : []),
       ...(limits.database === true ? ["test/support/postgres/global-setup.ts"] : []),
       ...(limits.programs === true ? ["test/support/agent/built-agent.ts"] : []),

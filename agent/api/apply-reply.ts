@@ -7,19 +7,22 @@ import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Uploads } from "../snapshots/beyond/uploads.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
+import type { BuildStore } from "../store/builds.ts";
 
 export interface ApplyReplyDeps {
   readonly pool: Pick<Pool, "setTargets">;
   readonly sandboxes: Pick<Sandboxes, "stop" | "get" | "setEndAt">;
   readonly holding: Pick<Holding, "hold" | "holdExecution">;
   readonly uploads: Pick<Uploads, "again">;
+  readonly imageUploads: Pick<Uploads, "again">;
+  readonly stores: { readonly builds: Pick<BuildStore, "own"> };
   readonly taker: Pick<SnapshotTaker, "pause">;
   readonly log: Log;
 }
 
 export function applyReply(
-  { pools, stop, hold = [], endAt, deleteSnapshots, uploadAgain = [] }: HeartbeatReply,
-  { pool, sandboxes, holding, uploads, taker, log }: ApplyReplyDeps,
+  { pools, stop, hold = [], endAt, deleteSnapshots, uploadAgain = [], owners = {} }: HeartbeatReply,
+  { pool, sandboxes, holding, uploads, imageUploads, stores, taker, log }: ApplyReplyDeps,
 ): void {
   pool.setTargets(pools);
   for (const executionId of stop) {
@@ -38,7 +41,11 @@ export function applyReply(
       .hold(snapshotId, "no record of the orchestrator names the snapshot")
       .catch((error: unknown) => log.error({ err: error, snapshotId }, "could not hold a snapshot"));
   }
-  for (const snapshotId of uploadAgain) uploads.again(snapshotId);
+  for (const id of uploadAgain) {
+    uploads.again(id);
+    imageUploads.again(id);
+  }
+  for (const [buildId, projectId] of Object.entries(owners)) stores.builds.own(buildId, projectId);
   for (const [executionId, at] of Object.entries(endAt)) {
     if (sandboxes.get(executionId) !== undefined) sandboxes.setEndAt(executionId, at);
   }

@@ -31,6 +31,7 @@ export interface NodeNow {
   readonly stored: NonNullable<NodeLoad["stored"]>;
   readonly sandboxDisk: NodeLoad["sandboxDisk"];
   readonly snapshots: Heartbeat["snapshots"];
+  readonly images: NonNullable<NodeLoad["images"]>;
   readonly findings: readonly Finding[];
   readonly networkRefused: boolean;
   /** It has a certificate, by which other nodes let it in, and it lets them in. */
@@ -68,6 +69,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       stored: node.stored,
       ...defined({ sandboxDisk: node.sandboxDisk }),
       pools: node.pools,
+      images: node.images,
       at: node.at,
       findings: [...node.findings],
       ...(node.networkRefused ? { networkRefused: true } : {}),

@@ -19,6 +19,7 @@ import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { Serving } from "../serving/serving.ts";
+import type { HeldImages } from "../snapshots/beyond/held-images.ts";
 import type { Uploads } from "../snapshots/beyond/uploads.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
@@ -45,6 +46,8 @@ export interface NodeReportDeps {
   readonly pool: Pool;
   readonly snapshots: Snapshots;
   readonly uploads: Pick<Uploads, "of" | "again">;
+  readonly imageUploads: Pick<Uploads, "again">;
+  readonly heldImages: Pick<HeldImages, "list">;
   readonly holding: Holding;
   readonly taker: Pick<SnapshotTaker, "pause">;
   readonly serving: Serving;
@@ -89,6 +92,7 @@ export function createNodeReport(deps: NodeReportDeps, teardown: Teardown): Repo
           ...each,
           ...defined({ stored: uploads.of(each.snapshotId) }),
         })),
+        images: deps.heldImages.list(),
         starting: live.starting(),
         at: deps.now(),
         stored: admission.used(),

@@ -96,7 +96,7 @@ const WAYS_OUT: Readonly<Partial<Record<BlobFault, string>>> = {
 function toFinding({ fault, message }: BlobError): Finding {
   return {
     id: "blobs.store",
-    problem: "snapshots of this node are neither stored beyond it nor fetched from elsewhere",
+    problem: "templates and snapshots of this node are neither stored beyond it nor fetched from elsewhere",
     evidence: message,
     wayOut: `${WAYS_OUT[fault] ?? "mount it, start it, or correct SVC_BLOB_STORE"}; the node looks at it again every half minute`,
   };

@@ -89,7 +89,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
       if (state.draining) throw new AppError("unavailable", "the node is shutting down");
       const refusal = deps.refusal();
       if (refusal !== undefined) throw refusal;
-      store.begin(buildId, body.templateId, now());
+      store.begin(buildId, body.templateId, now(), body.projectId);
       const cancel = new AbortController();
       const done = run({ buildId, body }, cancel.signal)
         .catch((error: unknown) => log.error({ err: error, buildId }, "could not record a build"))

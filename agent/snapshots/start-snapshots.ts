@@ -25,10 +25,12 @@ import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import { type Arrivals, createArrivals } from "./beyond/arrivals.ts";
 import { fetchSnapshot } from "./beyond/fetch-snapshot.ts";
+import { createHeldImages, type HeldImages } from "./beyond/held-images.ts";
 import { createImageArrivals, type ImageArrivals } from "./beyond/image-arrivals.ts";
 import { createImageTrees } from "./beyond/image-trees.ts";
+import { imageUploads } from "./beyond/image-uploads.ts";
 import { createOffers, type Offers } from "./beyond/offers.ts";
-import { uploadSnapshot } from "./beyond/upload-snapshot.ts";
+import { snapshotUploads } from "./beyond/snapshot-uploads.ts";
 import { createUploads, type Uploads } from "./beyond/uploads.ts";
 import { outsideConnections } from "./connections/outside.ts";
 import { createEviction } from "./frozen/evict.ts";
@@ -92,6 +94,9 @@ export interface StartSnapshotsDeps {
 export interface SnapshotParts {
   readonly snapshots: Snapshots;
   readonly uploads: Uploads;
+  /** Of the images of templates, by their builds. */
+  readonly imageUploads: Uploads;
+  readonly heldImages: HeldImages;
   readonly arrivals: Arrivals;
   readonly imageArrivals: ImageArrivals;
   readonly offers: Offers;
@@ -179,13 +184,20 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   const { during, rescue } = createRescue({ ...common, diskBytes: deps.diskBytes });
 
   const uploads = uploadsOf(deps);
-  teardown.add("uploads of snapshots", () => uploads.stop());
+  teardown.add("uploads of snapshots", () => uploads.snapshots.stop());
+  teardown.add("uploads of images", () => uploads.images.stop());
+  const heldImages = createHeldImages({ containers, stores, uploads, log });
+  teardown.add("look at images", () => heldImages.stop());
   const arrivals = arrivalsOf(deps, { mutex, origins });
   teardown.add("downloads of snapshots", () => arrivals.stop());
   const imageArrivals = createImageArrivals({
     blobs: machine.blobs,
     containers,
-    copies: stores.copies,
+    store: deps.blobStore,
+    stores,
+    onChange: () => {
+      heldImages.look().then(deps.onChange, (error: unknown) => log.warn({ err: error }, "could not look at images"));
+    },
     disk: deps.disk,
     peer: (place) => openPeer(place, meetingOf(place.nodeId, deps.peering), machine.blobs.traffic),
     now,
@@ -197,7 +209,9 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
 
   return {
     snapshots,
-    uploads,
+    uploads: uploads.snapshots,
+    imageUploads: uploads.images,
+    heldImages,
     arrivals,
     imageArrivals,
     offers,
@@ -248,20 +262,25 @@ async function expectCopies(
   }
 }
 
-function uploadsOf({ config, machine, stores, blobStore, onChange, now, log }: StartSnapshotsDeps): Uploads {
+function uploadsOf({ config, machine, stores, blobStore, disk, onChange, now, log }: StartSnapshotsDeps) {
   const { blobs, docker, memory } = machine;
   const { containers } = docker;
+  // An image of a template is also the one below the disks of its sandboxes.
   const images = createImageTrees({ containers, work: blobs.work });
   const upload = { blobs, images, containers, files: memory.files, now };
-  return createUploads({
-    store: blobStore,
-    stores,
-    paused: config.blobStorePaused,
-    upload: (snapshot, store, options) => uploadSnapshot(snapshot, store, upload, options),
-    onChange,
-    now,
-    log,
-  });
+  const common = { store: blobStore, onChange, now, log };
+  return {
+    snapshots: createUploads({
+      ...common,
+      of: snapshotUploads({ stores, paused: config.blobStorePaused, upload }),
+      stored: stores.uploads,
+    }),
+    images: createUploads({
+      ...common,
+      of: imageUploads({ stores, containers, blobs, images, disk, now }),
+      stored: stores.imageUploads,
+    }),
+  };
 }
 
 function arrivalsOf(

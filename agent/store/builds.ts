@@ -1,4 +1,4 @@
-/** Builds of templates on this node and their logs. The only SQL on those tables, apart from migrations. */
+/** Builds of templates on this node, their owners and their logs. The only SQL on those tables, apart from migrations. */
 
 import type { BuildLogEntry, BuildState } from "../../shared/agent-api/build-shapes.ts";
 import { defined } from "../../shared/defined.ts";
@@ -15,13 +15,17 @@ export interface Build {
   readonly reason: BuildReason | undefined;
   readonly result: BuildResult | undefined;
   readonly snapshotId: string | undefined;
+  /** The project that owns its template; undefined: an earlier version began it. */
+  readonly projectId: string | undefined;
   /** Unix milliseconds. */
   readonly changedAt: number;
 }
 
 export interface BuildStore {
   /** Called before any other step of the build, so that a crash from here on leaves a row. */
-  begin(id: string, templateId: string, at: number): void;
+  begin(id: string, templateId: string, at: number, projectId?: string): void;
+  /** Notes the project of a build that has none. */
+  own(id: string, projectId: string): void;
   /** Called before the snapshot is taken. */
   intendSnapshot(id: string, snapshotId: string): void;
   succeed(id: string, result: BuildResult, at: number): void;
@@ -44,6 +48,7 @@ interface Row {
   reason_step: string | null;
   result: string | null;
   snapshot_id: string | null;
+  project_id: string | null;
   changed_at: number;
 }
 
@@ -68,27 +73,36 @@ export function buildStore(database: Sqlite): BuildStore {
   const remove = database.prepare<[string, number]>(
     "insert or replace into builds values (?, '', 'deleted', null, null, null, null, ?)",
   );
-  const get = database.prepare<[string], Row>("select * from builds where id = ?");
-  const all = database.prepare<[], Row>("select * from builds");
+  const own = database.prepare<[string, string]>("insert into build_owners values (?, ?) on conflict do nothing");
+  const owned = "select builds.*, project_id from builds left join build_owners on build_owners.build_id = builds.id";
+  const get = database.prepare<[string], Row>(`${owned} where id = ?`);
+  const all = database.prepare<[], Row>(owned);
   const insertEntry = database.prepare<[string, string, number, string, string, string | null]>(
     `insert into build_logs values (?, (select coalesce(max(seq) + 1, 0) from build_logs where build_id = ?), ?, ?, ?, ?)`,
   );
   const entries = database.prepare<[string, number, number], EntryRow>(
     "select at, level, message, step from build_logs where build_id = ? and seq >= ? order by seq limit ?",
   );
+  const disown = database.prepare<[string]>("delete from build_owners where build_id = ?");
   const removeLog = database.prepare<[string]>("delete from build_logs where build_id = ?");
   const pruneRows = database.prepare<[number]>(
     "delete from builds where changed_at < ? and state in ('deleted', 'error')",
   );
+  const pruneOwners = database.prepare<[]>("delete from build_owners where build_id not in (select id from builds)");
   const pruneLogs = database.prepare<[]>("delete from build_logs where build_id not in (select id from builds)");
 
   return {
-    begin: (id, templateId, at) => void begin.run(id, templateId, at),
+    begin: database.transaction((id: string, templateId: string, at: number, projectId?: string) => {
+      begin.run(id, templateId, at);
+      if (projectId !== undefined) own.run(id, projectId);
+    }),
+    own: (id, projectId) => void own.run(id, projectId),
     intendSnapshot: (id, snapshotId) => void intend.run(snapshotId, id),
     succeed: (id, result, at) => void succeed.run(JSON.stringify(result), at, id),
     fail: (id, { message, step }, at) => void fail.run(message, step ?? null, at, id),
     remove: database.transaction((id: string, at: number) => {
       remove.run(id, at);
+      disown.run(id);
       removeLog.run(id);
     }),
     get(id) {
@@ -104,6 +118,7 @@ export function buildStore(database: Sqlite): BuildStore {
     prune: database.transaction((before: number) => {
       pruneRows.run(before);
       pruneLogs.run();
+      pruneOwners.run();
     }),
   };
 }
@@ -118,6 +133,7 @@ function toBuild(row: Row): Build {
     reason,
     result: row.result === null ? undefined : (JSON.parse(row.result) as BuildResult),
     snapshotId: row.snapshot_id ?? undefined,
+    projectId: row.project_id ?? undefined,
     changedAt: row.changed_at,
   };
 }

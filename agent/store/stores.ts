@@ -31,7 +31,9 @@ export interface Stores {
   readonly lease: LeaseStore;
   readonly remains: RemainsStore;
   readonly blobStores: BlobStoreStore;
+  /** Of snapshots. */
   readonly uploads: UploadStore;
+  readonly imageUploads: UploadStore;
   readonly copies: CopyStore;
   close(): void;
 }
@@ -52,7 +54,8 @@ export function openStores(path: string, sealing: NodeSeal): Stores {
     lease: leaseStore(database),
     remains: remainsStore(database),
     blobStores: blobStoreStore(database),
-    uploads: uploadStore(database),
+    uploads: uploadStore(database, "snapshots"),
+    imageUploads: uploadStore(database, "images"),
     copies: copyStore(database),
     close: () => void database.close(),
   };

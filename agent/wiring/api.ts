@@ -46,7 +46,7 @@ export async function createApi(base: Base, parts: ApiSources) {
   const { egressProcess, reach } = network;
   const { capabilities, disk } = node;
   const { contact, taker } = taking;
-  const { snapshots, uploads, arrivals, imageArrivals, offers, holding, admission } = stored;
+  const { snapshots, uploads, imageUploads, heldImages, arrivals, imageArrivals, offers, holding, admission } = stored;
   const running = () => [...live.set.running(), ...live.set.leaving()];
   const findings = () => [...capabilities.findings(), ...reach.findings(), ...blobs.store.findings()];
   const instruments = createInstruments({
@@ -142,6 +142,8 @@ export async function createApi(base: Base, parts: ApiSources) {
       pool: own.pool,
       snapshots,
       uploads,
+      imageUploads,
+      heldImages,
       holding,
       taker,
       serving,

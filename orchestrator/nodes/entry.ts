@@ -11,6 +11,8 @@ import { type Sum, withPromised } from "./promised.ts";
 export interface Entry {
   facts: NodeFacts;
   load: NodeLoad;
+  /** Of the load: the builds whose images it has. */
+  images: ReadonlySet<string>;
   wanted: NodeRecord["wanted"];
   status: NodeStatus;
   statusChangedAt: number;
@@ -42,14 +44,28 @@ export interface NodeView {
   readonly refusal: string | undefined;
   /** Which of its addresses this orchestrator does not reach. */
   readonly unreached: readonly Finding[];
+  /** The builds whose images it has, by its last report. */
+  readonly images: ReadonlySet<string>;
 }
 
 export function toView(entry: Entry): NodeView {
-  const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails, refusal, unreached } = entry;
+  const {
+    facts,
+    load,
+    images,
+    status,
+    statusChangedAt,
+    lastHeardAt,
+    createSuccesses,
+    createFails,
+    refusal,
+    unreached,
+  } = entry;
   return {
     id: facts.nodeId,
     facts,
     load,
+    images,
     status,
     statusChangedAt,
     lastHeardAt,
@@ -59,6 +75,11 @@ export function toView(entry: Entry): NodeView {
     unreached,
     starting: Math.max(entry.placing.count, load.sandboxStartingCount),
   };
+}
+
+/** The builds whose images a node has. */
+export function imagesOf({ images = [] }: NodeLoad): ReadonlySet<string> {
+  return new Set(images.map(({ buildId }) => buildId));
 }
 
 /** Why packets of sandboxes do not leave the node; empty: they do. */
@@ -94,7 +115,9 @@ export function toCandidate({ facts, load, status, placing, refusal, unreached }
 
 /** Returns the part of a report that other orchestrators need at once, and that is the same in most reports. */
 export function lasting({ facts, load, keyId, refusal }: Entry): string {
-  const { cpuPercent: _, memoryUsedBytes: _used, sandboxDisk, disks: _disks, ...rest } = load;
+  const { cpuPercent: _, memoryUsedBytes: _used, sandboxDisk, disks: _disks, images, ...rest } = load;
   const disk = sandboxDisk && { promised: sandboxDisk.promisedBytes, short: sandboxDisk.short };
-  return JSON.stringify([facts, rest, disk, keyId, refusal]);
+  // Not how far an upload is.
+  const held = images?.map(({ buildId }) => buildId);
+  return JSON.stringify([facts, rest, disk, held, keyId, refusal]);
 }

@@ -21,7 +21,7 @@ import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
 import { createAdmission } from "./admission.ts";
-import { type Entry, lasting, type NodeView, toCandidate, toView } from "./entry.ts";
+import { type Entry, imagesOf, lasting, type NodeView, toCandidate, toView } from "./entry.ts";
 import type { Candidate } from "./placement/candidate.ts";
 import { allocated, NOTHING, negative, plus } from "./promised.ts";
 import type { NodePlace } from "./routing-table.ts";
@@ -32,6 +32,8 @@ export interface Nodes {
   list(): NodeView[];
   get(id: string): NodeView | undefined;
   candidates(): Candidate[];
+  /** The nodes that report to have the image of a build. */
+  holding(buildId: string): string[];
   /** Whether the platform has another node than this one. */
   hasOthers(id: string): boolean;
   /** How many are ready. Silence is noticed within a second, everything else at once. */
@@ -118,8 +120,8 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       authorization: `Bearer ${deps.nodeKeys.tokenTo(facts.nodeId)}`,
       [STORE_HEADER]: `${storeId}.${opening}`,
     };
-    const { nodeId, apiUrl: url } = facts;
-    return connect(agentApi, { url, name: `node ${nodeId}`, headers, meeting: deps.meeting(nodeId) });
+    const { nodeId, apiUrl } = facts;
+    return connect(agentApi, { url: apiUrl, name: `node ${nodeId}`, headers, meeting: deps.meeting(nodeId) });
   }
 
   function statusOf(entry: Entry): NodeStatus {
@@ -168,7 +170,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     const moved = known.keyId !== keyId || proxyUrl !== facts.proxyUrl || machineId !== facts.machineId;
     const former = apiUrl === facts.apiUrl && known.keyId === keyId ? undefined : known.connection;
     if (former !== undefined) known.connection = dial(facts);
-    Object.assign(known, learned);
+    Object.assign(known, learned, { images: imagesOf(learned.load) });
     refreshed(known);
     await former?.close();
     return moved || former !== undefined;
@@ -178,6 +180,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     return {
       unreached: [],
       ...learned,
+      images: imagesOf(learned.load),
       wanted,
       status: "connecting",
       statusChangedAt: deps.now(),
@@ -267,11 +270,9 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
 
   return {
     list: () => [...entries.values()].map(view).sort((a, b) => a.id.localeCompare(b.id)),
-    get(id) {
-      const entry = entries.get(id);
-      return entry === undefined ? undefined : view(entry);
-    },
+    get: (id) => [entries.get(id)].flatMap((entry) => (entry === undefined ? [] : [view(entry)]))[0],
     candidates: () => [...entries.values()].map((entry) => toCandidate(refreshed(entry))),
+    holding: (buildId) => [...entries].flatMap(([id, { images }]) => (images.has(buildId) ? [id] : [])),
     hasOthers: (id) => entries.size > (entries.has(id) ? 1 : 0),
     ready() {
       const at = deps.now();

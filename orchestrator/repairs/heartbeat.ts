@@ -177,6 +177,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       await holding.heard(body, records);
       await checkSnapshots(body);
       const uploadAgain = await storedRefs.heard(body, wanted);
+      const owners = await storedRefs.owners(body);
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
       await deps.givenUp.note(nodeId, plan, records);
       metrics.repaired("stop", plan.stop.length);
@@ -192,6 +193,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
         endAt: { ...plan.endAt },
         deleteSnapshots: plan.deleteSnapshots.map(({ snapshotId }) => snapshotId),
         ...(uploadAgain.length === 0 ? {} : { uploadAgain }),
+        ...defined({ owners }),
         ...leaseOf(nodeId, plan),
         store,
         ...unreachedOf(nodeId),

@@ -1,43 +1,66 @@
-/** Records the references of snapshots that nodes report as uploaded, at their first report. */
+/** Records the references of what nodes report as uploaded, at their first report: snapshots, and images and memories of templates. */
 
-import type { Heartbeat } from "../../shared/agent-api/routes.ts";
+import type { Beyond, Heartbeat } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { BlobRefStore } from "../store/storage/blob-refs.ts";
 
 export interface StoredRefs {
   /**
-   * Resolves to the snapshots that their node has to upload again.
+   * Resolves to what its node has to upload again: snapshots, and images by their builds.
    * @param wanted snapshots that a record names
    */
-  heard(report: Pick<Heartbeat, "node" | "snapshots">, wanted: ReadonlySet<string>): Promise<string[]>;
+  heard(report: Reported, wanted: ReadonlySet<string>): Promise<string[]>;
+  /** The projects of the builds whose node does not know them. */
+  owners(report: Reported): Promise<Readonly<Record<string, string>> | undefined>;
 }
+
+interface Reported extends Pick<Heartbeat, "node" | "snapshots"> {
+  readonly load: Pick<Heartbeat["load"], "images">;
+}
+
+type Uploaded = Parameters<BlobRefStore["record"]>[0][number];
 
 export function createStoredRefs({
   refs,
   log,
 }: {
-  readonly refs: Pick<BlobRefStore, "record">;
+  readonly refs: Pick<BlobRefStore, "record" | "owners">;
   readonly log: Log;
 }): StoredRefs {
-  /** What was recorded of each node's last report: `<snapshot id> <reference>`. */
+  /** What was recorded of each node's last report: `<id> <reference>`. */
   const known = new Map<string, ReadonlySet<string>>();
   return {
-    async heard({ node: { nodeId }, snapshots }, wanted) {
+    async heard(report, wanted) {
+      const { nodeId } = report.node;
       const before = known.get(nodeId) ?? new Set();
-      const uploaded = snapshots.flatMap(({ snapshotId, stored }) =>
-        stored !== undefined && "ref" in stored && wanted.has(snapshotId) ? [{ snapshotId, ...stored }] : [],
-      );
-      const key = ({ snapshotId, ref }: (typeof uploaded)[number]) => `${snapshotId} ${ref}`;
+      const uploaded = uploadedOf(report, wanted);
+      const key = ({ id, ref }: Uploaded) => `${id} ${ref}`;
       const fresh = uploaded.filter((each) => !before.has(key(each)));
       if (fresh.length === 0 && uploaded.length === before.size) return [];
       const { recorded, late } = await refs.record(fresh);
-      for (const { snapshotId, ref, bytes } of fresh)
-        if (recorded.has(snapshotId)) log.info({ nodeId, snapshotId, ref, bytes }, "a snapshot is in the blob store");
-      for (const snapshotId of late)
-        log.warn({ nodeId, snapshotId }, "the reference of an uploaded snapshot came too late: it is uploaded again");
-      const kept = uploaded.filter((each) => before.has(key(each)) || recorded.has(each.snapshotId));
+      for (const { id, ref, bytes } of fresh)
+        if (recorded.has(id)) log.info({ nodeId, id, ref, bytes }, "a snapshot or an image is in the blob store");
+      for (const id of late)
+        log.warn({ nodeId, id }, "the reference of an uploaded snapshot or image came too late: it is uploaded again");
+      const kept = uploaded.filter((each) => before.has(key(each)) || recorded.has(each.id));
       known.set(nodeId, new Set(kept.map(key)));
       return [...late];
     },
+
+    async owners({ load: { images = [] } }) {
+      const ids = images.flatMap(({ buildId, ownerless }) => (ownerless === true ? [buildId] : []));
+      const found = ids.length === 0 ? undefined : await refs.owners(ids);
+      return found === undefined || found.size === 0 ? undefined : Object.fromEntries(found);
+    },
   };
+}
+
+function uploadedOf({ snapshots, load: { images = [] } }: Reported, wanted: ReadonlySet<string>): Uploaded[] {
+  const own = snapshots.filter(({ snapshotId }) => wanted.has(snapshotId));
+  const all: (readonly [id: string, stored: Beyond | undefined])[] = [
+    ...own.map(({ snapshotId, stored }) => [snapshotId, stored] as const),
+    ...images.map(({ buildId, stored }) => [buildId, stored] as const),
+    ...images.flatMap(({ memory }) => (memory === undefined ? [] : [[memory.snapshotId, memory.stored] as const])),
+  ];
+  return all.flatMap(([id, stored]) => (stored !== undefined && "ref" in stored ? [{ id, ...stored }] : []));
 }

@@ -9,6 +9,7 @@ import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
 import { totalBytes } from "../store/storage/stored-bytes.ts";
+import type { TemplateBuild } from "../store/storage/template-builds.ts";
 import type { Store } from "../store/store.ts";
 import type { VolumeSweep } from "../volumes/sweep.ts";
 import { expiresAt, type Lifetimes, type StoredByProject, storedByProject } from "./storage-plan.ts";
@@ -80,14 +81,41 @@ export function createStorageHandlers(deps: StorageReportDeps): Handlers<typeof 
     }
   }
 
+  async function templates(): Promise<StorageReport["templates"]> {
+    const known = nodes.list();
+    return (await store.storage.templateBuilds()).map((build) => ({
+      templateID: build.templateId,
+      buildID: build.buildId,
+      teamID: build.projectId,
+      nodeID: build.nodeId ?? null,
+      heldBy: known.filter(({ images }) => images.has(build.buildId)).map(({ id }) => id),
+      inStore: build.inStore,
+      hasMemory: build.snapshotId !== undefined,
+      memoryInStore: build.memoryInStore,
+      upload: build.inStore ? null : uploadOf(build, known),
+    }));
+  }
+
   return {
     async readStorage() {
       const items = await store.storage.all();
       const projects: Shown[] = [];
       for (const each of storedByProject(items, { lifetimes, now: now() })) projects.push(await ofProject(each));
-      return { nodes: await Promise.all(nodes.list().map(ofNode)), projects };
+      return { nodes: await Promise.all(nodes.list().map(ofNode)), projects, templates: await templates() };
     },
   };
+}
+
+/** How far the node that built it is with its image. */
+function uploadOf(
+  { buildId, nodeId }: TemplateBuild,
+  nodes: readonly NodeView[],
+): StorageReport["templates"][number]["upload"] {
+  const home = nodes.find(({ id }) => id === nodeId);
+  const stored = home?.load.images?.find((each) => each.buildId === buildId)?.stored;
+  if (stored === undefined || "ref" in stored) return null;
+  if ("failure" in stored) return { doneBytes: 0, totalBytes: 0, failure: stored.failure };
+  return { ...stored, failure: null };
 }
 
 function shownGarbage({ memory, images, buildImages, layers }: Garbage) {

@@ -4,7 +4,7 @@ import { type Static, Type } from "typebox";
 import { Finding } from "../program/finding.ts";
 import { ExitReport, LiveExecution } from "./sandbox-shapes.ts";
 import { BuildReference, closed, Resources, strings, time } from "./shapes.ts";
-import { StoredSnapshot } from "./snapshot-shapes.ts";
+import { HeldImage, StoredSnapshot } from "./snapshot-shapes.ts";
 import { OfferedStore, StoreMark } from "./store-shapes.ts";
 
 /** An agent's addresses, its capabilities and its size. */
@@ -103,6 +103,8 @@ export const NodeLoad = Type.Object(
     /** No packet of a sandbox leaves the host, and the node takes no new sandbox that needs the network. Absent: it does. */
     networkRefused: Type.Optional(Type.Boolean()),
     pools: Type.Array(Type.Object({ buildId: Type.String(), ready: Type.Integer(), wanted: Type.Integer() }, closed)),
+    /** The images of templates that it has, by the last look at its Docker. Absent: an older agent. */
+    images: Type.Optional(Type.Array(HeldImage)),
     /** The node's clock. Absent: an older agent. */
     at: Type.Optional(time),
   },
@@ -149,8 +151,10 @@ export const HeartbeatReply = Type.Object(
     endAt: Type.Record(Type.String(), time),
     /** Reported snapshots that no record references any more, after the grace period: the node holds them, then deletes them. */
     deleteSnapshots: Type.Array(Type.String()),
-    /** Reported references that came too late to be recorded: the node uploads these snapshots again. Absent: none. */
+    /** Reported references that came too late to be recorded: the node uploads these snapshots and images (by their builds) again. Absent: none. */
     uploadAgain: Type.Optional(Type.Array(Type.String())),
+    /** The projects of builds that the node does not know the owner of, by build. Absent: none. */
+    owners: Type.Optional(strings),
     /** Which of the node's addresses the orchestrator does not reach, so that it gives the node no sandbox. Absent: it reaches both. */
     unreached: Type.Optional(Type.Array(Finding)),
     /**

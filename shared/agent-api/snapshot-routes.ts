@@ -55,7 +55,8 @@ export const snapshotRoutes = contract({
   fetchSnapshot: {
     method: "PUT",
     path: "/v1/snapshots/{snapshotId}",
-    summary: "Fetch a snapshot of another node, in the background; repeating it tells how far it is",
+    summary:
+      "Fetch a snapshot from another node or the blob store, in the background; repeating it tells how far it is",
     tag: "Executions",
     access: "node",
     params: Type.Object({ snapshotId: SnapshotId }, closed),
@@ -87,7 +88,8 @@ export const snapshotRoutes = contract({
   fetchImage: {
     method: "PUT",
     path: "/v1/builds/{buildId}/image",
-    summary: "Fetch the image of a build from another node, in the background; repeating it tells how far it is",
+    summary:
+      "Fetch the image of a build from another node or the blob store, in the background; repeating it tells how far it is",
     tag: "Builds",
     access: "node",
     params: byBuild,

@@ -40,7 +40,7 @@ export type TakenSnapshot = Static<typeof TakenSnapshot>;
 
 const bytes = Type.Integer({ minimum: 0 });
 
-/** A snapshot beside its node: in the platform's blob store, on its way there, or why it is not. */
+/** What is beside its node: in the platform's blob store, on its way there, or why it is not. */
 export const Beyond = Type.Union([
   Type.Object({ ref: Type.String({ pattern: "^[0-9a-f]{64}\\.[0-9]{1,9}$" }), bytes }, closed),
   Type.Object({ doneBytes: bytes, totalBytes: bytes }, closed),
@@ -79,13 +79,15 @@ const Image = Type.String({ minLength: 1, maxLength: 512 });
 /** Asks a node to offer an image of its Docker, by its name. `projectId`: for whom its blobs are named. */
 export const OfferImageBody = Type.Object({ image: Image, projectId: Type.String({ maxLength: 64 }) }, closed);
 
-/** Asks a node to fetch an image that another one offers. */
+/** Asks a node to fetch an image that another one offers, or that is in the blob store. */
 export const FetchImageBody = Type.Object(
   {
     image: Image,
     ref: FetchSnapshotBody.properties.ref,
+    /** For whom its blobs are named. */
     projectId: Type.String({ maxLength: 64 }),
-    peer: Peer,
+    /** The node that offers it, and has named the reference. Absent: it is in the blob store. */
+    peer: Type.Optional(Peer),
   },
   closed,
 );
@@ -124,6 +126,21 @@ export type CollectBlobs = Static<typeof CollectBlobs>;
 /** A snapshot on its way to a node. `here`: sandboxes can be started from it now. */
 export const Arrival = Type.Object({ here: Type.Boolean(), doneBytes: bytes, totalBytes: bytes }, closed);
 export type Arrival = Static<typeof Arrival>;
+
+/** The image of a template's build on a node. */
+export const HeldImage = Type.Object(
+  {
+    buildId: Type.String({ format: "uuid" }),
+    /** Absent: another node built it, or this one has no blob store. */
+    stored: Type.Optional(Beyond),
+    /** It waits for the name of the project that owns it: an earlier version built it. */
+    ownerless: Type.Optional(Type.Literal(true)),
+    /** The memory of a template whose start command runs. Absent: it has none, or another node built it. */
+    memory: Type.Optional(Type.Object({ snapshotId: SnapshotId, stored: Type.Optional(Beyond) }, closed)),
+  },
+  closed,
+);
+export type HeldImage = Static<typeof HeldImage>;
 
 /** A snapshot on the node's disk. */
 export const StoredSnapshot = Type.Object(

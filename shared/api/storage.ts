@@ -32,6 +32,27 @@ const Garbage = Type.Object(
 
 const UnknownVolume = Type.Object({ volumeID: Type.String(), sizeMB: Type.Integer(), usedBytes: Type.Integer() });
 
+const StoredTemplate = Type.Object({
+  templateID: Type.String(),
+  buildID: Type.String(),
+  teamID: Type.String(),
+  nodeID: nullable(Type.String({ description: "The node that built it" })),
+  heldBy: Type.Array(Type.String(), { description: "The nodes that have its image, by their last reports" }),
+  inStore: Type.Boolean({
+    description:
+      "Its image is in the blob store, and outlives these nodes; otherwise it has to be built again when they are lost",
+  }),
+  hasMemory: Type.Boolean({ description: "Sandboxes start as copies of its memory" }),
+  memoryInStore: Type.Boolean(),
+  upload: nullable(
+    Type.Object({
+      doneBytes: Type.Integer(),
+      totalBytes: Type.Integer({ description: "0 until its node has read it" }),
+      failure: nullable(Type.String({ description: "Why the last try failed; it is tried again" })),
+    }),
+  ),
+});
+
 export const StorageReport = Type.Object({
   nodes: Type.Array(
     Type.Object({
@@ -63,6 +84,7 @@ export const StorageReport = Type.Object({
     }),
     { description: "Projects that store something" },
   ),
+  templates: Type.Array(StoredTemplate, { description: "Builds of templates that sandboxes start from" }),
 });
 export type StorageReport = Static<typeof StorageReport>;
 

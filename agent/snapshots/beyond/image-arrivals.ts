@@ -1,6 +1,6 @@
 /**
- * Images of templates on their way from another node to this one: each is fetched once, whoever asks. A copy that no container
- * uses is removed a day after it came; the next start that needs it fetches it again.
+ * Images of templates on their way to this node from another one or the blob store: each is fetched once, whoever asks. A copy that no
+ * container uses is removed a day after it came; the next start that needs it fetches it again.
  */
 
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -10,15 +10,17 @@ import type { Arrival, FetchImageBody, Peer } from "../../../shared/agent-api/ro
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { type Loop, loop } from "../../../shared/program/loop.ts";
+import type { ClaimedStore } from "../../blobs/claimed-store.ts";
 import { BlobError } from "../../blobs/content/blob-error.ts";
 import { downloadTree, fetchManifest } from "../../blobs/download.ts";
 import type { Blobs } from "../../blobs/host-blobs.ts";
 import type { OpenPeer } from "../../blobs/peer.ts";
-import { createReader } from "../../blobs/sources.ts";
+import { type BlobSource, createReader, storeSource } from "../../blobs/sources.ts";
 import { dataBytes } from "../../blobs/trees/manifest.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { DiskReserve } from "../../node-disk/reserve.ts";
 import type { CopyStore } from "../../store/beyond/copies.ts";
+import type { BuildStore } from "../../store/builds.ts";
 import { toAppError } from "./arrivals.ts";
 import { tarred } from "./tar.ts";
 
@@ -30,9 +32,12 @@ const SWEEP_EVERY_MS = 600_000;
 export interface ImageArrivalsDeps {
   readonly blobs: Pick<Blobs, "codec" | "transfers" | "work">;
   readonly containers: Pick<Containers, "image" | "load" | "untag">;
-  readonly copies: CopyStore;
+  readonly store: Pick<ClaimedStore, "use">;
+  readonly stores: { readonly copies: CopyStore; readonly builds: Pick<BuildStore, "all"> };
   readonly disk: Pick<DiskReserve, "storageRefusal">;
   readonly peer: (place: Peer) => OpenPeer;
+  /** An image has come or gone. */
+  readonly onChange: () => void;
   readonly now: () => number;
   readonly log: Log;
   /** For tests. */
@@ -49,20 +54,35 @@ export interface ImageArrivals {
 }
 
 export function createImageArrivals(deps: ImageArrivalsDeps): ImageArrivals {
-  const { blobs, containers, copies, disk, now, log, waitMs = WAIT_MS } = deps;
+  const { blobs, containers, disk, now, log, waitMs = WAIT_MS } = deps;
+  const { copies, builds } = deps.stores;
   const stopping = new AbortController();
   const underWay = new Map<string, { readonly ended: Promise<void>; done: Omit<Arrival, "here"> }>();
   let sweeps: Loop | undefined;
 
   const isHere = async (image: string) => (await containers.image(image)) !== undefined;
 
-  async function bring({ image, ref, projectId, peer: place }: FetchImageBody, entry: { done: Omit<Arrival, "here"> }) {
-    const { signal } = stopping;
+  async function bring(wanted: FetchImageBody, entry: { done: Omit<Arrival, "here"> }): Promise<void> {
+    const { peer: place } = wanted;
+    if (place === undefined) return load(wanted, storeSource(deps.store.use()), entry);
     const peer = deps.peer(place);
+    try {
+      await load(wanted, peer.source, entry);
+    } finally {
+      await peer.close();
+    }
+  }
+
+  async function load(
+    { image, ref, projectId }: FetchImageBody,
+    source: BlobSource,
+    entry: { done: Omit<Arrival, "here"> },
+  ): Promise<void> {
+    const { signal } = stopping;
     await mkdir(blobs.work, { recursive: true, mode: 0o700 });
     const work = await mkdtemp(join(blobs.work, "image-"));
     try {
-      const reader = createReader({ sources: [peer.source], codec: blobs.codec(projectId), now });
+      const reader = createReader({ sources: [source], codec: blobs.codec(projectId), now });
       const manifest = await fetchManifest(reader, ref, signal);
       const bytes = dataBytes(manifest);
       // Once as files on their way, and once in Docker.
@@ -76,11 +96,11 @@ export function createImageArrivals(deps: ImageArrivalsDeps): ImageArrivals {
       copies.add(image, now());
       await tarred(to, (archive) => containers.load(archive, signal), signal);
       if (!(await isHere(image)))
-        throw new BlobError("damaged", `what node ${place.nodeId} offers is not the image ${image}`);
-      log.info({ image, bytes, from: place.nodeId }, "fetched an image of another node");
+        throw new BlobError("damaged", `what ${source.name} has under ${ref} is not the image ${image}`);
+      log.info({ image, bytes, from: source.name }, "fetched the image of a template");
+      deps.onChange();
     } finally {
       await rm(work, { recursive: true, force: true });
-      await peer.close();
     }
   }
 
@@ -98,10 +118,17 @@ export function createImageArrivals(deps: ImageArrivalsDeps): ImageArrivals {
   }
 
   async function sweep(): Promise<void> {
+    const own = new Set(builds.all().flatMap(({ state, result }) => (state === "ready" ? [result?.image] : [])));
     for (const image of copies.before(now() - KEPT_MS)) {
+      // Docker had lost it, and it came back: it is as this node has built it.
+      if (own.has(image)) {
+        copies.remove(image);
+        continue;
+      }
       if (!(await containers.untag(image))) continue;
       copies.remove(image);
-      log.info({ image }, "removed an image of another node, which no container uses");
+      deps.onChange();
+      log.info({ image }, "removed an image that another node has built, which no container uses");
     }
   }
 

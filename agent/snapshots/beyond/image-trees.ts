@@ -1,12 +1,15 @@
 /**
- * Images below disks in the blob store, each as a tree of its own: Docker's archive of the image, unpacked. The snapshots of a template
- * share it, so a tree that was uploaded a short time ago is not read again.
+ * Images in the blob store, those of templates and those below disks, each as a tree of its own: Docker's archive of the image, unpacked. The
+ * snapshots of a template share it, so a tree that was uploaded a short time ago is not read again.
  */
 
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { defined } from "../../../shared/defined.ts";
+import { createSemaphore } from "../../../shared/program/semaphore.ts";
 import { isRecent, type UploadDeps, type Uploaded, uploadTree } from "../../blobs/upload.ts";
 import type { Containers } from "../../containers/containers.ts";
+import type { DescribeOptions } from "./describe-snapshot.ts";
 import { untar } from "./tar.ts";
 
 export interface ImageTreesDeps {
@@ -15,16 +18,19 @@ export interface ImageTreesDeps {
   readonly work: string;
 }
 
+interface Wanted {
+  readonly image: string;
+  readonly domain: string;
+  readonly begun: number;
+  readonly progress?: DescribeOptions["progress"];
+}
+
 export interface ImageTrees {
   /**
    * @param domain whose content shares blobs, as in `deps.codec`
    * @param begun of the upload that the image is a part of, unix milliseconds
    */
-  upload(
-    of: { readonly image: string; readonly domain: string; readonly begun: number },
-    deps: UploadDeps,
-    signal: AbortSignal,
-  ): Promise<Uploaded>;
+  upload(of: Wanted, deps: UploadDeps, signal: AbortSignal): Promise<Uploaded>;
 }
 
 /** Resolves to a directory of its own with Docker's archive of the image, unpacked. The caller removes it. */
@@ -45,20 +51,32 @@ const MOST_KNOWN = 32;
 
 export function createImageTrees({ containers, work }: ImageTreesDeps): ImageTrees {
   const known = new Map<string, Uploaded>();
+  /** An image is on this node's disk once, whoever uploads it. */
+  const unpacking = createSemaphore(1);
+
+  async function readOut({ image, begun, progress }: Wanted, deps: UploadDeps, signal: AbortSignal): Promise<Uploaded> {
+    const root = await unpackImage(image, { containers, work }, signal);
+    try {
+      return await uploadTree(deps, { root, kind: "tree", begun, ...defined({ progress }) }, signal);
+    } finally {
+      await rm(root, { recursive: true, force: true });
+    }
+  }
+
   return {
-    async upload({ image, domain, begun }, deps, signal) {
-      const key = `${domain} ${image}`;
-      const before = known.get(key);
-      if (before !== undefined && isRecent(before, begun)) return before;
-      const root = await unpackImage(image, { containers, work }, signal);
+    async upload(of, deps, signal) {
+      const key = `${of.domain} ${of.image}`;
+      const release = await unpacking.take(signal);
       try {
-        const uploaded = await uploadTree(deps, { root, kind: "tree", begun }, signal);
+        const before = known.get(key);
+        if (before !== undefined && isRecent(before, of.begun)) return before;
+        const uploaded = await readOut(of, deps, signal);
         known.delete(key);
         known.set(key, uploaded);
         for (const oldest of known.keys()) if (known.size > MOST_KNOWN) known.delete(oldest);
         return uploaded;
       } finally {
-        await rm(root, { recursive: true, force: true });
+        release();
       }
     },
   };

@@ -1,4 +1,4 @@
-/** Snapshots of this node that are in the blob store, with their references. The only SQL on that table. */
+/** What of this node is in the blob store, with its references: snapshots, and images of builds. The only SQL on these tables. */
 
 import type { Sqlite } from "../database/database.ts";
 
@@ -10,22 +10,28 @@ export interface StoredBeyond {
 }
 
 export interface UploadStore {
-  /** Undefined: the snapshot is on this node only. */
-  get(snapshotId: string): StoredBeyond | undefined;
-  add(snapshotId: string, stored: StoredBeyond): void;
-  remove(snapshotId: string): void;
+  /** Undefined: it is on this node only. */
+  get(id: string): StoredBeyond | undefined;
+  add(id: string, stored: StoredBeyond): void;
+  remove(id: string): void;
   ids(): string[];
 }
 
-export function uploadStore(database: Sqlite): UploadStore {
-  const get = database.prepare<[string], StoredBeyond>("select ref, bytes from uploads where snapshot_id = ?");
-  const add = database.prepare<[string, string, number]>("insert or replace into uploads values (?, ?, ?)");
-  const remove = database.prepare<[string]>("delete from uploads where snapshot_id = ?");
-  const ids = database.prepare<[], { snapshot_id: string }>("select snapshot_id from uploads");
+const TABLES = {
+  snapshots: { name: "uploads", id: "snapshot_id" },
+  images: { name: "image_uploads", id: "build_id" },
+} as const;
+
+export function uploadStore(database: Sqlite, of: keyof typeof TABLES): UploadStore {
+  const { name, id: column } = TABLES[of];
+  const get = database.prepare<[string], StoredBeyond>(`select ref, bytes from ${name} where ${column} = ?`);
+  const add = database.prepare<[string, string, number]>(`insert or replace into ${name} values (?, ?, ?)`);
+  const remove = database.prepare<[string]>(`delete from ${name} where ${column} = ?`);
+  const ids = database.prepare<[], { id: string }>(`select ${column} as id from ${name}`);
   return {
-    get: (snapshotId) => get.get(snapshotId),
-    add: (snapshotId, { ref, bytes }) => void add.run(snapshotId, ref, bytes),
-    remove: (snapshotId) => void remove.run(snapshotId),
-    ids: () => ids.all().map(({ snapshot_id: id }) => id),
+    get: (id) => get.get(id),
+    add: (id, { ref, bytes }) => void add.run(id, ref, bytes),
+    remove: (id) => void remove.run(id),
+    ids: () => ids.all().map(({ id }) => id),
   };
 }

@@ -107,6 +107,14 @@ export const ADDED = `
   create table if not exists copies (
     image text primary key, fetched_at integer not null
   ) strict;
+  -- Images of builds that are in the blob store.
+  create table if not exists image_uploads (
+    build_id text primary key, ref text not null, bytes integer not null
+  ) strict;
+  -- Projects that own builds: their content in the blob store is named for them.
+  create table if not exists build_owners (
+    build_id text primary key, project_id text not null
+  ) strict;
   -- The node's lease, in milliseconds of one start of the kernel; frozen: a JSON list of executions, written whole.
   create table if not exists lease (
     one integer primary key check (one = 1), boot_id text not null, sent_at integer, for_ms integer,

@@ -25,6 +25,8 @@ interface StoredStart {
   /** The sandbox's policy allows some destination. */
   readonly network: boolean;
   readonly region: string | undefined;
+  /** The snapshot is the memory of this template. */
+  readonly template?: string | undefined;
   /** It mounts volumes, which are on its node. */
   readonly hasVolumes: boolean;
 }
@@ -152,6 +154,24 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
     return { failure: failure ?? new AppError("no_compatible_node", `no node could fetch snapshot ${snapshotId}`) };
   };
 
+  /** From the blob store, and where what that has is damaged or gone, from its own node while that lives. */
+  const seekAnywhere = async (start: StoredStart, stored: From | undefined): Promise<Outcome> => {
+    const outcome = await seek(start, stored);
+    if (stored === undefined || !("failure" in outcome) || !isFinal(outcome.failure)) return outcome;
+    if (!offers(nodes.get(start.home))) return outcome;
+    log.warn(
+      { err: outcome.failure, snapshotId: start.snapshotId },
+      "what the blob store has of a snapshot cannot be used",
+    );
+    const other = await seek(start, undefined);
+    if (!("failure" in other)) return other;
+    const { code, message } = other.failure;
+    const failure = new AppError(code, `${outcome.failure.message}; from its node: ${message}`, {
+      cause: other.failure,
+    });
+    return { failure };
+  };
+
   const storedRef = async (snapshotId: string): Promise<From | undefined> => {
     const stored = await store.blobRefs.of(snapshotId);
     return stored === undefined ? undefined : { ref: stored.ref, projectId: stored.projectId };
@@ -172,8 +192,8 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
       const where = whereToStart(known, (stored !== undefined || isOffered) && bound === undefined);
       if (where === "home") return home;
       if (where === "wait") throw notYet(home);
-      if (where === "nowhere") throw onItsNodeOnly(home, known, bound);
-      const outcome = await seek(start, stored);
+      if (where === "nowhere") throw onItsNodeOnly(home, known, { bound, template: start.template });
+      const outcome = await seekAnywhere(start, stored);
       if ("nodeId" in outcome) return outcome.nodeId;
       if ("later" in outcome) throw outcome.later;
       // A draining node starts what has no other place.
@@ -210,7 +230,7 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
       if (hasVolumes) throw new AppError("no_compatible_node", VOLUMES);
       const stored = await storedRef(snapshotId);
       if (stored === undefined && !offers(nodes.get(home))) throw givesNothing(home);
-      const outcome = await seek(start, stored);
+      const outcome = await seekAnywhere(start, stored);
       if ("failure" in outcome) throw outcome.failure;
       return outcome;
     },

@@ -1,13 +1,12 @@
 /** Where a new sandbox may start: on the node that has what it starts from, or on others that can have it too. */
 
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
-import { offers } from "../../nodes/offers.ts";
 import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
 import { Search } from "./search.ts";
 
 /**
  * A named snapshot, or the memory of a template, may be started on another node than its own, also where that one is full. The image
- * of a template binds nobody while the node that built it lets others read it.
+ * of a template binds nobody while others can read it: from the blob store, or from a node that has it.
  */
 export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promise<LaunchRequest> {
   const { elsewhere, core } = deps;
@@ -15,9 +14,11 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
   const { origin, resources, egress, volumes = [] } = start;
   if (home === undefined) return request;
   if (origin === undefined) {
-    if (volumes.length > 0 || home !== imageNodeId || !offers(core.nodes.get(home))) return request;
+    if (volumes.length > 0 || home !== imageNodeId) return request;
+    const reach = await deps.images.reach({ ...start.build, home });
+    if (reach === "bound") return request;
     const { nodeId: _bound, ...free } = request;
-    return free;
+    return { ...free, imageInStore: reach.inStore };
   }
   if (origin.is !== "snapshot") return request;
   // A fork stays with its source.
@@ -30,6 +31,7 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
     network: allowsAnything(egress),
     region,
     hasVolumes: volumes.length > 0,
+    ...(origin.snapshotId === sandbox.buildId ? {} : { template: start.build.templateId }),
   };
   const nodeId = await elsewhere.nodeFor(stored);
   if (nodeId !== home || new Search(request, deps).choice().is !== "full") return { ...request, nodeId };

@@ -1,14 +1,16 @@
 /**
- * Brings the image of a template to the node that is to start it, from the node that built it. What nodes have fetched is
- * remembered, so that placement counts it; a node that has dropped it fetches it again.
+ * Brings the image of a template to the node that is to start it: from the blob store, or from a node that has it. What nodes have fetched
+ * is remembered until they report it, so that placement counts it; a node that has dropped it fetches it again.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
+import type { FetchImageBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import type { NodeView } from "../../nodes/entry.ts";
 import { offers } from "../../nodes/offers.ts";
 import type { Core } from "../core.ts";
-import { onItsWay } from "./where.ts";
+import { type Home, imageOnItsNodeOnly, onItsWay } from "./where.ts";
 
 interface WantedImage {
   readonly buildId: string;
@@ -20,8 +22,15 @@ interface WantedImage {
 }
 
 export interface Images {
-  /** The nodes that have fetched the image of the build. */
+  /** The nodes that have the image of the build, beside the one that built it. */
   holders(buildId: string): ReadonlySet<string>;
+  /** Why each node that lacks the image cannot fetch it; undefined for a node that has it or can. */
+  refusals(wanted: Pick<WantedImage, "buildId" | "home">, inStore: boolean): [nodeId: string, because: string][];
+  /**
+   * Whether the start is free to go to any node that has the image or can fetch it. `bound`: only the node that built it can take it,
+   * and may. @throws {AppError} no_compatible_node: no node can
+   */
+  reach(wanted: Omit<WantedImage, "image">): Promise<"bound" | { readonly inStore: boolean }>;
   /** Resolves when the node has the image. @throws {AppError} no_compatible_node, unavailable while it is on its way, no_space */
   bring(nodeId: string, wanted: WantedImage, until: number): Promise<void>;
 }
@@ -29,41 +38,151 @@ export interface Images {
 const CALL_LIMIT_MS = 30_000;
 const PAUSE_MS = 250;
 const MOST_REMEMBERED = 10_000;
-const NONE: ReadonlySet<string> = new Set();
+/** Nodes that are asked for one image. */
+const MOST_PEERS = 3;
 
-export function createImages({ nodes, now, log }: Pick<Core, "nodes" | "now" | "log">, pauseMs = PAUSE_MS): Images {
-  const known = new LRUCache<string, Set<string>>({ max: MOST_REMEMBERED });
+type Parts = Pick<Core, "nodes" | "now" | "log"> & {
+  readonly store: { readonly blobRefs: Pick<Core["store"]["blobRefs"], "of"> };
+};
+/** Resolves when the image has come; an error: it is on its way, and the request's time is over. */
+type Source = { readonly name: string; bring(): Promise<AppError | undefined> };
+
+export function createImages({ store, nodes, now, log }: Parts, pauseMs = PAUSE_MS): Images {
+  const fetched = new LRUCache<string, Set<string>>({ max: MOST_REMEMBERED });
   const call = { timeoutMs: CALL_LIMIT_MS };
 
+  function holders(buildId: string): Set<string> {
+    return new Set([...nodes.holding(buildId), ...(fetched.get(buildId) ?? [])]);
+  }
+
+  /** Nodes from which another one can read the image, the one that built it first. */
+  function giving({ buildId, home }: Pick<WantedImage, "buildId" | "home">): NodeView[] {
+    const others = [...holders(buildId)].filter((id) => id !== home);
+    return [home, ...others].map((id) => nodes.get(id)).filter(offers);
+  }
+
+  const homeOf = (id: string): Home => ({ status: nodes.get(id)?.status, unreached: nodes.unreached(id).length > 0 });
+
+  async function fetchAt(nodeId: string, { buildId, templateId }: WantedImage, body: FetchImageBody, from?: string) {
+    const arrival = await nodes.agent(nodeId).fetchImage({ params: { buildId }, body }, call);
+    return arrival.here ? undefined : onItsWay(from, nodeId, arrival, `the image of template ${templateId}`);
+  }
+
+  function ofStore(
+    nodeId: string,
+    wanted: WantedImage,
+    { ref, projectId }: { ref: string; projectId: string },
+  ): Source {
+    const { image } = wanted;
+    return { name: "the blob store", bring: () => fetchAt(nodeId, wanted, { image, ref, projectId }) };
+  }
+
+  function ofNode(nodeId: string, wanted: WantedImage, giver: NodeView): Source {
+    const { image, buildId, templateId } = wanted;
+    // Every project that may start the template reads the same blobs.
+    const body = { image, projectId: templateId };
+    return {
+      name: `node ${giver.id}`,
+      async bring() {
+        const offer = await nodes.agent(giver.id).offerImage({ params: { buildId }, body }, call);
+        const { ref, ticket } = offer;
+        if (ref === undefined) return onItsWay(giver.id, undefined, offer, `the image of template ${templateId}`);
+        const peer = { nodeId: giver.id, url: giver.facts.apiUrl, ticket };
+        return fetchAt(nodeId, wanted, { ...body, ref, peer }, giver.id);
+      },
+    };
+  }
+
+  async function sourcesFor(nodeId: string, wanted: WantedImage): Promise<Source[]> {
+    const { blobStore, peers } = nodes.get(nodeId)?.facts.capabilities ?? {};
+    const stored = blobStore === true ? await store.blobRefs.of(wanted.buildId) : undefined;
+    const givers = peers === true ? giving(wanted).filter(({ id }) => id !== nodeId) : [];
+    return [
+      ...(stored === undefined ? [] : [ofStore(nodeId, wanted, stored)]),
+      ...givers.slice(0, MOST_PEERS).map((giver) => ofNode(nodeId, wanted, giver)),
+    ];
+  }
+
+  async function complete(source: Source, until: number): Promise<void> {
+    for (;;) {
+      const later = await source.bring();
+      if (later === undefined) return;
+      if (now() >= until) throw new StillComing(later);
+      await sleep(pauseMs);
+    }
+  }
+
   return {
-    holders: (buildId) => known.get(buildId) ?? NONE,
-    async bring(nodeId, { buildId, templateId, image, home }, until) {
-      known.get(buildId)?.delete(nodeId);
-      const from = nodes.get(home);
-      if (!offers(from) || nodes.get(nodeId)?.facts.capabilities.peers !== true)
-        throw new AppError(
-          "no_compatible_node",
-          `Failed to place sandbox: no compatible node: the image of template ${templateId} is on node ${home} only, and node ${nodeId} cannot fetch it from there: start it when node ${home} has room and answers, or build the template again`,
-        );
-      // Every project that may start the template reads the same blobs.
-      const body = { image, projectId: templateId };
-      for (;;) {
-        const { ref, ticket, ...described } = await nodes.agent(home).offerImage({ params: { buildId }, body }, call);
-        let progress = { at: undefined as string | undefined, ...described };
-        if (ref !== undefined) {
-          const peer = { nodeId: home, url: from.facts.apiUrl, ticket };
-          const arrival = await nodes
-            .agent(nodeId)
-            .fetchImage({ params: { buildId }, body: { ...body, ref, peer } }, call);
-          if (arrival.here) break;
-          progress = { ...described, ...arrival, at: nodeId };
+    holders,
+
+    refusals({ buildId, home }, inStore) {
+      const having = holders(buildId).add(home);
+      const isGiven = giving({ buildId, home }).length > 0;
+      return nodes.list().flatMap(({ id, facts: { capabilities } }): [string, string][] => {
+        if (having.has(id) || (inStore && capabilities.blobStore === true)) return [];
+        if (isGiven && capabilities.peers === true) return [];
+        const without = "does not have the image, and";
+        if (isGiven) return [[id, `${without} reads nothing from other nodes: it has not joined with a certificate`]];
+        return [[id, inStore ? `${without} has no blob store` : `${without} no node that answers can give it`]];
+      });
+    },
+
+    async reach({ buildId, templateId, home }) {
+      if (!nodes.hasOthers(home)) return "bound";
+      const known = homeOf(home);
+      const isGiven = giving({ buildId, home }).length > 0;
+      // Most starts ask nothing of the database.
+      const inStore = !isGiven && (await store.blobRefs.of(buildId)) !== undefined;
+      const isElsewhere = [...holders(buildId)].some((id) => id !== home && nodes.get(id)?.status === "ready");
+      if (isGiven || inStore || isElsewhere) return { inStore };
+      const isThere = known.status === "ready" || known.status === "standby" || known.status === "draining";
+      // A node of which this orchestrator has not heard since its start may report soon.
+      if (isThere || (known.status === "connecting" && !known.unreached)) return "bound";
+      throw imageOnItsNodeOnly(templateId, home, known);
+    },
+
+    async bring(nodeId, wanted, until) {
+      const { buildId, templateId, home } = wanted;
+      fetched.get(buildId)?.delete(nodeId);
+      const sources = await sourcesFor(nodeId, wanted);
+      if (sources.length === 0) throw imageOnItsNodeOnly(templateId, home, homeOf(home), nodeId);
+      const failures: { readonly from: string; readonly error: AppError }[] = [];
+      for (const source of sources) {
+        try {
+          await complete(source, until);
+          fetched.set(buildId, (fetched.get(buildId) ?? new Set()).add(nodeId));
+          log.info({ nodeId, from: source.name, buildId, templateId }, "a node has fetched the image of a template");
+          return;
+        } catch (reason) {
+          if (reason instanceof StillComing) throw reason.answer;
+          const error = AppError.from(reason);
+          // Its own disk is full: from elsewhere it is as large.
+          if (error.code === "no_space") throw error;
+          log.warn(
+            { err: error, nodeId, from: source.name, buildId },
+            "a node could not fetch the image of a template",
+          );
+          failures.push({ from: source.name, error });
         }
-        if (now() >= until) throw onItsWay(home, progress.at, progress, `the image of template ${templateId}`);
-        await sleep(pauseMs);
       }
-      const holders = known.get(buildId) ?? new Set();
-      known.set(buildId, holders.add(nodeId));
-      log.info({ nodeId, home, buildId, templateId }, "a node has fetched the image of a template from another one");
+      throw together(failures);
     },
   };
+}
+
+/** The image is on its way, and the request's time is over. */
+class StillComing extends Error {
+  readonly answer: AppError;
+  constructor(answer: AppError) {
+    super(answer.message);
+    this.answer = answer;
+  }
+}
+
+/** Names each source with its reason; the code is that of the last one. */
+function together(failures: readonly { readonly from: string; readonly error: AppError }[]): AppError {
+  const last = failures.at(-1)?.error ?? new AppError("no_compatible_node", "nothing gives the image");
+  if (failures.length < 2) return last;
+  const message = failures.map(({ from, error }) => `from ${from}: ${error.message}`).join("; ");
+  return new AppError(last.code, message, { cause: last });
 }

@@ -24,8 +24,10 @@ export interface LaunchRequest {
   readonly least?: { readonly cpuCount: number; readonly memoryMB: number };
   /** The only node that has the snapshot or the volumes to start from. */
   readonly nodeId?: string;
-  /** A node that is known to have the image. */
+  /** The node that built the image. */
   readonly imageNodeId?: string;
+  /** The image is known to be in the blob store. */
+  readonly imageInStore?: boolean;
   /** Aborted: nobody waits for it any more. A start that has not begun then is given up. */
   readonly signal?: AbortSignal;
   /** Absent: nobody asks how long its parts take. */

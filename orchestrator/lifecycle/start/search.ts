@@ -169,7 +169,7 @@ export class Search {
   /** Undefined: the node lacked only the image of the template, and has fetched it now. */
   async #fetched(error: AppError, nodeId: string): Promise<AppError | undefined> {
     const { imageNodeId: home, start, timing = noTiming } = this.#request;
-    if (!isError(error, "template_not_found") || home === undefined || home === nodeId) return error;
+    if (!isError(error, "template_not_found") || home === undefined) return error;
     if (this.#fetchedTo.has(nodeId)) return error;
     this.#fetchedTo.add(nodeId);
     try {
@@ -177,7 +177,9 @@ export class Search {
       await timing.measure("image", bring);
       return undefined;
     } catch (reason) {
-      return AppError.from(reason);
+      const failure = AppError.from(reason);
+      // Docker has lost the image of the node that built it, and nothing else has it.
+      return home === nodeId && failure.code === "no_compatible_node" ? error : failure;
     }
   }
 
@@ -212,7 +214,7 @@ export class Search {
       build: {
         id: start.build.buildId,
         nodeId: imageNodeId,
-        holders: this.#deps.images.holders(start.build.buildId),
+        ...(imageNodeId === undefined ? {} : { holders: this.#deps.images.holders(start.build.buildId) }),
       },
       ...(least === undefined ? {} : { least: { cpuCount: least.cpuCount, memoryBytes: least.memoryMB * MIB } }),
     };
@@ -221,14 +223,9 @@ export class Search {
 
   /** Nodes that neither have the image nor can fetch it. */
   #unfit(): [id: string, because: string][] {
-    const { imageNodeId, nodeId } = this.#request;
-    if (imageNodeId === undefined || nodeId !== undefined) return [];
-    return this.#deps.core.nodes.list().flatMap(({ id, facts }): [string, string][] => {
-      const fits = id === imageNodeId || facts.capabilities.peers === true;
-      return fits
-        ? []
-        : [[id, "does not have the image, and reads nothing from other nodes: it has not joined with a certificate"]];
-    });
+    const { imageNodeId: home, imageInStore = false, nodeId, start } = this.#request;
+    if (home === undefined || nodeId !== undefined) return [];
+    return this.#deps.images.refusals({ buildId: start.build.buildId, home }, imageInStore);
   }
 
   async #pause(): Promise<void> {

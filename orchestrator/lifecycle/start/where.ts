@@ -32,16 +32,54 @@ export function notYet(home: string): AppError {
   );
 }
 
-/** @param bound why the snapshot cannot leave its node, although it is stored elsewhere */
-export function onItsNodeOnly(home: string, { status }: Pick<Home, "status">, bound: string | undefined): AppError {
+/**
+ * @param bound why the snapshot cannot leave its node, although it is stored elsewhere
+ * @param template the snapshot is the memory of this template; undefined: it is of a sandbox
+ */
+export function onItsNodeOnly(
+  home: string,
+  { status }: Pick<Home, "status">,
+  { bound, template }: { readonly bound: string | undefined; readonly template?: string | undefined },
+): AppError {
+  const thing = template === undefined ? "the sandbox's snapshot" : `the memory of template ${template}`;
   const what =
     status === undefined
-      ? `node ${home}, which held the sandbox's snapshot, was removed`
-      : `node ${home}, which holds the sandbox's snapshot, is not answering`;
-  const why = bound ?? "the snapshot is on that node only, because it is not in a blob store (SVC_BLOB_STORE)";
+      ? `node ${home}, which held ${thing}, was removed`
+      : `node ${home}, which holds ${thing}, is not answering`;
+  const why =
+    bound ??
+    `${template === undefined ? "the snapshot" : "it"} is on that node only, because it is not in a blob store (SVC_BLOB_STORE)`;
+  const loss = template === undefined ? "its memory and disk are lost with it" : "the template has to be built again";
   return new AppError(
     "no_compatible_node",
-    `${PREFIX}${what}; ${why}: it starts again when the node is back, and if the node is lost, its memory and disk are lost with it`,
+    `${PREFIX}${what}; ${why}: it starts again when the node is back, and if the node is lost, ${loss}`,
+  );
+}
+
+/**
+ * The image of a template that no node can fetch.
+ * @param nodeId the node that was to start it; undefined: none
+ */
+export function imageOnItsNodeOnly(
+  templateId: string,
+  home: string,
+  { status }: Pick<Home, "status">,
+  nodeId?: string,
+): AppError {
+  const what = `the image of template ${templateId} is on node ${home} only, because it is not in a blob store (SVC_BLOB_STORE)`;
+  if (status === undefined)
+    return new AppError(
+      "no_compatible_node",
+      `${PREFIX}the image of template ${templateId} was on node ${home} only, which was removed: build the template again`,
+    );
+  if (nodeId !== undefined)
+    return new AppError(
+      "no_compatible_node",
+      `${PREFIX}${what}, and node ${nodeId} cannot fetch it from there: start it when node ${home} has room and answers, or build the template again`,
+    );
+  return new AppError(
+    "no_compatible_node",
+    `${PREFIX}${what}, and that node is not answering: it starts again when the node is back, and if the node is lost, the template has to be built again`,
   );
 }
 

@@ -1,16 +1,18 @@
 /**
- * References of the snapshots that are in the blob store. A reference vouches for its blobs until it is dropped, and one that was
+ * References of what is in the blob store: snapshots, the memory of templates, and the images of templates by their builds. A reference vouches for its blobs until it is dropped, and one that was
  * dropped is never taken again, because its blobs may be gone: the row stays as a note of that. The only SQL on
  * these tables.
  */
 
+import type { ExpressionBuilder } from "kysely";
 import { isRecordable } from "../../../shared/agent-api/blobs/blob-refs.ts";
-import type { Database, Session } from "../tables.ts";
+import type { Database, Session, Tables } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import type { BlobRefRow } from "./blob-rows.ts";
 
 export interface BlobRef {
-  readonly snapshotId: string;
+  /** Of the snapshot, or of the build whose image it is. No two things have one id. */
+  readonly id: string;
   readonly ref: string;
   readonly projectId: string;
   readonly bytes: number;
@@ -26,7 +28,7 @@ export type BlobRefStore = ReturnType<typeof blobRefStore>;
 export function blobRefStore(db: Database, now: () => number) {
   return {
     /**
-     * Records what a node has uploaded; nothing where no record names the snapshot. `late`: the reference was dropped before, or
+     * Records what a node has uploaded; nothing where no record names it. `late`: the reference was dropped before, or
      * its blobs may have been collected as garbage.
      */
     async record(
@@ -39,22 +41,25 @@ export function blobRefStore(db: Database, now: () => number) {
         await inTransaction(db, async (session) => {
           const owners = await ownersOf(
             session,
-            some.map(({ snapshotId }) => snapshotId),
+            some.map(({ id }) => id),
           );
-          for (const { snapshotId, ref, bytes } of some) {
-            const projectId = owners.get(snapshotId);
+          for (const { id, ref, bytes } of some) {
+            const projectId = owners.get(id);
             if (projectId === undefined) continue;
-            const stored = { snapshotId, ref, bytes, projectId };
-            if (await keep(session, stored, now())) recorded.add(snapshotId);
-            else late.add(snapshotId);
+            const stored = { id, ref, bytes, projectId };
+            if (await keep(session, stored, now())) recorded.add(id);
+            else late.add(id);
           }
         });
       }
       return { recorded, late };
     },
 
-    /** The reference of a snapshot; undefined: the snapshot is on its node only. */
-    of: (snapshotId: string): Promise<BlobRef | undefined> => live(db, snapshotId),
+    /** Its reference; undefined: it is on its node only. */
+    of: (id: string): Promise<BlobRef | undefined> => live(db, id),
+
+    /** The projects of these builds of templates, by build; none of those that no project owns. */
+    owners: (buildIds: readonly string[]): Promise<ReadonlyMap<string, string>> => ownersOf(db, buildIds),
 
     /** True: the caller collects the garbage of this day, and no other orchestrator does. */
     async claimDay(day: number): Promise<boolean> {
@@ -72,7 +77,7 @@ export function blobRefStore(db: Database, now: () => number) {
       await db.deleteFrom("blob_sweeps").where("day", "=", day).execute();
     },
 
-    /** Drops the references of snapshots that no record names, and resolves to all others, as they are at one instant. */
+    /** Drops the references of what no record names, and resolves to all others, as they are at one instant. */
     async sweep(): Promise<BlobRef[]> {
       return inTransaction(db, async (session) => {
         const rows = await session.selectFrom("blob_refs").selectAll().where("dropped_at", "is", null).execute();
@@ -101,16 +106,16 @@ export function blobRefStore(db: Database, now: () => number) {
 }
 
 /** False: the reference is not recorded, and cannot be any more. */
-async function keep(session: Session, { snapshotId, ref, projectId, bytes }: BlobRef, at: number): Promise<boolean> {
+async function keep(session: Session, { id, ref, projectId, bytes }: BlobRef, at: number): Promise<boolean> {
   const known = await session
     .selectFrom("blob_refs")
     .select("dropped_at")
-    .where("snapshot_id", "=", snapshotId)
+    .where("snapshot_id", "=", id)
     .where("ref", "=", ref)
     .executeTakeFirst();
   if (known !== undefined) return known.dropped_at === null;
   if (!isRecordable(ref, at)) return false;
-  const row = { snapshot_id: snapshotId, ref, project_id: projectId, bytes, stored_at: at, dropped_at: null };
+  const row = { snapshot_id: id, ref, project_id: projectId, bytes, stored_at: at, dropped_at: null };
   await session
     .insertInto("blob_refs")
     .values(row)
@@ -120,18 +125,21 @@ async function keep(session: Session, { snapshotId, ref, projectId, bytes }: Blo
   return true;
 }
 
-async function live(session: Session, snapshotId: string): Promise<BlobRef | undefined> {
+async function live(session: Session, id: string): Promise<BlobRef | undefined> {
   const row = await session
     .selectFrom("blob_refs")
     .selectAll()
-    .where("snapshot_id", "=", snapshotId)
+    .where("snapshot_id", "=", id)
     .where("dropped_at", "is", null)
     .orderBy("stored_at", "desc")
     .executeTakeFirst();
   return row === undefined ? undefined : toRef(row);
 }
 
-/** The projects of those snapshots that a record names: of paused sandboxes, also while they start, and of named snapshots. */
+/**
+ * The projects of what a record names: of the snapshots of paused sandboxes, also while they start, of named snapshots, and of the images
+ * and memories of templates.
+ */
 async function ownersOf(session: Session, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (ids.length === 0) return new Map();
   const paused = await session
@@ -144,16 +152,27 @@ async function ownersOf(session: Session, ids: readonly string[]): Promise<Reado
     .selectFrom("builds")
     .innerJoin("templates", "templates.id", "builds.template_id")
     .select(["builds.id", "templates.project_id"])
-    .where("builds.kind", "=", "snapshot")
+    .where((build) => build.or([build("builds.kind", "=", "snapshot"), ready(build)]))
     .where("builds.id", "in", ids)
     .execute();
+  const memories = await session
+    .selectFrom("builds")
+    .innerJoin("templates", "templates.id", "builds.template_id")
+    .select(["builds.snapshot_id as id", "templates.project_id"])
+    .where(ready)
+    .where("builds.snapshot_id", "in", ids)
+    .execute();
   return new Map(
-    [...paused, ...named].flatMap(({ id, project_id: projectId }) =>
+    [...paused, ...named, ...memories].flatMap(({ id, project_id: projectId }) =>
       id === null || projectId === null ? [] : [[id, projectId] as const],
     ),
   );
 }
 
-function toRef({ snapshot_id: snapshotId, ref, project_id: projectId, bytes }: BlobRefRow): BlobRef {
-  return { snapshotId, ref, projectId, bytes };
+/** A build of a template that sandboxes start from. */
+const ready = (build: ExpressionBuilder<Tables, "builds">) =>
+  build.and([build("builds.kind", "=", "template"), build("builds.status", "=", "ready")]);
+
+function toRef({ snapshot_id: id, ref, project_id: projectId, bytes }: BlobRefRow): BlobRef {
+  return { id, ref, projectId, bytes };
 }

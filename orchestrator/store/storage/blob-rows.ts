@@ -1,6 +1,7 @@
 /** Rows of the tables of references into the blob store. */
 
 export interface BlobRefRow {
+  /** Of a snapshot, or of the build of a template for its image. */
   readonly snapshot_id: string;
   readonly ref: string;
   /** Whose content it is: blobs are named and sealed for their project. */
@@ -8,7 +9,7 @@ export interface BlobRefRow {
   /** Bytes that a download writes. */
   readonly bytes: number;
   readonly stored_at: number;
-  /** No record names the snapshot since then. */
+  /** No record names it since then. */
   readonly dropped_at: number | null;
 }
 

@@ -8,6 +8,7 @@ import { snapshotSize } from "../sandboxes/record.ts";
 import type { Database, Session } from "../tables.ts";
 import { projectBytes } from "./quota.ts";
 import type { StoredBytes } from "./stored-bytes.ts";
+import { type TemplateBuild, templateBuilds } from "./template-builds.ts";
 
 /** A paused sandbox or a snapshot, with what an operator decides by. */
 export interface StoredItem {
@@ -51,6 +52,9 @@ export function storageStore(db: Database) {
     async all(): Promise<StoredItem[]> {
       return [...(await paused(db)), ...(await snapshots(db))];
     },
+
+    /** Every build of a template that sandboxes start from. */
+    templateBuilds: (): Promise<TemplateBuild[]> => templateBuilds(db),
 
     /** Writes the reported sizes of snapshots whose size the records do not have. */
     async fillSizes(nodeId: string, reported: readonly Reported[]): Promise<void> {

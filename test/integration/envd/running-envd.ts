@@ -22,7 +22,6 @@ import { afterAll, beforeAll } from "vitest";
 import { startEnvd } from "../../../envd/app.ts";
 import { Filesystem } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { Process } from "../../../shared/envd-rpc/gen/process_pb.js";
-import { runFolder } from "../../support/runner/run-folder.ts";
 
 const SOURCES = new URL("../../../envd/exec/", import.meta.url).pathname;
 
@@ -65,14 +64,14 @@ export async function runEnvd({ controlToken, now = Date.now }: EnvdOptions = {}
   return { url: `http://127.0.0.1:${envd.port}`, port: envd.port, home, root, stop };
 }
 
-/** Compiles the helper once in a run, and returns its path. */
+/** Compiles the helper once for each version of its source, and returns its path. */
 function compiledHelper(): string {
   const files = readdirSync(SOURCES)
     .filter((name) => /\.[ch]$/.test(name))
     .toSorted();
   const hash = createHash("sha256");
   for (const name of files) hash.update(readFileSync(join(SOURCES, name)));
-  const helper = join(runFolder(), `svc-exec-${hash.digest("hex").slice(0, 16)}`);
+  const helper = join(tmpdir(), `svc-exec-${hash.digest("hex").slice(0, 16)}`);
   if (existsSync(helper)) return helper;
   const fresh = `${helper}.${process.pid}`;
   const units = files.filter((name) => name.endsWith(".c")).map((name) => join(SOURCES, name));

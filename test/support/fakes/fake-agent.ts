@@ -33,7 +33,6 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   const { peering } = options;
   const server = createServer(log, { door: peering?.apiDoor });
   const live = new Map<string, Started>();
-  let beating: NodeJS.Timeout | undefined;
   const ended = new Set<string>();
   const snapshots = new Map<string, StoredSnapshot>();
   const memorySnapshots = options.facts?.capabilities?.memorySnapshots ?? true;
@@ -302,13 +301,10 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       await volumes.stop();
     },
   } satisfies Omit<FakeAgent, keyof FakeBuilds>);
-  try {
-    await agent.beat();
-  } catch (error) {
-    await agent.stop();
-    throw error;
-  }
-  if (options.heartbeatMs !== 0)
-    beating = setInterval(() => void agent.beat().catch(() => undefined), options.heartbeatMs ?? 1_000);
+  await agent.beat();
+  const beating =
+    options.heartbeatMs === 0
+      ? undefined
+      : setInterval(() => void agent.beat().catch(() => undefined), options.heartbeatMs ?? 1_000);
   return agent;
 }

@@ -3,7 +3,9 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
 import { copyFile, mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import SQLite from "better-sqlite3";
 import { HandleEmptyInListsPlugin, Kysely, replaceWithNoncontingentExpression, sql } from "kysely";
@@ -12,7 +14,6 @@ import { auditedDialect } from "../../../orchestrator/store/audit/dialect.ts";
 import { noBallast } from "../../../orchestrator/store/ballast.ts";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../../orchestrator/store/database.ts";
 import type { Tables } from "../../../orchestrator/store/tables.ts";
-import { runFolder } from "../runner/run-folder.ts";
 
 type Rows = Record<string, unknown>[];
 
@@ -139,9 +140,10 @@ interface Schema {
 
 const migrated: { inMemory?: Promise<Schema>; inFile?: Promise<string>; onServer?: Promise<string> } = {};
 
-/** Makes a file with the schema, which is removed with the folder of the run. */
+/** Makes a file with the schema, which is removed with this process. */
 async function migratedInFile(): Promise<string> {
-  const folder = await mkdtemp(join(runFolder(), "schema-"));
+  const folder = await mkdtemp(join(tmpdir(), "svc-schema-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, "svc.db");
   await (await openDatabase(path)).close();
   return path;

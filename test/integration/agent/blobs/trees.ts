@@ -1,7 +1,9 @@
 /** Trees of files for the tests of uploads and downloads: random ones with holes, and their comparison. */
 
 import { createHash } from "node:crypto";
+import { rmSync } from "node:fs";
 import { lstat, mkdir, open, readdir, readFile, readlink, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { createCodec } from "../../../../agent/blobs/content/codec.ts";
@@ -12,7 +14,6 @@ import { hostExtents } from "../../../../agent/blobs/trees/extents.ts";
 import type { UploadDeps } from "../../../../agent/blobs/upload.ts";
 import { runCommand } from "../../../../agent/host/command.ts";
 import { nativeProgram } from "../../../../agent/host/native-program.ts";
-import { runFolder } from "../../../support/runner/run-folder.ts";
 
 export interface Range {
   readonly at: number;
@@ -103,10 +104,11 @@ export async function readTree(root: string): Promise<{ entries: Record<string, 
 
 const KEY = "a secret of the platform, long enough to be one";
 
-/** Compiled once for this process. */
-const programs = join(runFolder(), `svc-extents-${process.pid}`);
+/** Compiled once, in a directory of this process, which goes with it. */
+const programs = join(tmpdir(), `svc-extents-${process.pid}`);
 const compiled: { program?: Promise<string> } = {};
 const program = () => (compiled.program ??= nativeProgram(runCommand, "blobs/trees/svc-extents", programs));
+process.once("exit", () => rmSync(programs, { recursive: true, force: true }));
 
 /** What an upload needs, with a clock that the test moves. */
 export function uploading(store: UploadDeps["store"], { sealed = false }: { readonly sealed?: boolean } = {}) {

@@ -16,6 +16,7 @@ import { createKeyedMutex } from "../../../../shared/program/keyed-mutex.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { EDGE, nodeName, ORCHESTRATOR } from "../../../../shared/tls/names.ts";
 import type { Door, Meeting } from "../../../../shared/tls/peers.ts";
+import { noBlobStore } from "../../../support/fakes/no-blobs.ts";
 import { testPlatform } from "../../../support/tls/platform.ts";
 import { type BeyondNode, IMAGE, newNode, newPlace, storedOn } from "./beyond-nodes.ts";
 
@@ -226,7 +227,9 @@ test("an image of a template is on the second node under its name, and is remove
   const arriving = createImageArrivals({
     blobs: fetching.blobs,
     containers,
-    copies: stores.copies,
+    store: noBlobStore,
+    stores,
+    onChange: () => undefined,
     disk: fetching.disk,
     peer: (place) => openPeer(place, undefined),
     now: () => clock.now,
@@ -262,12 +265,13 @@ test("what another node gives away under the name of an image must be that image
   const { fetching, stores, clock } = two;
   const containers = { ...fetching.docker.containers, untag: () => Promise.resolve(true) };
   const { blobs, disk } = fetching;
-  const own = { blobs, containers, copies: stores.copies, disk, now: () => clock.now, log, waitMs: 60_000 };
+  const common = { blobs, containers, stores, disk, now: () => clock.now, log, waitMs: 60_000 };
+  const own = { ...common, store: noBlobStore, onChange: () => undefined };
   const arriving = createImageArrivals({ ...own, peer: (place) => openPeer(place, undefined) });
   onTestFinished(() => arriving.stop());
   const wanted = { image: "svc/build:other", ref, projectId: "template", peer };
   await expect(arriving.fetch(wanted)).rejects.toMatchObject({
     code: "snapshot_corrupt",
-    message: expect.stringContaining("what node one offers is not the image svc/build:other") as string,
+    message: expect.stringContaining(`what the node one has under ${ref} is not the image svc/build:other`) as string,
   });
 });

@@ -8,7 +8,7 @@ import { fetchManifest } from "../../../../agent/blobs/download.ts";
 import { collectGarbage } from "../../../../agent/blobs/garbage.ts";
 import { listAll } from "../../../../agent/blobs/stores/store.ts";
 import { readNote } from "../../../../agent/snapshots/beyond/note.ts";
-import { uploadSnapshot } from "../../../../agent/snapshots/beyond/upload-snapshot.ts";
+import { snapshotUploads } from "../../../../agent/snapshots/beyond/snapshot-uploads.ts";
 import { createUploads, type Uploads } from "../../../../agent/snapshots/beyond/uploads.ts";
 import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { createLog } from "../../../../shared/program/log.ts";
@@ -30,10 +30,9 @@ const stored = (id: string, kind: Snapshot["kind"], takenAt = 0) => storedOn(nod
 function uploadsOf({ store, stores, upload, clock }: BeyondNode, { paused = true } = {}) {
   const state = { changes: 0 };
   const uploads = createUploads({
+    of: snapshotUploads({ stores, paused, upload }),
     store,
-    stores,
-    paused,
-    upload: (snapshot, to, options) => uploadSnapshot(snapshot, to, upload, options),
+    stored: stores.uploads,
     onChange: () => state.changes++,
     now: () => clock.now,
     log,

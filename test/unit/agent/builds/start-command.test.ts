@@ -45,6 +45,7 @@ function world({
     state: "ready" as const,
     reason: undefined,
     snapshotId: undefined,
+    projectId: undefined,
     changedAt: 0,
   };
   const result = { image: "i", settings, diskBytes: 0, envdVersion: "1" };

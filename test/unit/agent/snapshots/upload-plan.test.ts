@@ -3,7 +3,7 @@ import { isDue, toUpload } from "../../../../agent/snapshots/beyond/upload-plan.
 
 const checkpoint = { kind: "checkpoint", state: "stored", held: undefined, resuming: false, projectId: "p" } as const;
 const pause = { ...checkpoint, kind: "pause" } as const;
-const only = { paused: false, ofBuild: false };
+const only = { paused: false, build: undefined };
 
 test("named snapshots are uploaded always, paused sandboxes where the operator wants it", () => {
   expect(toUpload(checkpoint, only)).toBe(true);
@@ -18,11 +18,16 @@ test.each([
   { named: "has no project", snapshot: { ...checkpoint, projectId: undefined } },
   { named: "is in the holding place", snapshot: { ...checkpoint, held: { since: 1, until: 2, reason: "" } } },
 ])("what $named is not uploaded", ({ snapshot }) => {
-  expect(toUpload(snapshot, { paused: true, ofBuild: false })).toBe(false);
+  expect(toUpload(snapshot, { paused: true, build: undefined })).toBe(false);
 });
 
-test("the memory of a template is not uploaded", () => {
-  expect(toUpload(checkpoint, { paused: true, ofBuild: true })).toBe(false);
+test.each([
+  { build: "building", expected: false },
+  { build: "ready", expected: true },
+  { build: "error", expected: false },
+  { build: "deleted", expected: false },
+] as const)("the memory of a template whose build is $build is uploaded: $expected", ({ build, expected }) => {
+  expect(toUpload(checkpoint, { paused: false, build })).toBe(expected);
 });
 
 test("a snapshot is uploaded once it has settled, and after a failure later and later, at most every ten minutes", () => {

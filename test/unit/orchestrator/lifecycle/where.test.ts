@@ -22,12 +22,12 @@ test("a node that reports and is not reached counts as lost", () => {
 });
 
 test("the refusal says where a snapshot is, why it is nowhere else, and what its loss means", () => {
-  expect(onItsNodeOnly("n1", { status: undefined }, undefined).message).toBe(
+  expect(onItsNodeOnly("n1", { status: undefined }, { bound: undefined }).message).toBe(
     "Failed to place sandbox: no compatible node: node n1, which held the sandbox's snapshot, was removed; " +
       "the snapshot is on that node only, because it is not in a blob store (SVC_BLOB_STORE): " +
       "it starts again when the node is back, and if the node is lost, its memory and disk are lost with it",
   );
-  expect(onItsNodeOnly("n1", { status: "unhealthy" }, "it mounts volumes").message).toContain(
+  expect(onItsNodeOnly("n1", { status: "unhealthy" }, { bound: "it mounts volumes" }).message).toContain(
     "node n1, which holds the sandbox's snapshot, is not answering; it mounts volumes: it starts again",
   );
 });

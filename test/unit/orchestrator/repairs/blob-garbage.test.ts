@@ -58,8 +58,8 @@ test("once a day the node with the fewest sandboxes gets all references, and dro
   const [kept, dropped] = [await pause("i1", undefined), await pause("i2", undefined)];
   const ref = (digit: string) => `${digit.repeat(64)}.${Math.floor(BEGIN / BLOB_PERIOD_MS)}`;
   await store.blobRefs.record([
-    { snapshotId: kept, ref: ref("a"), bytes: 1 },
-    { snapshotId: dropped, ref: ref("b"), bytes: 1 },
+    { id: kept, ref: ref("a"), bytes: 1 },
+    { id: dropped, ref: ref("b"), bytes: 1 },
   ]);
   await store.move({ id: "i2", to: "killing" });
   const [one, two] = [orchestrator(), orchestrator()];

@@ -1,0 +1,27 @@
+/** Which snapshots of this node go to the blob store: named ones and the memory of templates always, paused sandboxes where the operator wants it. */
+
+import type { Snapshot } from "../../store/snapshots.ts";
+import type { Stores } from "../../store/stores.ts";
+import { toUpload } from "./upload-plan.ts";
+import { type UploadSnapshotDeps, uploadSnapshot } from "./upload-snapshot.ts";
+import type { Subjects } from "./uploads.ts";
+
+export interface SnapshotUploadsDeps {
+  readonly stores: Pick<Stores, "snapshots" | "builds">;
+  /** Paused sandboxes too. */
+  readonly paused: boolean;
+  readonly upload: UploadSnapshotDeps;
+}
+
+export function snapshotUploads({ stores, paused, upload }: SnapshotUploadsDeps): Subjects<Snapshot> {
+  return {
+    kind: "snapshots",
+    name: (id) => `snapshot ${id}`,
+    all: () => stores.snapshots.all(),
+    get: (id) => stores.snapshots.get(id),
+    wanted: (snapshot) => toUpload(snapshot, { paused, build: stores.builds.get(snapshot.executionId)?.state }),
+    rests: ({ state, resuming }) => state === "stored" && !resuming,
+    logged: ({ id, sandboxId }) => ({ snapshotId: id, sandboxId }),
+    upload: (snapshot, store, options) => uploadSnapshot(snapshot, store, upload, options),
+  };
+}
