@@ -189,6 +189,27 @@ describe("while the platform runs", () => {
     expect(await named()).toEqual(["orphans.mounts"]);
   });
 
+  test("an orphan container", async () => {
+    // The agent removes what has had no owner for forty seconds.
+    const node = machine().instance.setting("agent", "SVC_NODE_ID") ?? "";
+    const image = run("docker", "image", "ls", "--quiet", "--filter", "reference=svc/*").split("\n")[0] ?? "";
+    const id = run(
+      "docker",
+      "create",
+      "--name",
+      "svc-orphan",
+      "--network",
+      "none",
+      "--label",
+      `svc.node=${node}`,
+      image,
+      "true",
+    ).trim();
+    onTestFinished(() => void run("docker", "rm", "--force", id));
+    const found = wrong(await examine(machine())).find(({ id: check }) => check === "orphans.objects");
+    expect(found?.evidence).toContain("svc-orphan");
+  });
+
   test("a program that hangs", async () => {
     const pid = service("pid", "agent").trim();
     run("kill", "-STOP", pid);
@@ -211,7 +232,7 @@ describe("while a program is down", () => {
   test("a firewall that is flushed, a bridge that is deleted, and a link that is left", async () => {
     down("agent");
     const { network } = machine().instance;
-    run("ip", "link", "add", `${network}-7777`, "type", "dummy");
+    run("ip", "link", "add", `${network}-7777`, "type", "bridge");
     expect(await named()).toContain("orphans.objects");
     run("ip", "link", "del", `${network}-7777`);
     run("nft", "delete", "table", "inet", network);
@@ -220,27 +241,6 @@ describe("while a program is down", () => {
     run("nft", "add", "table", "inet", network);
     expect(await named()).toEqual(expect.arrayContaining(["firewall.table", "firewall.bridge"]));
     run("nft", "delete", "table", "inet", network);
-  });
-
-  test("an orphan container", async () => {
-    down("agent");
-    const node = machine().instance.setting("agent", "SVC_NODE_ID") ?? "";
-    const image = run("docker", "image", "ls", "--quiet", "--filter", "reference=svc/*").split("\n")[0] ?? "";
-    const id = run(
-      "docker",
-      "create",
-      "--name",
-      "svc-orphan",
-      "--network",
-      "none",
-      "--label",
-      `svc.node=${node}`,
-      image,
-      "true",
-    ).trim();
-    onTestFinished(() => void run("docker", "rm", "--force", id));
-    const found = wrong(await examine(machine())).find(({ id: check }) => check === "orphans.objects");
-    expect(found?.evidence).toContain("svc-orphan");
   });
 
   test("a port that another program has taken", async () => {
