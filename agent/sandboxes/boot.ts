@@ -111,16 +111,17 @@ type Found = Pick<InspectedContainer, "pid" | "upperDirectory">;
 
 interface Starting extends Pick<LiveContainer, "id" | "slot" | "controlToken"> {
   /** Absent: Docker is asked. */
-  readonly found?: Found | undefined;
+  readonly pid?: number | undefined;
+  readonly upperDirectory?: string | undefined;
 }
 
 /** Waits for the envd of a container that was started. */
 export async function envdAnswers(
-  { id, slot, controlToken, found: known }: Starting,
+  { id, slot, controlToken, pid, upperDirectory }: Starting,
   { containers, openCgroup, envd }: Docker,
   signal: AbortSignal,
 ): Promise<{ readonly found: Found; readonly cgroup: Cgroup }> {
-  const found = known ?? (await containers.inspect(id));
+  const found = pid === undefined ? await containers.inspect(id) : { pid, upperDirectory };
   if (found === undefined || found.pid === 0) throw ended();
   const cgroup = openCgroup(found.pid, id);
   await readyWhileAlive(cgroup, (limit) => envd.ready({ address: slot.address, controlToken }, limit), signal);

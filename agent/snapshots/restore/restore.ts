@@ -87,7 +87,7 @@ export async function restoreContainer(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
-    const giving = shell === undefined ? undefined : beside(shell.giveDisk(), teardown);
+    const giving = givingDisk(shell, teardown);
     const slot = shell?.slot ?? (await readyToStart(disk, { containers, slots, teardown }));
     signal.throwIfAborted();
     teardown.add("annotations", () => annotations.remove(id));
@@ -123,8 +123,7 @@ export async function restoreContainer(
     const restoring = memory === undefined ? undefined : AbortSignal.timeout(limitMs);
     const limited = restoring === undefined ? signal : anySignal(signal, restoring);
     const up = async () => {
-      const starting = giving === undefined ? containers.start(id).then(() => undefined) : annotations.call(id);
-      const start = starting.catch((cause: unknown) => {
+      const start = startProcesses(id, shell, docker).catch((cause: unknown) => {
         if (memory === undefined) throw cause;
         throw notRestored(explainRestore(cause), cause);
       });
@@ -132,8 +131,7 @@ export async function restoreContainer(
       started.known = true;
       signal.throwIfAborted();
 
-      const found = pid === undefined ? undefined : { pid, upperDirectory };
-      return envdAnswers({ id, slot, controlToken, found }, docker, limited);
+      return envdAnswers({ id, slot, controlToken, pid, upperDirectory }, docker, limited);
     };
     const { found, cgroup } = await up().catch(async (cause: unknown) => {
       if (signal.aborted) throw cause;
@@ -152,8 +150,21 @@ export async function restoreContainer(
   }
 }
 
-/** Work beside other work that the caller awaits later. What is undone before waits for its end. */
-function beside<T>(work: Promise<T>, teardown: Teardown): Promise<T> {
+/** Resolves to the first process where Docker does not know it. */
+async function startProcesses(
+  id: string,
+  shell: WaitingShell | undefined,
+  { containers, annotations }: Docker,
+): Promise<number | undefined> {
+  if (shell !== undefined) return annotations.call(id);
+  await containers.start(id);
+  return undefined;
+}
+
+/** Beside other work: the caller awaits it later. What removes the container waits for its end. */
+function givingDisk(shell: WaitingShell | undefined, teardown: Teardown): Promise<string> | undefined {
+  if (shell === undefined) return undefined;
+  const work = shell.giveDisk();
   const ended = work.then(
     () => undefined,
     () => undefined,

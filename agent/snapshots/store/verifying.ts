@@ -21,12 +21,12 @@ export interface Verification {
   /** Rejects when a file differs from what was written. */
   readonly done: Promise<void>;
   /** The caller needs no outcome any more. The check ends when nobody needs it. */
-  abandon(): void;
+  readonly abandon: () => void;
 }
 
 export interface Verifying {
   /** @param untouched whether the file system reports that no file changed since it was written */
-  begin(id: string, manifest: Manifest, untouched: boolean): Verification;
+  readonly begin: (id: string, manifest: Manifest, untouched: boolean) => Verification;
 }
 
 export function createVerifying(

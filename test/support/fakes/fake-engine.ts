@@ -13,21 +13,18 @@ import type { SandboxEgress } from "../../../agent/egress/channel/messages.ts";
 import type { EgressProcess } from "../../../agent/egress-supervisor/process.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
 import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
-import type { Links } from "../../../agent/network/links.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
 import { type FakeCompany, fakeCompany } from "./fake-company.ts";
 import { type FakeContainer, newContainer, sizeOf } from "./fake-container.ts";
 import { fakeDisks, fakeFacts, fakeMachine, noVolumes } from "./fake-machine.ts";
-import { fakeNetwork } from "./fake-network.ts";
+import { fakeLinks, fakeNetwork } from "./fake-network.ts";
+import { type FakeShells, fakeShells } from "./fake-shells.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 import { noBlobs } from "./no-blobs.ts";
 
 /** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
-
-/** The image below every stored disk. */
-const IMAGE_BELOW = "sha256:below";
 
 export interface FakeEngine {
   readonly plan: Plan;
@@ -44,8 +41,7 @@ export interface FakeEngine {
   /** A sandbox's answer to a request for its logs. */
   logs: unknown;
   freeMemory: number;
-  /** Whether containers have disks of their own, so that shells can be made. */
-  ownDisks: boolean;
+  readonly shells: FakeShells;
   readonly mounts: Map<string, readonly { readonly source: string; readonly path: string }[]>;
   fail(fault: Fault): void;
   /** Ends the container's first process, as if by itself. */
@@ -64,14 +60,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const [steps, images, company] = [[] as string[], new Set<string>(), fakeCompany()];
   const listeners = new Set<(event: ContainerEvent) => void>();
   const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
-  const state = {
-    fault: (() => undefined) as Fault,
-    pid: 1_000,
-    logs: { entries: [] } as unknown,
-    free: 2 ** 34,
-    ownDisks: false,
-  };
-  const waiting = new Set<string>();
+  const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
 
   const step = async (name: string) => {
     steps.push(name);
@@ -96,6 +85,21 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     for (const listener of listeners) listener({ kind: "died", id: container.id, exitCode });
   };
 
+  const shells = fakeShells({
+    step,
+    create: (spec) => engine.create(spec),
+    restored(id) {
+      const [container, memory] = [known(id), restores.get(id)];
+      restores.delete(id);
+      if (memory === undefined || !images.has(memory)) throw new Error("restored from nothing");
+      Object.assign(container, { netns: annotations.get(id), restored: memory, watches: false });
+      return container.pid;
+    },
+    end(id) {
+      const container = containers.get(id);
+      if (container !== undefined) end(container, 137, false);
+    },
+  });
   const engine: Containers = {
     async create(spec) {
       await step("create");
@@ -120,8 +124,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       if (container === undefined) return undefined;
       const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
       const { running, pid, limits } = container;
-      const image = state.ownDisks ? { image: IMAGE_BELOW } : {};
-      return { running, pid, limits, upperDirectory: `/layers/${id}`, cpus: "", ...image, ...exit };
+      return { running, pid, limits, upperDirectory: `/layers/${id}`, cpus: "", ...shells.imageOf(), ...exit };
     },
     async kill(id) {
       await step("kill");
@@ -160,27 +163,8 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     },
     ...stored.images,
     ...built.images,
-    createWithoutDisk: async (spec) => (state.ownDisks ? engine.create(spec) : undefined),
-    async giveDisk(id) {
-      await step("give disk");
-      return `/layers/${id}`;
-    },
-    imageBelow: () => Promise.resolve(state.ownDisks ? IMAGE_BELOW : undefined),
+    ...shells.containers,
     facts: () => Promise.resolve(fakeFacts),
-  };
-
-  const links: Links = {
-    prepare: () => step("prepare"),
-    async add({ number }) {
-      await step("link");
-      if (slots.has(number)) throw new Error(`slot ${number} exists already`);
-      slots.add(number);
-    },
-    async remove({ number }) {
-      await step("unlink");
-      slots.delete(number);
-    },
-    list: () => Promise.resolve([...slots]),
   };
 
   const { rules, told, firewall, egressProcess, startEgress } = fakeNetwork(step);
@@ -272,27 +256,12 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("memory annotations");
       restores.set(id, directory);
     },
-    async shell(id) {
-      await step("shell annotations");
-      waiting.add(id);
-    },
-    async call(id) {
-      await step("call");
-      const container = known(id);
-      if (!waiting.delete(id)) throw new Error("the shell does not answer");
-      const memory = restores.get(id);
-      restores.delete(id);
-      if (memory === undefined || !images.has(memory)) throw new Error("restored from nothing");
-      Object.assign(container, { netns: annotations.get(id), restored: memory, watches: false });
-      return container.pid;
-    },
-    shellProcess: () => Promise.resolve(undefined),
+    ...shells.annotations,
     criuDirectory: (id) => `/annotations/${id}`,
     async remove(id) {
       await step("remove annotations");
       annotations.delete(id);
-      const shell = containers.get(id);
-      if (waiting.delete(id) && shell !== undefined) end(shell, 137, false);
+      shells.removed(id);
     },
     list: () => Promise.resolve([...annotations.keys()]),
   };
@@ -318,12 +287,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     set freeMemory(bytes) {
       state.free = bytes;
     },
-    get ownDisks() {
-      return state.ownDisks;
-    },
-    set ownDisks(own) {
-      state.ownDisks = own;
-    },
+    shells,
     company,
     mounts,
     fail(fault) {
@@ -344,7 +308,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
         envd,
         runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
       },
-      network: { plan, links, firewall, traffic: () => ({ sentBytes: 0, receivedBytes: 0 }) },
+      network: { plan, links: fakeLinks(step, slots), firewall, traffic: () => ({ sentBytes: 0, receivedBytes: 0 }) },
       egress: { start: startEgress, ...company.egress },
       disks: fakeDisks,
       volumes: noVolumes,

@@ -21,7 +21,7 @@ const STEPS = [
 ];
 
 beforeEach(async () => {
-  here.engine.ownDisks = true;
+  here.engine.shells.possible = true;
   await here.takeOver({ shells: 2 });
 });
 
