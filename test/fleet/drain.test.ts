@@ -71,10 +71,10 @@ test("a drain moves twenty busy sandboxes with their memory, and clients see a s
   await expectInvariants(fleet);
 }, 1_200_000);
 
-/** Leaves it a program that writes to its disk and computes all the time. */
+/** Leaves it a program that writes to its disk and computes again and again. */
 async function busy({ id }: Lasting): Promise<void> {
   const sandbox = await Sandbox.connect(id, { ...fleet.sdk(0), timeoutMs: 3_600_000 });
-  const work = "while :; do head -c 200000 /dev/urandom >busy && sha256sum busy >sum; sleep 0.2; done";
+  const work = "while :; do head -c 200000 /dev/urandom >busy && sha256sum busy >sum; sleep 2; done";
   await (await sandbox.commands.run(work, { background: true, timeoutMs: 0 })).disconnect();
 }
 

@@ -87,10 +87,9 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
   /** A running sandbox. Undefined: it does not run again yet, and the next round goes on. */
   async function move(
     record: SandboxRecord,
-    { endAt }: Pick<DrainMoveRecord, "endAt">,
+    { endAt, begun }: Pick<DrainMoveRecord, "endAt"> & { readonly begun: number },
   ): Promise<DrainOutcome | undefined> {
     const { id, nodeId: home } = record;
-    const begun = now();
     const refused = record.state === "running" ? await pause(record) : undefined;
     if (refused !== undefined) return stays(refused);
     const paused = await store.sandboxes.get(id);
@@ -142,16 +141,27 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     const record = await store.sandboxes.get(sandboxId);
     const key = { nodeId, sandboxId };
     if (record === undefined || record.nodeId !== nodeId || record.state === "gone") {
-      if (known !== undefined) await store.drains.settle(key, asFound(record, nodeId));
+      if (known !== undefined) await store.drains.settle(key, { ...asFound(record, nodeId), stallMs: stallOf(known) });
       return;
     }
     const was = what === "goOn" ? (known?.was ?? "running") : what === "carry" ? "paused" : "running";
     const endAt = what === "goOn" && known !== undefined ? known.endAt : record.endAt;
-    await store.drains.moving({ ...key, was, endAt });
-    const outcome = await (what === "kill" ? kill(record) : was === "paused" ? carry(record) : move(record, { endAt }));
+    // A sandbox that did not start again at once stands still since the first try.
+    const begun = known?.state === "moving" ? known.at : now();
+    await store.drains.moving({ ...key, was, endAt, at: begun });
+    const outcome = await (what === "kill"
+      ? kill(record)
+      : was === "paused"
+        ? carry(record)
+        : move(record, { endAt, begun }));
     if (outcome === undefined) return;
     await store.drains.settle(key, outcome);
     log.info({ ...key, ...outcome }, "a drain has come to a sandbox");
+  }
+
+  /** Of one that somebody else has started again, or another orchestrator. */
+  function stallOf({ state, was, at }: DrainMoveRecord): number | undefined {
+    return state === "moving" && was === "running" ? now() - at : undefined;
   }
 
   async function kill({ id, nodeId }: SandboxRecord): Promise<DrainOutcome> {

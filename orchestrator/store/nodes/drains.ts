@@ -86,8 +86,8 @@ export function drainStore(db: Database, now: () => number) {
     },
 
     /** Called before the sandbox is touched, so that after a crash the next orchestrator goes on with it. */
-    async moving(move: Pick<DrainMoveRecord, "nodeId" | "sandboxId" | "was" | "endAt">): Promise<void> {
-      const values = drainMoveTable.toRow({ ...move, state: "moving", at: now() });
+    async moving(move: Pick<DrainMoveRecord, "nodeId" | "sandboxId" | "was" | "endAt" | "at">): Promise<void> {
+      const values = drainMoveTable.toRow({ ...move, state: "moving" });
       await db
         .insertInto("drain_moves")
         .values(values)

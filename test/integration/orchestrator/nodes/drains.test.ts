@@ -165,6 +165,7 @@ test("a drain goes on after the orchestrator has ended between the pause and the
   await drain();
   await expect.poll(() => other.fetches.length, SOON).toBeGreaterThan(0);
   expect((await of(sandbox))?.state).toBe("moving");
+  const stoodAt = Date.now();
   const fetched: FakeAgent["onFetch"] = ({ snapshotId }) => {
     const snapshot = home.snapshots.get(snapshotId);
     if (snapshot !== undefined) other.snapshots.set(snapshotId, snapshot);
@@ -173,8 +174,11 @@ test("a drain goes on after the orchestrator has ended between the pause and the
   await cluster.restart({}, () => {
     other.onFetch = fetched;
   });
+  const away = Date.now() - stoodAt;
   for (const agent of [home, other]) await agent.beat();
   await expect.poll(() => of(sandbox), SOON).toMatchObject({ state: "moved", toNodeID: other.nodeId });
+  // The stall is one, also of a sandbox that two orchestrators have moved.
+  expect((await of(sandbox))?.stallMs).toBeGreaterThanOrEqual(away);
   expect((await read(sandbox.sandboxID)).state).toBe("running");
 });
 
