@@ -59,19 +59,13 @@ async function createParts(base: Base) {
   const diskAccount = startDiskPressure(base, { node, live, lease, stored, own, building });
   const engine = createEngineWatch({
     containers,
-    owned: () => [
-      ...live.set.running().map(({ container }) => container.id),
-      ...pool.ids(),
-      ...stored.frozen.ids(),
-      ...stored.shells.ids(),
-    ],
+    owned: () => [...live.set.running().map(({ container }) => container.id), ...pool.ids(), ...stored.frozen.ids()],
     onGone: (id, exit) => {
-      if (!pool.lost(id) && !stored.frozen.lost(id) && !stored.shells.lost(id)) sandboxes.died(id, exit);
+      if (!pool.lost(id) && !stored.frozen.lost(id)) sandboxes.died(id, exit);
     },
     onBack: () => {
       // A Docker daemon that was started again cannot rename the containers that it found running.
       for (const id of pool.ids()) pool.lost(id);
-      stored.shells.replace();
       events.emit("engineBack");
     },
     now,
@@ -92,12 +86,7 @@ async function createParts(base: Base) {
     diskAccount,
   });
   startRenewal({ nodeId: config.nodeId, peering, orchestrators, files: filesOf(config), now, log }, teardown);
-  startRepairs(base, {
-    reach: network.reach,
-    disposal: live.disposal,
-    shells: stored.shells,
-    instruments: api.instruments,
-  });
+  startRepairs(base, { reach: network.reach, disposal: live.disposal, instruments: api.instruments });
   return { network, node, blobs, live, lease, stored, taking, sandboxes, building, engine, api, proxy };
 }
 

@@ -7,12 +7,10 @@ import { hostAbilities } from "./api/capabilities.ts";
 import { hostBlobs } from "./blobs/host-blobs.ts";
 import { hostBuildTools } from "./builds/tools.ts";
 import type { AgentConfig } from "./config.ts";
-import { hostAnnotations } from "./containers/annotations.ts";
 import type { Containers } from "./containers/containers.ts";
 import { dockerContainers } from "./containers/docker.ts";
 import { hostDocker } from "./containers/host-docker.ts";
 import { seccompProfile } from "./containers/seccomp/seccomp.ts";
-import { withShells } from "./containers/with-shells.ts";
 import { createCpuSets } from "./cpu-sets/cpu-sets.ts";
 import { withCpuSets } from "./cpu-sets/with-cpu-sets.ts";
 import type { AgentDeps, AgentMachine } from "./deps.ts";
@@ -84,7 +82,7 @@ function containersOf(config: AgentConfig, disks: Disks, log: Log): Containers {
     userLimits: userLimits(),
   });
   return withDisks({
-    engine: withCpuSets(withShells(engine, hostAnnotations(config.runDir)), createCpuSets(allowedCpus())),
+    engine: withCpuSets(engine, createCpuSets(allowedCpus())),
     disks,
     repository: `svc/disk-${createHash("sha256").update(config.nodeId).digest("hex").slice(0, 8)}`,
     now: Date.now,

@@ -215,7 +215,10 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   teardown.add("streams of the console", () => webConsole?.stop());
   teardown.add("event streams", () => events.stop());
   teardown.add("edges", () => edges.stop());
-  const behind: Behind = { api: started.accept, ...(edge === undefined ? {} : { edge: edge.accept }) };
+  const behind: Behind = {
+    api: started.accept,
+    ...(edge === undefined ? {} : { edge: (connection) => edge.accept(connection) }),
+  };
   const sitePort = site === undefined ? undefined : await openSitePort(config, site, behind, siteDeps);
   const { url, nodesUrl, consoleUrl } = started;
   const edgeUrl = edge?.url;

@@ -1,12 +1,11 @@
 /**
  * Notes for the OCI runtime wrapper, one directory per container: the network namespace to join, the volumes to mount, and
- * the memory image to start with; and the call that a container waits for which was started before these were known.
+ * the memory image to start with.
  */
 
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
-import { callShell } from "./call-shell.ts";
 
 const VOLUME_OPTIONS = ["bind", "rw", "nosuid", "nodev", "rprivate"];
 
@@ -28,15 +27,6 @@ export interface Annotations {
   ): Promise<void>;
   /** Where the container sees volumes. */
   volumePaths(containerId: string): Promise<string[]>;
-  /** Makes the next start a shell: Docker takes the container for running, and its processes come with `call`. */
-  shell(containerId: string): Promise<void>;
-  /**
-   * Lets svc-runc do in a shell what the other annotations say. Resolves to the process id of the container's first process on
-   * the host. @throws with the words of svc-runc when it has failed, or the shell has ended before
-   */
-  call(containerId: string): Promise<number>;
-  /** The first process of a container that was a shell; undefined: Docker knows it. */
-  shellProcess(containerId: string): Promise<number | undefined>;
   /** Makes the next start restore this memory; lazily when a page server listens in `criuDirectory`. */
   restore(containerId: string, images: string, lazy: boolean): Promise<void>;
   criuDirectory(containerId: string): string;
@@ -71,15 +61,6 @@ export function hostAnnotations(runDirectory: string): Annotations {
       const text = await readFile(join(root, containerId, "mounts"), "utf8").catch(() => "");
       const mounts = JSON.parse(`[${text.trim().replace(/,$/, "")}]`) as { readonly destination: string }[];
       return mounts.map(({ destination }) => destination);
-    },
-    async shell(containerId) {
-      await mkdir(join(root, containerId), { recursive: true, mode: 0o700 });
-      await writeFile(join(root, containerId, "shell"), "");
-    },
-    call: (containerId) => callShell(join(root, containerId, "call")),
-    async shellProcess(containerId) {
-      const text = await readFile(join(root, containerId, "process"), "utf8").catch(() => "");
-      return text === "" ? undefined : Number(text);
     },
     async restore(containerId, images, lazy) {
       const directory = join(root, containerId);

@@ -115,18 +115,6 @@ export interface Containers {
   /** Resolves to the container's id. Starts nothing. @throws {AppError} no_compatible_node when the image of a disk is gone */
   create(spec: ContainerSpec): Promise<string>;
   start(id: string): Promise<void>;
-  /**
-   * As `create`, for a container that gets a disk with `giveDisk` when it is known. Undefined: containers have no disks of
-   * their own here.
-   */
-  createWithoutDisk(spec: ContainerSpec): Promise<string | undefined>;
-  /**
-   * Gives a copy of a stored disk to such a container, in which nothing runs yet. Resolves to its writable layer.
-   * @param image of a snapshot, whose disk stands on the container's own image
-   */
-  giveDisk(id: string, image: string, sizeMb: number): Promise<string>;
-  /** Id of the image on which the disk of a snapshot's image stands; undefined: it is no stored disk. */
-  imageBelow(image: string): Promise<string | undefined>;
   inspect(id: string): Promise<InspectedContainer | undefined>;
   /** Sends SIGKILL through Docker. A stopped or unknown container counts as success. */
   kill(id: string): Promise<void>;

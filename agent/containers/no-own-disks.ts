@@ -4,9 +4,6 @@ import type { Containers } from "./containers.ts";
 
 type OwnDisks = Pick<
   Containers,
-  | "createWithoutDisk"
-  | "giveDisk"
-  | "imageBelow"
   | "hasOwnDisk"
   | "copyAhead"
   | "keep"
@@ -21,9 +18,6 @@ type OwnDisks = Pick<
 >;
 
 export const NO_OWN_DISKS: OwnDisks = {
-  createWithoutDisk: () => Promise.resolve(undefined),
-  giveDisk: () => Promise.reject(new Error("containers have no disks of their own here")),
-  imageBelow: () => Promise.resolve(undefined),
   hasOwnDisk: () => false,
   copyAhead: () => Promise.resolve(),
   flushDisk: () => Promise.resolve(),

@@ -8,7 +8,6 @@ import type { Reach } from "../network/reach/reach.ts";
 import type { Procfs } from "../procfs/procfs.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { SnapshotMachine } from "../snapshots/machine.ts";
-import type { Shells } from "../snapshots/shells/shells.ts";
 import { removeGarbage } from "../snapshots/store/garbage.ts";
 import type { Stores } from "../store/stores.ts";
 import { releaseRemains } from "./remains.ts";
@@ -29,7 +28,6 @@ export interface JanitorDeps {
   readonly machine: SnapshotMachine & { readonly procfs: Procfs };
   readonly reach: Reach;
   readonly disposal: Disposal;
-  readonly shells: SweepDeps["shells"];
   readonly stores: Stores;
   readonly instruments: { readonly firewallRepaired: () => void };
   readonly now: () => number;
@@ -37,14 +35,11 @@ export interface JanitorDeps {
 }
 
 export function startJanitor(deps: JanitorDeps) {
-  const { config, machine, reach, disposal, shells, stores, instruments, now, log } = deps;
+  const { config, machine, reach, disposal, stores, instruments, now, log } = deps;
   const { containers } = machine.docker;
   const { firewall } = machine.network;
   const { files } = machine.memory;
-  const sweep = loop(
-    { name: "sweep", everyMs: SWEEP_EVERY_MS, log },
-    createSweep({ containers, shells, stores, now, log }),
-  );
+  const sweep = loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, createSweep({ containers, stores, now, log }));
   const timers = { again: undefined as NodeJS.Timeout | undefined };
   const repairs = loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
     const restored = await firewall.repair();
@@ -87,7 +82,6 @@ export function startJanitor(deps: JanitorDeps) {
 
 interface SweepDeps {
   readonly containers: Containers;
-  readonly shells: Pick<Shells, "ids">;
   readonly stores: Stores;
   readonly now: () => number;
   readonly log: Log;
@@ -102,12 +96,12 @@ function owned({ containers, snapshots, remains }: SweepDeps["stores"]): Readonl
 }
 
 /** Containers of this node without a row, for example because Docker's answer to a create was lost. */
-export function createSweep({ containers, shells, stores, now, log }: SweepDeps) {
+export function createSweep({ containers, stores, now, log }: SweepDeps) {
   const suspects = new Map<string, number>();
   return async () => {
     const found = await containers.list();
     // Read after the list: a container that started meanwhile has its row by now, or is not in the list.
-    const known = new Set([...owned(stores), ...shells.ids()]);
+    const known = owned(stores);
     const orphans = found.map(({ id }) => id).filter((id) => !known.has(id));
     for (const id of suspects.keys()) if (!orphans.includes(id)) suspects.delete(id);
     for (const containerId of orphans) {

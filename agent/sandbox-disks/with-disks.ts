@@ -3,7 +3,6 @@
  * a container that is created from that image gets a copy of the disk, on the image that the snapshot's source was made of.
  */
 
-import { LRUCache } from "lru-cache";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Containers } from "../containers/containers.ts";
@@ -15,7 +14,6 @@ import { layerOf, successor } from "./successor.ts";
 const DEFAULT_MB = 10_240;
 /** A container whose disk cannot be mounted does not run. Its start gives the reason. */
 const WITHOUT_DISK = { running: false, pid: 0, exitCode: 137, oomKilled: false, upperDirectory: undefined, cpus: "" };
-const MOST_KNOWN = 1_000;
 const SNAPSHOT = /^svc\/snapshot:(.+)$/;
 
 interface WithDisksDeps {
@@ -40,10 +38,6 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
   const usable = async () =>
     (await disks.unusable()) === undefined && (await engine.facts()).storageDriver === "overlay2";
 
-  /** Of stored disks: what is below one never changes. */
-  const imagesBelow = new LRUCache<string, string>({ max: MOST_KNOWN });
-  /** Docker's directory of the layer, and the image, of containers that have no disk yet. */
-  const without = new Map<string, Awaited<ReturnType<typeof layerOf>>>();
   const firstSeen = new Map<string, number>();
   const suspects = new Set<string>();
 
@@ -84,36 +78,6 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
       }
     },
 
-    async createWithoutDisk(spec) {
-      if (!(await usable())) return undefined;
-      const containerId = await engine.create(spec);
-      try {
-        without.set(containerId, await layerOf(containerId, engine));
-        return containerId;
-      } catch (cause) {
-        await engine.remove(containerId);
-        throw cause;
-      }
-    },
-
-    async giveDisk(id, image, sizeMb) {
-      const layer = without.get(id);
-      const from = storedIn(image);
-      if (layer === undefined || from === undefined)
-        throw new AppError("unavailable", "this node cannot make the sandbox's disk now: try again");
-      await disks.make({ containerId: id, ...layer, sizeMb: sizeMb || DEFAULT_MB, from });
-      without.delete(id);
-      return `${disks.layer(id)}/diff`;
-    },
-
-    async imageBelow(image) {
-      const id = storedIn(image);
-      if (id === undefined) return undefined;
-      const found = imagesBelow.get(id) ?? (await engine.image(below(id)))?.id;
-      if (found !== undefined) imagesBelow.set(id, found);
-      return found;
-    },
-
     async start(id) {
       if (disks.has(id)) await disks.mount(id);
       await engine.start(id);
@@ -133,7 +97,6 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
     },
 
     async remove(id) {
-      without.delete(id);
       // Docker removes a name of its own that it finds on the disk.
       if (disks.has(id)) await disks.mount(id).catch(() => undefined);
       await engine.remove(id);

@@ -107,21 +107,13 @@ async function start(
   return container;
 }
 
-type Found = Pick<InspectedContainer, "pid" | "upperDirectory">;
-
-interface Starting extends Pick<LiveContainer, "id" | "slot" | "controlToken"> {
-  /** Absent: Docker is asked. */
-  readonly pid?: number | undefined;
-  readonly upperDirectory?: string | undefined;
-}
-
-/** Waits for the envd of a container that was started. */
+/** Waits for the envd of a container that Docker has started. */
 export async function envdAnswers(
-  { id, slot, controlToken, pid, upperDirectory }: Starting,
+  { id, slot, controlToken }: Pick<LiveContainer, "id" | "slot" | "controlToken">,
   { containers, openCgroup, envd }: Docker,
   signal: AbortSignal,
-): Promise<{ readonly found: Found; readonly cgroup: Cgroup }> {
-  const found = pid === undefined ? await containers.inspect(id) : { pid, upperDirectory };
+): Promise<{ readonly found: InspectedContainer; readonly cgroup: Cgroup }> {
+  const found = await containers.inspect(id);
   if (found === undefined || found.pid === 0) throw ended();
   const cgroup = openCgroup(found.pid, id);
   await readyWhileAlive(cgroup, (limit) => envd.ready({ address: slot.address, controlToken }, limit), signal);

@@ -24,13 +24,12 @@ export interface DisposalDeps {
 }
 
 type Doomed = Pick<LiveContainer, "id" | "slot" | "cgroup">;
-type Dead = Pick<Doomed, "id" | "slot">;
 
 export interface Disposal {
   /** Resolves when no process inside runs and nothing that it sent passes. */
   kill(container: Doomed): Promise<void>;
   /** Removes a dead container's parts in the background: Docker object, slot, annotations, row. */
-  remove(container: Dead): void;
+  remove(container: Doomed): void;
   /** Retries failed removals, for example after an outage of Docker. */
   retry(): void;
   readonly pending: number;
@@ -42,7 +41,7 @@ export function createDisposal({ docker, slots, gate, stores, log }: DisposalDep
   const { containers, annotations } = docker;
   const semaphore = createSemaphore(REMOVALS_AT_ONCE);
   const running = new Map<string, Promise<void>>();
-  const failed = new Map<string, Dead>();
+  const failed = new Map<string, Doomed>();
   const given = new Set<string>();
 
   // If Docker notices the end during a removal, it writes the container back and lists it as `removing` for ever.
@@ -53,7 +52,7 @@ export function createDisposal({ docker, slots, gate, stores, log }: DisposalDep
     }
   };
 
-  const remove = async (container: Dead) => {
+  const remove = async (container: Doomed) => {
     const { id, slot } = container;
     const done = await semaphore.take(new AbortController().signal);
     try {
@@ -77,7 +76,7 @@ export function createDisposal({ docker, slots, gate, stores, log }: DisposalDep
     }
   };
 
-  const begin = (container: Dead) => {
+  const begin = (container: Doomed) => {
     if (!running.has(container.id)) running.set(container.id, remove(container));
   };
 

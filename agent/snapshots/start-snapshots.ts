@@ -10,7 +10,6 @@ import type { Meeting } from "../../shared/tls/peers.ts";
 import type { ClaimedStore } from "../blobs/claimed-store.ts";
 import { openPeer } from "../blobs/peer.ts";
 import type { AgentConfig } from "../config.ts";
-import type { Containers } from "../containers/containers.ts";
 import type { Flavour, LiveContainer } from "../containers/live-container.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { Origins } from "../host/origins.ts";
@@ -41,7 +40,6 @@ import { createRescue } from "./restore/rescue.ts";
 import { resume } from "./restore/resume.ts";
 import { startCopy } from "./restore/start-copy.ts";
 import { thawPaused } from "./restore/thaw.ts";
-import { createShells, type Shells } from "./shells/shells.ts";
 import { nameImageBelow, nameImagesBelow } from "./store/docker-images-below.ts";
 import { createHolding, type Holding } from "./store/holding.ts";
 import { createMemoryImages } from "./store/memory-images.ts";
@@ -62,8 +60,6 @@ type Settings =
   | "frozenSeconds"
   | "frozenReservedMb"
   | "lazyPagesMb"
-  | "shells"
-  | "poolReservedMb"
   | "snapshotQuotaMb"
   | "projectSnapshotQuotaMb"
   | "blobStorePaused";
@@ -104,7 +100,6 @@ export interface SnapshotParts {
   readonly frozen: FrozenContainers;
   readonly admission: Admission;
   readonly sources: Pick<Sources, "snapshot" | "frozen" | "stored">;
-  readonly shells: Shells;
   /** One operation at a time per snapshot. */
   readonly mutex: KeyedMutex;
   readonly taking: Taking;
@@ -162,19 +157,8 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   });
   const outside = outsideConnections({ connections: memory.connections, gate, log });
   const common = { ...machine, stores, gate, frozen, outside, origins, now, log };
-  const shells = createShells({
-    ...machine,
-    slots: deps.slots,
-    disposal,
-    most: config.shells,
-    busy: () => deps.semaphore.busy > 0 || machine.host.freeMemory() < config.poolReservedMb * MIB,
-    now,
-    log,
-  });
-  teardown.add("shells", () => shells.stop());
   const restoreDeps = {
     ...common,
-    shells,
     slots: deps.slots,
     images,
     semaphore: deps.semaphore,
@@ -223,7 +207,6 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
       frozen: (spec, signal) => thawPaused(spec, restoreDeps, signal),
       stored: (spec, signal) => resume(spec, restoreDeps, signal),
     },
-    shells,
     mutex,
     copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, restoreDeps, signal),
     rescue,
@@ -237,29 +220,11 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
         void nameImageBelow({ snapshotId, containerId }, { containers, log });
         return taken;
       },
-      checkpoint(sandbox, request) {
-        // It lives for one call: copies are about to start.
-        if (request.memory && request.durable === false)
-          void expectCopies(sandbox.container, { shells, containers, log });
-        return checkpoint(sandbox, request, takeDeps);
-      },
+      checkpoint: (sandbox, request) => checkpoint(sandbox, request, takeDeps),
       storing: ({ container }, work) => during(container.id, work),
       complete: ({ container }) => images.complete(container.id),
     },
   };
-}
-
-/** Never rejects: without a shell a copy starts as well, later. */
-async function expectCopies(
-  { id, build, resources, runtime }: LiveContainer,
-  { shells, containers, log }: { readonly shells: Shells; readonly containers: Containers; readonly log: Log },
-): Promise<void> {
-  try {
-    const image = (await containers.inspect(id))?.image;
-    if (image !== undefined) shells.expect({ build: { ...build, image }, resources, runtime });
-  } catch (error) {
-    log.debug({ err: error, containerId: id }, "could not make a shell for a copy ahead");
-  }
 }
 
 function uploadsOf({ config, machine, stores, blobStore, disk, onChange, now, log }: StartSnapshotsDeps) {

@@ -25,11 +25,11 @@ export async function startRecovery({ config, machine, state, stores, now, log, 
   return { found, cleared };
 }
 
-type JanitorParts = Pick<JanitorDeps, "reach" | "disposal" | "shells" | "instruments">;
+type JanitorParts = Pick<JanitorDeps, "reach" | "disposal" | "instruments">;
 
-export function startRepairs(base: Base, { reach, disposal, shells, instruments }: JanitorParts): void {
+export function startRepairs(base: Base, { reach, disposal, instruments }: JanitorParts): void {
   const { config, machine, stores, events, now, log, teardown } = base;
-  const janitor = startJanitor({ config, machine, stores, reach, disposal, shells, instruments, now, log });
+  const janitor = startJanitor({ config, machine, stores, reach, disposal, instruments, now, log });
   teardown.add("janitor", () => janitor.stop());
   events.on("engineBack", () => janitor.engineBack());
 }

@@ -3,6 +3,7 @@
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
+import { FileType } from "../../shared/envd-rpc/gen/filesystem_pb.js";
 import { VERSION } from "../../shared/version.ts";
 import type { Context } from "../context.ts";
 import { Failure } from "../failure.ts";
@@ -127,7 +128,9 @@ export function createMcpServer(context: Context, sandboxes: OwnSandboxes): McpS
     answered(({ sandbox_id, path: of, depth }, { signal }) =>
       within(sandbox_id, async (inside) => {
         const { entries } = await inside.filesystem.listDir({ path: of, depth }, inside.as(undefined, { signal }));
-        const lines = entries.map(({ type, size, path: at }) => `${type === 2 ? "dir" : "file"} ${size} ${at}`);
+        const lines = entries.map(
+          ({ type, size, path: at }) => `${type === FileType.DIRECTORY ? "dir" : "file"} ${size} ${at}`,
+        );
         const more = lines.length - LONGEST_LIST;
         return text(...lines.slice(0, LONGEST_LIST), ...(more > 0 ? [`… and ${more} more`] : []));
       }),

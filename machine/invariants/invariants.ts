@@ -50,11 +50,10 @@ export interface Problem {
 
 /** A sandbox may be over its end by so much: an orchestrator ends it in the next round. */
 export const END_GRACE_MS = 5_000;
-/** Containers that have no owner yet. */
-const OWNERLESS = ["svc-pool-", "svc-shell-"];
+const POOL = "svc-pool-";
 
 export function isSandbox({ name, state }: Pick<ContainerSeen, "name" | "state">): boolean {
-  return name.startsWith("svc-") && !OWNERLESS.some((prefix) => name.startsWith(prefix)) && state === "running";
+  return name.startsWith("svc-") && !name.startsWith(POOL) && state === "running";
 }
 
 /** A sandbox that another node has fetched has a longer name, because both nodes may use one Docker daemon. */

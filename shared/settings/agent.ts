@@ -210,13 +210,6 @@ export const AgentConfig = Type.Object({
     maximum: 10_485_760,
     description: "Free memory above which the warm pool may grow, MiB",
   }),
-  shells: Type.Integer({
-    default: 10,
-    minimum: 0,
-    maximum: 1_000,
-    description:
-      "Most containers without processes that wait for copies of memory (forks, starts from snapshots), some 12 MiB each; 0: none",
-  }),
   frozenSeconds: Type.Integer({
     default: 300,
     minimum: 0,

@@ -10,7 +10,6 @@ import { isSize } from "../../containers/cgroup/limits.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
-import type { Slot } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
 import { envdAnswers } from "../../sandboxes/boot.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
@@ -51,14 +50,6 @@ export interface RestoreSpec {
   readonly owner: string | undefined;
   /** What it sees: the same ones as when its memory was stored. */
   readonly volumes: readonly VolumeMount[];
-  /** The container is a shell. Absent: Docker starts it. */
-  readonly shell?: WaitingShell | undefined;
-}
-
-interface WaitingShell {
-  readonly slot: Slot;
-  /** Resolves to the container's writable layer. */
-  readonly giveDisk: () => Promise<string>;
 }
 
 export interface Restored {
@@ -75,7 +66,7 @@ export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContai
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner, volumes: mounts, shell }: RestoreSpec,
+  { disk, memoryOf, owner, volumes: mounts }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
@@ -87,14 +78,18 @@ export async function restoreContainer(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
-    const giving = givingDisk(shell, teardown);
-    const slot = shell?.slot ?? (await readyToStart(disk, { containers, slots, teardown }));
+    // This agent process has not started the container, but an earlier one may have: that start may still be under way.
+    const { limits } = await stopped(id, containers, 0);
+    await tellSize(disk, limits, containers);
     signal.throwIfAborted();
+
+    const slot = await slots.take();
+    teardown.add("slot", () => slots.give(slot));
     teardown.add("annotations", () => annotations.remove(id));
     const { build, resources, runtime, createdAt } = disk;
-    const common = { id, slot, controlToken, build, resources, runtime, createdAt };
+    const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
     // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
-    stores.containers.add({ ...common, pid: 0, upperDirectory: disk.upperDirectory });
+    stores.containers.add({ ...starting, pid: 0, upperDirectory: disk.upperDirectory });
     teardown.add("container", () => stores.containers.remove(id));
     const inside = memory?.inside;
     await Promise.all([
@@ -107,7 +102,6 @@ export async function restoreContainer(
       await annotations.restore(id, memory.directory, memory.lazy);
       if (memory.lazy) await memory.serve(id);
     }
-    const upperDirectory = await giving;
     signal.throwIfAborted();
 
     const started = { known: false };
@@ -123,15 +117,15 @@ export async function restoreContainer(
     const restoring = memory === undefined ? undefined : AbortSignal.timeout(limitMs);
     const limited = restoring === undefined ? signal : anySignal(signal, restoring);
     const up = async () => {
-      const start = startProcesses(id, shell, docker).catch((cause: unknown) => {
+      const start = containers.start(id).catch((cause: unknown) => {
         if (memory === undefined) throw cause;
         throw notRestored(explainRestore(cause), cause);
       });
-      const pid = await (memory === undefined ? start : unlessOver(start, limited));
+      await (memory === undefined ? start : unlessOver(start, limited));
       started.known = true;
       signal.throwIfAborted();
 
-      return envdAnswers({ id, slot, controlToken, pid, upperDirectory }, docker, limited);
+      return envdAnswers({ id, slot, controlToken }, docker, limited);
     };
     const { found, cgroup } = await up().catch(async (cause: unknown) => {
       if (signal.aborted) throw cause;
@@ -143,47 +137,11 @@ export async function restoreContainer(
     if (inside !== undefined) await connections.release(slot, inside);
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 
-    const container = { ...common, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };
+    const container = { ...starting, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };
     return { container, verified: memory?.verified ?? Promise.resolve() };
   } finally {
     release();
   }
-}
-
-/** Resolves to the first process where Docker does not know it. */
-async function startProcesses(
-  id: string,
-  shell: WaitingShell | undefined,
-  { containers, annotations }: Docker,
-): Promise<number | undefined> {
-  if (shell !== undefined) return annotations.call(id);
-  await containers.start(id);
-  return undefined;
-}
-
-/** Beside other work: the caller awaits it later. What removes the container waits for its end. */
-function givingDisk(shell: WaitingShell | undefined, teardown: Teardown): Promise<string> | undefined {
-  if (shell === undefined) return undefined;
-  const work = shell.giveDisk();
-  const ended = work.then(
-    () => undefined,
-    () => undefined,
-  );
-  teardown.add("disk", () => ended);
-  return work;
-}
-
-/** Waits until Docker can start the container, tells it the size, and takes an address. */
-async function readyToStart(
-  disk: SnapshotDisk,
-  { containers, slots, teardown }: { containers: Containers; slots: Slots; teardown: Teardown },
-): Promise<Slot> {
-  // This agent process has not started the container, but an earlier one may have: that start may still be under way.
-  const { limits } = await stopped(disk.containerId, containers, 0);
-  await tellSize(disk, limits, containers);
-  const slot = await slots.take();
-  teardown.add("slot", () => slots.give(slot));
-  return slot;
 }
 
 /**
@@ -203,7 +161,7 @@ function notRestored(reason: string, cause: unknown): AppError {
 }
 
 /** Stops waiting; the start continues, and the caller ends it. */
-function unlessOver<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function unlessOver(work: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const over = () => reject(signal.reason as Error);
     if (signal.aborted) over();

@@ -1,4 +1,4 @@
-/** Starts a new sandbox from a checkpoint, with or without the memory: in a shell, or in a new container from the image. */
+/** Starts a new sandbox from a checkpoint: makes a new container from the image, with or without the memory. */
 
 import { randomBytes } from "node:crypto";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -7,14 +7,12 @@ import { leastMemoryMb } from "../../containers/cgroup/limits.ts";
 import type { Network } from "../../network/host-network.ts";
 import { type BecomeSandboxDeps, becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
-import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
-import type { Shells } from "../shells/shells.ts";
+import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../store/clear-links.ts";
-import { type RestoreContainerDeps, type RestoreSpec, refuseMemory, restoreContainer } from "./restore.ts";
+import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, BecomeSandboxDeps {
   readonly network: Network;
-  readonly shells: Pick<Shells, "take" | "discard">;
 }
 
 export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal: AbortSignal): Promise<Launched> {
@@ -29,8 +27,7 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
   const teardown = new Teardown(deps.log);
   const restored = { verified: Promise.resolve() };
   try {
-    const from = { snapshot, image: snapshot.image, memory };
-    const { disk, shell } = (await inShell(spec, from, deps, teardown)) ?? (await create(spec, from, deps, teardown));
+    const disk = await create(spec, { snapshot, image: snapshot.image, memory }, deps, teardown);
     return await becomeSandbox(
       spec,
       {
@@ -42,8 +39,8 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
         watches: memory,
         async run() {
           const { projectId: owner, volumes = [] } = body;
-          const source = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes, shell };
-          const { container, verified } = await restoreContainer(source, deps, { teardown, signal });
+          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes };
+          const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
           if (!memory) await clearLinks(container, snapshot.id, { ...deps.memory, log: deps.log });
           teardown.add("network", () => gate.close(container.slot));
@@ -81,69 +78,36 @@ interface From {
   readonly memory: boolean;
 }
 
-/** The sandbox that is rewound has a container of its usual name. */
-function nameOf({ body, origin, executionId }: FromSnapshot): string {
-  return origin.is === "rewind" ? `svc-${body.sandboxId}-${executionId.slice(0, 8)}` : `svc-${body.sandboxId}`;
-}
-
-interface Made {
-  readonly disk: SnapshotDisk;
-  readonly shell?: RestoreSpec["shell"];
-}
-
-/** Undefined: no container waits for this memory. */
-async function inShell(
-  spec: FromSnapshot,
-  { snapshot, image, memory }: From,
-  { docker: { containers }, shells, log }: StartCopyDeps,
-  teardown: Teardown,
-): Promise<Made | undefined> {
-  const { body, timing } = spec;
-  const { resources } = body;
-  const { runtime } = snapshot.disk;
-  const below = memory ? await containers.imageBelow(image) : undefined;
-  if (below === undefined) return undefined;
-  const shell = await shells.take({ build: { ...body.build, image: below }, resources, runtime });
-  if (shell === undefined) return undefined;
-  const { id: containerId, slot, controlToken, createdAt } = shell;
-  teardown.add("shell", () => shells.discard(shell));
-  // For people who ask Docker; nothing depends on the name.
-  containers
-    .rename(containerId, nameOf(spec))
-    .catch((error: unknown) => log.debug({ err: error, containerId }, "could not rename a container"));
-  const build = { ...body.build, image };
-  const giveDisk = () => timing.measure("disk", () => containers.giveDisk(containerId, image, resources.diskSizeMB));
-  const disk = { containerId, controlToken, build, resources, runtime, upperDirectory: undefined, createdAt };
-  return { disk, shell: { slot, giveDisk } };
-}
-
 async function create(
-  spec: FromSnapshot,
+  { body, origin, executionId }: FromSnapshot,
   { snapshot, image, memory }: From,
   { docker, network, now }: StartCopyDeps,
   teardown: Teardown,
-): Promise<Made> {
-  const { body, timing } = spec;
+) {
   // The memory image has files of its version of envd mapped.
   const runtime = await docker.runtime(memory ? snapshot.disk.runtime : undefined);
   const controlToken = randomBytes(24).toString("hex");
   const build = { ...body.build, image };
   const createdAt = now();
-  const containerId = await timing.measure("create", () =>
-    docker.containers.create({
-      name: nameOf(spec),
-      build,
-      resources: body.resources,
-      command: runtime.command,
-      env: [`SVC_ENVD_CONTROL=${controlToken}`],
-      runtimeDirectory: runtime.directory,
-      resolver: network.plan.gateway,
-    }),
-  );
+  const containerId = await docker.containers.create({
+    // The sandbox that is rewound has a container of its usual name.
+    name: origin.is === "rewind" ? `svc-${body.sandboxId}-${executionId.slice(0, 8)}` : `svc-${body.sandboxId}`,
+    build,
+    resources: body.resources,
+    command: runtime.command,
+    env: [`SVC_ENVD_CONTROL=${controlToken}`],
+    runtimeDirectory: runtime.directory,
+    resolver: network.plan.gateway,
+  });
   teardown.add("container", () => docker.containers.remove(containerId));
   const { resources } = body;
-  const { directory } = runtime;
   return {
-    disk: { containerId, controlToken, build, resources, runtime: directory, upperDirectory: undefined, createdAt },
+    containerId,
+    controlToken,
+    build,
+    resources,
+    runtime: runtime.directory,
+    upperDirectory: undefined,
+    createdAt,
   };
 }

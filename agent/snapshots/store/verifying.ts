@@ -17,7 +17,7 @@ interface Check {
   endedAt: number | undefined;
 }
 
-export interface Verification {
+interface Verification {
   /** Rejects when a file differs from what was written. */
   readonly done: Promise<void>;
   /** The caller needs no outcome any more. The check ends when nobody needs it. */

@@ -66,7 +66,7 @@ async function start(config: EdgeConfig, deps: EdgeProgramDeps, teardown: Teardo
   const edge = await openEdge(config, { log, follower, credentials });
   serving.edge = edge;
   teardown.add("edge", () => edge.stop());
-  if (site !== undefined) await openSitePort(config, site, { edge: edge.accept }, siteDeps);
+  if (site !== undefined) await openSitePort(config, site, { edge: (connection) => edge.accept(connection) }, siteDeps);
   log.info({ url: edge.url, statusUrl, routes: follower.size, orchestrator: follower.followed }, "edge started");
   return { url: edge.url, statusUrl, stop };
 }

@@ -29,7 +29,7 @@ const SESSION = {
 const SESSION_WINDOW = 2 ** 22;
 
 /** What the port shows: a certificate for all names, PEM. */
-export interface Shown {
+interface Shown {
   readonly certificate: string;
   readonly key: string;
 }

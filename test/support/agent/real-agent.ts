@@ -290,7 +290,6 @@ async function containerOf(sandboxId: string): Promise<string> {
   return found.id;
 }
 
-/** Without shells, which no sandbox has yet. */
 export async function containers(): Promise<{ name: string; state: string }[]> {
   const { stdout } = await run("docker", [
     "ps",
@@ -302,6 +301,6 @@ export async function containers(): Promise<{ name: string; state: string }[]> {
   ]);
   return stdout
     .split("\n")
-    .filter((line) => line !== "" && !line.startsWith("svc-shell-"))
+    .filter((line) => line !== "")
     .map((line) => ({ name: line.split(" ")[0] ?? "", state: line.split(" ")[1] ?? "" }));
 }

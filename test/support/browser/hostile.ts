@@ -43,7 +43,7 @@ export const ESCAPES: readonly string[] = [
   `${ESC}]1337;File=inline=1:PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+${BEL}`,
   `${ESC}]9;taken${BEL}${ESC}]777;notify;taken;taken${BEL}`,
   `${ESC}[8;9999;9999t${ESC}[3;9999;9999t${ESC}[2t`,
-  ...[..."@ILMPSTXZb"].map((final) => `a${ESC}[2147483647${final}`),
+  ...Array.from("@ILMPSTXZb", (final) => `a${ESC}[2147483647${final}`),
   `${ESC}[2147483647 @${ESC}[2147483647 A${ESC}[2147483647'}${ESC}[2147483647'~`,
   `${ESC}[?1049h<script>alert(1)</script>${ESC}[?1049l`,
   `${ESC}]0;${"x".repeat(100_000)}${BEL}`,

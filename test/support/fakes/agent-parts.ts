@@ -57,7 +57,6 @@ export interface Parts {
   readonly lease: Lease;
   readonly taker: SnapshotTaker;
   readonly snapshots: Snapshots;
-  readonly shells: SnapshotParts["shells"];
   readonly copy: SnapshotParts["copy"];
   readonly pool: ReturnType<typeof createPool>;
   readonly stores: Stores;
@@ -85,8 +84,6 @@ export interface PartsOptions {
   /** Whether the kernel lets CRIU restore page by page, which it does from `lazyPagesMb` on. */
   readonly lazyPages?: boolean;
   readonly lazyPagesMb?: number;
-  /** Most shells that wait for copies. */
-  readonly shells?: number;
   readonly projectSnapshotQuotaMb?: number;
   readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
@@ -100,19 +97,12 @@ export interface PartsOptions {
   readonly before?: RecoveryResult;
 }
 
-function settingsOf({
-  frozenSeconds = 3_600,
-  projectSnapshotQuotaMb = 0,
-  lazyPagesMb = 1_000,
-  shells = 0,
-}: PartsOptions) {
+function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0, lazyPagesMb = 1_000 }: PartsOptions) {
   return {
     holdHours: 24,
     frozenSeconds,
     frozenReservedMb: 0,
     lazyPagesMb,
-    shells,
-    poolReservedMb: 0,
     projectSnapshotQuotaMb,
     blobStorePaused: false,
   };
@@ -244,7 +234,6 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     lease,
     taker,
     snapshots: storing.snapshots,
-    shells: storing.shells,
     copy: (...request) => storing.copy(...request),
     pool,
     stores,

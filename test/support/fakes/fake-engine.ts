@@ -13,13 +13,13 @@ import type { SandboxEgress } from "../../../agent/egress/channel/messages.ts";
 import type { EgressProcess } from "../../../agent/egress-supervisor/process.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
 import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
+import type { Links } from "../../../agent/network/links.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
 import { type FakeCompany, fakeCompany } from "./fake-company.ts";
 import { type FakeContainer, newContainer, sizeOf } from "./fake-container.ts";
 import { fakeDisks, fakeFacts, fakeMachine, noVolumes } from "./fake-machine.ts";
-import { fakeLinks, fakeNetwork } from "./fake-network.ts";
-import { type FakeShells, fakeShells } from "./fake-shells.ts";
+import { fakeNetwork } from "./fake-network.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 import { noBlobs } from "./no-blobs.ts";
 
@@ -41,7 +41,6 @@ export interface FakeEngine {
   /** A sandbox's answer to a request for its logs. */
   logs: unknown;
   freeMemory: number;
-  readonly shells: FakeShells;
   readonly mounts: Map<string, readonly { readonly source: string; readonly path: string }[]>;
   fail(fault: Fault): void;
   /** Ends the container's first process, as if by itself. */
@@ -85,21 +84,6 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     for (const listener of listeners) listener({ kind: "died", id: container.id, exitCode });
   };
 
-  const shells = fakeShells({
-    step,
-    create: (spec) => engine.create(spec),
-    restored(id) {
-      const [container, memory] = [known(id), restores.get(id)];
-      restores.delete(id);
-      if (memory === undefined || !images.has(memory)) throw new Error("restored from nothing");
-      Object.assign(container, { netns: annotations.get(id), restored: memory, watches: false });
-      return container.pid;
-    },
-    end(id) {
-      const container = containers.get(id);
-      if (container !== undefined) end(container, 137, false);
-    },
-  });
   const engine: Containers = {
     async create(spec) {
       await step("create");
@@ -124,7 +108,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       if (container === undefined) return undefined;
       const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
       const { running, pid, limits } = container;
-      return { running, pid, limits, upperDirectory: `/layers/${id}`, cpus: "", ...shells.imageOf(), ...exit };
+      return { running, pid, limits, upperDirectory: `/layers/${id}`, cpus: "", ...exit };
     },
     async kill(id) {
       await step("kill");
@@ -163,8 +147,21 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     },
     ...stored.images,
     ...built.images,
-    ...shells.containers,
     facts: () => Promise.resolve(fakeFacts),
+  };
+
+  const links: Links = {
+    prepare: () => step("prepare"),
+    async add({ number }) {
+      await step("link");
+      if (slots.has(number)) throw new Error(`slot ${number} exists already`);
+      slots.add(number);
+    },
+    async remove({ number }) {
+      await step("unlink");
+      slots.delete(number);
+    },
+    list: () => Promise.resolve([...slots]),
   };
 
   const { rules, told, firewall, egressProcess, startEgress } = fakeNetwork(step);
@@ -256,13 +253,8 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("memory annotations");
       restores.set(id, directory);
     },
-    ...shells.annotations,
     criuDirectory: (id) => `/annotations/${id}`,
-    async remove(id) {
-      await step("remove annotations");
-      annotations.delete(id);
-      shells.removed(id);
-    },
+    remove: (id) => step("remove annotations").then(() => void annotations.delete(id)),
     list: () => Promise.resolve([...annotations.keys()]),
   };
 
@@ -287,7 +279,6 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     set freeMemory(bytes) {
       state.free = bytes;
     },
-    shells,
     company,
     mounts,
     fail(fault) {
@@ -308,7 +299,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
         envd,
         runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
       },
-      network: { plan, links: fakeLinks(step, slots), firewall, traffic: () => ({ sentBytes: 0, receivedBytes: 0 }) },
+      network: { plan, links, firewall, traffic: () => ({ sentBytes: 0, receivedBytes: 0 }) },
       egress: { start: startEgress, ...company.egress },
       disks: fakeDisks,
       volumes: noVolumes,

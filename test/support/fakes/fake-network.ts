@@ -4,7 +4,6 @@ import type { SandboxEgress } from "../../../agent/egress/channel/messages.ts";
 import type { EgressProcess, EgressTask } from "../../../agent/egress-supervisor/process.ts";
 import type { Firewall } from "../../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
-import type { Links } from "../../../agent/network/links.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type EgressPolicy, kernelPolicy } from "../../../shared/policy/egress-policy.ts";
 
@@ -64,21 +63,4 @@ export function fakeNetwork(step: (name: string) => Promise<void>) {
     return egressProcess;
   };
   return { rules, told, firewall, egressProcess, startEgress };
-}
-
-/** @param slots those that have a link and a namespace */
-export function fakeLinks(step: (name: string) => Promise<void>, slots: Set<number>): Links {
-  return {
-    prepare: () => step("prepare"),
-    async add({ number }) {
-      await step("link");
-      if (slots.has(number)) throw new Error(`slot ${number} exists already`);
-      slots.add(number);
-    },
-    async remove({ number }) {
-      await step("unlink");
-      slots.delete(number);
-    },
-    list: () => Promise.resolve([...slots]),
-  };
 }

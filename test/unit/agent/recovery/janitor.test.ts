@@ -7,7 +7,6 @@ import { fakeEngine } from "../../../support/fakes/fake-engine.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
-const NO_SHELLS = { ids: () => [] };
 
 test("a container without an owner is removed when it is older than any start takes, others are left alone", async () => {
   const engine = fakeEngine();
@@ -18,7 +17,7 @@ test("a container without an owner is removed when it is older than any start ta
   if (mine === undefined) throw new Error("nothing was started");
   const stranger = await containers.create({ ...mine.spec, name: "lost" });
   const clock = { now: 0 };
-  const sweep = createSweep({ containers, shells: NO_SHELLS, stores: parts.stores, now: () => clock.now, log });
+  const sweep = createSweep({ containers, stores: parts.stores, now: () => clock.now, log });
   await sweep();
   clock.now = 39_000;
   await sweep();
@@ -42,13 +41,7 @@ test("a container that got its owner between two rounds stays", async () => {
     },
   };
   const clock = { now: 0 };
-  const sweep = createSweep({
-    containers: engine.machine().docker.containers,
-    shells: NO_SHELLS,
-    stores,
-    now: () => clock.now,
-    log,
-  });
+  const sweep = createSweep({ containers: engine.machine().docker.containers, stores, now: () => clock.now, log });
   await sweep();
   clock.now = 60_000;
   owners.current = parts.stores;
@@ -56,27 +49,4 @@ test("a container that got its owner between two rounds stays", async () => {
   expect(engine.containers.size).toBe(1);
   nobody.close();
   await parts.stop();
-});
-
-test("a shell, which has no row, stays for as long as it waits", async () => {
-  const engine = fakeEngine();
-  const { containers } = engine.machine().docker;
-  const stores = openStores(":memory:", testSeal);
-  const build = { templateId: "t", buildId: "b", image: "i" };
-  const resources = { cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 };
-  const rest = { command: [], env: [], runtimeDirectory: "/runtime", resolver: "10.0.0.1" };
-  const id = await containers.create({ name: "svc-shell-1", build, resources, ...rest });
-  const clock = { now: 0 };
-  const waiting = [id];
-  const sweep = createSweep({ containers, shells: { ids: () => waiting }, stores, now: () => clock.now, log });
-  await sweep();
-  clock.now = 60_000;
-  await sweep();
-  expect(engine.containers.has(id)).toBe(true);
-  waiting.pop();
-  await sweep();
-  clock.now = 120_000;
-  await sweep();
-  expect(engine.containers.has(id)).toBe(false);
-  stores.close();
 });
