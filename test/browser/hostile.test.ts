@@ -128,6 +128,7 @@ test("the page of a sandbox's port reaches nothing of the console in the browser
       `{ const form = document.createElement("form"); form.method = "post"; form.action = ${JSON.stringify(at + path)}; document.body.append(form); form.submit(); }`,
     );
     expect((await answered).status(), path).toBe(403);
+    await tenant.waitForURL(at + path);
     await tenant.goto(`http://${sandbox.getHost(8000)}/`);
   }
   for (const origin of [platform.apiUrl, at]) {

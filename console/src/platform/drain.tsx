@@ -10,13 +10,24 @@ import { Failure, State, Table } from "../parts/parts.tsx";
 
 const EVERY_MS = 2_000;
 
-export function DrainOfNode({ id, again }: { readonly id: string; readonly again: () => void }) {
+interface DrainOfNodeProps {
+  readonly id: string;
+  /** The node takes work: it has no drain that could be asked for. */
+  readonly takesWork: boolean;
+  readonly again: () => void;
+}
+
+export function DrainOfNode({ id, takesWork, again }: DrainOfNodeProps) {
   const path = `/nodes/${encodeURIComponent(id)}/drain`;
   const [running, setRunning] = useState("move");
   const [atDeadline, setAtDeadline] = useState("stay");
   const [minutes, setMinutes] = useState("");
   const doing = useDoing();
-  const loaded = useLoaded((signal) => drainOf(path, signal), [path], EVERY_MS);
+  const loaded = useLoaded(
+    (signal) => (takesWork ? Promise.resolve(null) : drainOf(path, signal)),
+    [path, takesWork],
+    EVERY_MS,
+  );
   const begin = () =>
     doing.run(async () => {
       const deadline = minutes === "" ? {} : { deadlineSeconds: Math.round(Number(minutes) * 60) };

@@ -71,7 +71,14 @@ export function Nodes() {
           ]}
         />
       )}
-      {chosen !== undefined && <DrainOfNode key={chosen} id={chosen} again={loaded.again} />}
+      {chosen !== undefined && (
+        <DrainOfNode
+          key={chosen}
+          id={chosen}
+          takesWork={loaded.value?.find(({ id }) => id === chosen)?.status === "ready"}
+          again={loaded.again}
+        />
+      )}
     </>
   );
 }

@@ -40,7 +40,8 @@ export function followSandboxes(): () => void {
   of.project = projectId.peek();
   const left = new AbortController();
   const changed = new Set<string>();
-  const state = { timer: 0, wasLive: false, isReading: false, readAt: 0 };
+  /** `isStale`: the last reading of the whole list failed, so it is tried again. */
+  const state = { timer: 0, wasLive: false, isReading: false, isStale: false, readAt: 0 };
 
   async function readAll(): Promise<void> {
     isWhole.value = false;
@@ -54,8 +55,10 @@ export function followSandboxes(): () => void {
       });
       known.value = byId(all);
       isWhole.value = true;
+      state.isStale = false;
       failure.value = undefined;
     } catch (error) {
+      state.isStale = true;
       if (!left.signal.aborted) failure.value = error;
     }
     state.readAt = performance.now();
@@ -71,7 +74,7 @@ export function followSandboxes(): () => void {
   async function readChanged(): Promise<void> {
     const ids = [...changed];
     changed.clear();
-    if (ids.length > ONE_BY_ONE) {
+    if (state.isStale || ids.length > ONE_BY_ONE) {
       await readAll();
       return;
     }
@@ -94,9 +97,10 @@ export function followSandboxes(): () => void {
 
   /** One reading at a time: an older one that ends later would bring back what is gone. */
   function schedule(): void {
-    if (state.timer !== 0 || state.isReading || changed.size === 0 || left.signal.aborted) return;
+    if (state.timer !== 0 || state.isReading || left.signal.aborted) return;
+    if (changed.size === 0 && !state.isStale) return;
     const rest = state.readAt + AGAIN_MS - performance.now();
-    const wait = changed.size > ONE_BY_ONE ? Math.max(TOGETHER_MS, rest) : TOGETHER_MS;
+    const wait = state.isStale || changed.size > ONE_BY_ONE ? Math.max(TOGETHER_MS, rest) : TOGETHER_MS;
     state.timer = setTimeout(() => {
       state.timer = 0;
       void reading(readChanged);

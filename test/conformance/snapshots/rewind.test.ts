@@ -31,6 +31,8 @@ test("a sandbox that is rewound answers at the same address, to the same client,
   await api(platform, "POST", `/sandboxes/${sandbox.sandboxId}/rewind`, { body: { snapshotID } });
   expect((await Sandbox.getInfo(sandbox.sandboxId)).state).toBe("running");
   expect(await sandbox.files.exists("/tmp/later")).toBe(false);
+  await sandbox.kill();
+  expect(await Sandbox.deleteSnapshot(snapshotID)).toBe(true);
 });
 
 test("the program of the documentation that searches a tree of states finds the way", async () => {

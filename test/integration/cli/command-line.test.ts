@@ -172,5 +172,5 @@ test("completion is printed for each shell, and names what may follow", SLOW, as
   for (const shell of ["bash", "zsh", "fish"])
     expect(await svc.out(["completion", shell])).toContain("svc complete --");
   expect((await svc.run(["completion", "tcsh"])).code).toBe(2);
-  expect(await svc.out(["complete", "--", "sandbox", "re"])).toBe("resume");
+  expect(await svc.out(["complete", "--", "sandbox", "re"])).toBe("resume\nrewind");
 });

@@ -117,6 +117,7 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/interpreter-image/finish", "mktemp -d: for root alone; the image's own /tmp"],
   ["scripts/host/test/busybox-image", "mktemp -d: for root alone; the image's own /tmp"],
   ["scripts/host/test/postgres", "mktemp -d: for root alone"],
+  ["scripts/host/test/prometheus", "mktemp -d: for root alone"],
   ["scripts/host/test/registry", "mktemp -d: for root alone"],
   ["agent/snapshots/criu/probe-memory.ts", "mkdtemp: a new directory for root alone"],
   ["agent/snapshots/beyond/fetch-snapshot.ts", "mkdtemp below the agent's own state directory"],

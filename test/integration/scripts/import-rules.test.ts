@@ -36,6 +36,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "zeromq-has-one-owner": ["interpreter/other.ts", "zeromq"],
   "dockerode-has-one-owner": ["agent/other.ts", "dockerode"],
   "sqlite-has-its-owners": ["orchestrator/sqlite.ts", "better-sqlite3"],
+  "openid-client-has-one-owner": ["orchestrator/console/sessions.ts", "openid-client"],
   "pg-has-one-owner": ["orchestrator/store/second.ts", "pg"],
   "the-command-knows-the-api-alone": ["cli/other.ts", "shared/program/loop.ts"],
   "the-machine-belongs-to-the-command": ["cli/commands/nodes.ts", "machine/base/instance.ts"],
@@ -152,6 +153,7 @@ const PACKAGES = [
   "jose",
   "pino",
   "socks",
+  "openid-client",
 ];
 
 const tree = realpathSync(mkdtempSync(join(tmpdir(), "svc-imports-")));

@@ -73,11 +73,10 @@ async function restart(): Promise<void> {
 
 test("templates with and without memory start from the store alone on a node that has nothing of them", async () => {
   await build(PLAIN, {});
-  await build(SERVING, { startCmd: "sleep 100000", readyCmd: "true" });
-
   // Killed in the upload: the next process goes on.
   await expect.poll(() => isOnItsWay(held(PLAIN)?.stored), SLOW).toBe(true);
   await restart();
+  await build(SERVING, { startCmd: "sleep 100000", readyCmd: "true" });
   for (const id of [PLAIN, SERVING]) await expect.poll(() => refIn(held(id)?.stored), SLOW).toBeTypeOf("string");
   await expect.poll(() => refIn(held(SERVING)?.memory?.stored), SLOW).toBeTypeOf("string");
   const refs = { plain: refIn(held(PLAIN)?.stored) ?? "", memory: refIn(held(SERVING)?.memory?.stored) ?? "" };

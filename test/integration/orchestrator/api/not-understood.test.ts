@@ -126,7 +126,7 @@ describe("the bodies of the document", () => {
       }
     }
     const allowed = [
-      "createV1 create connectV1 connect setTimeout refresh pause resume fork createSnapshot requestBuild requestBuildV2",
+      "createV1 create connectV1 connect setTimeout refresh pause resume rewind fork createSnapshot requestBuild requestBuildV2",
       "startBuild assignTags deleteTags createVolume changeVolumeEntry",
     ].flatMap((line) => line.split(" "));
     expect(new Set(open)).toEqual(new Set([...allowed, "startBuild steps 0"]));

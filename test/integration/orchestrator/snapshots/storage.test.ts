@@ -46,7 +46,7 @@ describe("sizes", () => {
     cluster.agent.sizes = { memoryBytes: 5 * MIB, diskBytes: MIB };
     const { sandboxID } = await create();
     const snapshotID = await snapshot(sandboxID);
-    expect(await snapshots()).toEqual([{ snapshotID, names: [], storedBytes: 6 * MIB }]);
+    expect(await snapshots()).toMatchObject([{ snapshotID, names: [], storedBytes: 6 * MIB }]);
     expect(await read(sandboxID)).not.toHaveProperty("storedBytes");
     expect((await pause(sandboxID)).status).toBe(204);
     expect(await read(sandboxID)).toMatchObject({ state: "paused", storedBytes: 6 * MIB });

@@ -15,9 +15,22 @@ const LATER_COLUMNS = {
   nodes: ["refusal", "suspicions"],
   usage_counters: ["project_id", "memory_bytes", "disk_bytes", "heard_at"],
   builds: ["owner", "owner_epoch"],
-  sandboxes: ["expiring_end_at", "expiring_until"],
+  sandboxes: [
+    ...[
+      "expiring_end_at",
+      "expiring_until",
+      "rewind_execution_id",
+      "rewind_snapshot_id",
+      "rewind_memory",
+      "rewind_from",
+    ],
+    ...["rewind_s", "forked_from", "forked_at"],
+  ],
+  templates: ["warm_pool"],
 };
-const STEPS = Array.from({ length: 12 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
+/** Of these columns, which cannot be dropped before them. */
+const LATER_INDEXES = ["sandboxes_rewind", "templates_warm_pool"];
+const STEPS = Array.from({ length: 15 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
 
 /** A database with one project, whose notes of steps are those of a version that counted this many. */
 async function databaseOf(steps: number): Promise<TestDatabase> {
@@ -49,6 +62,7 @@ async function databaseOf(steps: number): Promise<TestDatabase> {
     "console_sessions",
   ])
     await database.query(`drop table ${later}`);
+  for (const index of LATER_INDEXES) await database.query(`drop index ${index}`);
   for (const [table, columns] of Object.entries(LATER_COLUMNS))
     for (const column of columns) await database.query(`alter table ${table} drop column ${column}`);
   for (let step = 1; step <= steps; step++)

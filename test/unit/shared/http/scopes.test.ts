@@ -10,7 +10,7 @@ const TABLE: Readonly<Record<Scope, string>> = {
     listTemplates findAlias getTemplate buildStatus buildLogs listTags listVolumes listSecrets getSecret listEvents
     listSandboxEvents listWebhooks getWebhook teamMetrics teamMetricsMax listKeys listAllEvents
     listDeliveries projectLimits`,
-  sandboxes: `createV1 create kill connectV1 connect setTimeout refresh pause resume fork updateNetwork createSnapshot
+  sandboxes: `createV1 create kill connectV1 connect setTimeout refresh pause resume rewind fork updateNetwork createSnapshot
     createVolume getVolume`,
   templates: `deleteTemplate updateTemplateV1 updateTemplate requestBuild requestBuildV2 buildFiles startBuild assignTags
     deleteTags`,
