@@ -15,17 +15,10 @@ const LATER_COLUMNS = {
   nodes: ["refusal", "suspicions"],
   usage_counters: ["project_id", "memory_bytes", "disk_bytes", "heard_at"],
   builds: ["owner", "owner_epoch"],
-  sandboxes: [
-    ...[
-      "expiring_end_at",
-      "expiring_until",
-      "rewind_execution_id",
-      "rewind_snapshot_id",
-      "rewind_memory",
-      "rewind_from",
-    ],
-    ...["rewind_s", "forked_from", "forked_at"],
-  ],
+  sandboxes:
+    "expiring_end_at expiring_until rewind_execution_id rewind_snapshot_id rewind_memory rewind_from rewind_s forked_from forked_at".split(
+      " ",
+    ),
   templates: ["warm_pool"],
 };
 /** Of these columns, which cannot be dropped before them. */
