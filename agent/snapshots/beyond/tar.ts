@@ -7,9 +7,9 @@ import { pipeline } from "node:stream/promises";
 
 /** Files get this process's owner. @throws what the stream throws, or an Error with what `tar` printed */
 export async function untar(archive: Readable, directory: string, signal: AbortSignal): Promise<void> {
-  const child = spawn("tar", ["--extract", "--no-same-owner", "--file=-", `--directory=${directory}`], {
-    stdio: ["pipe", "ignore", "pipe"],
-  });
+  // It reads behind the archive's end mark, up to the stream's end: what ends before that looks like a broken pipe.
+  const options = ["--extract", "--ignore-zeros", "--no-same-owner", "--file=-", `--directory=${directory}`];
+  const child = spawn("tar", options, { stdio: ["pipe", "ignore", "pipe"] });
   const ended = endOf(child);
   try {
     await pipeline(archive, child.stdin, { signal });
