@@ -103,20 +103,28 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     if (stopping.signal.aborted) return undefined;
     if (why !== undefined)
       log.warn({ err: why, sandboxId: id, home }, "a drain could not take a sandbox to another node");
+    const after = await runAgain(paused, { endAt, home });
+    if (after === undefined) return undefined;
+    // It is superseded, and would be held on its node for hours.
+    if (after.state === "moved") lifecycle.snapshots.removeSoon(home, paused.snapshot.id);
+    return { ...(after.state === "stays" && why !== undefined ? stays(why) : after), stallMs: now() - begun };
+  }
+
+  /** Starts it where its snapshot is now. Undefined: it does not run yet, and the next round goes on. */
+  async function runAgain(
+    { id, snapshot }: SandboxRecord,
+    { endAt, home }: Pick<DrainMoveRecord, "endAt"> & { readonly home: string },
+  ): Promise<DrainOutcome | undefined> {
     const seconds = Math.max(1, Math.ceil((endAt - now()) / 1000));
-    const memory = paused.snapshot.memory;
     try {
       // On a draining node too, where no other one has the snapshot.
-      await lifecycle.resuming.resume(id, { memory, seconds, limit: NO_LIMIT });
+      await lifecycle.resuming.resume(id, { memory: snapshot?.memory ?? true, seconds, limit: NO_LIMIT });
     } catch (error) {
       log.error({ err: error, sandboxId: id, home }, "a drain could not start a sandbox again yet");
       const current = await store.sandboxes.get(id);
       return current === undefined || current.state === "gone" ? { state: "ended" } : undefined;
     }
-    const after = asFound(await store.sandboxes.get(id), home);
-    // It is superseded, and would be held on its node for hours.
-    if (after.state === "moved") lifecycle.snapshots.removeSoon(home, paused.snapshot.id);
-    return { ...(after.state === "stays" && why !== undefined ? stays(why) : after), stallMs: now() - begun };
+    return asFound(await store.sandboxes.get(id), home);
   }
 
   /** A paused sandbox, as it is. */
@@ -141,7 +149,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     const record = await store.sandboxes.get(sandboxId);
     const key = { nodeId, sandboxId };
     if (record === undefined || record.nodeId !== nodeId || record.state === "gone") {
-      if (known !== undefined) await store.drains.settle(key, { ...asFound(record, nodeId), stallMs: stallOf(known) });
+      if (known !== undefined) await left(record, key, known);
       return;
     }
     const was = what === "goOn" ? (known?.was ?? "running") : what === "carry" ? "paused" : "running";
@@ -157,6 +165,20 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     if (outcome === undefined) return;
     await store.drains.settle(key, outcome);
     log.info({ ...key, ...outcome }, "a drain has come to a sandbox");
+  }
+
+  /** A sandbox that is not on its node any more. */
+  async function left(
+    record: SandboxRecord | undefined,
+    key: Pick<DrainMoveRecord, "nodeId" | "sandboxId">,
+    known: DrainMoveRecord,
+  ): Promise<void> {
+    // Its start there has failed, or is under way at another orchestrator: requests wait until it runs.
+    const found =
+      record !== undefined && isBetween(record, known)
+        ? await runAgain(record, { endAt: known.endAt, home: key.nodeId })
+        : asFound(record, key.nodeId);
+    if (found !== undefined) await store.drains.settle(key, { ...found, stallMs: stallOf(known) });
   }
 
   /** Of one that somebody else has started again, or another orchestrator. */
@@ -218,6 +240,11 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
       await drains.stop();
     },
   };
+}
+
+/** A drain has taken it off its node, and it does not run on the other one yet. */
+function isBetween({ state }: SandboxRecord, known: DrainMoveRecord): boolean {
+  return known.state === "moving" && known.was === "running" && (state === "paused" || state === "starting");
 }
 
 /** What became of a sandbox that something else has changed, or that has arrived. */

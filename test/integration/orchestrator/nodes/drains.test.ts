@@ -101,6 +101,26 @@ test("requests for a sandbox on its way wait for it, although it does not resume
   expect(await answer).not.toContain("not found");
 });
 
+test("a sandbox that does not start at once on the other node is moved only when it runs there, and requests wait until then", async () => {
+  const sandbox = await onHome();
+  const starting = gateway();
+  const failures = { left: 2 };
+  other.onStart = async (_start, run) => {
+    if (failures.left-- > 0) throw new AppError("snapshot_failed", "the restore did not end within its limit");
+    await starting.promise;
+    run();
+  };
+  await drain();
+  await expect.poll(() => failures.left, SOON).toBeLessThan(0);
+  expect((await of(sandbox))?.state).toBe("moving");
+  const answer = routed(sandbox.sandboxID);
+  starting.resolve();
+  await expect.poll(() => of(sandbox), SOON).toMatchObject({ state: "moved", toNodeID: other.nodeId });
+  expect((await read(sandbox.sandboxID)).state).toBe("running");
+  expect(await answer).not.toContain("not found");
+  expect((await of(sandbox))?.stallMs).toEqual(expect.any(Number));
+});
+
 test("a paused sandbox goes to another node as it is, and the first one deletes its copy", async () => {
   const sandbox = await onHome();
   expect((await pause(sandbox.sandboxID)).status).toBe(204);
