@@ -109,7 +109,7 @@ function isCurrent(kept: Membership, config: PeeringConfig, at: number): boolean
   return problemNow(kept, config, at) === undefined;
 }
 
-/** What the join has left; undefined: this machine has not joined, or joins anew. @throws {ConfigError} when only a new join helps */
+/** Reads what the join has left; undefined: this machine has not joined, or joins anew. @throws {ConfigError} when only a new join helps */
 function usable(files: MembershipFiles, config: PeeringConfig): Membership | undefined {
   const kept = readable(files, config);
   if (kept === undefined) return undefined;

@@ -10,7 +10,7 @@ interface Terminal {
   readonly stderr: Writable;
 }
 
-/** Resolves at the end of the line. The terminal is as before afterwards, whatever happens. */
+/** Resolves at the end of the line. It puts the terminal back in every case. */
 export async function readHidden({ stdin, stderr }: Terminal, prompt: string): Promise<string> {
   stderr.write(prompt);
   stdin.setRawMode?.(true);

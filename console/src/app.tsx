@@ -126,7 +126,7 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
   );
 }
 
-/** The project whose objects are shown; who has several chooses. */
+/** The console shows this project's objects. A person with several projects chooses one. */
 function Whose() {
   const now = session.value;
   const [, go] = useLocation();

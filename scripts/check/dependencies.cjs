@@ -96,7 +96,7 @@ module.exports = {
     {
       name: "the-command-knows-the-api-alone",
       comment:
-        "svc is a client as any other: contracts, what a Dockerfile means, the generated code of envd's services, the version",
+        "svc is an ordinary client: contracts, what a Dockerfile means, the generated code of envd's services, the version",
       severity: "error",
       from: { path: "^cli/" },
       to: { path: "^shared/", pathNot: "^shared/(api/|dockerfile/|envd-rpc/gen/|http/contract\\.ts$|version\\.ts$)" },

@@ -1,5 +1,5 @@
 /**
- * Images of templates on their way to this node from another one or the blob store: each is fetched once, whoever asks. A copy that no
+ * Images of templates on their way to this node from another one or the blob store: the node fetches each once. A copy that no
  * container uses is removed a day after it came; the next start that needs it fetches it again.
  */
 

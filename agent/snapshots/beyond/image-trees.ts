@@ -51,7 +51,7 @@ const MOST_KNOWN = 32;
 
 export function createImageTrees({ containers, work }: ImageTreesDeps): ImageTrees {
   const known = new Map<string, Uploaded>();
-  /** An image is on this node's disk once, whoever uploads it. */
+  /** This node unpacks one image at a time, so that its disk holds one. */
   const unpacking = createSemaphore(1);
 
   async function readOut({ image, begun, progress }: Wanted, deps: UploadDeps, signal: AbortSignal): Promise<Uploaded> {

@@ -20,7 +20,7 @@ interface Check {
 interface Verification {
   /** Rejects when a file differs from what was written. */
   readonly done: Promise<void>;
-  /** The caller needs no outcome any more. The check ends when nobody needs it. */
+  /** The caller gives up the outcome. The check ends when no caller waits for it. */
   readonly abandon: () => void;
 }
 

@@ -10,7 +10,7 @@ import type { Action } from "../../definition.ts";
 import { Failure, usage } from "../../failure.ts";
 import type { Options } from "../../options.ts";
 
-/** Of a platform that nobody has named. */
+/** The context of a platform that has no name. */
 const FIRST_NAME = "default";
 
 export const login: Action = async (context, _args, options) => {

@@ -1,4 +1,4 @@
-/** `svc debug bundle`: what whoever helps needs to see, without secrets. */
+/** `svc debug bundle` packs what a helper needs to see, without secrets. */
 
 import { resolve } from "node:path";
 import { writeBundle } from "../../../machine/bundle/bundle.ts";
