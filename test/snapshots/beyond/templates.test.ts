@@ -20,6 +20,10 @@ const SLOW = { timeout: 120_000, interval: 250 };
 const PLATFORM = randomUUID();
 const PROJECT = randomUUID();
 const [PLAIN, SERVING] = [randomUUID(), randomUUID()];
+/** Small, because all of it is compressed and sealed. */
+const BASE = "svc/test-busybox:latest";
+/** What cannot be compressed, so that an upload of it lasts long enough to be cut: about three seconds. */
+const BULK = "head -c 200000000 /dev/urandom > /bulk";
 const imageOf = (buildId: string) => `svc/build:${buildId}`;
 
 let share: string;
@@ -28,6 +32,7 @@ const settings = () => ({
   SVC_BLOB_STORE: share,
   SVC_BLOB_KEY: "of the test, with 32 characters or more",
   SVC_FROZEN_SECONDS: "0",
+  SVC_BUILD_LOCAL_IMAGES: "*",
 });
 
 beforeAll(async () => {
@@ -51,8 +56,8 @@ async function build(buildId: string, more: Partial<BuildBody>): Promise<void> {
   const body: BuildBody = {
     templateId: `template-${buildId}`,
     resources: RESOURCES,
-    from: { is: "image", image: "base" },
-    steps: [{ type: "RUN", number: 1, force: false, command: `echo ${buildId} > /made`, user: "root" }],
+    from: { is: "image", image: BASE },
+    steps: [{ type: "RUN", number: 1, force: false, command: `echo ${buildId} > /made; ${BULK}`, user: "root" }],
     force: false,
     limitMs: 240_000,
     projectId: PROJECT,
