@@ -67,7 +67,7 @@ test("a file that somebody else has changed is not overwritten before somebody s
   // The refusal with 412 is one of the page's requests.
   const page = await openTab("files", { expected: /status of 412/ });
   await page.getByRole("button", { name: "Open shared.conf", exact: true }).click();
-  const field = page.getByRole("textbox", { name: path, exact: true });
+  const field = page.getByLabel(path);
   await field.fill("mine\n");
   await sandbox().files.write(path, "theirs\n");
   await page.getByRole("button", { name: "Save", exact: true }).click();
@@ -207,7 +207,7 @@ test("a sandbox is put back to a snapshot, after the page has said what is lost"
   await page.getByText(`svc sandbox rewind ${own.sandboxId} ${snapshotId}`, { exact: true }).waitFor();
   await page.goto(`${platform.apiUrl}/console/sandboxes/${own.sandboxId}`);
   await page.getByText("Acts as code", { exact: true }).click();
-  await page.getByRole("combobox", { name: "Act", exact: true }).selectOption({ label: "Kill" });
+  await page.locator(".as-code select").selectOption({ label: "Kill" });
   await page.getByText(`svc sandbox kill ${own.sandboxId}`, { exact: true }).waitFor();
 });
 

@@ -23,9 +23,9 @@ export function pythonOf(value: unknown): string {
 export function word(value: string | FromEnvironment): string {
   if (value instanceof FromEnvironment) return `"$${value.name}"`;
   if (/^[\w@%+=:,./-]+$/.test(value)) return value;
-  const isPrintable = [...value].every((each) => each >= " " && each !== "\u007f");
+  const isPrintable = Array.from(value).every((each) => each >= " " && each !== "\u007f");
   if (isPrintable) return quoted(value);
-  const escaped = [...value.replaceAll("\\", "\\\\").replaceAll("'", "\\'")].map((each) =>
+  const escaped = Array.from(value.replaceAll("\\", "\\\\").replaceAll("'", "\\'"), (each) =>
     each >= " " && each !== "\u007f" ? each : `\\x${each.charCodeAt(0).toString(16).padStart(2, "0")}`,
   );
   return `$'${escaped.join("")}'`;

@@ -1,40 +1,7 @@
 /** What people do with sandboxes. */
 
 import { perform } from "../base/client.ts";
-import type { ActRequest } from "../base/performed.ts";
-
-const at = (id: string, rest = "") => `/sandboxes/${encodeURIComponent(id)}${rest}`;
-
-/** How long a sandbox lives when the console resumes it. */
-const RESUMED_S = 300;
-
-/** The requests, which are sent and also shown as code. */
-export const requests = {
-  pause: (id: string): ActRequest => ({ method: "POST", path: at(id, "/pause"), body: {} }),
-  resume: (id: string): ActRequest => ({
-    method: "POST",
-    path: `/v2${at(id, "/connect")}`,
-    body: { timeout: RESUMED_S },
-  }),
-  kill: (id: string): ActRequest => ({ method: "DELETE", path: at(id) }),
-  setLife: (id: string, seconds: number): ActRequest => ({
-    method: "POST",
-    path: at(id, "/timeout"),
-    body: { timeout: seconds },
-  }),
-  fork: (id: string): ActRequest => ({ method: "POST", path: at(id, "/fork"), body: { count: 1 } }),
-  snapshot: (id: string, name: string): ActRequest => ({
-    method: "POST",
-    path: at(id, "/snapshots"),
-    body: name === "" ? {} : { name },
-  }),
-  rewind: (id: string, snapshotID: string): ActRequest => ({
-    method: "POST",
-    path: at(id, "/rewind"),
-    body: { snapshotID },
-  }),
-  replaceNetwork: (id: string, body: object): ActRequest => ({ method: "PUT", path: at(id, "/network"), body }),
-};
+import { requests } from "./requests.ts";
 
 export const pauseSandbox = (id: string) => perform(requests.pause(id));
 export const resumeSandbox = (id: string) => perform(requests.resume(id));

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { ActRequest } from "../../../console/src/base/performed.ts";
 import { codeOf } from "../../../console/src/code/code-of.ts";
 import { jsonWord, word } from "../../../console/src/code/literals.ts";
-import { requests } from "../../../console/src/sandboxes/acts.ts";
+import { requests } from "../../../console/src/sandboxes/requests.ts";
 
 const ID = "isb6f3b4nz";
 

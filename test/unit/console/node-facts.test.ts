@@ -6,7 +6,7 @@ import { nodeFacts } from "../../../console/src/platform/node-facts.ts";
 const NOW = Date.UTC(2026, 0, 1, 12);
 const iso = (ms: number) => new Date(NOW + ms).toISOString();
 const node = {
-  status: "ready",
+  status: "ready" as const,
   statusChangedAt: iso(-60_000),
   lastHeardAt: iso(-4_000),
   clockSkewMs: 0,
@@ -15,7 +15,7 @@ const node = {
   createFails: 2,
   pools: [{ buildID: "b1", ready: 1, wanted: 3 }],
   region: null,
-} as const;
+};
 const facts = (change: object) => Object.fromEntries(nodeFacts({ ...node, ...change }, NOW));
 
 test("a node's last report, starts and pools are told", () => {

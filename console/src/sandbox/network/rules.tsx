@@ -7,7 +7,7 @@ import { may } from "../../base/session.ts";
 import { AsCode } from "../../code/as-code.tsx";
 import { CheckField, onSubmit, TextArea, TextField } from "../../parts/field.tsx";
 import { Failure } from "../../parts/parts.tsx";
-import { requests } from "../../sandboxes/acts.ts";
+import { requests } from "../../sandboxes/requests.ts";
 import type { TabProps } from "../tab.ts";
 import { type EditedHeader, type EditedPolicy, type EditedRule, editedOf, NEW_RULE, updateOf } from "./policy.ts";
 

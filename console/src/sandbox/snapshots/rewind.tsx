@@ -7,7 +7,7 @@ import { useDoing } from "../../base/loaded.ts";
 import { AsCode } from "../../code/as-code.tsx";
 import { CheckField } from "../../parts/field.tsx";
 import { Failure } from "../../parts/parts.tsx";
-import { requests } from "../../sandboxes/acts.ts";
+import { requests } from "../../sandboxes/requests.ts";
 import type { Snapshot } from "./lineage.ts";
 import { consequencesOf } from "./states.ts";
 

@@ -10,7 +10,7 @@ import { type Doing, useDoing, useLoaded } from "../../base/loaded.ts";
 import { may } from "../../base/session.ts";
 import { onSubmit, TextField } from "../../parts/field.tsx";
 import { Danger, Empty, Failure, Table } from "../../parts/parts.tsx";
-import { requests } from "../../sandboxes/acts.ts";
+import { requests } from "../../sandboxes/requests.ts";
 import type { TabProps } from "../tab.ts";
 import type { SandboxNode, Snapshot, SnapshotNode } from "./lineage.ts";
 import { type Lineage, loadLineage } from "./load-lineage.ts";
