@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Link, Route, Router, Switch, useLocation } from "wouter-preact";
 import { logOut, operatorProject, projectId, type Session, session } from "./base/session.ts";
 import { changeTheme, theme } from "./base/theme.ts";
+import { DoneScreen } from "./code/done.tsx";
 import { EventsScreen } from "./events/events.tsx";
 import { WebhooksScreen } from "./events/webhooks.tsx";
 import { Login } from "./login/login.tsx";
@@ -44,6 +45,8 @@ const PLACES: readonly Place[] = [
   { path: "/webhooks", name: "Webhooks", screen: WebhooksScreen },
   { path: "/project", name: "Project", screen: ProjectScreen },
 ];
+/** Also for operators who have not chosen a project. */
+const DONE: Place = { path: "/done", name: "Done here", screen: DoneScreen };
 const PLATFORM: Place = { path: "/platform", name: "Platform", screen: PlatformScreen };
 
 export function App() {
@@ -52,7 +55,7 @@ export function App() {
   if (now.kind === "none") return <Login />;
   return (
     <Router base="/console">
-      <Frame places={now.kind === "admin" ? [PLATFORM, ...PLACES] : PLACES} />
+      <Frame places={now.kind === "admin" ? [PLATFORM, ...PLACES, DONE] : [...PLACES, DONE]} />
     </Router>
   );
 }
@@ -104,6 +107,9 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
       <main id="main" tabIndex={-1} key={projectId.value ?? ""}>
         <Switch>
           <Route path={PLATFORM.path}>{now.kind === "admin" ? <PlatformScreen /> : <NoScreen />}</Route>
+          <Route path={DONE.path}>
+            <DoneScreen />
+          </Route>
           {projectId.value === undefined && (
             <Route>
               <NoProject />

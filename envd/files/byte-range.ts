@@ -46,6 +46,22 @@ export function checkConditions(conditions: Conditions, version: Version): "send
   return "send";
 }
 
+/** The version of a file by its time and size. */
+export function versionOf({ mtimeNs, mtimeMs, size }: FileTimes): Version {
+  return { etag: `"${mtimeNs.toString(36)}-${size.toString(36)}"`, modifiedMs: Number(mtimeMs) };
+}
+
+interface FileTimes {
+  readonly mtimeNs: bigint;
+  readonly mtimeMs: bigint;
+  readonly size: bigint;
+}
+
+/** Whether If-Match of an upload names this version. */
+export function mayReplace(ifMatch: string, { etag }: Version): boolean {
+  return listsTag(ifMatch, etag);
+}
+
 /** Whether If-Range (a tag or a date) still names this version. */
 export function rangeApplies(ifRange: string | undefined, version: Version): boolean {
   if (ifRange === undefined) return true;

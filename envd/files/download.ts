@@ -11,7 +11,7 @@ import { refuseForeign } from "../filesystem/place.ts";
 import type { Session } from "../init/session.ts";
 import { lateZlib } from "../runtime/late-builtins.ts";
 import { naming } from "../system/errno.ts";
-import { checkConditions, chooseRange, rangeApplies, type Span } from "./byte-range.ts";
+import { checkConditions, chooseRange, rangeApplies, type Span, versionOf } from "./byte-range.ts";
 import { contentDisposition, contentType } from "./content-type.ts";
 import { negotiateEncoding } from "./negotiate.ts";
 import { restUser } from "./upload.ts";
@@ -60,10 +60,7 @@ async function send(
   const size = Number(stats.size);
   const encoding =
     headers.range === undefined ? negotiateEncoding(header(headers["accept-encoding"]), size) : "identity";
-  const version = {
-    etag: `"${stats.mtimeNs.toString(36)}-${stats.size.toString(36)}"`,
-    modifiedMs: Number(stats.mtimeMs),
-  };
+  const version = versionOf(stats);
   response.setHeader("Content-Type", contentType(path));
   response.setHeader("X-Content-Type-Options", "nosniff");
   response.setHeader("Content-Disposition", contentDisposition(path));

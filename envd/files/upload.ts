@@ -28,14 +28,22 @@ interface WrittenFile {
   readonly metadata?: Attributes;
 }
 
+interface Written {
+  readonly file: WrittenFile;
+  /** Of the file as it was written. */
+  readonly etag: string;
+}
+
 interface Upload {
   readonly path: string | undefined;
   readonly user: User;
   readonly metadata: Attributes;
   readonly signal: AbortSignal;
+  /** The entity tags of If-Match: the file is replaced only while it has one of them. */
+  readonly ifMatch: string | undefined;
 }
 
-/** @throws {AppError} bad_request, unauthorized, no_space; files before the failing one stay */
+/** @throws {AppError} bad_request, unauthorized, no_space, precondition_failed; files before the failing one stay */
 export async function uploadFiles(
   request: IncomingMessage,
   response: ServerResponse,
@@ -44,10 +52,14 @@ export async function uploadFiles(
 ): Promise<void> {
   const user = restUser(deps.session, query);
   const metadata = metadataOf(request.rawHeaders);
-  const upload = { path: query.get("path") ?? undefined, user, metadata, signal: untilClosed(response) };
+  const path = query.get("path") ?? undefined;
+  const ifMatch = request.headers["if-match"];
+  if (ifMatch !== undefined && (path ?? "") === "")
+    throw new AppError("bad_request", "If-Match is about one file: name it in the query field 'path'");
+  const upload = { path, user, metadata, signal: untilClosed(response), ifMatch };
   const contentType = request.headers["content-type"] ?? "";
   const [mediaType] = contentType.split(";", 1);
-  let written: WrittenFile[];
+  let written: Written[];
   switch (mediaType?.trim().toLowerCase()) {
     case "application/octet-stream":
       written = [await uploadOne(decodedBody(request), upload, deps)];
@@ -62,7 +74,13 @@ export async function uploadFiles(
       );
   }
   request.resume();
-  sendJson(response, 200, written);
+  // Only for clients that ask: answers to others are those of the wire contract.
+  if (ifMatch !== undefined && written[0]?.etag !== undefined) response.setHeader("ETag", written[0].etag);
+  sendJson(
+    response,
+    200,
+    written.map(({ file }) => file),
+  );
 }
 
 /** The user of `?username=`, worded for REST. @throws {AppError} unauthorized */
@@ -81,13 +99,13 @@ export function restUser(session: Session, query: URLSearchParams): User {
 
 async function uploadOne(
   body: AsyncIterable<Pieces>,
-  { path, user, metadata, signal }: Upload,
+  { path, user, metadata, signal, ifMatch }: Upload,
   { session, system }: FilesDeps,
-): Promise<WrittenFile> {
+): Promise<Written> {
   if (path === undefined || path === "") throw new AppError("bad_request", "path is required");
   const target = session.path(path, user);
-  await writeFileFrom(body, { path: target, owner: user, metadata, signal }, system);
-  return writtenFile(target, metadata);
+  const { etag } = await writeFileFrom(body, { path: target, owner: user, metadata, signal, ifMatch }, system);
+  return { file: writtenFile(target, metadata), etag };
 }
 
 async function uploadParts(
@@ -95,8 +113,8 @@ async function uploadParts(
   boundary: string,
   upload: Upload,
   deps: FilesDeps,
-): Promise<WrittenFile[]> {
-  const written = new Map<string, WrittenFile>();
+): Promise<Written[]> {
+  const written = new Map<string, Written>();
   for await (const part of readParts(body, boundary)) {
     if (part.name !== "file") continue;
     const path = upload.path === undefined || upload.path === "" ? part.filename : upload.path;

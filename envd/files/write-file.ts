@@ -13,6 +13,7 @@ import { errnoOf, fileError } from "../system/errno.ts";
 import type { Attributes, System } from "../system/system.ts";
 import { SystemError } from "../system/system.ts";
 import type { User } from "../system/users.ts";
+import { mayReplace, type Version, versionOf } from "./byte-range.ts";
 
 export interface FileTarget {
   /** Absolute. */
@@ -22,6 +23,8 @@ export interface FileTarget {
   readonly metadata: Attributes;
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
+  /** The file is changed only while it is there and has one of these entity tags. */
+  readonly ifMatch?: string | undefined;
 }
 
 /** Most pieces that the kernel takes at once. */
@@ -33,27 +36,46 @@ const EXISTING = constants.O_WRONLY | constants.O_NONBLOCK;
 
 /**
  * Makes missing parents, then the file (0644) or empties the one that is there (keeping its mode), owned by the user.
- * @throws {AppError} bad_request for a directory or device, no_space; the bytes written by then stay
+ * @throws {AppError} bad_request for a directory or device, no_space; the bytes written by then stay;
+ * precondition_failed: nothing was changed. A program that writes between the check and the first byte is not noticed.
  */
 export async function writeFileFrom(
   source: AsyncIterable<Pieces>,
-  { path, owner, metadata, signal }: FileTarget,
+  { path, owner, metadata, signal, ifMatch }: FileTarget,
   system: Pick<System, "setAttributes">,
-): Promise<void> {
+): Promise<Version> {
   try {
-    const { file, created } = await openTarget(path, owner, signal);
+    const { file, created } = ifMatch === undefined ? await openTarget(path, owner, signal) : await openPresent(path);
     try {
-      if (!(await file.stat()).isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
+      const before = await file.stat({ bigint: true });
+      if (!before.isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
       await refuse(file, path, created);
+      if (ifMatch !== undefined && !mayReplace(ifMatch, versionOf(before))) throw changedMeanwhile(path);
       if (!created) await file.truncate();
       await file.chown(owner.uid, owner.gid);
       if (!created || Object.keys(metadata).length > 0) await replaceMetadata(file, metadata, system);
       await copyInto(file, source);
+      return versionOf(await file.stat({ bigint: true }));
     } finally {
       await file.close();
     }
   } catch (error) {
     throw fileError(error, path);
+  }
+}
+
+function changedMeanwhile(path: string): AppError {
+  return new AppError("precondition_failed", `path '${path}' is not as it was: If-Match names another version of it`);
+}
+
+/** The file that is there: a condition on its version makes none. */
+async function openPresent(path: string): Promise<OpenedTarget> {
+  try {
+    return { file: await openFollowed(path, EXISTING), created: false };
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === "ENOENT" || errno === "ENOTDIR") throw changedMeanwhile(path);
+    throw error;
   }
 }
 

@@ -105,7 +105,8 @@ export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth
     // What a sandbox says of its bytes decides nothing: they are a file to store, or data for the page's script.
     const isData = /^application\/(connect\+)?json\b/.test(String(answer.headers["content-type"]));
     void reply.headers(isData ? {} : { "content-disposition": "attachment" });
-    const { "content-length": length } = answer.headers;
+    const { "content-length": length, etag } = answer.headers;
+    if (typeof etag === "string") void reply.header("etag", etag);
     if (typeof length === "string") void reply.header("content-length", length);
     return reply
       .status(answer.statusCode)
@@ -151,7 +152,7 @@ async function ask(pool: Pool, request: Dispatcher.RequestOptions): Promise<Disp
 
 /** The headers of the call itself: neither the cookie nor what the browser says about itself leaves the platform. */
 function headersOf({ headers }: FastifyRequest): Record<string, string> {
-  const passed = ["content-type", "content-length", "connect-protocol-version", "connect-timeout-ms"];
+  const passed = ["if-match", "content-type", "content-length", "connect-protocol-version", "connect-timeout-ms"];
   const given = passed.map((name) => [name, headers[name]] as const);
   return Object.fromEntries(given.filter((pair): pair is [string, string] => typeof pair[1] === "string"));
 }

@@ -23,6 +23,7 @@ export const catalogue = {
   sandbox_start_in_flight: 409,
   gone: 410,
   disk_lost: 410,
+  precondition_failed: 412,
   payload_too_large: 413,
   unsupported_media_type: 415,
   rate_limited: 429,

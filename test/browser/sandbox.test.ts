@@ -61,6 +61,52 @@ test("files are uploaded, opened, changed, downloaded and deleted", async () => 
   await expect.poll(() => sandbox().files.exists("/home/user/from the browser.txt"), { timeout: 60_000 }).toBe(false);
 });
 
+test("a file that somebody else has changed is not overwritten before somebody says so", async () => {
+  const path = "/home/user/shared.conf";
+  await sandbox().files.write(path, "first\n");
+  // The refusal with 412 is one of the page's requests.
+  const page = await openTab("files", { expected: /status of 412/ });
+  await page.getByRole("button", { name: "Open shared.conf", exact: true }).click();
+  const field = page.getByLabel(path);
+  await field.fill("mine\n");
+  await sandbox().files.write(path, "theirs\n");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText(`Somebody has changed or deleted ${path} since it was opened. Nothing was saved.`).waitFor();
+  expect(await sandbox().files.read(path)).toBe("theirs\n");
+  await page.getByRole("button", { name: "Load theirs, and lose mine", exact: true }).click();
+  await expect.poll(() => field.inputValue(), { timeout: 60_000 }).toBe("theirs\n");
+  await field.fill("ours\n");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("Saved.", { exact: true }).waitFor();
+  expect(await sandbox().files.read(path)).toBe("ours\n");
+});
+
+test("a binary file is not opened as text", async () => {
+  await sandbox().files.write("/home/user/binary.dat", new Blob([Uint8Array.of(1, 0, 2)]));
+  const page = await openTab("files");
+  await page.getByRole("button", { name: "Open binary.dat", exact: true }).click();
+  await page.getByText("/home/user/binary.dat is binary: it has zero bytes.").waitFor();
+  expect(await page.getByRole("button", { name: "Save", exact: true }).count()).toBe(0);
+});
+
+test("a rule that sets a header is made, and its plain value is not shown again", async () => {
+  const page = await openTab("network");
+  await page.getByRole("button", { name: "Add a rule for a host", exact: true }).click();
+  await page.getByRole("textbox", { name: "Host of rule 1", exact: true }).fill("api.invalid");
+  await page.getByRole("textbox", { name: "Header 1 of rule 1", exact: true }).fill("X-Plain");
+  await page.getByRole("textbox", { name: "Value 1 of rule 1", exact: true }).fill("hunter2-of-the-browser");
+  await page.getByRole("button", { name: "Put into force", exact: true }).click();
+  await page.getByPlaceholder("hidden; stays as it is", { exact: true }).waitFor();
+  expect(await page.content()).not.toContain("hunter2-of-the-browser");
+  expect(await page.getByRole("textbox", { name: "Value 1 of rule 1", exact: true }).inputValue()).toBe("");
+  await page.getByRole("tab", { name: "Raw", exact: true }).click();
+  await page.getByText('"X-Plain": "(not shown)"').waitFor();
+  await page.getByRole("tab", { name: "Network", exact: true }).click();
+  await page.getByRole("button", { name: "Remove rule 1", exact: true }).click();
+  await page.getByRole("button", { name: "Put into force", exact: true }).click();
+  await page.getByPlaceholder("hidden; stays as it is", { exact: true }).waitFor({ state: "detached" });
+});
+
 async function folder(): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), "svc-browser-"));
   onTestFinished(() => rm(made, { recursive: true }));
@@ -133,6 +179,36 @@ test("a snapshot is taken, a sandbox is started from it, and a fork is made", as
     .click();
   await page.getByRole("button", { name: "Really delete?" }).click();
   await page.getByRole("button", { name: "Really delete?" }).waitFor({ state: "detached" });
+});
+
+test("a sandbox is put back to a snapshot, after the page has said what is lost", async () => {
+  const { platform, page: open } = console();
+  const page = await open();
+  const own = await ownSandbox();
+  await own.files.write("/home/user/state", "before");
+  await own.createSnapshot();
+  await own.files.write("/home/user/state", "after");
+  await page.goto(`${platform.apiUrl}/console/sandboxes/${own.sandboxId}/snapshots`);
+  const rewind = page.getByRole("button", { name: /^Rewind .* to / });
+  const snapshotId = (await rewind.getAttribute("aria-label"))?.split(" to ")[1] ?? "";
+  await rewind.click();
+  const asking = page.getByRole("region", { name: `Rewind to ${snapshotId}`, exact: true });
+  await asking.getByText(/^All that its programs have done in the .* since the snapshot/).waitFor();
+  await asking.getByText("As code", { exact: true }).click();
+  await asking.getByText(`svc sandbox rewind ${own.sandboxId} ${snapshotId}`, { exact: true }).waitFor();
+  await asking.getByRole("button", { name: "Rewind the sandbox", exact: true }).click();
+  await asking.waitFor({ state: "detached" });
+  expect(await own.files.read("/home/user/state")).toBe("before");
+  // The state before the rewind was kept as another snapshot.
+  await expect.poll(() => rewind.count(), { timeout: 60_000 }).toBe(2);
+  await page.getByText(/^The sandbox was put back to it at /).waitFor();
+  await page.getByRole("link", { name: "Done here", exact: true }).click();
+  await page.getByText(`Rewind ${own.sandboxId} to ${snapshotId}`, { exact: true }).click();
+  await page.getByText(`svc sandbox rewind ${own.sandboxId} ${snapshotId}`, { exact: true }).waitFor();
+  await page.goto(`${platform.apiUrl}/console/sandboxes/${own.sandboxId}`);
+  await page.getByText("Acts as code", { exact: true }).click();
+  await page.locator(".as-code select").selectOption({ label: "Kill" });
+  await page.getByText(`svc sandbox kill ${own.sandboxId}`, { exact: true }).waitFor();
 });
 
 async function killShown(page: Page): Promise<void> {

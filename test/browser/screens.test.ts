@@ -19,6 +19,7 @@ const SCREENS: Readonly<Record<string, RegExp>> = {
   events: /^live$/,
   webhooks: /is sent anywhere|^State$/,
   project: /^Last used$/,
+  done: /^Nothing was done yet/,
 };
 const TABS: Readonly<Record<string, RegExp>> = {
   timeline: /^created$/,
@@ -118,6 +119,13 @@ test("an operator sees nodes and the audit log, and chooses a project", async ()
   await page.getByRole("link", { name: "Platform" }).click();
   await page.getByRole("region", { name: "Nodes" }).getByText("ready").waitFor();
   await page.getByRole("region", { name: "Audit log" }).waitFor();
+  await page
+    .getByRole("button", { name: /^Details of / })
+    .first()
+    .click();
+  const details = page.getByRole("region", { name: /^Details of / });
+  await details.getByText("Clock", { exact: true }).waitFor();
+  await details.getByText("Lease", { exact: true }).waitFor();
   await page
     .getByRole("button", { name: /^Drain of / })
     .first()

@@ -1,6 +1,7 @@
 /** Requests to the console's own API, which speaks for the cookie. Every failure is a `Failed` with all that the server said. */
 
 import type { Static, TSchema } from "typebox";
+import { type ActRequest, notePerformed } from "./performed.ts";
 import { operatorProject, sessionEnded } from "./session.ts";
 
 export const API = "/console/api";
@@ -86,7 +87,13 @@ export async function get<T>(path: string, query: Options["query"] = {}, signal?
 /** Undefined where the answer is empty. @throws {Failed} */
 export async function act<T = void>(method: string, path: string, body?: unknown): Promise<T> {
   const text = await (await send(method, `${API}${path}`, { body })).text();
+  notePerformed({ method, path, body });
   return (text === "" ? undefined : parsed(text)) as T;
+}
+
+/** @throws {Failed} */
+export function perform<T = void>({ method, path, body }: ActRequest): Promise<T> {
+  return act<T>(method, path, body);
 }
 
 interface Pages<T> {

@@ -1,6 +1,7 @@
 /** Who is logged in. The cookie itself is out of reach of this code. */
 
 import { computed, signal } from "@preact/signals";
+import { forgetPerformed } from "./performed.ts";
 
 type Scope = "read" | "sandboxes" | "templates" | "admin";
 
@@ -77,6 +78,7 @@ export async function logIn(secret: string): Promise<void> {
 
 export async function logOut(): Promise<void> {
   await fetch("/console/logout", { method: "POST" });
+  forgetPerformed();
   operatorProject.value = undefined;
   session.value = { kind: "none" };
 }
@@ -84,6 +86,7 @@ export async function logOut(): Promise<void> {
 /** A request was refused because nobody is logged in any more. */
 export function sessionEnded(): void {
   if (session.value.kind === "none") return;
+  forgetPerformed();
   session.value = { kind: "none", why: "The session has ended. Log in again to go on." };
 }
 

@@ -47,6 +47,20 @@ export function TextArea(props: {
   );
 }
 
+export function CheckField(props: {
+  readonly label: string;
+  readonly checked: boolean;
+  readonly onChecked: (checked: boolean) => void;
+}) {
+  const { label, checked, onChecked } = props;
+  return (
+    <label class="check">
+      <input type="checkbox" checked={checked} onChange={(event) => onChecked(event.currentTarget.checked)} />
+      <span>{label}</span>
+    </label>
+  );
+}
+
 export function Choice(props: {
   readonly label: string;
   readonly value: string;

@@ -7,9 +7,11 @@ import { bytes } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { Danger, Empty, Failure, State, Table } from "../parts/parts.tsx";
 import { DrainOfNode } from "./drain.tsx";
+import { nodeFacts } from "./node-facts.ts";
 
 export function Nodes() {
   const [chosen, choose] = useState<string | undefined>(undefined);
+  const [looked, look] = useState<string | undefined>(undefined);
   const doing = useDoing();
   const loaded = useLoaded((signal) => get<NodeDetail[]>("/nodes", {}, signal), [], 5_000);
   const set = (id: string, status: string) =>
@@ -17,6 +19,7 @@ export function Nodes() {
       await act("POST", `/nodes/${encodeURIComponent(id)}`, { status });
       loaded.again();
     });
+  const node = loaded.value?.find(({ id }) => id === looked);
   return (
     <>
       <h2>Nodes</h2>
@@ -45,6 +48,11 @@ export function Nodes() {
             { name: "Version", show: ({ version }) => version },
             { name: "Findings", show: ({ findings }) => findings.length },
             {
+              name: "Clock",
+              show: ({ clockSkewMs }) =>
+                clockSkewMs === null ? "–" : `${clockSkewMs > 0 ? "+" : ""}${clockSkewMs} ms`,
+            },
+            {
               name: "Acts",
               show: ({ id, status }) => (
                 <span class="acts">
@@ -59,6 +67,14 @@ export function Nodes() {
                   )}
                   <button
                     type="button"
+                    aria-pressed={id === looked}
+                    aria-label={`Details of ${id}`}
+                    onClick={() => look(id === looked ? undefined : id)}
+                  >
+                    Details
+                  </button>
+                  <button
+                    type="button"
                     aria-pressed={id === chosen}
                     aria-label={`Drain of ${id}`}
                     onClick={() => choose(id === chosen ? undefined : id)}
@@ -71,6 +87,8 @@ export function Nodes() {
           ]}
         />
       )}
+      {loaded.value !== undefined && <Findings of={loaded.value} />}
+      {node !== undefined && <Details of={node} />}
       {chosen !== undefined && (
         <DrainOfNode
           key={chosen}
@@ -80,5 +98,44 @@ export function Nodes() {
         />
       )}
     </>
+  );
+}
+
+/** What stands in the way of sandboxes, on any node. */
+function Findings({ of: nodes }: { readonly of: readonly NodeDetail[] }) {
+  const all = nodes.flatMap(({ id: node, findings }) => findings.map((finding) => ({ node, ...finding })));
+  if (all.length === 0) return <p class="small">No node has a finding.</p>;
+  return (
+    <>
+      <h2>Findings of nodes</h2>
+      <Table
+        label="Findings of nodes"
+        items={all}
+        keyOf={({ node, id, evidence }) => [node, id, evidence].join(" ")}
+        columns={[
+          { name: "Node", show: ({ node }) => node },
+          { name: "Finding", show: ({ id }) => <code>{id}</code> },
+          { name: "Problem", show: ({ problem }) => problem },
+          { name: "What was seen", show: ({ evidence }) => evidence },
+          { name: "Way out", show: ({ wayOut }) => wayOut },
+        ]}
+      />
+    </>
+  );
+}
+
+function Details({ of: node }: { readonly of: NodeDetail }) {
+  return (
+    <section aria-label={`Details of ${node.id}`}>
+      <h2>{node.id}</h2>
+      <dl class="facts">
+        {nodeFacts(node, Date.now()).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }

@@ -1,6 +1,7 @@
 /** Calls to a sandbox's envd, through the console: one answer, or a stream of messages (Connect, in JSON). */
 
 import { API, Failed, send } from "../base/client.ts";
+import { notePerformed } from "../base/performed.ts";
 import { operatorProject } from "../base/session.ts";
 
 const VERSION = { "connect-protocol-version": "1" };
@@ -13,6 +14,12 @@ const base = (id: string) => `${API}/sandboxes/${encodeURIComponent(id)}/envd`;
 export async function call<T>(id: string, method: string, body: object, signal?: AbortSignal): Promise<T> {
   const answer = await send("POST", `${base(id)}/${method}`, { body, headers: VERSION, signal });
   return (await answer.json()) as T;
+}
+
+/** A call that changes something; it is listed among what was done. @throws {Failed} */
+export async function callAct(id: string, method: string, body: object): Promise<void> {
+  await call(id, method, body);
+  notePerformed({ method: "POST", path: `/sandboxes/${encodeURIComponent(id)}/envd/${method}`, body });
 }
 
 /** Messages of a stream, as they come: the next one is read when the one before has been used. @throws {Failed} */
@@ -83,13 +90,30 @@ export function fileUrl(id: string, path: string): string {
 }
 
 /** @throws {Failed} */
-export async function readFile(id: string, path: string): Promise<Blob> {
-  return (await send("GET", fileUrl(id, path))).blob();
+export async function readFile(id: string, path: string) {
+  const answer = await send("GET", fileUrl(id, path));
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  return { bytes, etag: answer.headers.get("etag") ?? undefined };
 }
 
-/** @throws {Failed} */
-export async function writeFile(id: string, path: string, content: Blob): Promise<void> {
-  await send("POST", fileUrl(id, path), { body: content, headers: { "content-type": "application/octet-stream" } });
+/**
+ * @param ifMatch the file is written only while it has this entity tag; absent: whatever it is
+ * @returns its next entity tag; undefined: the envd of the sandbox is of an earlier version, and did not look at the tag
+ * @throws {Failed} 412: it is another version of the file, or gone
+ */
+export async function writeFile(
+  id: string,
+  path: string,
+  content: Blob | Uint8Array<ArrayBuffer>,
+  ifMatch?: string,
+): Promise<string | undefined> {
+  const headers = {
+    "content-type": "application/octet-stream",
+    ...(ifMatch === undefined ? {} : { "if-match": ifMatch }),
+  };
+  const answer = await send("POST", fileUrl(id, path), { body: content, headers });
+  notePerformed({ method: "POST", path: `/sandboxes/${encodeURIComponent(id)}/envd/files`, body: { path } });
+  return answer.headers.get("etag") ?? undefined;
 }
 
 export function toBase64(bytes: Uint8Array): string {

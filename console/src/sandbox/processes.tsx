@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
-import { call } from "./envd.ts";
+import { call, callAct } from "./envd.ts";
 import type { TabProps } from "./tab.ts";
 
 interface Process {
@@ -25,7 +25,7 @@ export function ProcessesTab({ sandbox }: TabProps) {
   );
   const kill = (pid: number) =>
     doing.run(async () => {
-      await call(id, "process.Process/SendSignal", { process: { pid }, signal: "SIGNAL_SIGKILL" });
+      await callAct(id, "process.Process/SendSignal", { process: { pid }, signal: "SIGNAL_SIGKILL" });
       loaded.again();
     });
   const processes = loaded.value?.processes ?? [];

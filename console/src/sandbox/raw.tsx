@@ -1,5 +1,6 @@
 /** The sandbox as the API has it, and the code that goes on with it. */
 
+import { FromEnvironment, withoutSecrets } from "../base/without-secrets.ts";
 import { Code } from "../parts/parts.tsx";
 import { connectCode } from "../sandboxes/sdk-code.ts";
 import type { TabProps } from "./tab.ts";
@@ -8,7 +9,7 @@ export function RawTab({ sandbox }: TabProps) {
   const code = connectCode(sandbox.sandboxID);
   return (
     <div class="beside">
-      <Code label="JSON" text={JSON.stringify(sandbox, null, 2)} />
+      <Code label="JSON" text={JSON.stringify(withoutSecrets(sandbox, ""), shownSecret, 2)} />
       <div>
         <Code label="TypeScript" text={code.typescript} />
         <Code label="Python" text={code.python} />
@@ -19,4 +20,8 @@ export function RawTab({ sandbox }: TabProps) {
       </div>
     </div>
   );
+}
+
+function shownSecret(_name: string, value: unknown): unknown {
+  return value instanceof FromEnvironment ? "(not shown)" : value;
 }

@@ -3,23 +3,29 @@
 import { useEffect } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import type { SandboxDetail, StartResult } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
-import { act, get } from "../base/client.ts";
+import { get, perform } from "../base/client.ts";
 import { mebibytes, pairs, span, time } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
+import type { ActRequest } from "../base/performed.ts";
 import { may } from "../base/session.ts";
 import { watchEvents } from "../base/stream.ts";
+import { ActsAsCode } from "../code/as-code.tsx";
 import { Danger, Empty, Failure, Screen, State } from "../parts/parts.tsx";
-import { killSandbox, pauseSandbox, resumeSandbox, setLife } from "../sandboxes/acts.ts";
-import { FilesTab } from "./files.tsx";
+import { killSandbox, pauseSandbox, resumeSandbox } from "../sandboxes/acts.ts";
+import { requests } from "../sandboxes/requests.ts";
+import { FilesTab } from "./files/files.tsx";
 import { LogsTab } from "./logs.tsx";
 import { MetricsTab } from "./metrics.tsx";
-import { NetworkTab } from "./network.tsx";
+import { NetworkTab } from "./network/network.tsx";
 import { ProcessesTab } from "./processes.tsx";
 import { RawTab } from "./raw.tsx";
-import { SnapshotsTab } from "./snapshots.tsx";
+import { SnapshotsTab } from "./snapshots/snapshots.tsx";
 import type { TabProps } from "./tab.ts";
 import { TerminalTab } from "./terminal.tsx";
 import { TimelineTab } from "./timeline.tsx";
+
+/** What “One more hour” gives. */
+const LONGER_S = 3600;
 
 interface Tab {
   readonly id: string;
@@ -56,6 +62,7 @@ export function SandboxScreen({ id, tab = "timeline" }: { readonly id: string; r
     <Screen title={id} acts={sandbox !== undefined && <Acts sandbox={sandbox} again={again} />}>
       <Failure of={loaded.error} />
       {sandbox !== undefined && <Facts sandbox={sandbox} />}
+      {sandbox !== undefined && sandbox.state !== "ended" && <ActsAsCode of={actsOf(sandbox)} />}
       <div class="tabs" role="tablist" aria-label="Of this sandbox">
         {TABS.map((each) => (
           <Link
@@ -105,7 +112,7 @@ function Acts({ sandbox, again }: TabProps) {
     });
   const fork = () =>
     doing.run(async () => {
-      const [made] = await act<StartResult[]>("POST", `/sandboxes/${id}/fork`, { count: 1 });
+      const [made] = await perform<StartResult[]>(requests.fork(id));
       if (made?.sandbox === undefined) throw new Error(made?.error?.message ?? "the platform made no copy");
       go(`/sandboxes/${made.sandbox.sandboxID}`);
     });
@@ -113,7 +120,7 @@ function Acts({ sandbox, again }: TabProps) {
     <>
       {state === "running" ? (
         <>
-          <button type="button" disabled={disabled} onClick={then(() => setLife(id, 3600))}>
+          <button type="button" disabled={disabled} onClick={then(() => perform(requests.setLife(id, LONGER_S)))}>
             One more hour
           </button>
           <button type="button" disabled={disabled} onClick={fork}>
@@ -134,6 +141,22 @@ function Acts({ sandbox, again }: TabProps) {
       <Failure of={doing.error} />
     </>
   );
+}
+
+/** What can be done with it now, by the names of the buttons. */
+function actsOf({ sandboxID: id, state }: SandboxDetail): readonly (readonly [string, ActRequest])[] {
+  return state === "running"
+    ? [
+        ["Pause", requests.pause(id)],
+        ["One more hour", requests.setLife(id, LONGER_S)],
+        ["Fork", requests.fork(id)],
+        ["Take a snapshot", requests.snapshot(id, "")],
+        ["Kill", requests.kill(id)],
+      ]
+    : [
+        ["Resume", requests.resume(id)],
+        ["Kill", requests.kill(id)],
+      ];
 }
 
 function Facts({ sandbox }: { readonly sandbox: SandboxDetail }) {

@@ -1,16 +1,11 @@
 /** What people do with sandboxes. */
 
-import { act } from "../base/client.ts";
+import { perform } from "../base/client.ts";
+import { requests } from "./requests.ts";
 
-const at = (id: string, rest = "") => `/sandboxes/${encodeURIComponent(id)}${rest}`;
-
-/** How long a sandbox lives when the console resumes it. */
-const RESUMED_S = 300;
-
-export const pauseSandbox = (id: string) => act("POST", at(id, "/pause"), {});
-export const resumeSandbox = (id: string) => act("POST", `/v2${at(id, "/connect")}`, { timeout: RESUMED_S });
-export const killSandbox = (id: string) => act("DELETE", at(id));
-export const setLife = (id: string, seconds: number) => act("POST", at(id, "/timeout"), { timeout: seconds });
+export const pauseSandbox = (id: string) => perform(requests.pause(id));
+export const resumeSandbox = (id: string) => perform(requests.resume(id));
+export const killSandbox = (id: string) => perform(requests.kill(id));
 
 /** Does one thing with many, a few at a time, and tells of every one that failed. */
 export async function withEach(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {

@@ -8,9 +8,9 @@ import type { volumeApi } from "../../../shared/api/volumes.ts";
 import { act, get, pages, type Reply } from "../base/client.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
+import { codeOf } from "../code/code-of.ts";
 import { Choice, onSubmit, TextArea, TextField } from "../parts/field.tsx";
 import { Code, Failure, Screen } from "../parts/parts.tsx";
-import { createCode } from "./sdk-code.ts";
 
 type Template = Reply<typeof templateApi.listTemplates>[number];
 type Volumes = Reply<typeof volumeApi.listVolumes>;
@@ -53,7 +53,7 @@ export function CreateScreen() {
   const volumes = useLoaded((signal) => get<Volumes>("/volumes", {}, signal), []);
   const set = (name: keyof Form) => (value: string) => setForm({ ...form, [name]: value });
   const body = bodyOf(form);
-  const code = createCode(body);
+  const code = codeOf({ method: "POST", path: "/v2/sandboxes", body });
   const create = () =>
     doing.run(async () => {
       const made = await act<Sandbox>("POST", "/v2/sandboxes", body);
@@ -119,9 +119,10 @@ export function CreateScreen() {
           <Failure of={doing.error ?? templates.error ?? volumes.error} />
         </form>
         <div>
-          <Code label="TypeScript" text={code.typescript} />
-          <Code label="Python" text={code.python} />
-          <Code label="Request" text={`POST /v2/sandboxes\n\n${JSON.stringify(body, null, 2)}`} />
+          <Code label="TypeScript" text={code?.typescript ?? ""} />
+          <Code label="Python" text={code?.python ?? ""} />
+          {code?.svc !== undefined && <Code label="svc" text={code.svc} />}
+          <Code label="HTTP" text={code?.http ?? ""} />
         </div>
       </div>
     </Screen>

@@ -1,6 +1,7 @@
 /** The same act as code: what a form asks for, in TypeScript and in Python. Pure. */
 
 import type { CreateBody } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import { given, pythonOf, readsEnvironment, typescriptOf } from "../code/literals.ts";
 
 export interface SdkCode {
   readonly typescript: string;
@@ -27,12 +28,12 @@ export function createCode(body: CreateBody): SdkCode {
     network: network && { allow_out: network.allowOut, deny_out: network.denyOut },
     volume_mounts: mounts,
   };
-  const options = given(typescript).map(([name, value]) => `  ${name}: ${JSON.stringify(value)},\n`);
+  const options = given(typescript).map(([name, value]) => `  ${name}: ${typescriptOf(value)},\n`);
   const named = given(python).map(([name, value]) => `    ${name}=${pythonOf(value)},\n`);
   const rest = options.length === 0 ? "" : `, {\n${options.join("")}}`;
   return {
     typescript: `${withoutOption(body, "//")}import { Sandbox } from "e2b";\n\nconst sandbox = await Sandbox.create(${JSON.stringify(templateID)}${rest});`,
-    python: `${withoutOption(body, "#")}from e2b import Sandbox\n\nsandbox = Sandbox.create(\n    ${pythonOf(templateID)},\n${named.join("")})`,
+    python: `${withoutOption(body, "#")}${readsEnvironment(body) ? "import os\n\n" : ""}from e2b import Sandbox\n\nsandbox = Sandbox.create(\n    ${pythonOf(templateID)},\n${named.join("")})`,
   };
 }
 
@@ -48,19 +49,4 @@ export function connectCode(id: string): SdkCode {
     typescript: `import { Sandbox } from "e2b";\n\nconst sandbox = await Sandbox.connect(${JSON.stringify(id)});`,
     python: `from e2b import Sandbox\n\nsandbox = Sandbox.connect(${pythonOf(id)})`,
   };
-}
-
-function pythonOf(value: unknown): string {
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (Array.isArray(value)) return `[${value.map(pythonOf).join(", ")}]`;
-  if (typeof value === "object" && value !== null) {
-    return `{${given(value)
-      .map(([name, each]) => `${JSON.stringify(name)}: ${pythonOf(each)}`)
-      .join(", ")}}`;
-  }
-  return value === undefined ? "None" : JSON.stringify(value);
-}
-
-function given(options: object): [string, unknown][] {
-  return Object.entries(options).filter(([, value]) => value !== undefined);
 }

@@ -3,8 +3,8 @@
 import { pages } from "../base/client.ts";
 import { useLoaded } from "../base/loaded.ts";
 import { Empty, Failure, Screen } from "../parts/parts.tsx";
-import type { Snapshot } from "../sandbox/lineage.ts";
-import { SnapshotTable } from "../sandbox/snapshots.tsx";
+import type { Snapshot } from "../sandbox/snapshots/lineage.ts";
+import { SnapshotTable } from "../sandbox/snapshots/snapshots.tsx";
 
 export function SnapshotsScreen() {
   const loaded = useLoaded((signal) => pages<Snapshot>("/snapshots", signal), []);

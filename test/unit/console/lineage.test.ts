@@ -1,7 +1,7 @@
 /** The tree of snapshots and sandboxes, from what the platform lists. */
 
 import { expect, test } from "vitest";
-import { lineageOf, type SandboxNode, type Snapshot } from "../../../console/src/sandbox/lineage.ts";
+import { lineageOf, type SandboxNode, type Snapshot } from "../../../console/src/sandbox/snapshots/lineage.ts";
 
 const snapshot = (buildID: string, sourceSandboxID: string, minute: number, snapshotID = `${buildID}:default`) =>
   ({

@@ -237,3 +237,52 @@ test("four uploads at once into a missing directory succeed, all of them", async
   const replies = await Promise.all(["a", "b", "c", "d"].map((name) => put(at(`new/deep/${name}`), name)));
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
 });
+
+describe("an upload with If-Match", () => {
+  const tagOf = async (path: string) => String((await get(path)).headers["etag"]);
+
+  test("replaces the version that it names, and answers with the tag of the next one", async () => {
+    writeFileSync(at("f"), "first");
+    const saved = await put(at("f"), "second", { "if-match": await tagOf(at("f")) });
+    expect([saved.status, saved.headers.get("etag")]).toEqual([200, await tagOf(at("f"))]);
+    expect(await saved.json()).toEqual([{ name: "f", path: at("f"), type: "file" }]);
+    const again = await put(at("f"), "third", { "if-match": String(saved.headers.get("etag")) });
+    expect([again.status, readFileSync(at("f"), "utf8")]).toEqual([200, "third"]);
+  });
+
+  test("is refused when somebody has changed the file, and changes nothing of it", async () => {
+    writeFileSync(at("f"), "mine");
+    const tag = await tagOf(at("f"));
+    expect((await put(at("f"), "theirs!")).status).toBe(200);
+    const theirs = lstatSync(at("f"), { bigint: true });
+    const refused = await put(at("f"), "mine, changed", { "if-match": tag });
+    expect([refused.status, await refused.json()]).toEqual([
+      412,
+      { code: 412, message: expect.stringContaining(`path '${at("f")}' is not as it was`) as string },
+    ]);
+    expect(readFileSync(at("f"), "utf8")).toBe("theirs!");
+    expect(lstatSync(at("f"), { bigint: true }).ctimeNs).toBe(theirs.ctimeNs);
+  });
+
+  test("makes neither a file nor its directory where there is none", async () => {
+    for (const path of [at("gone"), at("gone/deep"), at("gone/deep/f")])
+      expect((await put(path, "x", { "if-match": "*" })).status).toBe(412);
+    expect(() => lstatSync(at("gone"))).toThrow("ENOENT");
+  });
+
+  test("takes any version for a star, and needs the path of one file", async () => {
+    writeFileSync(at("f"), "first");
+    expect((await put(at("f"), "second", { "if-match": "*" })).status).toBe(200);
+    const form = new FormData();
+    form.append("file", new Blob(["x"]), at("f"));
+    const headers = { "if-match": "*" };
+    expect((await fetch(urlOf({}), { method: "POST", body: form, headers })).status).toBe(400);
+    expect((await fetch(urlOf({ path: at("f") }), { method: "POST", body: form, headers })).status).toBe(200);
+    expect(readFileSync(at("f"), "utf8")).toBe("x");
+  });
+
+  test("without it nothing is asked and no tag is told", async () => {
+    const plain = await put(at("f"), "x");
+    expect([plain.status, plain.headers.get("etag")]).toEqual([200, null]);
+  });
+});

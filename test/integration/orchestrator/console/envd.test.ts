@@ -59,6 +59,17 @@ test("envd gets the call with the sandbox's token, and neither the cookie nor th
     expect(request?.headers).not.toHaveProperty(name);
 });
 
+test("the version of a file goes both ways, so that nobody overwrites what somebody else has changed", async () => {
+  answer = (response) => response.writeHead(200, { etag: '"1-a"' }).end("text");
+  expect((await browser.ask("GET", at("files?path=%2Ftmp%2Fa"))).headers.get("etag")).toBe('"1-a"');
+  answer = (response) =>
+    response.writeHead(412, { "content-type": "application/json" }).end('{"code":412,"message":"not as it was"}');
+  const headers = { "if-match": '"1-a"' };
+  const refused = await browser.ask("POST", at("files?path=%2Ftmp%2Fa"), { body: {}, headers });
+  expect([refused.status, refused.body]).toEqual([412, { code: 412, message: "not as it was" }]);
+  expect(seen[1]?.request.headers).toMatchObject(headers);
+});
+
 test("a file is answered as an attachment without a type that a browser would show", async () => {
   answer = (response) =>
     response

@@ -1,7 +1,7 @@
 /** Reads what the tree of a sandbox's snapshots is made of. */
 
-import type { SandboxEvent } from "../../../shared/api/events.ts";
-import { get, pages } from "../base/client.ts";
+import type { SandboxEvent } from "../../../../shared/api/events.ts";
+import { get, pages } from "../../base/client.ts";
 import { lineageOf, type SandboxNode, type Snapshot, type Start } from "./lineage.ts";
 
 export interface Lineage {
@@ -9,16 +9,23 @@ export interface Lineage {
   /** The snapshot that the sandbox itself was started from; undefined: a template, or a snapshot that is deleted. */
   readonly from: Snapshot | undefined;
   readonly isWhole: boolean;
+  /** Of the project. */
+  readonly snapshots: readonly Snapshot[];
+  /** To which snapshots the sandbox was put back, the newest first. */
+  readonly rewinds: readonly { readonly buildID: string; readonly at: string }[];
 }
 
 /** Templates of snapshots whose sandboxes are looked up; a larger tree is shown in part. */
 const MOST_TEMPLATES = 40;
 const CREATED = "sandbox.lifecycle.created";
+const REWOUND = "sandbox.lifecycle.rewound";
 
 export async function loadLineage(id: string, signal: AbortSignal): Promise<Lineage> {
-  const [snapshots, own] = await Promise.all([
+  const events = `/events/sandboxes/${encodeURIComponent(id)}`;
+  const [snapshots, own, latest] = await Promise.all([
     pages<Snapshot>("/snapshots", signal),
-    get<SandboxEvent[]>(`/events/sandboxes/${encodeURIComponent(id)}`, { limit: 1, orderAsc: true }, signal),
+    get<SandboxEvent[]>(events, { limit: 1, orderAsc: true }, signal),
+    get<SandboxEvent[]>(events, { limit: 100, orderAsc: false }, signal),
   ]);
   const starts = new Map<string, readonly Start[]>();
   let sandboxes = new Set([id]);
@@ -38,5 +45,17 @@ export async function loadLineage(id: string, signal: AbortSignal): Promise<Line
     }
   }
   const root = lineageOf(id, snapshots, [...starts.values()].flat());
-  return { root, from: snapshots.find(({ buildID }) => buildID === own[0]?.sandboxBuildId), isWhole };
+  const rewinds = latest
+    .filter(({ type }) => type === REWOUND)
+    .map(({ eventData, timestamp }) => ({
+      buildID: String((eventData as { readonly snapshot_id?: unknown } | undefined)?.snapshot_id),
+      at: timestamp,
+    }));
+  return {
+    root,
+    from: snapshots.find(({ buildID }) => buildID === own[0]?.sandboxBuildId),
+    isWhole,
+    snapshots,
+    rewinds,
+  };
 }

@@ -1,12 +1,14 @@
 /** The sandbox's files: browse, upload, download, look at text and change it. Names and contents are shown as text only. */
 
 import { useState } from "preact/hooks";
-import { bytes, time } from "../base/format.ts";
-import { useDoing, useLoaded } from "../base/loaded.ts";
-import { onSubmit, TextArea, TextField } from "../parts/field.tsx";
-import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
-import { call, fileUrl, readFile, writeFile } from "./envd.ts";
-import type { TabProps } from "./tab.ts";
+import { bytes, time } from "../../base/format.ts";
+import { useDoing, useLoaded } from "../../base/loaded.ts";
+import { onSubmit, TextField } from "../../parts/field.tsx";
+import { Danger, Empty, Failure, Table } from "../../parts/parts.tsx";
+import { call, callAct, fileUrl, writeFile } from "../envd.ts";
+import type { TabProps } from "../tab.ts";
+import { Editor, type OpenFile, openFile } from "./editor.tsx";
+import { MOST_TEXT_BYTES } from "./text.ts";
 
 interface Entry {
   readonly name: string;
@@ -19,19 +21,12 @@ interface Entry {
   readonly modifiedTime?: string;
 }
 
-interface Open {
-  readonly path: string;
-  readonly text: string;
-}
-
-/** A larger file is not opened as text. */
-const MOST_TEXT = 256 * 1024;
 const isDirectory = ({ type }: Entry) => type === "FILE_TYPE_DIRECTORY";
 
 export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
   const [path, setPath] = useState("/home/user");
   const [typed, setTyped] = useState(path);
-  const [open, setOpen] = useState<Open | undefined>(undefined);
+  const [open, setOpen] = useState<OpenFile | undefined>(undefined);
   const doing = useDoing();
   const loaded = useLoaded(
     (signal) =>
@@ -50,8 +45,8 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
     });
   const look = (entry: Entry) =>
     doing.run(async () => {
-      const content = await readFile(id, entry.path);
-      setOpen({ path: entry.path, text: await content.text() });
+      setOpen(undefined);
+      setOpen(await openFile(id, entry.path));
     });
   const entries = [...(loaded.value?.entries ?? [])].sort(
     (a, b) => Number(isDirectory(b)) - Number(isDirectory(a)) || a.name.localeCompare(b.name),
@@ -82,11 +77,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
       </form>
       <Failure of={loaded.error ?? doing.error} />
       {open !== undefined && (
-        <Editor
-          open={open}
-          close={() => setOpen(undefined)}
-          save={(text) => then(() => writeFile(id, open.path, new Blob([text])))}
-        />
+        <Editor key={open.path} id={id} file={open} close={() => setOpen(undefined)} saved={loaded.again} />
       )}
       {loaded.value !== undefined && entries.length === 0 && <Empty title={`${path} is empty.`} />}
       {entries.length > 0 && (
@@ -118,7 +109,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
                     <>
                       <button
                         type="button"
-                        disabled={doing.busy || Number(entry.size ?? 0) > MOST_TEXT}
+                        disabled={doing.busy || Number(entry.size ?? 0) > MOST_TEXT_BYTES}
                         aria-label={`Open ${entry.name}`}
                         onClick={() => look(entry)}
                       >
@@ -137,7 +128,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
                   <Danger
                     disabled={doing.busy}
                     label={`Delete ${entry.name}`}
-                    onConfirm={() => then(() => call(id, "filesystem.Filesystem/Remove", { path: entry.path }))}
+                    onConfirm={() => then(() => callAct(id, "filesystem.Filesystem/Remove", { path: entry.path }))}
                   >
                     Delete
                   </Danger>
@@ -148,23 +139,6 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
         />
       )}
     </>
-  );
-}
-
-function Editor(props: { readonly open: Open; readonly close: () => void; readonly save: (text: string) => void }) {
-  const [text, setText] = useState(props.open.text);
-  return (
-    <form onSubmit={onSubmit(() => props.save(text))}>
-      <TextArea label={props.open.path} value={text} onValue={setText} rows={16} />
-      <div class="acts">
-        <button type="submit" class="main">
-          Save
-        </button>
-        <button type="button" onClick={props.close}>
-          Close
-        </button>
-      </div>
-    </form>
   );
 }
 

@@ -3,29 +3,36 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import type { Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
-import { act } from "../base/client.ts";
-import { bytes, time } from "../base/format.ts";
-import { type Doing, useDoing, useLoaded } from "../base/loaded.ts";
-import { may } from "../base/session.ts";
-import { onSubmit, TextField } from "../parts/field.tsx";
-import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
+import type { Sandbox, SandboxDetail } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
+import { act, perform } from "../../base/client.ts";
+import { bytes, time } from "../../base/format.ts";
+import { type Doing, useDoing, useLoaded } from "../../base/loaded.ts";
+import { may } from "../../base/session.ts";
+import { onSubmit, TextField } from "../../parts/field.tsx";
+import { Danger, Empty, Failure, Table } from "../../parts/parts.tsx";
+import { requests } from "../../sandboxes/requests.ts";
+import type { TabProps } from "../tab.ts";
 import type { SandboxNode, Snapshot, SnapshotNode } from "./lineage.ts";
-import { loadLineage } from "./load-lineage.ts";
-import type { TabProps } from "./tab.ts";
+import { type Lineage, loadLineage } from "./load-lineage.ts";
+import { Rewind } from "./rewind.tsx";
+import { earlierStates } from "./states.ts";
 
-export function SnapshotsTab({ sandbox }: TabProps) {
+export function SnapshotsTab({ sandbox, again }: TabProps) {
   const { sandboxID: id, state } = sandbox;
   const [name, setName] = useState("");
   const doing = useDoing();
   const loaded = useLoaded((signal) => loadLineage(id, signal), [id]);
   const take = () =>
     doing.run(async () => {
-      await act("POST", `/sandboxes/${id}/snapshots`, name === "" ? {} : { name });
+      await perform(requests.snapshot(id, name));
       setName("");
       loaded.again();
     });
   const lineage = loaded.value;
+  const rewound = () => {
+    again();
+    loaded.again();
+  };
   return (
     <>
       {state === "running" && (
@@ -49,25 +56,117 @@ export function SnapshotsTab({ sandbox }: TabProps) {
         </p>
       )}
       {lineage?.root.snapshots.length === 0 && <Empty title="No snapshot was taken of this sandbox." />}
-      {lineage !== undefined && <Branches of={lineage.root} again={loaded.again} label="Snapshots of this sandbox" />}
+      {lineage !== undefined && (
+        <Branches
+          of={lineage.root}
+          again={loaded.again}
+          label="Snapshots of this sandbox"
+          rewindable={{ sandbox, lineage, rewound }}
+        />
+      )}
+      {lineage !== undefined && <Earlier of={{ sandbox, lineage, rewound }} />}
       {lineage?.isWhole === false && <p class="small">The tree is larger; this is its beginning.</p>}
     </>
   );
 }
 
-function Branches(props: { readonly of: SandboxNode; readonly again: () => void; readonly label?: string }) {
-  const { of: sandbox, again, label } = props;
+/** The sandbox of the tab, which can be put back to its own snapshots. */
+interface Rewindable {
+  readonly sandbox: SandboxDetail;
+  readonly lineage: Lineage;
+  readonly rewound: () => void;
+}
+
+/** States of the sandbox that this one was started from: it can be put back to them too. */
+function Earlier({ of: rewindable }: { readonly of: Rewindable }) {
+  const { from, snapshots } = rewindable.lineage;
+  const states = earlierStates(from, snapshots);
+  if (states.length === 0) return null;
+  return (
+    <>
+      <h2>Before it was started</h2>
+      <ul class="tree" aria-label="States before this sandbox was started">
+        {states.map((snapshot) => (
+          <li key={snapshot.buildID}>
+            <Line
+              text={
+                <>
+                  <time>{time(snapshot.createdAt)}</time> <code>{snapshot.snapshotID}</code>
+                </>
+              }
+            />
+            <RewindTo snapshot={snapshot} of={rewindable} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** The button, and what it asks. */
+function RewindTo({
+  snapshot,
+  of: { sandbox, lineage, rewound },
+}: {
+  readonly snapshot: Snapshot;
+  readonly of: Rewindable;
+}) {
+  const [isAsking, setAsking] = useState(false);
+  const { sandboxID: id, state } = sandbox;
+  if (state !== "running" && state !== "paused") return null;
+  const last = lineage.rewinds.find(({ buildID }) => buildID === snapshot.buildID);
+  return (
+    <>
+      {last !== undefined && <p class="small">The sandbox was put back to it at {time(last.at)}.</p>}
+      {!isAsking && (
+        <button
+          type="button"
+          disabled={!may("sandboxes")}
+          aria-label={`Rewind ${id} to ${snapshot.snapshotID}`}
+          onClick={() => setAsking(true)}
+        >
+          Rewind to it
+        </button>
+      )}
+      {isAsking && (
+        <Rewind
+          sandbox={sandbox}
+          to={snapshot}
+          snapshots={lineage.snapshots}
+          close={() => setAsking(false)}
+          done={() => {
+            setAsking(false);
+            rewound();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function Branches(props: {
+  readonly of: SandboxNode;
+  readonly again: () => void;
+  readonly label?: string;
+  readonly rewindable?: Rewindable;
+}) {
+  const { of: sandbox, again, label, rewindable } = props;
   if (sandbox.snapshots.length === 0) return null;
   return (
     <ul class="tree" aria-label={label ?? `Snapshots of ${sandbox.id}`}>
       {sandbox.snapshots.map((node) => (
-        <SnapshotBranch key={node.snapshot.buildID} node={node} again={again} />
+        <SnapshotBranch key={node.snapshot.buildID} node={node} again={again} rewindable={rewindable} />
       ))}
     </ul>
   );
 }
 
-function SnapshotBranch({ node, again }: { readonly node: SnapshotNode; readonly again: () => void }) {
+function SnapshotBranch(props: {
+  readonly node: SnapshotNode;
+  readonly again: () => void;
+  readonly rewindable: Rewindable | undefined;
+}) {
+  const { node, again, rewindable } = props;
   const { snapshot, ids, sandboxes } = node;
   const doing = useDoing();
   return (
@@ -82,6 +181,7 @@ function SnapshotBranch({ node, again }: { readonly node: SnapshotNode; readonly
       >
         <Acts snapshot={snapshot} doing={doing} again={again} />
       </Line>
+      {rewindable !== undefined && <RewindTo snapshot={snapshot} of={rewindable} />}
       <Failure of={doing.error} />
       {sandboxes.length > 0 && (
         <ul class="tree" aria-label={`Sandboxes from ${snapshot.snapshotID}`}>

@@ -4,8 +4,8 @@
  */
 
 import type { Static } from "typebox";
-import type { SandboxEvent } from "../../../shared/api/events.ts";
-import type { snapshotApi } from "../../../shared/api/snapshots.ts";
+import type { SandboxEvent } from "../../../../shared/api/events.ts";
+import type { snapshotApi } from "../../../../shared/api/snapshots.ts";
 
 export type Snapshot = Static<(typeof snapshotApi.listSnapshots)["reply"]>[number];
 export type Start = Pick<SandboxEvent, "sandboxId" | "sandboxTemplateId" | "sandboxBuildId" | "timestamp">;

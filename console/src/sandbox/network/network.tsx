@@ -1,14 +1,14 @@
 /** What the sandbox may reach: its rules, a question to them, and what they have decided, with the reason of each refusal. */
 
 import { useState } from "preact/hooks";
-import type { NetworkDecision, NetworkVerdict } from "../../../shared/api/sandboxes/sandbox-network.ts";
-import { act, get } from "../base/client.ts";
-import { bytes, time } from "../base/format.ts";
-import { useDoing, useLoaded } from "../base/loaded.ts";
-import { may } from "../base/session.ts";
-import { onSubmit, TextArea, TextField } from "../parts/field.tsx";
-import { Empty, Failure, State, Table } from "../parts/parts.tsx";
-import type { TabProps } from "./tab.ts";
+import type { NetworkDecision, NetworkVerdict } from "../../../../shared/api/sandboxes/sandbox-network.ts";
+import { get } from "../../base/client.ts";
+import { bytes, time } from "../../base/format.ts";
+import { useDoing, useLoaded } from "../../base/loaded.ts";
+import { onSubmit, TextField } from "../../parts/field.tsx";
+import { Empty, Failure, State, Table } from "../../parts/parts.tsx";
+import type { TabProps } from "../tab.ts";
+import { Rules } from "./rules.tsx";
 
 const EVERY_MS = 3_000;
 
@@ -25,7 +25,7 @@ export function NetworkTab({ sandbox, again }: TabProps) {
     <>
       {sandbox.state === "running" && (
         <div class="beside">
-          <Rules sandbox={sandbox} again={again} />
+          <Rules key={policyOf(sandbox)} sandbox={sandbox} again={again} />
           <Check path={path} />
         </div>
       )}
@@ -63,32 +63,9 @@ export function NetworkTab({ sandbox, again }: TabProps) {
   );
 }
 
-function Rules({ sandbox, again }: TabProps) {
-  const { network = {}, sandboxID } = sandbox;
-  const [allow, setAllow] = useState((network.allowOut ?? []).join("\n"));
-  const [deny, setDeny] = useState((network.denyOut ?? []).join("\n"));
-  const doing = useDoing();
-  const list = (text: string) => text.split(/\s+/).filter(Boolean);
-  // Replacing takes away what is not sent, and the password of a proxy cannot be read back.
-  const isWhole = network.egressProxy === undefined || network.egressProxy === null;
-  const save = () =>
-    doing.run(async () => {
-      const rules = network.rules === undefined ? {} : { rules: network.rules };
-      await act("PUT", `/sandboxes/${sandboxID}/network`, { allowOut: list(allow), denyOut: list(deny), ...rules });
-      again();
-    });
-  return (
-    <form onSubmit={onSubmit(save)}>
-      <h2>Rules</h2>
-      <TextArea label="May reach (domain, address or range, a line each)" value={allow} onValue={setAllow} />
-      <TextArea label="May not reach (address or range, a line each)" value={deny} onValue={setDeny} />
-      <button type="submit" disabled={doing.busy || !isWhole || !may("sandboxes")}>
-        Put into force
-      </button>
-      {!isWhole && <p class="small">This sandbox has a proxy, whose password only the SDK can give again.</p>}
-      <Failure of={doing.error} />
-    </form>
-  );
+/** The editor begins again with what is in force, as soon as that is another policy. */
+function policyOf({ network, allowInternetAccess }: TabProps["sandbox"]): string {
+  return JSON.stringify([network, allowInternetAccess]);
 }
 
 function Check({ path }: { readonly path: string }) {

@@ -1,0 +1,44 @@
+/** What an operator wants to know of a node beside its size, in words. Pure. */
+
+import type { NodeDetail } from "../../../shared/api/nodes/nodes.ts";
+import { span, time } from "../base/format.ts";
+
+type Facts = Pick<
+  NodeDetail,
+  | "status"
+  | "statusChangedAt"
+  | "lastHeardAt"
+  | "clockSkewMs"
+  | "leaseEndsAt"
+  | "createSuccesses"
+  | "createFails"
+  | "pools"
+  | "region"
+>;
+
+export function nodeFacts(node: Facts, now: number): readonly (readonly [name: string, value: string])[] {
+  return [
+    ["State", `${node.status} since ${time(node.statusChangedAt, now)}`],
+    ["Heard of it", `${span(now - Date.parse(node.lastHeardAt))} ago`],
+    ["Clock", clockOf(node.clockSkewMs)],
+    ["Lease", leaseOf(node.leaseEndsAt, now)],
+    ["Starts", `${node.createSuccesses} succeeded, ${node.createFails} failed`],
+    [
+      "Warm pools",
+      node.pools.map(({ buildID, ready, wanted }) => `${buildID}: ${ready} of ${wanted}`).join(", ") || "none",
+    ],
+    ["Region", node.region ?? "none"],
+  ];
+}
+
+function clockOf(skewMs: number | null): string {
+  if (skewMs === null) return "unknown: an earlier agent does not tell";
+  if (skewMs === 0) return "as the platform's";
+  return `${Math.abs(skewMs)} ms ${skewMs > 0 ? "ahead of" : "behind"} the platform's`;
+}
+
+function leaseOf(endsAt: string | null, now: number): string {
+  if (endsAt === null) return "none";
+  const left = Date.parse(endsAt) - now;
+  return left > 0 ? `for ${span(left)} more` : `over for ${span(-left)}: its sandboxes stand still`;
+}

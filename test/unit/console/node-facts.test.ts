@@ -1,0 +1,40 @@
+/** What the console tells of a node. */
+
+import { expect, test } from "vitest";
+import { nodeFacts } from "../../../console/src/platform/node-facts.ts";
+
+const NOW = Date.UTC(2026, 0, 1, 12);
+const iso = (ms: number) => new Date(NOW + ms).toISOString();
+const node = {
+  status: "ready" as const,
+  statusChangedAt: iso(-60_000),
+  lastHeardAt: iso(-4_000),
+  clockSkewMs: 0,
+  leaseEndsAt: iso(20_000),
+  createSuccesses: 7,
+  createFails: 2,
+  pools: [{ buildID: "b1", ready: 1, wanted: 3 }],
+  region: null,
+};
+const facts = (change: object) => Object.fromEntries(nodeFacts({ ...node, ...change }, NOW));
+
+test("a node's last report, starts and pools are told", () => {
+  expect(facts({})).toMatchObject({
+    "Heard of it": "4 s ago",
+    Starts: "7 succeeded, 2 failed",
+    "Warm pools": "b1: 1 of 3",
+    Region: "none",
+  });
+});
+
+test.each([
+  [{ clockSkewMs: null }, "Clock", "unknown: an earlier agent does not tell"],
+  [{ clockSkewMs: 0 }, "Clock", "as the platform's"],
+  [{ clockSkewMs: -1500 }, "Clock", "1500 ms behind the platform's"],
+  [{ clockSkewMs: 40 }, "Clock", "40 ms ahead of the platform's"],
+  [{ leaseEndsAt: null }, "Lease", "none"],
+  [{}, "Lease", "for 20 s more"],
+  [{ leaseEndsAt: iso(-5_000) }, "Lease", "over for 5 s: its sandboxes stand still"],
+])("of %j the %s is told as '%s'", (change, name, expected) => {
+  expect(facts(change)[name]).toBe(expected);
+});
