@@ -72,15 +72,39 @@ function addCommand(parser: Parser, command: Command, act: ProgramOptions["act"]
     parser.addOption(parserOption(option));
   }
   parser.addHelpText("after", `\nExample:\n  ${command.example}\n`);
-  parser.action(() => act(command, argsOf(parser.processedArgs), parser.opts()));
+  parser.action(() => act(command, argsOf(command, parser.processedArgs), parser.opts()));
 }
 
-function argsOf(processed: readonly unknown[]): Args {
-  const given = processed.filter((value) => value !== undefined);
+/** What `-o name` writes before an id: `svc node cordon node/n1` means the node n1. */
+const KINDS: ReadonlySet<string> = new Set([
+  "build",
+  "delivery",
+  "key",
+  "node",
+  "project",
+  "sandbox",
+  "secret",
+  "snapshot",
+  "template",
+  "volume",
+  "webhook",
+]);
+
+function argsOf(command: Command, processed: readonly unknown[]): Args {
+  const given = processed
+    .map((value, index) => withoutKind(command.arguments?.[index]?.name ?? "", value))
+    .filter((value) => value !== undefined);
   const words = given.filter((value) => typeof value === "string");
   const [first = "", second = "", third = ""] = words;
   const rest = given.find((value): value is string[] => Array.isArray(value)) ?? [];
   return { first, second, third, rest, given: words.length };
+}
+
+function withoutKind(argument: string, value: unknown): unknown {
+  const kind = /\w+/.exec(argument)?.[0] ?? "";
+  if (!KINDS.has(kind)) return value;
+  if (Array.isArray(value)) return value.map((each) => withoutKind(argument, each));
+  return typeof value === "string" && value.startsWith(`${kind}/`) ? value.slice(kind.length + 1) : value;
 }
 
 function parserOption({ flags, about, read, choices }: Option): ParserOption {

@@ -34,6 +34,7 @@ names the API or the domain, no stored key is used: a key goes only to the addre
 ## Output
 
 Data goes to standard output, everything else to standard error. Lists are tables; \`-o wide\` has more columns, \`-o name\` only names,
+which are arguments as well (\`svc node cordon node/n1\`),
 \`-o json\` and \`-o yaml\` all that the API says, \`--no-headers\` leaves the titles out, and \`--watch\` goes on with what changes. States have
 colours on a terminal, unless \`NO_COLOR\` is set. What comes from the platform and out of sandboxes is shown with its control characters
 escaped; only \`sandbox connect\` and \`sandbox exec\` pass bytes through.

@@ -74,11 +74,13 @@ interface Mistake {
 
 /** A firewall of a machine that drops what comes to its ports. */
 const closes = (ports: string) =>
-  `nft 'table inet closed { chain in { type filter hook input priority -5; tcp dport { ${ports} } drop; } }'`;
+  `nft 'table inet closed { chain in { type filter hook input priority -5; tcp dport { ${ports} } drop; }; }'`;
 const OPENS = "nft delete table inet closed";
+/** Another time for the programs of the platform alone: under the library CRIU and Docker do not work. */
+const NODE = "/opt/svc/app/current/node";
 const offBy = (hours: string) =>
-  `printf '${hours}h\n' >/etc/faketimerc && cp ${FAKE_TIME} /usr/lib/svc-trial-time.so && echo /usr/lib/svc-trial-time.so >/etc/ld.so.preload`;
-const RIGHT_TIME = "echo -n >/etc/ld.so.preload";
+  `mv ${NODE} ${NODE}.right && printf '%s\\n' '#!/bin/sh' 'export LD_PRELOAD=${FAKE_TIME} FAKETIME=${hours}h FAKETIME_DONT_FAKE_MONOTONIC=1' 'exec ${NODE}.right "$@"' >${NODE} && chmod 0755 ${NODE}`;
+const RIGHT_TIME = `mv ${NODE}.right ${NODE}`;
 const part = (index: number, change: (text: string) => string) => (token: string) =>
   token
     .split(".")

@@ -83,6 +83,18 @@ test("values of options are read: durations, pairs, labels, lists", async () => 
 });
 
 test.each([
+  [["node", "cordon", "node/n1"], "n1", []],
+  [["sandbox", "kill", "sandbox/i1", "i2"], "", ["i1", "i2"]],
+  [["sandbox", "create", "template/t1"], "t1", []],
+  // Another kind's, a path and the words of a program are what they say.
+  [["node", "cordon", "sandbox/n1"], "sandbox/n1", []],
+  [["sandbox", "exec", "sandbox/i1", "--", "sandbox/x"], "i1", ["sandbox/x"]],
+] as const)("what `-o name` has written is an argument: %j", async (words, first, rest) => {
+  const { args } = await parse(words);
+  expect([args.first, args.rest]).toEqual([first, rest]);
+});
+
+test.each([
   ["sandbox", "create", "-t", "soon"],
   ["sandbox", "create", "-e", "=value"],
   ["sandbox", "create", "--cpu", "1.5"],
