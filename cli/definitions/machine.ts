@@ -52,4 +52,12 @@ export const machineCommands: readonly Command[] = [
     example: "svc restore --drill /var/backups/svc.tar.gz",
     load: async () => (await import("../commands/machine/backup.ts")).restore,
   },
+  {
+    name: "migrate sqlite-to-postgres",
+    about: "move the records of the platform from SQLite into an empty PostgreSQL database",
+    more: "For root, on the orchestrator's machine, while the orchestrator is stopped; sandboxes run on. The URL comes from standard input or a file. All records arrive in one transaction, the count of every table and the audit log are compared, and the SQLite file stays as it is. A database that holds records of anything else is refused. A run that was cut can be repeated.",
+    options: [{ flags: "--file <path>", about: "reads the postgresql:// URL from a file, in place of standard input" }],
+    example: "svc migrate sqlite-to-postgres --file ./database-url",
+    load: async () => (await import("../commands/machine/migrate.ts")).sqliteToPostgres,
+  },
 ];
