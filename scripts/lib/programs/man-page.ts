@@ -60,7 +60,7 @@ function overview({ commands, groups, version }: Described): string {
     heading("Exit status"),
     ...EXIT_CODES.flatMap(([code, meaning]) => tagged(bold(code), meaning)),
     heading("See also"),
-    `${commands.map((command) => `${bold(nameOf(command))}(1)`).join(",\n")}`,
+    commands.map((command) => `${bold(nameOf(command))}(1)`).join(",\n"),
   ]);
 }
 
