@@ -10,6 +10,7 @@ export interface Options {
   readonly atOnce?: number;
   readonly autoPause?: boolean;
   readonly buildArg?: Readonly<Record<string, string>>;
+  readonly check?: boolean;
   readonly context?: string;
   readonly count?: number;
   readonly cpu?: number;
@@ -49,6 +50,7 @@ export interface Options {
   readonly new?: boolean;
   readonly node?: string;
   readonly output?: "json" | "yaml" | "wide" | "name";
+  readonly overlap?: number;
   readonly pid?: number;
   readonly project?: string;
   readonly ready?: string;

@@ -15,6 +15,7 @@ import { OrchestratorConfig, readOrchestratorConfig } from "./config.ts";
 import { readRules } from "./console/oidc/roles.ts";
 import { readAllowed } from "./network-policy/proxy.ts";
 import { copySqlite, countRecords } from "./store/copy.ts";
+import { moveToPostgres } from "./store/moving/move.ts";
 import { targetAddresses } from "./webhooks/addresses.ts";
 
 if (process.argv.includes("--version")) {
@@ -35,6 +36,8 @@ if (process.argv.includes("--version")) {
                        orchestrator uses it
   --count-records PLACE  only print how many records each table of a database has: a SQLite file, or - for that of
                        DATABASE_URL
+  --move-to-postgres   only move the records of SVC_DATABASE, which no orchestrator uses, into the empty PostgreSQL database
+                       of DATABASE_URL, and print what was moved
   --edge-token         only print the token of edges on this machine, as a setting of theirs; reads SVC_NODE_KEY
 \n${describeConfig(OrchestratorConfig)}\n`,
   );
@@ -55,6 +58,8 @@ if (process.argv.includes("--version")) {
   process.stdout.write(
     `${JSON.stringify(await countRecords(place === "-" ? (process.env.DATABASE_URL ?? "") : place))}\n`,
   );
+} else if (process.argv.includes("--move-to-postgres")) {
+  await printMove();
 } else if (process.argv.includes("--edge-token")) {
   printFromNodeKey((nodeKey) => `SVC_EDGE_TOKEN=${edgeToken(nodeKey)}\n`);
 } else {
@@ -73,6 +78,17 @@ async function printSite([directory = "", domain = ""]: readonly string[]): Prom
     process.stdout.write(`${is}, valid until ${new Date(until).toISOString().slice(0, 10)}\n`);
   } catch (error) {
     refuse(error);
+  }
+}
+
+/** A failure is one line, which `svc` shows. */
+async function printMove(): Promise<void> {
+  try {
+    const moved = await moveToPostgres(process.env.SVC_DATABASE ?? "", process.env.DATABASE_URL ?? "");
+    process.stdout.write(`${JSON.stringify(moved)}\n`);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
   }
 }
 

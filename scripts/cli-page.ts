@@ -5,6 +5,7 @@ import type { Argument, Command, Group, Option } from "../cli/definition.ts";
 import { COMMANDS, GROUPS } from "../cli/definitions/all.ts";
 import { PROJECT } from "../cli/definitions/sandboxes.ts";
 import { COMMON, shownOptions } from "../cli/program.ts";
+import { EXIT_CODES, VARIABLES } from "./lib/programs/cli-words.ts";
 
 const file = new URL("../docs/cli.md", import.meta.url);
 
@@ -14,17 +15,13 @@ const HEAD = `# The command svc
 
 \`./scripts/svc\` in a checkout is the command for people who use the platform and who run it. After \`./scripts/up\` it works on that machine
 without any setting. [How settings, output and exit codes work](#settings), then each command with an example.
-\`svc COMMAND --help\` shows the same. Sandboxes are named by their ids, the rest by name or id.
+\`svc COMMAND --help\` shows the same; \`npm run man-pages\` writes it as manual pages (\`man -l dist/man/svc.1\`). Sandboxes are named by their ids, the rest by name or id.
 
 ## Settings
 
 | variable | second name | what it is |
 |---|---|---|
-| \`SVC_API_URL\` | \`E2B_API_URL\` | address of the API |
-| \`SVC_SANDBOX_URL\` | \`E2B_SANDBOX_URL\` | one address for all sandboxes |
-| | \`E2B_DOMAIN\` | in place of both: \`https://api.DOMAIN\`, and \`https://PORT-ID.DOMAIN\` for sandboxes |
-| \`SVC_API_KEY\` | \`E2B_API_KEY\` | API key |
-| \`SVC_ADMIN_TOKEN\` | | operators' token, for commands about nodes and projects, and for \`--project\` |
+${VARIABLES.map(({ name, second, about }) => `|${[name, second].map((one) => (one === undefined ? " " : ` \`${one}\` `)).join("|")}| ${about} |`).join("\n")}
 
 What is missing there comes from the current context (\`svc context add\`), and without one from the \`.svc/env\` of the checkout and, for
 root on that machine, \`/etc/svc/admin-token\`. \`SVC_INSTANCE\` names another platform of the machine. Where a variable
@@ -41,14 +38,7 @@ escaped; only \`sandbox connect\` and \`sandbox exec\` pass bytes through.
 
 | exit code | meaning |
 |---|---|
-| 0 | done |
-| 1 | failed; also: not ready (\`status\`), denied (\`network check\`) |
-| 2 | the command line or a setting is wrong |
-| 3 | not found |
-| 4 | the key or token is missing, or may not do this |
-| 5 | in conflict with the present state |
-| 124 | not done in time |
-| 130, 143 | ended by Ctrl-C, by SIGTERM |
+${EXIT_CODES.map(([code, meaning]) => `| ${code} | ${meaning} |`).join("\n")}
 
 \`sandbox exec\` and \`sandbox connect\` have the exit code of the program; 128 and the number of the signal that ended it.
 

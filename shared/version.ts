@@ -2,6 +2,9 @@
 
 export const VERSION = "0.1.0";
 
+/** The newest step of the orchestrator's database schema. */
+export const SCHEMA = "schema-0015";
+
 declare const SVC_COMMIT: string | undefined;
 
 /** The commit that the programs were built from; `source` when they run from their sources. */

@@ -23,6 +23,8 @@ export const GROUPS: readonly Group[] = [
   { name: "webhook", about: "where events are sent to" },
   { name: "node", about: "the machines of the platform (for operators)" },
   { name: "project", about: "projects and their limits (for operators)" },
+  { name: "rotate", about: "new keys in place of earlier ones (for root)" },
+  { name: "migrate", about: "moves of the platform's records (for root)" },
   { name: "debug", about: "what whoever helps needs to see (for root)" },
 ];
 

@@ -2,6 +2,8 @@
 
 import type { Command } from "../definition.ts";
 
+const rotate = () => import("../commands/machine/rotate.ts");
+
 export const machineCommands: readonly Command[] = [
   {
     name: "doctor",
@@ -51,5 +53,47 @@ export const machineCommands: readonly Command[] = [
     ],
     example: "svc restore --drill /var/backups/svc.tar.gz",
     load: async () => (await import("../commands/machine/backup.ts")).restore,
+  },
+  {
+    name: "migrate sqlite-to-postgres",
+    about: "move the records of the platform from SQLite into an empty PostgreSQL database",
+    more: "For root, on the orchestrator's machine, while the orchestrator is stopped; sandboxes run on. The URL comes from standard input or a file. All records arrive in one transaction, the count of every table and the audit log are compared, and the SQLite file stays as it is. A database that holds records of anything else is refused. A run that was cut can be repeated.",
+    options: [{ flags: "--file <path>", about: "reads the postgresql:// URL from a file, in place of standard input" }],
+    example: "svc migrate sqlite-to-postgres --file ./database-url",
+    load: async () => (await import("../commands/machine/migrate.ts")).sqliteToPostgres,
+  },
+  {
+    name: "rotate keys",
+    about: "replace a token, a seed or a key while sandboxes run",
+    more: "For root, on the orchestrator's machine. The earlier one stays valid beside the new one. The command says what restarts before it begins; a run that was cut is repeated, and goes on where it was.",
+    arguments: [
+      {
+        name: "<key>",
+        about: "admin-token, api-key, node-key, metrics-token, sandbox-seed, encryption-key, seal-key or identity-key",
+      },
+    ],
+    options: [
+      { flags: "--finish", about: "ends the earlier one; refused while something uses it" },
+      {
+        flags: "--overlap <duration>",
+        about: "how long the earlier admin token or API key stays valid (1h)",
+        read: "duration",
+      },
+    ],
+    example: "svc rotate keys node-key --finish",
+    load: async () => (await rotate()).keys,
+  },
+  {
+    name: "rotate secrets",
+    about: "replace the key that the projects' secrets are encrypted with",
+    more: "For root, on the orchestrator's machine. All data keys are encrypted anew, then the earlier key is removed; sandboxes notice nothing. A run that was cut is repeated.",
+    example: "svc rotate secrets",
+    load: async () => (await rotate()).secrets,
+  },
+  {
+    name: "rotate status",
+    about: "show which earlier tokens, seeds and keys are still in use",
+    example: "svc rotate status",
+    load: async () => (await rotate()).status,
   },
 ];

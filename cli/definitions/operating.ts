@@ -20,6 +20,15 @@ export const operatingCommands: readonly Command[] = [
     load: async () => (await overview()).status,
   },
   {
+    name: "upgrade",
+    about: "say what an upgrade of the platform to this command's version would do; it changes nothing",
+    more: "For operators. It compares what orchestrators and nodes run with this version: what would be refused (exit code 1), what to look at first, and in which order to upgrade.",
+    options: [{ flags: "--check", about: "only says so; there is no upgrade without it" }],
+    shows: "one",
+    example: "svc upgrade --check",
+    load: async () => (await import("../commands/operating/upgrade.ts")).upgrade,
+  },
+  {
     name: "top",
     about: "list running sandboxes by the processor time that they use",
     options: [PROJECT],

@@ -6,6 +6,7 @@ import { lastWords, type Said } from "../base/commands.ts";
 import type { Instance } from "../base/instance.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
+import { lookAtPrograms } from "../evidence/programs.ts";
 
 const LIMIT_MS = 3_600_000;
 
@@ -42,6 +43,38 @@ export async function countRecords(machine: Machine, place: string): Promise<Cou
   );
   if (said.status !== 0) throw new Error(`the records were not counted: ${lastWords(said)}`);
   return JSON.parse(said.stdout) as Counted;
+}
+
+export interface MovedRecords {
+  /** False: an earlier run had moved them. */
+  readonly moved: boolean;
+  readonly storeId?: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly audit: {
+    readonly entries: number;
+    readonly broken?: { readonly seq: number; readonly fault: string };
+  };
+}
+
+/**
+ * Moves the records of this machine's SQLite file into an empty PostgreSQL database. The file stays.
+ * @throws when the orchestrator runs, the settings name PostgreSQL already, or the target has other records
+ */
+export async function moveToPostgres(machine: Machine, url: string): Promise<MovedRecords> {
+  const { instance } = machine;
+  if (!instance.programs.includes("orchestrator")) throw new Error("there is no orchestrator on this machine");
+  if ((await databaseUrl(instance)) !== undefined) {
+    throw new Error("the settings of this machine name a PostgreSQL database already (DATABASE_URL)");
+  }
+  const running = (await lookAtPrograms(machine)).find(({ program }) => program === "orchestrator");
+  if (running?.pid !== undefined) {
+    throw new Error("the orchestrator runs: stop it first (./scripts/service stop orchestrator)");
+  }
+  // The URL has a password, which no command line may hold.
+  const env = { SVC_DATABASE: databasePath(instance), DATABASE_URL: url };
+  const said = await orchestrator(machine, ["--move-to-postgres"], env);
+  if (said.status !== 0) throw new Error(`nothing was moved: ${lastWords(said)}`);
+  return JSON.parse(said.stdout) as MovedRecords;
 }
 
 /** As the orchestrator's user: root would leave files that the orchestrator cannot write. */

@@ -150,9 +150,9 @@ module.exports = {
     ...agentLadder,
     {
       name: "scripts-import-no-program",
-      comment: "but to build one, and to write the OpenAPI document and the page of the command",
+      comment: "but to build one, and to write the OpenAPI document and the pages of the command",
       severity: "error",
-      from: { path: "^scripts/", pathNot: "^scripts/(build|cli-page|openapi)\\.ts$" },
+      from: { path: "^scripts/", pathNot: "^scripts/(build|cli-page|man-pages|openapi|lib/programs/man-page)\\.ts$" },
       to: { path: "^((cli|orchestrator|agent|envd|interpreter)/|machine/(?!known/))" },
     },
     {

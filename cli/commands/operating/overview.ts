@@ -80,7 +80,10 @@ const isRunning = ({ state }: { readonly state: string }) => state !== "paused";
 const isPaused = ({ state }: { readonly state: string }) => state === "paused";
 
 /** A platform that is not ready says so with a status that is a failure elsewhere. */
-async function readiness(apiUrl: string, { timeoutMs, signal }: Context): Promise<Pick<Overview, "ready" | "checks">> {
+export async function readiness(
+  apiUrl: string,
+  { timeoutMs, signal }: Context,
+): Promise<Pick<Overview, "ready" | "checks">> {
   const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), signal]);
   const response = await fetch(`${apiUrl}/readyz?verbose`, { signal: limit });
   const body = (await response.json()) as Partial<Reply<"GET /readyz">>;

@@ -48,6 +48,18 @@ describe("the platform", () => {
     expect(own.stderr).toContain("without the operators' token");
   });
 
+  test("is compared with the version of the command before an upgrade", SLOW, async () => {
+    const checked = await svc.run(["upgrade", "--check", "-o", "json"]);
+    expect(checked.code).toBe(0);
+    const { here, running, refused } = JSON.parse(checked.stdout) as Record<string, Record<string, unknown>>;
+    expect(running).toMatchObject({
+      orchestrator: { version: here?.["version"], schema: here?.["schema"] },
+      nodes: [{ id: "n1" }, { id: "n2" }],
+    });
+    expect(refused?.["length"]).toBe(Number(checked.code));
+    expect((await svc.run(["upgrade"])).code).toBe(2);
+  });
+
   test("lists what runs by the processor time that it uses", SLOW, async () => {
     const id = await created();
     const sample = {

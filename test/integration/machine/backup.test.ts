@@ -18,11 +18,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { makeBackup } from "../../../machine/backup/backup.ts";
+import { countRecords, moveToPostgres } from "../../../machine/backup/database.ts";
 import { drill } from "../../../machine/backup/drill.ts";
 import { restore, withBackup } from "../../../machine/backup/restore.ts";
 import { readInstance } from "../../../machine/base/instance.ts";
 import { type Machine, thisMachine } from "../../../machine/base/this-machine.ts";
 import { serviceUser } from "../../../machine/evidence/files.ts";
+import { startPostgres } from "../../support/postgres/cluster.ts";
 
 const checkout = join(import.meta.dirname, "../../..");
 const SLOW = { timeout: 240_000 };
@@ -193,6 +195,21 @@ test("a restore does not replace other keys, and a damaged archive does nothing"
   writeFileSync(cut, bytes.subarray(0, bytes.length / 2));
   await expect(withBackup(machine, cut, () => Promise.resolve())).rejects.toThrow(/cannot be unpacked/);
   expect(existsSync(join(folder, "cut.tar.gz"))).toBe(true);
+});
+
+test("records move to PostgreSQL once the orchestrator is stopped, as its user", SLOW, async () => {
+  const machine = await setUp("moving");
+  const { url, stop } = await started(machine);
+  expect(await createProject(url, "moved")).toBe(201);
+  const server = await startPostgres({ port: await freePort() });
+  onTestFinished(() => server.stop());
+  await expect(moveToPostgres(machine, server.url)).rejects.toThrow(/nothing was moved: .*has '.*svc\.db' open/);
+  await stop();
+  const { moved, counts } = await moveToPostgres(machine, server.url);
+  expect({ moved, projects: counts["projects"] }).toEqual({ moved: true, projects: 1 });
+  expect((await countRecords(machine, server.url)).counts).toMatchObject(counts);
+  writeFileSync(join(machine.instance.places.config, "orchestrator.own.env"), `DATABASE_URL=${server.url}\n`);
+  await expect(moveToPostgres(read("moving"), server.url)).rejects.toThrow(/name a PostgreSQL database already/);
 });
 
 test("a drill names what does not fit: records that are gone, a key that is another", SLOW, async () => {
