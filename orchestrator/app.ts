@@ -17,9 +17,9 @@ import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { createConsole } from "./console/wire.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
-import type { EdgeRoutingTable } from "./edge/sandbox-lookup.ts";
+import type { EdgeRoutingTable, FindSandbox } from "./edge/sandbox-lookup.ts";
 import { type Behind, openSitePort, readSite, type SiteDeps } from "./edge/site.ts";
-import { createEdges } from "./edges/wire.ts";
+import { createEdges, createFind } from "./edges/wire.ts";
 import { createEvents } from "./events/wire.ts";
 import { startWorkloadIdentity } from "./identity/wire.ts";
 import { type Lifecycle, startLifecycle } from "./lifecycle/wire.ts";
@@ -118,9 +118,12 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   await finishAbandonedWork(base, { store, nodes, lifecycle });
   const nodeToken = (id: string) => nodeKeys.tokenTo(id);
   const docsUrl = documentation(config);
+  const find = createFind(store, routes);
   const edge =
-    config.edge === "off" ? undefined : await openEdge(base, { routes, autoResuming, nodeToken, meeting, docsUrl });
-  const edges = createEdges(base, { store, nodes, routes, autoResuming, docsUrl });
+    config.edge === "off"
+      ? undefined
+      : await openEdge(base, { routes, autoResuming, find, nodeToken, meeting, docsUrl });
+  const edges = createEdges(base, { nodes, routes, autoResuming, find, docsUrl });
 
   const { names, spawns } = createTemplates(base, store);
   const { meter, handlers: teamMetrics } = startUsage(base, { store, metrics });
@@ -229,6 +232,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 interface EdgeParts {
   readonly routes: EdgeRoutingTable;
   readonly autoResuming: Lifecycle["autoResuming"];
+  readonly find: FindSandbox;
   readonly nodeToken: (nodeId: string) => string;
   readonly meeting: (nodeId: string) => Meeting | undefined;
   readonly docsUrl: string | undefined;
@@ -243,7 +247,7 @@ function documentation({ apiPort, publicUrl }: OrchestratorConfig): string | und
 /** Opens the edge, which imports nothing of the orchestrator: this function reads the settings for it. */
 async function openEdge(
   base: Base,
-  { routes, autoResuming, nodeToken: tokenTo, meeting, docsUrl }: EdgeParts,
+  { routes, autoResuming, find, nodeToken: tokenTo, meeting, docsUrl }: EdgeParts,
 ): Promise<Edge> {
   const { config, teardown, alone } = base;
   const log = base.log.child({ part: "edge" });
@@ -255,8 +259,6 @@ async function openEdge(
       docsUrl: () => docsUrl,
       nodeToken: tokenTo,
       meeting,
-      // Another orchestrator may have ended a sandbox whose address is another one's since: then its node is asked.
-      mayDialStraight: () => alone,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },
     {
@@ -269,7 +271,10 @@ async function openEdge(
       }),
       isProxy,
       routes,
+      // Another orchestrator may have ended, paused or moved a sandbox: then its node and the store are asked.
+      hasEveryRemoval: () => alone,
       autoResume: autoResuming.autoResume,
+      find,
       pausedSandboxes: () => autoResuming.pausedSandboxes(),
     },
   );

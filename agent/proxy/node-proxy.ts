@@ -19,6 +19,7 @@ import {
   ROUTING_HEADERS,
   SANDBOX_HEADER,
   TLS_HEADER,
+  UNDER_WAY_REASON,
 } from "../../shared/proxy/hop-contract.ts";
 import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
@@ -149,8 +150,7 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
     keepsBack: (name) => name === PROXY_ERROR_HEADER || name === PROXY_REASON_HEADER,
     framesErrors: false,
     ...AS_A_PROXY,
-    refuse: (client, failure) =>
-      answer(client, errorOf(failure), failure.is === "bad_response" ? [PROXY_REASON_HEADER, failure.reason] : []),
+    refuse: (client, failure) => answer(client, errorOf(failure), reasonOf(failure)),
   };
 }
 
@@ -198,6 +198,11 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 function errorOf(failure: Failure): ProxyError {
   return failure.is === "unreachable" ? "closed" : failure.is;
+}
+
+function reasonOf(failure: Failure): readonly string[] {
+  if (failure.is === "bad_response") return [PROXY_REASON_HEADER, failure.reason];
+  return failure.is === "removed" && failure.underWay ? [PROXY_REASON_HEADER, UNDER_WAY_REASON] : [];
 }
 
 const STATUS: Readonly<Record<ProxyError, number>> = {

@@ -38,7 +38,7 @@ export function createConsole({ config, now, alone }: Base, sources: ConsoleSour
     envd: {
       sandboxes,
       routes,
-      planner: new UpstreamPlanner({ token, meeting, mayDialStraight: () => alone }),
+      planner: new UpstreamPlanner({ token, meeting, hasEveryRemoval: () => alone }),
     },
     hosts: allowedNames(config.consoleHosts, config.publicUrl),
   });

@@ -7,7 +7,6 @@ import type { Socket } from "node:net";
 import { addressReader } from "../../shared/http/connections/client-address.ts";
 import { type ConnectionLimits, promote } from "../../shared/http/connections/connection-limits.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
 import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
@@ -20,15 +19,17 @@ import { admission, standing } from "./admission.ts";
 import { CORS, type Refusal } from "./answers/answers.ts";
 import { isPreflight } from "./answers/navigation.ts";
 import { unaddressedAnswer } from "./answers/root.ts";
+import { endingOf, STOPPING } from "./answers/stream-endings.ts";
 import { isInternalRoute } from "./internal-routes.ts";
+import { Moves } from "./moves/moves.ts";
 import { refuse, send } from "./refuse.ts";
 import {
   type AutoResume,
   type EdgeRoute,
   type EdgeRoutingTable,
+  type FindSandbox,
   OrchestratorAway,
   type PausedSandbox,
-  type RemovalReason,
   type VisitorTokens,
 } from "./sandbox-lookup.ts";
 import { readSigned } from "./signed-url.ts";
@@ -40,8 +41,6 @@ import { readVisitor, type Visitor } from "./visitor.ts";
 /** How long a cut stream waits for the report that its sandbox ended: a report takes a few milliseconds. */
 const LOSS_GRACE_MS = 500;
 
-const STOPPING: StreamError = { code: "unavailable", message: "The edge is restarting; try again." };
-
 export interface EdgeConfig {
   readonly host: string;
   /** 0 takes any free port. */
@@ -52,8 +51,6 @@ export interface EdgeConfig {
   readonly nodeToken: (nodeId: string) => string;
   /** How a node's `https` address is met. Absent: by its host name and the system's authorities. */
   readonly meeting?: NodeAccess["meeting"];
-  /** Whether containers of this machine may be dialled by their address now; absent: they may. Else their nodes confirm each request. */
-  readonly mayDialStraight?: () => boolean;
   /** Requests and upgraded connections at once, per sandbox; more get 429. */
   readonly maxConnectionsPerSandbox: number;
 }
@@ -67,8 +64,13 @@ export interface EdgeDeps {
   readonly isProxy?: (address: string) => boolean;
   /** Absent: paused sandboxes stay paused. */
   readonly autoResume?: AutoResume;
-  /** Whether the routing table has every removal; absent: it has. Otherwise a node may run another execution than it names. */
-  readonly isCurrent?: () => boolean;
+  /**
+   * Whether the routing table has every removal; absent: it has. Otherwise containers are not dialled by their address, and where
+   * a node does not have an execution, the store is asked where its sandbox is.
+   */
+  readonly hasEveryRemoval?: () => boolean;
+  /** Absent: a request that its sandbox may have got before it was paused or moved is not sent again. */
+  readonly find?: FindSandbox;
   /** Paused sandboxes that a signed URL may resume. */
   readonly pausedSandboxes?: () => Promise<readonly PausedSandbox[]>;
 }
@@ -109,13 +111,14 @@ interface Visit {
 }
 
 export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edge> {
-  const { log, routes } = deps;
+  const { log, routes, hasEveryRemoval = () => true } = deps;
   const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
   const planner = new UpstreamPlanner({
     token: config.nodeToken,
     meeting: config.meeting,
-    mayDialStraight: config.mayDialStraight ?? (() => true),
+    hasEveryRemoval,
   });
+  const moves = new Moves(deps.find, log);
   const clientAddress = addressReader(deps.isProxy);
   const signers = createSigners({
     routes,
@@ -262,20 +265,30 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     };
   }
 
-  /** The node runs another execution than the route names: a newer route may have arrived since, or has to be asked for. */
+  /** The node does not have the execution that the route names: a newer route may have arrived since, or has to be asked for. */
   function visitAgain(visit: Visit, route: EdgeRoute, port: number): void {
     const { client } = visit;
     const { sandboxId, executionId } = route;
     const current = routes.lookup(sandboxId);
     const moved = current !== undefined && current.executionId !== executionId;
     const sentBody = announcesBody(client.request.rawHeaders);
-    const { autoResume, isCurrent } = deps;
+    const { autoResume } = deps;
     if (moved && shownState(current.state) === "running" && !sentBody) visitRoute(visit, current, port);
-    else if (isCurrent?.() !== false || autoResume === undefined || visit.stale !== undefined)
+    else if (hasEveryRemoval() || autoResume === undefined || visit.stale !== undefined)
       refuse(client, { is: "not_found", sandboxId });
     // The node may have read some of the body.
     else if (sentBody) refuse(client, { is: "unasked", sandboxId });
     else void resumeAndVisit({ ...visit, stale: executionId }, sandboxId, { port, autoResume });
+  }
+
+  /** The sandbox was taken from its node after it may have got the request. */
+  async function visitMoved(visit: Visit, route: EdgeRoute, port: number): Promise<void> {
+    const { client } = visit;
+    const { sandboxId, executionId } = route;
+    const next = visit.stale === undefined ? await moves.after(client.request, route) : undefined;
+    if (client.gone) return;
+    if (next?.is === "again") visitRoute({ ...visit, stale: executionId }, next.route, port);
+    else refuse(client, next?.refusal ?? { is: "not_found", sandboxId });
   }
 
   function failed(visit: Visit, route: EdgeRoute, port: number, failure: Failure): void {
@@ -283,7 +296,8 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const { sandboxId } = route;
     switch (failure.is) {
       case "removed":
-        visitAgain(visit, route, port);
+        if (failure.underWay) void visitMoved(visit, route, port);
+        else visitAgain(visit, route, port);
         return;
       case "held":
         refuse(client, { is: failure.cutOff ? "cut_off" : "held", sandboxId });
@@ -315,20 +329,13 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     }),
     async stop() {
       forget();
+      moves.stop();
       const closed = inbound.close();
       await forwarder.stop(STOPPING);
       inbound.destroy();
       await closed;
     },
   };
-}
-
-function endingOf(reason: RemovalReason | undefined): StreamError {
-  const message =
-    reason === "paused"
-      ? "The sandbox was paused while the request was in flight."
-      : "The sandbox was killed or reached its end of life while the request was in flight.";
-  return { code: "unavailable", message };
 }
 
 function tokensOf({ client, visitor }: Visit): VisitorTokens {

@@ -79,6 +79,18 @@ export type AutoResume = (
   signal: AbortSignal,
 ) => Promise<AutoResumeResult>;
 
+/** Where the records have a sandbox. */
+export type Whereabouts =
+  | { readonly is: "running"; readonly route: EdgeRoute }
+  /** `moving`: a drain has taken it from its node, and starts it again. */
+  | { readonly is: "paused"; readonly moving: boolean }
+  | { readonly is: "not_found" }
+  /** Its state is about to change. */
+  | { readonly is: "transitioning" };
+
+/** Looks a sandbox up, and resumes nothing. */
+export type FindSandbox = (sandboxId: string) => Promise<Whereabouts>;
+
 /** Nothing is known of the sandbox, because no orchestrator can be asked. */
 export class OrchestratorAway extends Error {
   constructor() {

@@ -46,8 +46,8 @@ export interface NodeAccess {
   readonly token: (nodeId: string) => string;
   /** How an `https` address of a node is met. Absent: by its host name and the system's authorities. */
   readonly meeting?: ((nodeId: string) => Meeting | undefined) | undefined;
-  /** Whether an address of a container is certainly still that of the execution. */
-  readonly mayDialStraight: () => boolean;
+  /** Whether every removal of a route is known: then an address of a container is certainly still that of the execution. */
+  readonly hasEveryRemoval: () => boolean;
 }
 
 export class UpstreamPlanner {
@@ -71,7 +71,7 @@ export class UpstreamPlanner {
       prepared = prepare(route, port, this.#access);
       ports.set(port, prepared);
     }
-    return this.#access.mayDialStraight() ? prepared.any : prepared.confirmed;
+    return this.#access.hasEveryRemoval() ? prepared.any : prepared.confirmed;
   }
 }
 
@@ -97,7 +97,7 @@ function prepare(route: EdgeRoute, port: number, access: NodeAccess): Ways {
       return host !== undefined && name === "x-forwarded-host";
     },
   };
-  const straight = () => direct(route, port, serverName, access.mayDialStraight);
+  const straight = () => direct(route, port, serverName, access.hasEveryRemoval);
   return { confirmed, any: route.sameHost ? { ...confirmed, nextHops: [straight(), node] } : confirmed };
 }
 
@@ -109,7 +109,7 @@ function direct(
   route: EdgeRoute,
   port: number,
   serverName: string | undefined,
-  mayDialStraight: () => boolean,
+  hasEveryRemoval: () => boolean,
 ): NextHop {
   const target = { host: route.address, port, timeoutMs: DIAL_TIMEOUT_MS };
   const envd = port === ENVD_PORT;
@@ -117,7 +117,7 @@ function direct(
     key: `direct ${port}`,
     async dial(signal) {
       // Some time may have passed since the way was chosen. The next hop is the node's proxy.
-      if (!mayDialStraight()) throw new Error("the address may be another sandbox's by now");
+      if (!hasEveryRemoval()) throw new Error("the address may be another sandbox's by now");
       const socket = await dialTcp(target, signal);
       return serverName === undefined ? socket : secure(socket, serverName, DIAL_TIMEOUT_MS, signal);
     },

@@ -7,7 +7,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { EdgeVisitor } from "../access/auth.ts";
 import type { edgeApi, NodeLine, Result, Said } from "../edge/following/messages.ts";
-import type { AutoResume, EdgeRoute, PausedSandbox, VisitorTokens } from "../edge/sandbox-lookup.ts";
+import type { AutoResume, EdgeRoute, FindSandbox, PausedSandbox, VisitorTokens } from "../edge/sandbox-lookup.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
 import { FollowerStream } from "./follower-stream.ts";
 
@@ -16,8 +16,7 @@ export interface FollowersDeps {
   readonly nodeOf: (nodeId: string) => NodeLine | undefined;
   readonly autoResume: AutoResume;
   readonly pausedSandboxes: () => Promise<readonly PausedSandbox[]>;
-  /** What the records say of a sandbox; one that runs has a route when the promise resolves. */
-  readonly find: (sandboxId: string) => Promise<"running" | "paused" | "not_found">;
+  readonly find: FindSandbox;
   /** No other orchestrator ends sandboxes. */
   readonly alone: boolean;
   readonly docsUrl: string | undefined;
@@ -107,8 +106,8 @@ export function createFollowers(deps: FollowersDeps): Followers {
       if (said.is === "list") return { is: "list", sandboxes: [...(await deps.pausedSandboxes())] };
       const { sandboxId } = said;
       if (said.is === "find") {
-        const is = await deps.find(sandboxId);
-        return is === "running" ? running(sandboxId, stream) : { is };
+        const found = await deps.find(sandboxId);
+        return found.is === "running" ? running(sandboxId, stream) : found;
       }
       const { signal } = new AbortController();
       const result = await deps.autoResume(sandboxId, said.port, tokensOf(said), signal);

@@ -3,7 +3,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 import { fullDisk, type StorageFailure, storageFailure } from "../../shared/http/storage-failures.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Ballast } from "./ballast.ts";
+import type { Ballast } from "./sqlite/ballast.ts";
 
 export interface Condition {
   /** In words; undefined: the last write succeeded. */

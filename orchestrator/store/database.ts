@@ -3,11 +3,12 @@
 import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExpression, sql } from "kysely";
 import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
 import { auditedDialect } from "./audit/dialect.ts";
-import { type Ballast, noBallast } from "./ballast.ts";
 import { type Listen, openPostgres } from "./postgres/postgres.ts";
 import { adoptFormerSteps, newerSteps, schemaSteps } from "./schema/steps.ts";
-import { type OpenedSqlite, openSqlite } from "./sqlite.ts";
+import { type Ballast, noBallast } from "./sqlite/ballast.ts";
+import { type OpenedSqlite, openSqlite } from "./sqlite/sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
 
 const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
@@ -28,8 +29,8 @@ export interface OpenedDatabase {
  * Opens the store and brings its schema up to date, while no other process does so.
  * @param place path of the SQLite file, or a `postgresql://` URL
  */
-export async function openDatabase(place: string): Promise<OpenedDatabase> {
-  const { dialect, alone, ballast, listen } = openDialect(place);
+export async function openDatabase(place: string, log?: Log): Promise<OpenedDatabase> {
+  const { dialect, alone, ballast, listen } = openDialect(place, log);
   // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect: auditedDialect(dialect), plugins: [emptyLists] });
   let schema: string;
@@ -76,10 +77,10 @@ function isPostgres(place: string): boolean {
 type OpenedDialect = OpenedSqlite & { readonly listen?: Listen };
 
 /** @param place as of `openDatabase` */
-export function openDialect(place: string): OpenedDialect {
+export function openDialect(place: string, log?: Log): OpenedDialect {
   // The migrator takes a lock of PostgreSQL itself.
   if (isPostgres(place)) {
     return { ...openPostgres(place), alone: (work) => work(), ballast: noBallast };
   }
-  return openSqlite(place);
+  return openSqlite(place, log);
 }

@@ -40,7 +40,7 @@ export async function startStore(
   { place, baseTemplate, sealing, now, log, ...membership }: OpenStoreDeps,
   teardown: Teardown,
 ) {
-  const opened = await openDatabase(place);
+  const opened = await openDatabase(place, log);
   teardown.add("database", () => opened.close());
   const members = opened.sqlite ? undefined : await joinMembers(opened.database, { ...membership, now, log });
   if (members !== undefined) teardown.add("membership", () => members.stop());

@@ -14,10 +14,12 @@ export const PORT_HEADER = "Svc-Sandbox-Port";
 export const TLS_HEADER = "Svc-Upstream-Tls";
 /** Marks answers that the node proxy makes itself; removed from sandboxes' answers. */
 export const PROXY_ERROR_HEADER = "svc-proxy-error";
-/** Beside it: what was wrong with the server's answer, in words; or why a sandbox is held, if not for the node's disk. */
+/** Beside it: what was wrong with the server's answer, in words; or one of the reasons below. */
 export const PROXY_REASON_HEADER = "svc-proxy-reason";
-/** No orchestrator has answered the node in time, so its sandboxes are frozen. */
+/** Of `held`: no orchestrator has answered the node in time, so its sandboxes are frozen. Absent: its disk is short. */
 export const LEASE_REASON = "lease";
+/** Of `removed`: the sandbox may have got the request before it was taken away. Absent: the request never reached it. */
+export const UNDER_WAY_REASON = "under-way";
 
 const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable", "held"] as const;
 export type ProxyError = (typeof PROXY_ERRORS)[number];

@@ -1,5 +1,6 @@
 /** Memory images in use: checks an image before or beside its restore, and knows which containers still lack pages. */
 
+import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Origins } from "../../host/origins.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
@@ -39,7 +40,10 @@ export interface MemoryImages {
   open(snapshot: Pick<Snapshot, "id">, signal: AbortSignal): Promise<OpenImages>;
   /** Follows the page servers that an earlier agent process left running. */
   adopt(containerIds: readonly string[]): Promise<void>;
-  /** Resolves when the last page is in: before that the memory cannot be dumped. */
+  /**
+   * Resolves when the last page is in: before that the memory cannot be dumped.
+   * @throws {AppError} snapshot_failed: the page server ended before that, and the missing pages read as zeros
+   */
   complete(containerId: string): Promise<void>;
 }
 
@@ -49,8 +53,9 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
 
   const hold = (containerId: string, { done }: PageServer) => {
     servers.set(containerId, done);
-    void done.then(() => {
-      if (servers.get(containerId) === done) servers.delete(containerId);
+    void done.then((whole) => {
+      // The entry of a container with missing pages stays: it must not be dumped before it has ended.
+      if (whole && servers.get(containerId) === done) servers.delete(containerId);
     });
   };
 
@@ -69,6 +74,7 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
       if (!untouched) await verified;
       const directory = files.images(id);
       let server: PageServer | undefined;
+      let served: string | undefined;
       return {
         directory,
         lazy,
@@ -76,6 +82,7 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
         verified,
         async serve(containerId) {
           server = await criu.servePages(directory, work(containerId));
+          served = containerId;
           hold(containerId, server);
         },
         restored(broken) {
@@ -89,6 +96,7 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
         abandon() {
           verification.abandon();
           server?.stop();
+          if (served !== undefined) servers.delete(served);
         },
       };
     },
@@ -99,7 +107,11 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
       }
     },
     async complete(containerId) {
-      await servers.get(containerId);
+      if ((await servers.get(containerId)) === false)
+        throw new AppError(
+          "snapshot_failed",
+          "the memory cannot be stored: the page server of the sandbox's restore ended before the last page",
+        );
     },
   };
 }

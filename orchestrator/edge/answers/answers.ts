@@ -19,6 +19,8 @@ export type Refusal =
   | { readonly is: "cut_off"; readonly sandboxId: string }
   | { readonly is: "transitioning"; readonly sandboxId: string }
   | { readonly is: "limited"; readonly sandboxId: string; readonly message: string }
+  /** The sandbox may have got the request before it was paused or moved, and the request must not be sent twice. */
+  | { readonly is: "interrupted"; readonly sandboxId: string; readonly by: "pause" | "move" }
   /** No orchestrator says at the moment where the sandbox runs. */
   | { readonly is: "unasked"; readonly sandboxId?: string }
   | { readonly is: "invalid_signature" }
@@ -235,6 +237,8 @@ function describe(refusal: WithSandbox): Described {
           advice: "Try again in a few seconds.",
         },
       };
+    case "interrupted":
+      return interrupted(refusal.by);
     case "held":
       return {
         status: 507,
@@ -271,5 +275,22 @@ function forbidden(message: string, what: string): Described {
     status: 403,
     message,
     page: { title: "Access Denied", what, advice: `Send the token in the header ${TOKEN_HEADER}.` },
+  };
+}
+
+/** Without `Retry-After`: the sandbox may have carried the request out, so only its sender can tell whether to repeat it. */
+function interrupted(by: "pause" | "move"): Described {
+  const paused = by === "pause";
+  const what = `The sandbox was ${paused ? "paused" : "moved to another node"} while the request was under way, and may have carried it out`;
+  return {
+    status: paused ? 502 : 503,
+    message: `${what}: ${paused ? "connect to resume it" : "the request was not sent again"}`,
+    page: {
+      title: "Request Interrupted",
+      what: `${what}.`,
+      advice: paused
+        ? "Connect to the sandbox to resume it, and look there before you send the request again."
+        : "Look into the sandbox before you send the request again.",
+    },
   };
 }

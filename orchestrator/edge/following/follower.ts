@@ -9,8 +9,10 @@ import {
   type AutoResumeResult,
   type EdgeRoute,
   type EdgeRoutingTable,
+  type FindSandbox,
   OrchestratorAway,
   type PausedSandbox,
+  type Whereabouts,
 } from "../sandbox-lookup.ts";
 import { Conversation } from "./conversation.ts";
 import type { Result, Said } from "./messages.ts";
@@ -41,13 +43,18 @@ export interface Follower {
   /** Name of the orchestrator that is followed; undefined: none answers. */
   readonly followed: string | undefined;
   readonly docsUrl: string | undefined;
-  /** Whether every removal is known. Otherwise a route is good for a request that its node confirms. */
+  /** Whether every removal of the orchestrator that is followed is known. */
   isCurrent(): boolean;
-  /** Whether containers of this machine may be dialled by their address now. */
-  mayDialStraight(): boolean;
+  /**
+   * Whether every removal is known: no other orchestrator ends sandboxes. Otherwise a route is good for a request that its node
+   * confirms, and no container is dialled by its address.
+   */
+  hasEveryRemoval(): boolean;
   tokenTo(nodeId: string): string;
   /** @throws {OrchestratorAway} */
   readonly autoResume: AutoResume;
+  /** @throws {OrchestratorAway} */
+  readonly find: FindSandbox;
   /** @throws {OrchestratorAway} */
   pausedSandboxes(): Promise<readonly PausedSandbox[]>;
   /** Resolves when all routes of an orchestrator are known, or the signal aborts. */
@@ -151,11 +158,15 @@ export function follow({ sources, machineId, awayMs, log, random }: FollowerOpti
       return state.conversation?.docsUrl;
     },
     isCurrent: () => state.conversation?.isCurrent() === true,
-    mayDialStraight: () => state.conversation?.straight === true && state.conversation.isCurrent(),
+    hasEveryRemoval: () => state.conversation?.straight === true && state.conversation.isCurrent(),
     tokenTo: (nodeId) => replica.tokenTo(nodeId),
     async autoResume(sandboxId, port, tokens) {
       const result = await ask((number) => ({ is: "wake", number, sandboxId, port, tokens: wire(tokens) }));
       return resumed(result, replica.lookup(sandboxId));
+    },
+    async find(sandboxId) {
+      const result = await ask((number) => ({ is: "find", number, sandboxId }));
+      return found(result, replica.lookup(sandboxId));
     },
     pausedSandboxes() {
       if (list === undefined || performance.now() - list.at > LIST_FRESH_MS) {
@@ -189,6 +200,20 @@ function resumed(result: Result, route: EdgeRoute | undefined): AutoResumeResult
       throw new OrchestratorAway();
     default:
       return result;
+  }
+}
+
+function found(result: Result, route: EdgeRoute | undefined): Whereabouts {
+  const known = resumed(result, route);
+  switch (known.is) {
+    case "running":
+    case "not_found":
+    case "transitioning":
+      return known;
+    case "paused":
+      return { is: "paused", moving: result.is === "paused" && result.moving === true };
+    default:
+      throw new OrchestratorAway();
   }
 }
 

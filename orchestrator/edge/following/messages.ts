@@ -48,7 +48,8 @@ const Result = Type.Union([
   /** Its route stands before this line. */
   Type.Object({ is: Type.Literal("running") }),
   Type.Object({ is: Type.Literal("not_found") }),
-  Type.Object({ is: Type.Literal("paused") }),
+  /** `moving`: a drain starts it again; an older orchestrator does not say so. */
+  Type.Object({ is: Type.Literal("paused"), moving: Type.Optional(Type.Boolean()) }),
   Type.Object({ is: Type.Literal("denied"), message: text }),
   Type.Object({ is: Type.Literal("transitioning") }),
   Type.Object({ is: Type.Literal("limited"), message: text }),
@@ -115,7 +116,7 @@ const Said = Type.Union([
   Type.Object({ is: Type.Literal("done"), number }),
   /** Finds a sandbox that the edge does not know, and resumes it where its policy allows it. */
   Type.Object({ is: Type.Literal("wake"), number, sandboxId: id, port: Type.Integer(), tokens: Tokens }),
-  /** Whether a sandbox runs, without resuming it. */
+  /** Where a sandbox is, without resuming it. */
   Type.Object({ is: Type.Literal("find"), number, sandboxId: id }),
   /** Lists the paused sandboxes that a signed URL may name. */
   Type.Object({ is: Type.Literal("list"), number }),

@@ -95,7 +95,6 @@ function openEdge(config: EdgeConfig, { log, follower, credentials }: EdgeParts)
       docsUrl: () => follower.docsUrl,
       nodeToken: (nodeId) => follower.tokenTo(nodeId),
       meeting: (nodeId) => (credentials === undefined ? undefined : { credentials, expects: nodeName(nodeId) }),
-      mayDialStraight: () => follower.mayDialStraight(),
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },
     {
@@ -108,8 +107,9 @@ function openEdge(config: EdgeConfig, { log, follower, credentials }: EdgeParts)
       }),
       isProxy,
       routes: follower.routes,
-      isCurrent: () => follower.isCurrent(),
+      hasEveryRemoval: () => follower.hasEveryRemoval(),
       autoResume: follower.autoResume,
+      find: follower.find,
       pausedSandboxes: () => follower.pausedSandboxes(),
     },
   );

@@ -33,6 +33,8 @@ export interface ExchangeHost {
 /** What the server has been asked, of an ordinary request or of one to upgrade. */
 interface Sent {
   readonly body?: RequestBody | undefined;
+  /** The server may have got the request: a connection to it has been opened. */
+  readonly reached: boolean;
   /** Ends it in any phase. @param reset the client has reset its connection */
   destroy(reset: boolean): void;
 }
@@ -89,10 +91,11 @@ export class Exchange {
     const state = this.#state;
     const to = state.is === "answering" || state.is === "lost" ? state.to : undefined;
     const mayAppend = to?.relay.mayAppendError === true;
+    const underWay = (state.is === "sent" || state.is === "answered") && state.sent.reached;
     this.#finish();
     if (state.is === "done" || state.is === "switched") return Promise.resolve();
     if (to === undefined) {
-      this.plan.refuse(this.#client, { is: "removed" });
+      this.plan.refuse(this.#client, { is: "removed", underWay });
       return Promise.resolve();
     }
     const { response, relay } = to;
@@ -132,6 +135,9 @@ export class Exchange {
         : new RequestBody(request, call, { framing, drops: edits.drops, stallMs: patience.stallMs });
     const sent: Sent = {
       body,
+      get reached() {
+        return call.socket !== null;
+      },
       destroy(reset) {
         if (reset && call.socket !== null) cut(call.socket);
         call.destroy();

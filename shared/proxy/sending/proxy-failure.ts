@@ -1,7 +1,13 @@
 /** Reads the failure that the node's proxy reports in a header of its answer. Pure. */
 
 import type { IncomingMessage } from "node:http";
-import { isProxyError, LEASE_REASON, PROXY_ERROR_HEADER, PROXY_REASON_HEADER } from "../hop-contract.ts";
+import {
+  isProxyError,
+  LEASE_REASON,
+  PROXY_ERROR_HEADER,
+  PROXY_REASON_HEADER,
+  UNDER_WAY_REASON,
+} from "../hop-contract.ts";
 import { headerValue } from "../raw-headers.ts";
 import type { Failure } from "./forward-plan.ts";
 
@@ -13,9 +19,9 @@ export function proxyFailure(answer: IncomingMessage): Failure | undefined {
   const value = headerValue(answer.rawHeaders, PROXY_ERROR_HEADER);
   if (value === undefined || !isProxyError(value)) return undefined;
   if (value === "unforwardable") return { is: "unforwardable", message: "the request cannot be forwarded" };
-  if (value === "bad_response")
-    return { is: value, reason: headerValue(answer.rawHeaders, PROXY_REASON_HEADER) ?? UNKNOWN };
-  if (value === "held")
-    return { is: value, cutOff: headerValue(answer.rawHeaders, PROXY_REASON_HEADER) === LEASE_REASON };
+  const reason = headerValue(answer.rawHeaders, PROXY_REASON_HEADER);
+  if (value === "bad_response") return { is: value, reason: reason ?? UNKNOWN };
+  if (value === "held") return { is: value, cutOff: reason === LEASE_REASON };
+  if (value === "removed") return { is: value, underWay: reason === UNDER_WAY_REASON };
   return { is: value === "unauthorized" ? "unreachable" : value };
 }

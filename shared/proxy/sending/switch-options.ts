@@ -28,6 +28,8 @@ export interface SwitchOptions {
 }
 
 export interface Switching {
+  /** The server may have got the request. */
+  readonly reached: boolean;
   /** Ends it in any phase. @param reset the client has reset its connection */
   destroy(reset: boolean): void;
 }

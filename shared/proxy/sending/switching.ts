@@ -41,6 +41,9 @@ export function sendUpgrade(options: SwitchOptions, maySwitch: ForwardPlan["mayS
   });
   call.end(upgrade.body);
   return {
+    get reached() {
+      return call.socket !== null;
+    },
     destroy(reset) {
       if (peer === undefined) {
         if (reset && call.socket !== null) cut(call.socket);

@@ -57,6 +57,9 @@ export function sendWebSocket(options: SwitchOptions): Switching {
     })
     .catch((error: Error) => options.onError(error));
   return {
+    get reached() {
+      return (state.call?.socket ?? null) !== null;
+    },
     destroy(reset) {
       state.over = true;
       if (state.peer !== undefined) cutBoth(state.peer, socket);

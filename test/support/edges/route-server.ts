@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { edgeApi } from "../../../orchestrator/edge/following/messages.ts";
 import { type RouteSource, routeSource } from "../../../orchestrator/edge/following/source.ts";
 import { RouteMap } from "../../../orchestrator/edge/route-map.ts";
-import type { AutoResume, EdgeRoute, PausedSandbox } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import type { AutoResume, EdgeRoute, PausedSandbox, Whereabouts } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { createFollowers, type Followers, type FollowersDeps } from "../../../orchestrator/edges/followers.ts";
 import { serve } from "../../../shared/http/serve.ts";
 import { createServer } from "../../../shared/http/server.ts";
@@ -33,7 +33,7 @@ export interface RouteServer {
   readonly followers: Followers;
   readonly url: string;
   /** What the records say of sandboxes without a route; others are not found. */
-  readonly fates: Map<string, "paused" | "not_found">;
+  readonly fates: Map<string, Whereabouts>;
   readonly paused: PausedSandbox[];
   /** Answers questions for sandboxes. */
   onWake: AutoResume;
@@ -46,7 +46,7 @@ export interface RouteServer {
 
 export async function startRouteServer(given: Partial<FollowersDeps> = {}): Promise<RouteServer> {
   const routes = new TestRoutes();
-  const fates = new Map<string, "paused" | "not_found">();
+  const fates = new Map<string, Whereabouts>();
   const paused: PausedSandbox[] = [];
   const running: { stop?: () => Promise<void>; followers?: Followers; port: number } = { port: 0 };
 
@@ -62,10 +62,11 @@ export async function startRouteServer(given: Partial<FollowersDeps> = {}): Prom
       }),
       autoResume: (...visit) => server.onWake(...visit),
       pausedSandboxes: () => Promise.resolve(paused),
-      find: (sandboxId) =>
-        Promise.resolve(
-          routes.lookup(sandboxId) === undefined ? (fates.get(sandboxId) ?? "not_found") : ("running" as const),
-        ),
+      find(sandboxId) {
+        const route = routes.lookup(sandboxId);
+        if (route !== undefined) return Promise.resolve({ is: "running", route });
+        return Promise.resolve(fates.get(sandboxId) ?? { is: "not_found" });
+      },
       alone: true,
       docsUrl: "http://api.test/docs",
       log,

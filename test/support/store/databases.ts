@@ -11,8 +11,8 @@ import SQLite from "better-sqlite3";
 import { HandleEmptyInListsPlugin, Kysely, replaceWithNoncontingentExpression, sql } from "kysely";
 import { Client } from "pg";
 import { auditedDialect } from "../../../orchestrator/store/audit/dialect.ts";
-import { noBallast } from "../../../orchestrator/store/ballast.ts";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../../orchestrator/store/database.ts";
+import { noBallast } from "../../../orchestrator/store/sqlite/ballast.ts";
 import type { Tables } from "../../../orchestrator/store/tables.ts";
 
 type Rows = Record<string, unknown>[];

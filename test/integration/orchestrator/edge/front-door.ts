@@ -10,6 +10,7 @@ import { type Edge, startEdge } from "../../../../orchestrator/edge/edge.ts";
 import type {
   AutoResume,
   EdgeRoute,
+  FindSandbox,
   RemovalListener,
   RemovalReason,
 } from "../../../../orchestrator/edge/sandbox-lookup.ts";
@@ -34,6 +35,9 @@ export interface FrontDoorOptions {
   /** When false, every request goes through the node's proxy. */
   readonly sameHost?: boolean;
   readonly autoResume?: AutoResume;
+  readonly find?: FindSandbox;
+  /** False: another orchestrator may take a sandbox away. */
+  readonly hasEveryRemoval?: boolean;
   readonly maxConnectionsPerSandbox?: number;
   /** The connection limits that the edge and the node's proxy have each; without them there is no limit. */
   readonly room?: Room;
@@ -91,6 +95,8 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
         },
       },
       ...(options.autoResume === undefined ? {} : { autoResume: options.autoResume }),
+      ...(options.find === undefined ? {} : { find: options.find }),
+      hasEveryRemoval: () => options.hasEveryRemoval !== false,
     },
   );
   teardown.add("edge", () => edge.stop());

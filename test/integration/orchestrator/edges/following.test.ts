@@ -36,7 +36,7 @@ test("an edge has every route before it is ready, with the addresses and tokens 
   expect(routes.map(({ sandboxId }) => at(follower, sandboxId))).toEqual(routes);
   expect(follower.tokenTo("n2")).toBe("to-n2");
   expect(follower.docsUrl).toBe("http://api.test/docs");
-  await expect.poll(() => follower.mayDialStraight(), { interval: 5 }).toBe(true);
+  await expect.poll(() => follower.hasEveryRemoval(), { interval: 5 }).toBe(true);
 });
 
 test("an edge of another machine than the node's dials no container", async () => {
@@ -52,7 +52,7 @@ test("an edge of another machine than the node's dials no container", async () =
 test("an edge never dials containers while several orchestrators end sandboxes", async () => {
   const server = await startRouteServer({ alone: false });
   const follower = await followed(server.source());
-  expect(follower.mayDialStraight()).toBe(false);
+  expect(follower.hasEveryRemoval()).toBe(false);
 });
 
 test("an edge learns what is added, held and replaced, and the streams of a replaced execution end", async () => {
@@ -135,7 +135,7 @@ test("when a removal ends, an edge that heard nothing of it goes by no route of 
   const follower = await followed({ ...source, open: async (signal) => lossy(await source.open(signal)) });
   network.loses = true;
   await server.routes.remove(route.sandboxId, route.executionId, "killed");
-  expect([follower.isCurrent(), follower.mayDialStraight()]).toEqual([false, false]);
+  expect([follower.isCurrent(), follower.hasEveryRemoval()]).toEqual([false, false]);
   network.loses = false;
   await expect.poll(() => at(follower, route.sandboxId)).toBeUndefined();
 });
@@ -152,7 +152,7 @@ test("an edge keeps its routes while no orchestrator answers, and is current aga
   expect([follower.size, follower.followed]).toEqual([3, undefined]);
   await server.routes.remove(goes.sandboxId, goes.executionId, "killed");
   await server.routes.remove(sleeps.sandboxId, sleeps.executionId, "paused");
-  server.fates.set(sleeps.sandboxId, "paused");
+  server.fates.set(sleeps.sandboxId, { is: "paused", moving: false });
   expect(ended).toEqual([]);
   await server.start();
   await isCurrent(follower);
@@ -168,7 +168,7 @@ test("an orchestrator that has not heard of a running sandbox yet cuts none of i
     // The record says that it runs, and the route comes with the answer.
     find: (sandboxId) => {
       if (sandboxId === route.sandboxId) second.routes.put(route);
-      return Promise.resolve("running");
+      return Promise.resolve({ is: "running", route });
     },
   });
   const follower = await followed(first.source(), second.source());
@@ -240,6 +240,22 @@ test("questions are answered in the order of the routes, and asked again when th
   await server.kill();
   await server.start();
   expect(await answer).toEqual({ is: "paused" });
+});
+
+test("an edge finds where a sandbox is, and nothing is resumed", async () => {
+  const server = await startRouteServer();
+  const follower = await followed(server.source());
+  server.onWake = () => Promise.reject(new Error("a look-up resumes nothing"));
+  const route = newRoute();
+  server.routes.put(route);
+  expect(await follower.find(route.sandboxId)).toEqual({ is: "running", route });
+  expect(await follower.find("i0")).toEqual({ is: "not_found" });
+  for (const moving of [true, false]) {
+    server.fates.set("i1", { is: "paused", moving });
+    expect(await follower.find("i1")).toEqual({ is: "paused", moving });
+  }
+  server.fates.set("i1", { is: "transitioning" });
+  expect(await follower.find("i1")).toEqual({ is: "transitioning" });
 });
 
 test("a sandbox that ended while it was asked for does not come back", async () => {

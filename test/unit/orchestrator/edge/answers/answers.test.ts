@@ -38,6 +38,26 @@ const refusals: readonly (readonly [Refusal, number, object])[] = [
     { sandboxId, message: "Too many connections to the sandbox", connectionLimit: 5, code: 429 },
   ],
   [{ is: "transitioning", sandboxId }, 409, { sandboxId, message: "The sandbox is still transitioning", code: 409 }],
+  [
+    { is: "interrupted", sandboxId, by: "pause" },
+    502,
+    {
+      sandboxId,
+      message:
+        "The sandbox was paused while the request was under way, and may have carried it out: connect to resume it",
+      code: 502,
+    },
+  ],
+  [
+    { is: "interrupted", sandboxId, by: "move" },
+    503,
+    {
+      sandboxId,
+      message:
+        "The sandbox was moved to another node while the request was under way, and may have carried it out: the request was not sent again",
+      code: 503,
+    },
+  ],
   [{ is: "limited", sandboxId, message: "m" }, 429, { sandboxId, message: "m", code: 429 }],
   [{ is: "resume_denied", sandboxId, message: "m" }, 403, { sandboxId, message: "m", code: 403 }],
   [

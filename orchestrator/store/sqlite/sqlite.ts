@@ -4,7 +4,9 @@ import { chmodSync } from "node:fs";
 import SQLite from "better-sqlite3";
 import { type Dialect, SqliteDialect } from "kysely";
 import { LRUCache } from "lru-cache";
+import type { Log } from "../../../shared/program/log.ts";
 import { type Ballast, fileBallast, noBallast } from "./ballast.ts";
+import { startJournal } from "./journal.ts";
 
 export interface OpenedSqlite {
   readonly dialect: Dialect;
@@ -16,7 +18,7 @@ export interface OpenedSqlite {
 const LOCK_WAIT_MS = 30_000;
 
 /** `path` may be `:memory:`. The file holds secrets (sealed) and is readable by its owner only. */
-export function openSqlite(path: string): OpenedSqlite {
+export function openSqlite(path: string, log?: Log): OpenedSqlite {
   const ballast = path === ":memory:" ? noBallast : fileBallast(`${path}-ballast`);
   ballast.makeRoom();
   const database = new SQLite(path);
@@ -27,11 +29,15 @@ export function openSqlite(path: string): OpenedSqlite {
   database.pragma("foreign_keys = ON");
   database.pragma("busy_timeout = 5000");
   database.pragma("cache_size = -65536");
+  const journal = path === ":memory:" ? undefined : startJournal(database, { path, log });
   return {
     ballast,
     dialect: new SqliteDialect({
       database: {
-        close: () => database.close(),
+        close() {
+          journal?.stop();
+          database.close();
+        },
         prepare: remembered((text) => database.prepare(text)),
       },
     }),

@@ -1,0 +1,220 @@
+/** A sandbox is taken from its node: where a request goes that finds it gone there, and one that was under way. */
+
+import { request as httpRequest } from "node:http";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  type AutoResume,
+  type EdgeRoute,
+  type FindSandbox,
+  OrchestratorAway,
+  type Whereabouts,
+} from "../../../../orchestrator/edge/sandbox-lookup.ts";
+import { type FrontDoor, type FrontDoorOptions, httpBackend, openFrontDoor, routed } from "./front-door.ts";
+
+/** A node of the fleet, with a container on it that notes what it gets and answers only when the test lets it. */
+interface Place {
+  readonly route: EdgeRoute;
+  readonly seen: string[];
+}
+
+interface Fleet {
+  readonly door: FrontDoor;
+  readonly port: number;
+  /** Where the sandbox is at first. Its container never answers. */
+  readonly first: Place;
+  /** Where it is moved to, by another node's proxy. Not routed by the edge. */
+  readonly second: Place;
+  visit(how?: RequestInit): Promise<{ status: number; text: string; retryAfter: string | null }>;
+}
+
+interface Answers {
+  readonly autoResume?: (fleet: Fleet) => ReturnType<AutoResume>;
+  readonly find?: (fleet: Fleet) => Whereabouts;
+}
+
+async function openFleet(options: FrontDoorOptions, answers: Answers = {}): Promise<Fleet> {
+  const asked = (): Fleet => fleet;
+  const { autoResume, find } = answers;
+  const door = await openFrontDoor({
+    sameHost: false,
+    ...options,
+    ...(autoResume === undefined ? {} : { autoResume: () => autoResume(asked()) }),
+    ...(find === undefined ? {} : { find: (() => Promise.resolve().then(() => find(asked()))) satisfies FindSandbox }),
+  });
+  onTestFinished(() => door.stop());
+  const other = await openFrontDoor({ sameHost: false });
+  onTestFinished(() => other.stop());
+  const seen: { first: string[]; second: string[] } = { first: [], second: [] };
+  const route = door.add();
+  const moved = other.add({ sandboxId: route.sandboxId, nodeId: "other" });
+  const backend = await httpBackend(route.address, ({ method = "" }) => void seen.first.push(method));
+  onTestFinished(() => backend.close());
+  const behind = await httpBackend(
+    moved.address,
+    ({ method = "" }, response) => {
+      seen.second.push(method);
+      response.end("from elsewhere");
+    },
+    backend.port,
+  );
+  onTestFinished(() => behind.close());
+  const fleet: Fleet = {
+    door,
+    port: backend.port,
+    first: { route, seen: seen.first },
+    second: { route: moved, seen: seen.second },
+    async visit(how = {}) {
+      const response = await fetch(`http://127.0.0.1:${door.port}/`, { ...how, headers: routed(route, backend.port) });
+      return { status: response.status, text: await response.text(), retryAfter: response.headers.get("retry-after") };
+    },
+  };
+  return fleet;
+}
+
+const running = ({ second }: Fleet) => ({ is: "running" as const, route: second.route });
+const message = (text: string) => (JSON.parse(text) as { message: string }).message;
+const NOT_FOUND = "The sandbox was not found";
+
+describe("a request that finds its sandbox gone from the node", () => {
+  test.each(["GET", "POST", "DELETE"])("goes to where the store has it (%s)", async (method) => {
+    const fleet = await openFleet({ hasEveryRemoval: false }, { autoResume: (at) => Promise.resolve(running(at)) });
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    expect(await fleet.visit({ method })).toMatchObject({ status: 200, text: "from elsewhere" });
+    expect([fleet.first.seen, fleet.second.seen]).toEqual([[], [method]]);
+  });
+
+  test("is not dialled past the node while another orchestrator may have taken the sandbox away", async () => {
+    const fleet = await openFleet(
+      { sameHost: true, hasEveryRemoval: false },
+      { autoResume: (at) => Promise.resolve(running(at)) },
+    );
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    expect((await fleet.visit()).text).toBe("from elsewhere");
+    expect(fleet.first.seen).toEqual([]);
+  });
+
+  test("is answered at once by an edge that has every removal", async () => {
+    let asked = 0;
+    const autoResume = (at: Fleet) => {
+      asked++;
+      return Promise.resolve(running(at));
+    };
+    const fleet = await openFleet({}, { autoResume });
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    const { status, text } = await fleet.visit();
+    expect([status, message(text), asked]).toEqual([502, NOT_FOUND, 0]);
+  });
+
+  test("is not sent twice to an execution that is not there", async () => {
+    const stale = (at: Fleet) => Promise.resolve({ is: "running" as const, route: at.first.route });
+    const fleet = await openFleet({ hasEveryRemoval: false }, { autoResume: stale });
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    const { status, text } = await fleet.visit();
+    expect([status, message(text)]).toEqual([502, NOT_FOUND]);
+  });
+});
+
+describe.each([
+  { by: "the node", remove: ({ door, first }: Fleet) => door.removeOnNode(first.route.sandboxId) },
+  {
+    by: "the edge's own orchestrator",
+    remove: ({ door, first }: Fleet) => door.remove(first.route.sandboxId, "paused"),
+  },
+])("a request that is under way when its sandbox is taken away by $by", ({ remove }) => {
+  const MAY_HAVE = "while the request was under way, and may have carried it out";
+
+  async function interrupted(how: RequestInit, answers: Answers) {
+    let resumed = 0;
+    const autoResume = () => {
+      resumed++;
+      return Promise.resolve({ is: "not_found" as const });
+    };
+    const fleet = await openFleet({ hasEveryRemoval: false }, { autoResume, ...answers });
+    const visiting = fleet.visit(how);
+    await expect.poll(() => fleet.first.seen).toHaveLength(1);
+    await remove(fleet);
+    const answer = await visiting;
+    expect(resumed).toBe(0);
+    return { ...answer, second: fleet.second.seen };
+  }
+
+  test.each(["GET", "HEAD", "OPTIONS"])(
+    "waits until the sandbox has been moved, and is sent again (%s)",
+    async (method) => {
+      const looks: Whereabouts[] = [{ is: "paused", moving: true }, { is: "transitioning" }];
+      const { status, second } = await interrupted({ method }, { find: (fleet) => looks.shift() ?? running(fleet) });
+      expect([status, second, looks]).toEqual([200, [method], []]);
+    },
+  );
+
+  test.each([
+    ["a method that may change something", { method: "DELETE" }],
+    ["a body", { method: "POST", body: "once" }],
+  ])("is never sent twice with %s, and its answer says what happened", async (_what, how) => {
+    const { status, text, retryAfter, second } = await interrupted(how, { find: running });
+    expect([status, retryAfter, second]).toEqual([503, null, []]);
+    expect(message(text)).toContain(`The sandbox was moved to another node ${MAY_HAVE}`);
+  });
+
+  test("does not resume a sandbox that stays paused", async () => {
+    const find = (): Whereabouts => ({ is: "paused", moving: false });
+    const safe = await interrupted({}, { find });
+    expect([safe.status, message(safe.text)]).toEqual([502, "The sandbox is paused: connect to resume it"]);
+    const other = await interrupted({ method: "POST" }, { find });
+    expect(other.status).toBe(502);
+    expect(message(other.text)).toContain(`The sandbox was paused ${MAY_HAVE}`);
+  });
+
+  test.each(["GET", "POST"])("is told that the sandbox is gone where it was killed (%s)", async (method) => {
+    const { status, text } = await interrupted({ method }, { find: () => ({ is: "not_found" }) });
+    expect([status, message(text)]).toEqual([502, NOT_FOUND]);
+  });
+
+  test("is told to come again only if it may, where no orchestrator can be asked", async () => {
+    const find = () => {
+      throw new OrchestratorAway();
+    };
+    const safe = await interrupted({}, { find });
+    expect([safe.status, safe.retryAfter]).toEqual([503, "1"]);
+    const other = await interrupted({ method: "POST" }, { find });
+    expect([other.status, other.retryAfter]).toEqual([503, null]);
+    expect(message(other.text)).toContain(MAY_HAVE);
+  });
+});
+
+describe("the node's proxy", () => {
+  async function throughProxy({ door, first: { route }, port }: Fleet, at = port) {
+    return new Promise<{ status: number | undefined; error: unknown; reason: unknown }>((resolve, reject) => {
+      const headers = {
+        "svc-node-token": "node-token-of-these-tests",
+        "svc-sandbox-id": route.sandboxId,
+        "svc-execution-id": route.executionId,
+        "svc-sandbox-port": String(at),
+      };
+      httpRequest(door.nodeProxyUrl, { headers })
+        .once("response", ({ statusCode: status, headers: { "svc-proxy-error": error, "svc-proxy-reason": reason } }) =>
+          resolve({ status, error, reason }),
+        )
+        .once("error", reject)
+        .end();
+    });
+  }
+
+  test("says of a request under way that its sandbox may have got it", async () => {
+    const fleet = await openFleet({});
+    const asking = throughProxy(fleet);
+    await expect.poll(() => fleet.first.seen).toHaveLength(1);
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    expect(await asking).toEqual({ status: 421, error: "removed", reason: "under-way" });
+  });
+
+  test("does not say so of a request that never reached its sandbox", async () => {
+    const fleet = await openFleet({});
+    // Nothing listens there, and the proxy dials it again for a second.
+    const asking = throughProxy(fleet, 9);
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    expect(await asking).toEqual({ status: 421, error: "removed", reason: undefined });
+    expect(await throughProxy(fleet)).toEqual({ status: 421, error: "removed", reason: undefined });
+  });
+});
