@@ -1,5 +1,6 @@
 /** Memory images in use: checks an image before or beside its restore, and knows which containers still lack pages. */
 
+import { LRUCache } from "lru-cache";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Origins } from "../../host/origins.ts";
@@ -47,15 +48,21 @@ export interface MemoryImages {
   complete(containerId: string): Promise<void>;
 }
 
+/** A page server of a killed sandbox ends before the last page, too. */
+const MOST_INCOMPLETE = 1_000;
+
 export function createMemoryImages({ files, criu, origins, lazyBytes, work, log }: MemoryImagesDeps): MemoryImages {
   const servers = new Map<string, Promise<boolean>>();
+  /** Containers with missing pages, until they have ended: nobody tells when, so only so many are remembered. */
+  const incomplete = new LRUCache<string, true>({ max: MOST_INCOMPLETE });
   const verifying = createVerifying(files);
 
   const hold = (containerId: string, { done }: PageServer) => {
     servers.set(containerId, done);
     void done.then((whole) => {
-      // The entry of a container with missing pages stays: it must not be dumped before it has ended.
-      if (whole && servers.get(containerId) === done) servers.delete(containerId);
+      if (servers.get(containerId) !== done) return;
+      servers.delete(containerId);
+      if (!whole) incomplete.set(containerId, true);
     });
   };
 
@@ -96,7 +103,9 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
         abandon() {
           verification.abandon();
           server?.stop();
-          if (served !== undefined) servers.delete(served);
+          if (served === undefined) return;
+          servers.delete(served);
+          incomplete.delete(served);
         },
       };
     },
@@ -107,7 +116,8 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
       }
     },
     async complete(containerId) {
-      if ((await servers.get(containerId)) === false)
+      const whole = await servers.get(containerId);
+      if (whole === false || incomplete.has(containerId))
         throw new AppError(
           "snapshot_failed",
           "the memory cannot be stored: the page server of the sandbox's restore ended before the last page",

@@ -1,6 +1,6 @@
 /** What an upgrade of a running platform to another version does: in which order, what is refused, what to look at first. Pure. */
 
-export interface Versions {
+interface Versions {
   readonly version: string;
   /** `source`: it runs from its sources. */
   readonly commit: string;
