@@ -20,6 +20,8 @@ const SLOW = { timeout: 90_000, interval: 250 };
 const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done";
 const PLATFORM = randomUUID();
 const PROJECT = randomUUID();
+/** Small, because all of it is read, and what is not in the store yet is compressed and sealed. */
+const BELOW = "svc/test-busybox:latest";
 /** An image that is on the first node only: the test removes it between the two. */
 const IMAGE = `svc/test-beyond-${NODE_ID}:latest`;
 const build = { ...BASE, image: IMAGE };
@@ -37,7 +39,8 @@ const settings = () => ({
 beforeAll(async () => {
   share = await mkdtemp(join(tmpdir(), "svc-share-"));
   const context = await mkdtemp(join(tmpdir(), "svc-image-"));
-  await writeFile(join(context, "Dockerfile"), `FROM ${BASE.image}\nRUN echo below > /of-the-image\n`);
+  const bash = `printf '#!/bin/sh\\nexec /bin/sh "$@"\\n' > /bin/bash && chmod 0755 /bin/bash`;
+  await writeFile(join(context, "Dockerfile"), `FROM ${BELOW}\nRUN ${bash} && echo below > /of-the-image\n`);
   await run("docker", ["build", "--quiet", "--network", "none", "--tag", IMAGE, context]);
   imageId = (await run("docker", ["image", "inspect", "--format", "{{.Id}}", IMAGE])).stdout.trim();
   await rm(context, { recursive: true });
