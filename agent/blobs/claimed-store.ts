@@ -12,6 +12,8 @@ import { claimStore } from "./stores/claim.ts";
 import type { BlobStore } from "./stores/store.ts";
 
 const EVERY_MS = 30_000;
+/** A new node is told the platform's name with the answer to its first report. */
+const NAMELESS_EVERY_MS = 1_000;
 
 export interface ClaimedStore {
   /** Undefined: the operator has set none. */
@@ -43,6 +45,7 @@ export function createClaimedStore(deps: ClaimedStoreDeps): ClaimedStore {
   const waiting = new BlobError("unreachable", `${name ?? "the store"} was not looked at yet`);
   const state: { problem: BlobError | undefined; known: boolean } = { problem: waiting, known: false };
   let rounds: Loop | undefined;
+  let soon: NodeJS.Timeout | undefined;
 
   const note = (problem: BlobError | undefined) => {
     const before = state.known ? state.problem : waiting;
@@ -81,9 +84,16 @@ export function createClaimedStore(deps: ClaimedStoreDeps): ClaimedStore {
     },
     start() {
       if (store === undefined) return;
-      rounds ??= loop({ name: "blob store", everyMs, log }, async (signal) => note(await look(store, signal)));
+      rounds ??= loop({ name: "blob store", everyMs, log }, async (signal) => {
+        note(await look(store, signal));
+        if (owner() === undefined && !signal.aborted)
+          soon = setTimeout(() => rounds?.wake(), NAMELESS_EVERY_MS).unref();
+      });
     },
-    stop: async () => rounds?.stop(),
+    async stop() {
+      clearTimeout(soon);
+      await rounds?.stop();
+    },
   };
 }
 

@@ -23,7 +23,13 @@ beforeEach(async () => {
 });
 
 /** An agent that looks at the store all the time. Its database outlives it. */
-function agent({ owner = () => PLATFORM }: { readonly owner?: () => string | undefined } = {}) {
+function agent({
+  owner = () => PLATFORM,
+  everyMs = 5,
+}: {
+  readonly owner?: () => string | undefined;
+  readonly everyMs?: number;
+} = {}) {
   const stores = openStores(join(place, "agent.db"), testSeal);
   const state = { changes: 0 };
   const claimed = createClaimedStore({
@@ -32,7 +38,7 @@ function agent({ owner = () => PLATFORM }: { readonly owner?: () => string | und
     used: stores.blobStores,
     onChange: () => state.changes++,
     log,
-    everyMs: 5,
+    everyMs,
   });
   const stop = async () => {
     await claimed.stop();
@@ -64,6 +70,15 @@ test("a store that is not there is a finding, and is used once it is there", asy
   await expect.poll(isUsable(claimed)).toBe(`the store ${directory}`);
   expect(claimed.findings()).toEqual([]);
   expect(state.changes).toBe(2);
+});
+
+test("a new node uses the store soon after it is told the platform's name, and not only at the next round", async () => {
+  await mkdir(directory);
+  let name: string | undefined;
+  const { claimed } = agent({ owner: () => name, everyMs: 600_000 });
+  await expect.poll(isUsable(claimed)).toMatchObject({ message: expect.stringContaining("waits for") as string });
+  name = PLATFORM;
+  await expect.poll(isUsable(claimed), { timeout: 10_000 }).toBe(`the store ${directory}`);
 });
 
 test("a store that goes away is a finding, and is used again when it is back", async () => {
