@@ -14,7 +14,14 @@ import { containersOf, countOrphans } from "../support/platform/host-objects.ts"
 import { expectNoProblems } from "../support/platform/no-problems.ts";
 import { api, openPlatform } from "../support/platform/platform.ts";
 import { service, untilReady } from "../support/platform/programs.ts";
-import { anotherBootId, bootId, bringUp, powerOff, rebootRefusal } from "../support/platform/reboot.ts";
+import {
+  anotherBootId,
+  bootId,
+  bringUp,
+  countKernelObjects,
+  powerOff,
+  rebootRefusal,
+} from "../support/platform/reboot.ts";
 import { SIZE } from "../support/platform/templates.ts";
 import { createLasting, expectAllThere, inTurn, type Lasting, pauseAll } from "../support/sandbox/lasting.ts";
 import { type Counter, startCounter } from "../support/sandbox/pausing.ts";
@@ -105,6 +112,12 @@ describe("after the reboot", () => {
       expect(await refusal(Sandbox.connect(id))).toBeInstanceOf(SandboxNotFoundError);
     }
   }, 120_000);
+
+  test("each sandbox that was paused is told as paused", async () => {
+    for (const { id } of Object.values(rebooted().kept).flat()) {
+      expect((await Sandbox.getInfo(id)).state).toBe("paused");
+    }
+  });
 
   test(
     "sandboxes that were paused with their memory go on with their counts and their files, also those that were frozen",
@@ -222,6 +235,7 @@ async function count(): Promise<BaseLine> {
   const { orphanShims, orphanCgroups } = await countOrphans();
   return new Map([
     ...(await countBesidePool(platform)),
+    ...(await countKernelObjects(platform)),
     ["shims of no container", orphanShims],
     ["cgroups of no container", orphanCgroups],
   ]);

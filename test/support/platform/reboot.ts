@@ -111,6 +111,16 @@ export async function bringUp({ instance }: Platform): Promise<void> {
   await execute(`${checkout}scripts/up`, [], { timeout: UP_LIMIT_MS, maxBuffer: 64 << 20, env });
 }
 
+/** What an instance has in the kernel once, or a few times, however many containers there are. */
+export async function countKernelObjects(platform: Platform): Promise<ReadonlyMap<string, number>> {
+  const places = (await listMounts()).map(({ place }) => place);
+  return new Map([
+    ["tables of the firewall", (await tablesOf(platform)).length],
+    ["rules of the routing", (await rulesOf(platform)).length],
+    ["mounts in the run directory", places.filter((place) => place.startsWith(`${platform.paths.run}/`)).length],
+  ]);
+}
+
 async function killAll(platform: Platform, doomed: Doomed): Promise<void> {
   const known = new Set<number>();
   const allEnded = async () => {
@@ -178,7 +188,6 @@ async function untilNothingIsLeft(platform: Platform, doomed: Doomed): Promise<v
 async function remainsOf(platform: Platform, doomed: Doomed): Promise<readonly string[]> {
   const { paths } = platform;
   const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
-  const subnet = settingOf(platform, "agent", "SVC_SUBNET");
   const victims = victimsOf(platform, doomed, await listProcesses());
   const places = (await listMounts()).map(({ place }) => place);
   const ofInstance = new RegExp(`^${network}(?:0|-\\w+)$`);
@@ -189,11 +198,23 @@ async function remainsOf(platform: Platform, doomed: Doomed): Promise<readonly s
     ...(await loopsOf(platform)),
     ...(await readdir("/run/netns").catch(() => [])).filter((name) => ofInstance.test(name)),
     ...(await readdir("/sys/class/net")).filter((name) => ofInstance.test(name)),
-    ...lines(await run("nft", ["list", "tables"])).filter((one) => new RegExp(` ${network}(?:_probe)?$`).test(one)),
-    ...lines(await run("ip", ["rule", "show"])).filter((rule) => rule.includes(`from ${subnet} `)),
+    ...(await tablesOf(platform)),
+    ...(await rulesOf(platform)),
     ...(await groupsOf(doomed)),
     ...[paths.run, ENGINE_RUN].filter((directory) => existsSync(directory)),
   ];
+}
+
+/** The firewall's table, and that of a probe, which is there for a moment. */
+async function tablesOf(platform: Platform): Promise<readonly string[]> {
+  const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
+  const own = new RegExp(` ${network}(?:_probe)?$`);
+  return lines(await run("nft", ["list", "tables"])).filter((table) => own.test(table));
+}
+
+async function rulesOf(platform: Platform): Promise<readonly string[]> {
+  const subnet = settingOf(platform, "agent", "SVC_SUBNET");
+  return lines(await run("ip", ["rule", "show"])).filter((rule) => rule.includes(`from ${subnet} `));
 }
 
 /** Control groups of containers, the innermost first. */
