@@ -1,4 +1,4 @@
-/** Ten kinds of test; README.md says which goes where. */
+/** The kinds of test; README.md says which goes where. */
 
 import { defineConfig } from "vitest/config";
 
@@ -58,6 +58,8 @@ export default defineConfig({
       project("doctor", { testTimeout: 180_000, hookTimeout: 180_000, alone: true }),
       project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),
       project("machines", { testTimeout: 600_000, hookTimeout: 600_000, alone: true }),
+      // `npm run test:reboot` ends every container of the machine's Docker daemon.
+      project("reboot", { testTimeout: 600_000, hookTimeout: 600_000, alone: true }),
     ],
   },
 });

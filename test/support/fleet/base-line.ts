@@ -1,24 +1,11 @@
 /** What a fleet has on the host beside its sandboxes, counted, so that a test finds what was left over. */
 
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { expect } from "vitest";
-import {
-  childrenOf,
-  countNodeObjects,
-  countOrphans,
-  descriptorsOf,
-  listedSandboxes,
-  pids,
-} from "../platform/host-objects.ts";
-import { type Fleet, type FleetNode, memberPid, members, nameOf } from "./fleet.ts";
+import { type BaseLine, countBesidePool } from "../platform/beside-pool.ts";
+import { childrenOf, countOrphans, descriptorsOf, listedSandboxes, pids } from "../platform/host-objects.ts";
+import { type Fleet, memberPid, members, nameOf } from "./fleet.ts";
 
-/** Each count by what it counts. */
-export type BaseLine = ReadonlyMap<string, number>;
-
-/** Processes of a container of the warm pool: the first one, envd, and envd's helper. */
-const PROCESSES_OF_POOLED = 3;
-/** Of a container with a disk of its own: the disk, and the file system that the sandbox sees. */
-const MOUNTS_OF_POOLED = 2;
 /** Connections that programs keep to each other come and go; a leak of one for each operation is more. */
 const MORE_DESCRIPTORS = 40;
 
@@ -57,22 +44,10 @@ async function left({ orchestrators: [first] }: Fleet): Promise<number> {
   return running.length + (await listedSandboxes(first.platform, "paused")).length;
 }
 
-/** What belongs to the containers of a warm pool is taken off, because the pool grows with the demand. */
 async function count(fleet: Fleet): Promise<BaseLine> {
   const counts = new Map<string, number>();
   for (const node of fleet.nodes) {
-    const { pooled, ...objects } = await countNodeObjects(node.platform);
-    const of = (what: string) => `${what} of ${node.id}`;
-    counts.set(of("containers of sandboxes"), objects.sandboxes);
-    counts.set(of("dead containers"), objects.dead);
-    counts.set(of("namespaces"), objects.namespaces - pooled);
-    counts.set(of("links"), objects.links - pooled);
-    counts.set(of("pinned addresses"), objects.pinned - pooled);
-    counts.set(of("open destinations"), objects.open);
-    counts.set(of("annotations"), objects.annotations - pooled);
-    counts.set(of("processes"), objects.processes - pooled * PROCESSES_OF_POOLED);
-    counts.set(of("mounts"), (await mountsOf(node)) - pooled * MOUNTS_OF_POOLED);
-    counts.set(of("disk images"), (await imagesOf(node)) - pooled);
+    for (const [what, there] of await countBesidePool(node.platform)) counts.set(`${what} of ${node.id}`, there);
   }
   const { orphanShims, orphanCgroups } = await countOrphans();
   counts.set("shims of no container", orphanShims);
@@ -84,16 +59,6 @@ async function count(fleet: Fleet): Promise<BaseLine> {
     counts.set(`descriptors of the ${nameOf(member)}`, await descriptorsOf(pid));
   }
   return counts;
-}
-
-async function mountsOf({ platform }: FleetNode): Promise<number> {
-  const mounts = await readFile("/proc/self/mountinfo", "utf8");
-  return mounts.split("\n").filter((line) => line.includes(` ${platform.paths.state}/`)).length;
-}
-
-async function imagesOf({ platform }: FleetNode): Promise<number> {
-  const names = await readdir(`${platform.paths.state}/agent/disks`).catch(() => []);
-  return names.filter((name) => name.endsWith(".img")).length;
 }
 
 async function criuProcesses(): Promise<number> {

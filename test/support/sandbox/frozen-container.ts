@@ -21,7 +21,8 @@ export async function killFrozen(containerId: string): Promise<void> {
   await writeFile(`${group}/freezer.state`, "THAWED").catch(() => undefined);
 }
 
-function killIfThere(pid: number): void {
+/** Kills a process with SIGKILL, unless it has ended meanwhile. */
+export function killIfThere(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {
