@@ -3,6 +3,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Sandbox } from "e2b";
 import type { Page } from "playwright-core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { sharedConsole, terminalShows } from "../support/browser/browser.ts";
@@ -185,6 +186,7 @@ test("a sandbox is put back to a snapshot, after the page has said what is lost"
   const { platform, page: open } = console();
   const page = await open();
   const own = await ownSandbox();
+  onTestFinished(() => removeSnapshotsOf(own.sandboxId));
   await own.files.write("/home/user/state", "before");
   await own.createSnapshot();
   await own.files.write("/home/user/state", "after");
@@ -210,6 +212,12 @@ test("a sandbox is put back to a snapshot, after the page has said what is lost"
   await page.locator(".as-code select").selectOption({ label: "Kill" });
   await page.getByText(`svc sandbox kill ${own.sandboxId}`, { exact: true }).waitFor();
 });
+
+async function removeSnapshotsOf(sandboxId: string): Promise<void> {
+  const paginator = Sandbox.listSnapshots({ sandboxId });
+  while (paginator.hasNext)
+    for (const { snapshotId } of await paginator.nextItems()) await Sandbox.deleteSnapshot(snapshotId);
+}
 
 async function killShown(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Kill" }).click();
