@@ -74,10 +74,10 @@ test("a store that is not there is a finding, and is used once it is there", asy
 
 test("a new node uses the store soon after it is told the platform's name, and not only at the next round", async () => {
   await mkdir(directory);
-  let name: string | undefined;
-  const { claimed } = agent({ owner: () => name, everyMs: 600_000 });
+  const platform: { name?: string } = {};
+  const { claimed } = agent({ owner: () => platform.name, everyMs: 600_000 });
   await expect.poll(isUsable(claimed)).toMatchObject({ message: expect.stringContaining("waits for") as string });
-  name = PLATFORM;
+  platform.name = PLATFORM;
   await expect.poll(isUsable(claimed), { timeout: 10_000 }).toBe(`the store ${directory}`);
 });
 
