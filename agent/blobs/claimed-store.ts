@@ -12,7 +12,7 @@ import { claimStore } from "./stores/claim.ts";
 import type { BlobStore } from "./stores/store.ts";
 
 const EVERY_MS = 30_000;
-/** A new node is told the platform's name with the answer to its first report. */
+/** The orchestrator tells a new node the platform's name in its answer to the first report. */
 const NAMELESS_EVERY_MS = 1_000;
 
 export interface ClaimedStore {

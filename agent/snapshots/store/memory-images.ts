@@ -53,7 +53,7 @@ const MOST_INCOMPLETE = 1_000;
 
 export function createMemoryImages({ files, criu, origins, lazyBytes, work, log }: MemoryImagesDeps): MemoryImages {
   const servers = new Map<string, Promise<boolean>>();
-  /** Containers with missing pages, until they have ended: nobody tells when, so only so many are remembered. */
+  /** Containers with missing pages. Nobody tells when such a container ends, so the newest of them are kept. */
   const incomplete = new LRUCache<string, true>({ max: MOST_INCOMPLETE });
   const verifying = createVerifying(files);
 

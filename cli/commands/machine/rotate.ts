@@ -40,7 +40,7 @@ export interface Rotation {
   /** Arguments of scripts/rotate. */
   readonly words: readonly string[];
   readonly restarts: string;
-  /** What is left to do; undefined: nothing. */
+  /** The next step for the operator; undefined: there is none. */
   readonly next: string | undefined;
 }
 

@@ -26,7 +26,7 @@ export function notePerformed({ method, path, body }: ActRequest): void {
   performed.value = [{ request, at: Date.now() }, ...performed.value].slice(0, MOST);
 }
 
-/** Whoever logs in next does not see it. */
+/** Hides it from the person who logs in next. */
 export function forgetPerformed(): void {
   performed.value = [];
 }

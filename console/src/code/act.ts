@@ -1,8 +1,8 @@
-/** An act of the console, as it is told in code. */
+/** An act of the console, as data that its code is written from. */
 
 import { FromEnvironment } from "../base/without-secrets.ts";
 
-/** What is told of an act; where a form is absent, the request itself stands for it. */
+/** The forms of an act; the request itself takes the place of a form that is absent. */
 export interface Told {
   readonly title: string;
   /** The command of `svc`; absent: there is none. */

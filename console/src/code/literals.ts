@@ -1,4 +1,4 @@
-/** Values as literals of a language. Whatever a text has in it, it stays a text. Pure. */
+/** Writes values as literals of a language: no character ends a text early. Pure. */
 
 import { FromEnvironment } from "../base/without-secrets.ts";
 

@@ -12,7 +12,7 @@ function withSdk(title: string, svc: string, of: { readonly name: string; readon
   return { title, svc, typescript: sdkTypescript(of.name, `await ${call};`), python: sdkPython(of.name, {}, call) };
 }
 
-/** The value comes from the environment, wherever the act is told. */
+/** The code reads the value from the environment. */
 function secretStored(title: string, svc: string, call: string, name: string): Told {
   return {
     title,

@@ -35,7 +35,7 @@ function world() {
     criu: { servePages: serve, findPageServer: serve },
     origins: () => ORIGINS as never,
     lazyBytes: () => 0,
-    work: (id) => `/work/${id}`,
+    work: (id) => `/page-server/${id}`,
     log: createLog({ component: "test", level: "silent" }),
   });
   const restoring = async (containerId: string) => {
