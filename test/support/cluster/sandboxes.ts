@@ -52,3 +52,11 @@ export function sandboxesOn(cluster: () => Cluster): Sandboxes {
   };
   return sandboxes;
 }
+
+/** Expects an end that was set between `asked` and now, this many seconds after the moment of setting. */
+export function expectEnd({ endAt }: Pick<SandboxDetail, "endAt">, asked: number, seconds: number): void {
+  const end = Date.parse(endAt) - seconds * 1000;
+  // Of whole milliseconds.
+  expect(end).toBeGreaterThanOrEqual(asked - 1);
+  expect(end).toBeLessThanOrEqual(Date.now());
+}

@@ -129,12 +129,15 @@ describe("every path to an end", () => {
       expect(Date.parse(endedAt)).toBeGreaterThanOrEqual(Date.parse(startedAt));
       expect(endAt).toBe(endedAt);
       expect(detail.envdAccessToken).toBeUndefined();
-      const events = (await cluster.ask("GET", `/events/sandboxes/${id}`)).body as {
-        type: string;
-        eventData: unknown;
-      }[];
-      const killed = events.filter(({ type }) => type === "sandbox.lifecycle.killed");
-      expect(killed).toMatchObject([{ eventData: { reason: detail.endReason } }]);
+      // A record reads as ended from the kill on, and its event is written when the node has given everything back.
+      const killed = async () => {
+        const events = (await cluster.ask("GET", `/events/sandboxes/${id}`)).body as {
+          type: string;
+          eventData: unknown;
+        }[];
+        return events.filter(({ type }) => type === "sandbox.lifecycle.killed");
+      };
+      await expect.poll(killed, { timeout: 5_000 }).toMatchObject([{ eventData: { reason: detail.endReason } }]);
       const answer = await cluster.ask("GET", `/sandboxes/${id}`);
       expect(answer.body).toMatchObject({ code: 404, error_code: "sandbox_ended" });
       expect((answer.body as Error).message).toMatch(`Sandbox "${id}" ended at ${endedAt}: `);

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "v
 import type { Sandbox } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import type { Cluster } from "../../../support/cluster/cluster.ts";
-import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
+import { expectEnd, sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 import { listening } from "../../../support/peers/listening.ts";
 import { never } from "../../../support/runner/promises.ts";
 import { forkingCluster } from "./forking.ts";
@@ -36,6 +36,7 @@ describe("fork", () => {
       autoResume: { enabled: true },
     });
     const before = await read(source.sandboxID);
+    const asked = Date.now();
     const answer = await fork(source.sandboxID, { count: 3 });
     expect(answer.status, answer.text).toBe(201);
     const forks = answer.body as ForkAnswer[];
@@ -50,7 +51,7 @@ describe("fork", () => {
       const detail = await read(each.sandboxID);
       const { metadata, network, lifecycle, templateID, alias } = before;
       expect(detail).toMatchObject({ metadata, network, lifecycle, templateID, alias, state: "running" });
-      expect(Math.round((Date.parse(detail.endAt) - Date.now()) / 1000)).toBe(300);
+      expectEnd(detail, asked, 300);
       const { body } = cluster.agent.starts.find((start) => start.body.sandboxId === each.sandboxID) ?? {};
       expect(body).toMatchObject({
         envs: { B: "2" },
