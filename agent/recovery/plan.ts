@@ -48,6 +48,7 @@ export interface RecoveryPlan {
   readonly removeContainers: readonly string[];
   /** Rows whose container is gone or will be removed. */
   readonly forgetContainers: readonly string[];
+  /** Also those of which only the firewall knows, because a reboot took the link and the namespace. */
   readonly removeSlots: readonly number[];
   readonly removeAnnotations: readonly string[];
 }
@@ -93,7 +94,7 @@ export function planRecovery(remains: Remains): RecoveryPlan {
       .filter(({ id, name }) => found.some((one) => one.id === id && one.name !== name)),
     removeContainers: found.filter(({ id }) => !kept.has(id) && !paused.has(id) && !held.has(id)).map(({ id }) => id),
     forgetContainers: known.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
-    removeSlots: slots.filter((slot) => !keptSlots.has(slot)),
+    removeSlots: [...new Set([...slots, ...known.map(({ slot }) => slot)])].filter((slot) => !keptSlots.has(slot)),
     removeAnnotations: annotations.filter((id) => !kept.has(id)),
   };
 }

@@ -54,7 +54,7 @@ export const nodeCommands: readonly Command[] = [
       { flags: "--deadline <duration>", about: "how long it may take", read: "duration" },
       { flags: "--finish", about: "let running sandboxes end by themselves, in place of moving them" },
       { flags: "--at-deadline <what>", about: "what still runs there then (stay)", choices: ["stay", "kill"] },
-      { flags: "--at-once <number>", about: "sandboxes on their way at a time (4)", read: "integer" },
+      { flags: "--at-once <number>", about: "sandboxes on their way at a time (2)", read: "integer" },
       { flags: "-d, --detach", about: "start it, and do not wait" },
       { flags: "-o, --output <form>", about: "how its end is shown", choices: ["json", "yaml"] },
     ],

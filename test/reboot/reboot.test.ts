@@ -161,8 +161,7 @@ describe("after the reboot", () => {
     await expectAllThere([...again, ...fresh], platform.apiKey);
   }, 240_000);
 
-  // Known and not understood: elements of two sets of the firewall (pinned addresses, open destinations) are more than before.
-  test.fails("nothing is left over on the machine when the sandboxes, the template and the snapshot are removed", async () => {
+  test("nothing is left over on the machine when the sandboxes, the template and the snapshot are removed", async () => {
     const { before } = rebooted();
     await removeMade();
     const above = async () =>

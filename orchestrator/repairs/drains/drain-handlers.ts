@@ -17,7 +17,7 @@ export interface DrainHandlersDeps {
   readonly now: () => number;
 }
 
-const AT_ONCE = 4;
+const AT_ONCE = 2;
 
 export function createDrainHandlers({ store, nodes, wake, now }: DrainHandlersDeps): Handlers<typeof drainApi> {
   async function show(nodeId: string): Promise<Drain> {

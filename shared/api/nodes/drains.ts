@@ -71,7 +71,7 @@ export const drainApi = contract({
         Type.Integer({
           minimum: 1,
           maximum: MOST_AT_ONCE,
-          description: "Sandboxes on their way at a time. Default: 4",
+          description: "Sandboxes on their way at a time. Default: 2",
         }),
       ),
     }),

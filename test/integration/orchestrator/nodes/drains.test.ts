@@ -63,7 +63,7 @@ const of = async ({ sandboxID }: Pick<Sandbox, "sandboxID">) =>
 test("a running sandbox goes on on another node, which reads its memory and disk from the first, and does not lose time by the stall", async () => {
   const sandbox = await onHome();
   const before = await read(sandbox.sandboxID);
-  expect(await drain()).toMatchObject({ nodeID: home.nodeId, deadlineAt: null, running: "move", atOnce: 4 });
+  expect(await drain()).toMatchObject({ nodeID: home.nodeId, deadlineAt: null, running: "move", atOnce: 2 });
   await expect.poll(() => of(sandbox), SOON).toMatchObject({ state: "moved", was: "running", toNodeID: other.nodeId });
   expect((await of(sandbox))?.stallMs).toBeGreaterThanOrEqual(0);
   expect((await progress()).state).toBe("done");

@@ -93,6 +93,16 @@ test("a sandbox whose container is dead, missing or another process is reported 
   expect(steps.removeSlots).toEqual([2, 3, 4]);
 });
 
+test("after a reboot, which took the links, the firewall forgets the slots of all containers that are not kept", () => {
+  const steps = plan({
+    known: [container("ran", 2), container("pooled", 3)],
+    executions: [execution("e1", "ran")],
+    found: [found("ran", false), found("pooled", false)],
+    slots: [],
+  });
+  expect(steps).toMatchObject({ removeContainers: ["ran", "pooled"], removeSlots: [2, 3] });
+});
+
 test("an interrupted claim is removed and not reported", () => {
   const steps = plan({
     known: [container("c1", 2)],
