@@ -22,6 +22,7 @@ import { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import { secretApi, secretKeyApi } from "../../shared/api/secrets.ts";
 import { snapshotApi } from "../../shared/api/snapshots.ts";
 import { storageApi, unknownVolumeApi } from "../../shared/api/storage.ts";
+import { snapshotCheckApi } from "../../shared/api/stored/snapshot-checks.ts";
 import { keyApi, teamApi, teamMetricsApi } from "../../shared/api/teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "../../shared/api/templates.ts";
 import { volumeApi } from "../../shared/api/volumes.ts";
@@ -64,6 +65,7 @@ export interface ApiHandlers {
   readonly nodes: Handlers<typeof nodesApi>;
   readonly nodeStores: Handlers<typeof nodeStoreApi>;
   readonly drains: Handlers<typeof drainApi>;
+  readonly snapshotChecks: Handlers<typeof snapshotCheckApi>;
   readonly storage: Handlers<typeof storageApi>;
   readonly unknownVolumes: Handlers<typeof unknownVolumeApi>;
   readonly teamMetrics: Handlers<typeof teamMetricsApi, Project>;
@@ -162,6 +164,7 @@ function servePeople(server: FastifyInstance, handlers: ApiHandlers, auth: Pick<
   serve(server, drainApi, handlers.drains, auth.operator);
   serve(server, joinTokenApi, handlers.joinTokens, auth.operator);
   serve(server, edgesApi, handlers.joinedEdges, auth.operator);
+  serve(server, snapshotCheckApi, handlers.snapshotChecks, auth.operator);
   serve(server, storageApi, handlers.storage, auth.operator);
   serve(server, unknownVolumeApi, handlers.unknownVolumes, auth.operator);
   serve(server, rotationApi, handlers.rotation, auth.operator);

@@ -97,6 +97,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   startBuild: { object: "build", param: "buildID", fields: ["fromImage", "fromTemplate", "force"] },
   assignTags: tags,
   deleteTags: tags,
+  verifySnapshot: { object: "snapshot", param: "snapshotID" },
+  cancelSnapshotCheck: { object: "snapshot", param: "snapshotID" },
   createVolume: { object: "volume", table: "volumes", fields: ["name"], shown: ["volumeID"] },
   deleteVolume: { ...volume, ...several },
   adoptVolume: { ...volume, fields: ["teamID", "name"] },

@@ -20,6 +20,7 @@ import { sandboxApi } from "./sandboxes/sandboxes.ts";
 import { secretApi, secretKeyApi } from "./secrets.ts";
 import { snapshotApi } from "./snapshots.ts";
 import { storageApi, unknownVolumeApi } from "./storage.ts";
+import { snapshotCheckApi } from "./stored/snapshot-checks.ts";
 import { keyApi, teamApi, teamMetricsApi } from "./teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "./templates.ts";
 import { volumeContentApi } from "./volume-content.ts";
@@ -51,6 +52,7 @@ export const publicApi = {
   ...workspaceApi,
   ...adminApi,
   ...adminSandboxApi,
+  ...snapshotCheckApi,
   ...storageApi,
   ...unknownVolumeApi,
   ...secretKeyApi,
