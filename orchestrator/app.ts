@@ -167,7 +167,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const projects = startProjects(base, { store, callers, ending, builds: queue, templates: templates.removal, parts });
   const { problems: volumeProblems } = volumes;
   const snapshots = startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems });
-  const rotation = startRotation(base, { store, nodes, vault });
+  const rotation = startRotation(base, { store, nodes, vault, authorities: machines.authorities });
   const webConsole = createConsole(base, { store, callers, routes, nodeToken, meeting });
   const started = await startApi(base, {
     store,

@@ -10,6 +10,7 @@ import { webhookApi } from "../../shared/api/events/webhooks.ts";
 import { eventApi } from "../../shared/api/events.ts";
 import { healthApi } from "../../shared/api/health.ts";
 import { discoveryApi, identityAdminApi } from "../../shared/api/identity/identity.ts";
+import { authorityRotationApi } from "../../shared/api/keys/authority-rotation.ts";
 import { rotationApi } from "../../shared/api/keys/rotation.ts";
 import { drainApi } from "../../shared/api/nodes/drains.ts";
 import { edgesApi } from "../../shared/api/nodes/edges.ts";
@@ -73,6 +74,7 @@ export interface ApiHandlers {
   readonly secretKeys: Handlers<typeof secretKeyApi>;
   readonly values: Handlers<typeof valueApi, string>;
   readonly rotation: Handlers<typeof rotationApi>;
+  readonly authorityRotation: Handlers<typeof authorityRotationApi>;
   readonly audit: Handlers<typeof auditApi, Project>;
   readonly adminAudit: Handlers<typeof adminAuditApi>;
   readonly identity: Handlers<typeof identityAdminApi>;
@@ -168,6 +170,7 @@ function servePeople(server: FastifyInstance, handlers: ApiHandlers, auth: Pick<
   serve(server, storageApi, handlers.storage, auth.operator);
   serve(server, unknownVolumeApi, handlers.unknownVolumes, auth.operator);
   serve(server, rotationApi, handlers.rotation, auth.operator);
+  serve(server, authorityRotationApi, handlers.authorityRotation, auth.operator);
   serve(server, auditApi, handlers.audit, auth.project);
   serve(server, adminAuditApi, handlers.adminAudit, auth.operator);
   serve(server, identityAdminApi, handlers.identity, auth.operator);

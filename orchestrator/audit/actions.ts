@@ -97,6 +97,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   startBuild: { object: "build", param: "buildID", fields: ["fromImage", "fromTemplate", "force"] },
   assignTags: tags,
   deleteTags: tags,
+  replaceAuthority: { object: "platform" },
   verifySnapshot: { object: "snapshot", param: "snapshotID" },
   cancelSnapshotCheck: { object: "snapshot", param: "snapshotID" },
   createVolume: { object: "volume", table: "volumes", fields: ["name"], shown: ["volumeID"] },

@@ -8,6 +8,7 @@ import { webhookApi } from "./events/webhooks.ts";
 import { eventApi } from "./events.ts";
 import { healthApi } from "./health.ts";
 import { discoveryApi, identityAdminApi } from "./identity/identity.ts";
+import { authorityRotationApi } from "./keys/authority-rotation.ts";
 import { rotationApi } from "./keys/rotation.ts";
 import { drainApi } from "./nodes/drains.ts";
 import { edgesApi } from "./nodes/edges.ts";
@@ -57,6 +58,7 @@ export const publicApi = {
   ...unknownVolumeApi,
   ...secretKeyApi,
   ...rotationApi,
+  ...authorityRotationApi,
   ...auditApi,
   ...adminAuditApi,
   ...identityAdminApi,
