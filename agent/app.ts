@@ -1,5 +1,6 @@
 /** Wires the agent: first the firewall, then the sandboxes that still run, then the parts in the order in which they need each other. */
 
+import { statusLine } from "../shared/program/status-line.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import type { AgentConfig } from "./config.ts";
 import { createEngineWatch } from "./containers/engine-watch.ts";
@@ -23,6 +24,8 @@ export interface Agent {
   /** Where the agent API and the node proxy listen. */
   readonly url: string;
   readonly proxyUrl: string;
+  /** What it does now, in a few words. */
+  status(): string;
   stop(): Promise<void>;
 }
 
@@ -87,12 +90,12 @@ async function createParts(base: Base) {
   });
   startRenewal({ nodeId: config.nodeId, peering, orchestrators, files: filesOf(config), now, log }, teardown);
   startRepairs(base, { reach: network.reach, disposal: live.disposal, instruments: api.instruments });
-  return { network, node, blobs, live, lease, stored, taking, sandboxes, building, engine, api, proxy };
+  return { network, node, blobs, live, lease, stored, taking, sandboxes, building, engine, api, proxy, pool };
 }
 
 /** The loops begin, and requests are let in. */
 function startParts({ config, log, teardown }: Base, parts: Awaited<ReturnType<typeof createParts>>) {
-  const { network, node, blobs, live, lease, stored, taking, sandboxes, building, engine, api, proxy } = parts;
+  const { network, node, blobs, live, lease, stored, taking, sandboxes, building, engine, api, proxy, pool } = parts;
   live.usage.start();
   node.limits.start();
   lease.start();
@@ -113,5 +116,9 @@ function startParts({ config, log, teardown }: Base, parts: Awaited<ReturnType<t
     Promise.all([sandboxes.drain(), taking.taker.drain(), building.builds.drain()]),
   );
   log.info({ url: api.url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
-  return { url: api.url, proxyUrl: proxy.url };
+  const status = () => {
+    const orchestrator = taking.contact.reached ? undefined : "not reached";
+    return statusLine({ sandboxes: live.set.running().length, pools: pool.load(), needs: { orchestrator } });
+  };
+  return { url: api.url, proxyUrl: proxy.url, status };
 }

@@ -64,7 +64,9 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
       await showGarbage(config, hostDeps(config, log));
       return;
     }
-    await run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log, process.env)));
+    await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () =>
+      startAgent(config, hostDeps(config, log, process.env)),
+    );
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     for (const problem of error.problems) console.error(problem);

@@ -3,6 +3,7 @@
 import { addressList } from "../shared/http/connections/client-address.ts";
 import { connectionLimits } from "../shared/http/connections/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
+import { statusLine } from "../shared/program/status-line.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import type { Meeting } from "../shared/tls/peers.ts";
 import { ENVD_VERSION, VERSION } from "../shared/version.ts";
@@ -51,6 +52,8 @@ export interface Orchestrator {
   readonly sitePort: number | undefined;
   /** Undefined: the settings switch the console off. */
   readonly consoleUrl: string | undefined;
+  /** What it does now, in a few words. */
+  status(): string;
   stop(): Promise<void>;
 }
 
@@ -167,7 +170,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const projects = startProjects(base, { store, callers, ending, builds: queue, templates: templates.removal, parts });
   const { problems: volumeProblems } = volumes;
   const snapshots = startSnapshots(base, { store, nodes, lifecycle, names, volumeProblems });
-  const rotation = startRotation(base, { store, nodes, vault });
+  const rotation = startRotation(base, { store, nodes, vault, authorities: machines.authorities });
   const webConsole = createConsole(base, { store, callers, routes, nodeToken, meeting });
   const started = await startApi(base, {
     store,
@@ -226,7 +229,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { url, nodesUrl, consoleUrl } = started;
   const edgeUrl = edge?.url;
   log.info({ url, edgeUrl, nodesUrl, consoleUrl, sitePort, schema, routes: routes.size }, "orchestrator started");
-  return { url, edgeUrl, nodesUrl, consoleUrl, sitePort, stop: () => teardown.run() };
+  const status = () => {
+    const known = nodes.list().flatMap(({ load }) => load.pools);
+    return statusLine({ sandboxes: routes.size, pools: known, needs: { database: condition.problem } });
+  };
+  return { url, edgeUrl, nodesUrl, consoleUrl, sitePort, status, stop: () => teardown.run() };
 }
 
 interface EdgeParts {

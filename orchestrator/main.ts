@@ -139,7 +139,7 @@ async function main(): Promise<void> {
   }
   if (process.argv.includes("--check") || process.argv.includes("--check-settings")) return;
   const log = createLog({ component: "orchestrator", level: config.logLevel });
-  await run({ log, graceMs: config.shutdownGraceMs }, () =>
+  await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () =>
     startOrchestrator(config, {
       log,
       now: Date.now,

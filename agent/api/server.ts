@@ -30,6 +30,7 @@ import type { Serving } from "../serving/serving.ts";
 import type { Arrivals } from "../snapshots/beyond/arrivals.ts";
 import type { ImageArrivals } from "../snapshots/beyond/image-arrivals.ts";
 import type { Offers } from "../snapshots/beyond/offers.ts";
+import type { SnapshotChecks } from "../snapshots/check/checks.ts";
 import type { Holding } from "../snapshots/store/holding.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
@@ -45,6 +46,7 @@ export interface ApiDeps {
   readonly arrivals: Pick<Arrivals, "fetch" | "cancel">;
   readonly imageArrivals: Pick<ImageArrivals, "fetch">;
   readonly offers: Offers;
+  readonly snapshotChecks: Pick<SnapshotChecks, "ask" | "cancel">;
   readonly collecting: Pick<Collecting, "begin">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
   readonly volumes: Pick<Volumes, "make" | "remove" | "list" | "capacityMb">;
@@ -91,6 +93,8 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     offerImage: ({ body }) => deps.offers.image(body.image, body.projectId),
     fetchImage: ({ body }) => deps.imageArrivals.fetch(body),
     collectBlobs: ({ body }) => deps.collecting.begin(body),
+    checkSnapshot: ({ params, body }) => deps.snapshotChecks.ask({ ...params, ...body }),
+    cancelSnapshotCheck: ({ params }) => deps.snapshotChecks.cancel(params.snapshotId, params.checkId),
     async deleteSnapshot({ params }) {
       deps.arrivals.cancel(params.snapshotId);
       await deps.offers.forget(params.snapshotId);

@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
+import { traceHeader } from "../../shared/program/trace.ts";
 
 const PORT = 49983;
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
@@ -114,6 +115,7 @@ function exchange({ address, port, controlToken, method, path, body, signal }: E
         signal,
         agent: false,
         headers: {
+          ...traceHeader(),
           "svc-node-token": controlToken,
           connection: "close",
           ...(body === undefined

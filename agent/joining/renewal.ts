@@ -1,11 +1,17 @@
-/** Changes the node's certificate for a fresh one when two thirds of its time have passed. No open connection notices. */
+/**
+ * Changes the node's certificate for a fresh one when two thirds of its time have passed, and follows the platform's authority when
+ * that is replaced. No open connection notices.
+ */
 
+import { nodeAuthorityApi } from "../../shared/agent-api/joining/authority-shapes.ts";
 import { memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
-import { AppError } from "../../shared/http/errors.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import { digestsIn, withIssuerFirst } from "../../shared/tls/bundle.ts";
 import { factsOf, problemOf, renewalAt } from "../../shared/tls/credentials.ts";
+import { followStep, saidBy } from "../../shared/tls/follow.ts";
 import { nodeName } from "../../shared/tls/names.ts";
 import { requestFor } from "../../shared/tls/request.ts";
 import type { MembershipFiles } from "./membership.ts";
@@ -24,26 +30,34 @@ export interface RenewalDeps {
   readonly files: Pick<MembershipFiles, "write">;
   readonly now: () => number;
   readonly log: Log;
+  /** For tests. */
+  readonly everyMs?: number;
 }
+
+/** Answers of one round: new authorities, the renewed certificate, and that all is known. */
+const MOST_STEPS = 3;
 
 /** Does nothing on a node that has not joined. */
 export function startRenewal(deps: RenewalDeps, teardown: Teardown): void {
-  const { peering, orchestrators, nodeId, files, now, log } = deps;
+  const { peering, orchestrators, nodeId, files, now, log, everyMs = LOOK_EVERY_MS } = deps;
   const { member, meeting } = peering;
   if (member === undefined) return;
-  const orchestrator = connectToAny(memberApi, {
-    orchestrators,
-    name: "the orchestrator",
-    headers: () => authorization(peering),
-    meeting,
-  });
+  const orchestrator = connectToAny(
+    { ...memberApi, ...nodeAuthorityApi },
+    {
+      orchestrators,
+      name: "the orchestrator",
+      headers: () => authorization(peering),
+      meeting,
+    },
+  );
   teardown.add("connection for renewals", () => orchestrator.close());
 
   const renew = async (signal: AbortSignal) => {
     const { authority, key } = member.credentials.current;
     const body = { request: await requestFor(key) };
     const { certificate, ...tokens } = await orchestrator.call.renew({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
-    const credentials = { authority, certificate, key };
+    const credentials = { authority: withIssuerFirst(authority, certificate), certificate, key };
     const problem = problemOf(credentials, { as: nodeName(nodeId), at: now() });
     if (problem !== undefined)
       throw new AppError("failed_precondition", `the new certificate is of no use: ${problem}`);
@@ -54,8 +68,38 @@ export function startRenewal(deps: RenewalDeps, teardown: Teardown): void {
     log.info({ nodeId, until: iso(factsOf(certificate).until) }, "renewed this node's certificate");
   };
 
+  /** Says what this node trusts, and takes over what it is told. Resolves to whether its certificate has to be renewed. */
+  const follow = async (signal: AbortSignal) => {
+    const { credentials } = member;
+    const body = saidBy(credentials.current);
+    const told = await orchestrator.call.nodeAuthorities({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
+    const { credentials: next, renew: isDue } = followStep(credentials.current, told);
+    if (next === undefined) return { isDue, isChanged: false };
+    const { nodeToken, orchestratorTokens } = peering;
+    const kept = { credentials: next, nodeToken, orchestratorToken: orchestratorTokens[0] ?? "" };
+    files.write(kept);
+    member.renewed(kept);
+    log.info({ nodeId, authorities: digestsIn(next.authority) }, "this node trusts other authorities of the platform");
+    return { isDue, isChanged: true };
+  };
+
+  const followAll = async (signal: AbortSignal) => {
+    try {
+      for (let step = 0; step < MOST_STEPS; step++) {
+        const { isDue, isChanged } = await follow(signal);
+        if (isDue) await renew(signal);
+        if (!isDue && !isChanged) return;
+      }
+    } catch (error) {
+      // An orchestrator of an earlier version replaces no authority.
+      if (isError(error, "not_found") || signal.aborted) return;
+      log.debug({ err: error }, "could not ask for the platform's authorities");
+    }
+  };
+
   let failures = 0;
-  const renewing = loop({ name: "certificate of this node", everyMs: LOOK_EVERY_MS, log }, async (signal) => {
+  const renewing = loop({ name: "certificate of this node", everyMs, log }, async (signal) => {
+    await followAll(signal);
     const facts = factsOf(member.credentials.current.certificate);
     if (now() < renewalAt(facts)) return;
     try {

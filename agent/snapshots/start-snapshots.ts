@@ -9,6 +9,7 @@ import { nodeName } from "../../shared/tls/names.ts";
 import type { Meeting } from "../../shared/tls/peers.ts";
 import type { ClaimedStore } from "../blobs/claimed-store.ts";
 import { openPeer } from "../blobs/peer.ts";
+import { createReader, storeSource } from "../blobs/sources.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Flavour, LiveContainer } from "../containers/live-container.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
@@ -31,6 +32,10 @@ import { imageUploads } from "./beyond/image-uploads.ts";
 import { createOffers, type Offers } from "./beyond/offers.ts";
 import { snapshotUploads } from "./beyond/snapshot-uploads.ts";
 import { createUploads, type Uploads } from "./beyond/uploads.ts";
+import { createSnapshotChecks, type SnapshotChecks } from "./check/checks.ts";
+import { createImageReads } from "./check/image-reads.ts";
+import { checkNodeCopy } from "./check/node-copy.ts";
+import { checkStoreCopy } from "./check/store-copy.ts";
 import { outsideConnections } from "./connections/outside.ts";
 import { createEviction } from "./frozen/evict.ts";
 import { createFrozenContainers, type FoundFrozen, type FrozenContainers } from "./frozen/frozen.ts";
@@ -96,6 +101,7 @@ export interface SnapshotParts {
   readonly arrivals: Arrivals;
   readonly imageArrivals: ImageArrivals;
   readonly offers: Offers;
+  readonly snapshotChecks: SnapshotChecks;
   readonly holding: Holding;
   readonly frozen: FrozenContainers;
   readonly admission: Admission;
@@ -190,6 +196,8 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   teardown.add("downloads of images", () => imageArrivals.stop());
   const offers = createOffers({ blobs: machine.blobs, containers, files, frozen, snapshots: store, now, log });
   teardown.add("offers to other nodes", () => offers.stop());
+  const snapshotChecks = checksOf(deps);
+  teardown.add("checks of snapshots", () => snapshotChecks.stop());
 
   return {
     snapshots,
@@ -199,6 +207,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     arrivals,
     imageArrivals,
     offers,
+    snapshotChecks,
     holding,
     frozen,
     admission,
@@ -263,6 +272,26 @@ function arrivalsOf(
     peer: (place) => openPeer(place, meetingOf(place.nodeId, peering), blobs.traffic),
     fetch: (wanted, sources, options) => fetchSnapshot(wanted, sources, from, options),
     mutex,
+  });
+}
+
+function checksOf({ machine, stores, blobStore, now }: StartSnapshotsDeps): SnapshotChecks {
+  const { blobs, docker, memory } = machine;
+  const { containers } = docker;
+  const images = createImageReads(containers, now);
+  return createSnapshotChecks({
+    isHere: (snapshotId) => stores.snapshots.get(snapshotId) !== undefined,
+    check(snapshotId, stored, options) {
+      if (stored === undefined)
+        return checkNodeCopy(
+          snapshotId,
+          { files: memory.files, containers, images, snapshots: stores.snapshots },
+          options,
+        );
+      const sources = [storeSource(blobStore.use())];
+      const reader = createReader({ sources, codec: blobs.codec(stored.projectId), now });
+      return checkStoreCopy(stored.ref, { reader, transfers: blobs.transfers }, options);
+    },
   });
 }
 

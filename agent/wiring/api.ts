@@ -46,7 +46,18 @@ export async function createApi(base: Base, parts: ApiSources) {
   const { egressProcess, reach } = network;
   const { capabilities, disk } = node;
   const { contact, taker } = taking;
-  const { snapshots, uploads, imageUploads, heldImages, arrivals, imageArrivals, offers, holding, admission } = stored;
+  const {
+    snapshots,
+    uploads,
+    imageUploads,
+    heldImages,
+    arrivals,
+    imageArrivals,
+    offers,
+    snapshotChecks,
+    holding,
+    admission,
+  } = stored;
   const running = () => [...live.set.running(), ...live.set.leaving()];
   const findings = () => [...capabilities.findings(), ...reach.findings(), ...blobs.store.findings()];
   const instruments = createInstruments({
@@ -103,6 +114,7 @@ export async function createApi(base: Base, parts: ApiSources) {
       arrivals,
       imageArrivals,
       offers,
+      snapshotChecks,
       collecting: blobs.collecting,
       holding,
       sandboxes: own.sandboxes,

@@ -84,6 +84,15 @@ export const machineCommands: readonly Command[] = [
     load: async () => (await rotate()).keys,
   },
   {
+    name: "rotate ca",
+    about: "replace the authority of the certificates between orchestrators, nodes and edges, while everything runs",
+    more: "With the operators' token. First all machines trust both authorities, then the new one signs, and when every node and edge has a certificate of it the former one is dropped: some minutes, and no machine is out of reach. It goes on by itself when the command ends; the same command follows it again.",
+    options: [{ flags: "-d, --detach", about: "does not wait for the end" }],
+    shows: "one",
+    example: "svc rotate ca --detach",
+    load: async () => (await import("../commands/operating/authority.ts")).replaceAuthority,
+  },
+  {
     name: "rotate secrets",
     about: "replace the key that the projects' secrets are encrypted with",
     more: "For root, on the orchestrator's machine. All data keys are encrypted anew, then the earlier key is removed; sandboxes notice nothing. A run that was cut is repeated.",

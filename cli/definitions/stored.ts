@@ -48,6 +48,16 @@ export const storedCommands: readonly Command[] = [
     load: async () => (await snapshots()).remove,
   },
   {
+    name: "snapshot verify",
+    about: "read all that is stored of snapshots and paused sandboxes, and compare it with its digests",
+    more: "With the operators' token. Each node reads its own copy, one at a time, and one node reads what is in the blob store. Nothing is changed. Exit code 1: something is damaged, missing or could not be read; the table says where a good copy of each damaged part is, and standard error what is wrong. A disk of a paused sandbox has no digest: it is read to its end. Ctrl-C ends the checks.",
+    arguments: [{ name: "[snapshot]", about: "id or name of a snapshot, or id of a paused sandbox" }],
+    options: [{ flags: "--all", about: "every snapshot and every paused sandbox" }],
+    shows: "one",
+    example: "svc snapshot verify --all",
+    load: async () => (await import("../commands/stored/verify.ts")).verify,
+  },
+  {
     name: "volume create",
     about: "create a volume, and print its id",
     arguments: [{ name: "<name>", about: "letters, digits, _ and -" }],

@@ -6,6 +6,7 @@
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { FastifyRequest } from "fastify";
+import { edgeAuthorityApi, nodeAuthorityApi } from "../../shared/agent-api/joining/authority-shapes.ts";
 import { edgeJoinApi, edgeMemberApi } from "../../shared/agent-api/joining/edge-join-shapes.ts";
 import { joinApi, memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
 import { nodeApi } from "../../shared/agent-api/routes.ts";
@@ -48,10 +49,13 @@ export async function startNodesServer(base: Base, parts: NodesServerParts): Pro
   const node = byCertificate(auth.node, joining.keyOf);
   serve(server, joinApi, joining.handlers, auth.open);
   serve(server, memberApi, joining.memberHandlers, node);
+  serve(server, nodeAuthorityApi, joining.authorityHandlers, node);
   serve(server, nodeApi, handlers.reports, node);
   serve(server, valueApi, handlers.values, node);
   serve(server, edgeJoinApi, joining.edgeHandlers, auth.open);
-  serve(server, edgeMemberApi, joining.edgeMemberHandlers, (_access, request) => edgeByCertificate(request, joining));
+  const edge: Authenticate<EdgeCaller> = (_access, request) => edgeByCertificate(request, joining);
+  serve(server, edgeMemberApi, joining.edgeMemberHandlers, edge);
+  serve(server, edgeAuthorityApi, joining.edgeAuthorityHandlers, edge);
   serve(server, edgeApi, handlers.edges, followerOf(joining));
   addDownloads(server, { ...parts.files, node });
   await server.listen({ host: config.nodesHost, port: config.nodesPort ?? 0 });

@@ -38,7 +38,7 @@ Settings (environment):\n${describeConfig(EdgeConfig)}\n`);
     const stopping = new AbortController();
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.abort());
     const deps = { log, now: Date.now, random: Math.random, machineId: machineId(), stopping: stopping.signal };
-    await run({ log, graceMs: config.shutdownGraceMs }, () => startEdgeProgram(config, deps));
+    await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () => startEdgeProgram(config, deps));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`edge: ${error.problems.length} setting(s) are wrong\n`);

@@ -11,13 +11,13 @@ import type { joinTokenApi } from "../../shared/api/nodes/join-tokens.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Authority } from "../../shared/tls/authority.ts";
 import { EDGE, nodeName } from "../../shared/tls/names.ts";
 import { digestOfRequest } from "../../shared/tls/request.ts";
 import type { NodeKeys } from "../base/keys/node-keys.ts";
 import { iso } from "../forms/time.ts";
 import type { MachineStore } from "../store/machines/machines.ts";
 import type { JoinTokenRecord } from "../store/machines/record.ts";
+import type { Authorities } from "./authority.ts";
 
 const VALID_MS = 3_600_000;
 /** Ends of sandboxes are times of the orchestrator that nodes keep by their own clock. */
@@ -29,7 +29,7 @@ const SECRET_BYTES = 24;
 /** @param authority undefined: the platform has no port for nodes */
 export function createJoinTokenHandlers(
   store: MachineStore,
-  authority: Pick<Authority, "digest"> | undefined,
+  authority: Pick<Authorities, "digestForJoin"> | undefined,
   now: () => number,
 ): Handlers<typeof joinTokenApi> {
   return {
@@ -40,10 +40,11 @@ export function createJoinTokenHandlers(
           "this platform has no port for other machines: set SVC_NODES_PORT and SVC_NODES_HOST, then run ./scripts/up",
         );
       }
+      const digest = await authority.digestForJoin();
       const id = Array.from({ length: ID_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
       const secret = randomBytes(SECRET_BYTES).toString("base64url");
       const record = await store.addToken({ id, hash: hashOf(secret), expiresAt: now() + VALID_MS, kind });
-      return { ...shown(record), token: joinTokenText({ digest: authority.digest, id, secret }) };
+      return { ...shown(record), token: joinTokenText({ digest, id, secret }) };
     },
     listJoinTokens: async () => (await store.listTokens()).map(shown),
     async revokeJoinToken({ params: { joinTokenID } }) {
@@ -56,7 +57,7 @@ export function createJoinTokenHandlers(
 
 export interface JoinDeps {
   readonly store: Pick<MachineStore, "join" | "keyOf" | "joinEdge">;
-  readonly authority: Authority;
+  readonly authority: Pick<Authorities, "sign">;
   /** The key that nodes' tokens are made from now. */
   readonly nodeKey: string;
   readonly nodeKeys: Pick<NodeKeys, "tokensFrom">;

@@ -4,7 +4,8 @@ import { nodeName } from "../../shared/tls/names.ts";
 import { type Meeting } from "../../shared/tls/peers.ts";
 import type { Base } from "../base/base.ts";
 import type { Store } from "../store/store.ts";
-import { ownCredentials, platformAuthority } from "./authority.ts";
+import { openAuthorities, ownCredentials } from "./authority.ts";
+import { createEdgeAuthorityHandlers, createNodeAuthorityHandlers } from "./following.ts";
 import {
   createEdgeJoinHandlers,
   createEdgeListHandlers,
@@ -17,18 +18,22 @@ import {
 export type Machines = Awaited<ReturnType<typeof startMachines>>;
 
 /** Without SVC_NODES_PORT nothing of it is made, but the routes of join tokens say so. */
-export async function startMachines(base: Base, { machines: store }: Pick<Store, "machines">) {
-  const { config, sealing, nodeKeys, now, log } = base;
+export async function startMachines(
+  base: Base,
+  { machines: store, authorities: authorityStore }: Pick<Store, "machines" | "authorities">,
+) {
+  const { config, sealing, nodeKeys, now, log, teardown } = base;
   if (config.nodesPort === undefined) {
     return {
       meeting: () => undefined,
       joining: undefined,
+      authorities: undefined,
       joinTokens: createJoinTokenHandlers(store, undefined, now),
       edges: createEdgeListHandlers(store),
     };
   }
-  const authority = await platformAuthority({ store, sealing, now });
-  const credentials = await ownCredentials(authority, base);
+  const authority = await openAuthorities({ store: authorityStore, sealing, now });
+  const credentials = await ownCredentials(authority, { now, log, teardown, everyMs: config.reconcileEveryMs });
   const joinDeps = { store, authority, nodeKey: config.nodeKey, nodeKeys, now, log };
   return {
     /** How the orchestrator and its edge meet a node at an `https` address. */
@@ -39,9 +44,12 @@ export async function startMachines(base: Base, { machines: store }: Pick<Store,
       memberHandlers: createMemberHandlers(joinDeps),
       edgeHandlers: createEdgeJoinHandlers(joinDeps),
       edgeMemberHandlers: createEdgeMemberHandlers(joinDeps),
+      authorityHandlers: createNodeAuthorityHandlers({ store: authorityStore, authorities: authority }),
+      edgeAuthorityHandlers: createEdgeAuthorityHandlers({ store: authorityStore, authorities: authority }),
       keyOf: (nodeId: string) => store.keyOf(nodeId),
       edgeOf: (keyDigest: string) => store.edgeOf(keyDigest),
     },
+    authorities: authority,
     joinTokens: createJoinTokenHandlers(store, authority, now),
     edges: createEdgeListHandlers(store),
   };

@@ -5,6 +5,7 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import type { Keyring } from "../base/keys/keyring.ts";
 import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Seeds } from "../base/keys/seeds.ts";
+import type { Replacing } from "../machines/replacing.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { SealedStore } from "../store/sealed/sealed.ts";
 import type { SeedStore } from "../store/sealed/seeds.ts";
@@ -18,6 +19,8 @@ export interface RotationDeps {
   readonly sealed: SealedStore;
   readonly renewal: Renewal;
   readonly previous: Keyring["previous"];
+  /** Undefined: the platform has no port for nodes. */
+  readonly replacing: Pick<Replacing, "state"> | undefined;
 }
 
 export function createRotationHandlers(deps: RotationDeps): Handlers<typeof rotationApi> {
@@ -48,6 +51,7 @@ export function createRotationHandlers(deps: RotationDeps): Handlers<typeof rota
           unreadable,
           removable: previous.encryptionKeys > 0 && renewed,
         },
+        authority: (await deps.replacing?.state()) ?? null,
       };
     },
   };

@@ -6,6 +6,7 @@ import type { Nodes } from "../nodes/nodes.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import type { VolumeSweep } from "../volumes/sweep.ts";
+import { createSnapshotCheckHandlers } from "./check-handlers.ts";
 import { startStorageExpiry } from "./expiry.ts";
 import { createSnapshotHandlers } from "./handlers.ts";
 import { createStorageHandlers } from "./storage-report.ts";
@@ -33,6 +34,7 @@ export function startSnapshots(base: Base, { store, nodes, lifecycle, names, vol
   const quotaBytes = config.projectStoredQuotaMb * MIB;
   return {
     snapshots: createSnapshotHandlers({ store, names, checkpointing }),
+    snapshotChecks: createSnapshotCheckHandlers({ store, nodes }),
     storage: createStorageHandlers({ store, nodes, lifetimes, quotaBytes, now, volumeProblems }),
   };
 }

@@ -17,6 +17,7 @@ import { eventStore } from "./events/events.ts";
 import { noteGivenUp } from "./given-up.ts";
 import { identityStore } from "./identity/identity.ts";
 import { keyStore } from "./keys/keys.ts";
+import { authorityStore } from "./machines/authorities.ts";
 import { machineStore } from "./machines/machines.ts";
 import type { Member } from "./membership/record.ts";
 import { networkStore } from "./networks.ts";
@@ -145,6 +146,7 @@ export function createStore(
     nodes: nodeStore(db, { now, changes, alone: only }),
     drains: drainStore(db, now),
     machines: machineStore(db, { now, audit }),
+    authorities: authorityStore(db, now),
     volumes: volumeStore(db, now),
     storage,
     blobRefs: blobRefStore(db, now),

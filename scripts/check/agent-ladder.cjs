@@ -26,7 +26,7 @@ const rooms = {
   builds: ["", "images", "steps"],
   sandboxes: ["pool", ""],
   network: ["reach", "", "nft", "kernel"],
-  snapshots: ["", "beyond", "restore", "take", "connections", "store", "frozen", "criu"],
+  snapshots: ["", "check", "beyond", "restore", "take", "connections", "store", "frozen", "criu"],
   egress: [
     "",
     "traffic",

@@ -13,6 +13,7 @@ import { Heartbeat, HeartbeatReply } from "./node-shapes.ts";
 import { LogEntry } from "./sandbox-log.ts";
 import { EgressReplaced, ExitReport, MetricSample, Started, StartRequest } from "./sandbox-shapes.ts";
 import { closed, SnapshotId, time } from "./shapes.ts";
+import { snapshotCheckRoutes } from "./snapshot-check-shapes.ts";
 import { snapshotRoutes } from "./snapshot-routes.ts";
 import { Holdings, StoreMark } from "./store-shapes.ts";
 import { KeptVolume, VolumeBody } from "./volume-shapes.ts";
@@ -76,6 +77,7 @@ export const agentApi = contract({
     reply: EgressReplaced,
   },
   ...snapshotRoutes,
+  ...snapshotCheckRoutes,
   holdings: {
     method: "GET",
     path: "/v1/holdings",

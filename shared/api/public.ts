@@ -8,6 +8,7 @@ import { webhookApi } from "./events/webhooks.ts";
 import { eventApi } from "./events.ts";
 import { healthApi } from "./health.ts";
 import { discoveryApi, identityAdminApi } from "./identity/identity.ts";
+import { authorityRotationApi } from "./keys/authority-rotation.ts";
 import { rotationApi } from "./keys/rotation.ts";
 import { drainApi } from "./nodes/drains.ts";
 import { edgesApi } from "./nodes/edges.ts";
@@ -20,6 +21,7 @@ import { sandboxApi } from "./sandboxes/sandboxes.ts";
 import { secretApi, secretKeyApi } from "./secrets.ts";
 import { snapshotApi } from "./snapshots.ts";
 import { storageApi, unknownVolumeApi } from "./storage.ts";
+import { snapshotCheckApi } from "./stored/snapshot-checks.ts";
 import { keyApi, teamApi, teamMetricsApi } from "./teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "./templates.ts";
 import { volumeContentApi } from "./volume-content.ts";
@@ -51,10 +53,12 @@ export const publicApi = {
   ...workspaceApi,
   ...adminApi,
   ...adminSandboxApi,
+  ...snapshotCheckApi,
   ...storageApi,
   ...unknownVolumeApi,
   ...secretKeyApi,
   ...rotationApi,
+  ...authorityRotationApi,
   ...auditApi,
   ...adminAuditApi,
   ...identityAdminApi,

@@ -2,6 +2,7 @@
 
 import { type Dispatcher, Pool } from "undici";
 import { anySignal } from "../program/any-signal.ts";
+import { traceHeader } from "../program/trace.ts";
 import { reachFailure } from "../tls/failures.ts";
 import type { Meeting } from "../tls/peers.ts";
 import { connectorFor } from "./connections/meeting-connector.ts";
@@ -76,7 +77,11 @@ async function request(
     response = await pool.request({
       method: route.method,
       path: pathFor(route, given),
-      headers: { ...headersOf(options), ...(given.body === undefined ? {} : { "content-type": "application/json" }) },
+      headers: {
+        ...traceHeader(),
+        ...headersOf(options),
+        ...(given.body === undefined ? {} : { "content-type": "application/json" }),
+      },
       body: given.body === undefined ? null : JSON.stringify(given.body),
       signal,
     });

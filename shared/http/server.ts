@@ -13,6 +13,7 @@ import Fastify, {
   LogController,
 } from "fastify";
 import type { Log } from "../program/log.ts";
+import { inTrace, TRACEPARENT, traceFrom } from "../program/trace.ts";
 import { type Door, guard, isRefused, serverOptions } from "../tls/peers.ts";
 import { type ConnectionLimits, promote, type Rank } from "./connections/connection-limits.ts";
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
@@ -95,6 +96,8 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     },
   };
   const server: FastifyInstance = Fastify(settings);
+  // First of all hooks: what follows, the handler and its refusals too, is of the caller's trace.
+  server.addHook("onRequest", (request, _reply, done) => inTrace(traceFrom(request.headers[TRACEPARENT]), done));
   // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body.
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", { parseAs: "string" }, (_request, text, done) => {

@@ -2,6 +2,7 @@
 
 import { type DestinationStream, type Logger, pino } from "pino";
 import { SECRET_KEYS } from "./secret-names.ts";
+import { currentTrace } from "./trace.ts";
 
 export type Log = Logger;
 
@@ -23,6 +24,7 @@ export function createLog({ component, level = "info", destination }: LogOptions
     level,
     base: { component },
     timestamp: pino.stdTimeFunctions.isoTime,
+    mixin: traceField,
     // Serialized like `err`, because the redaction copies values, and a DOMException (of a time limit) cannot be copied.
     serializers: { cause: (value: unknown) => (value instanceof Error ? pino.stdSerializers.err(value) : value) },
     redact: {
@@ -31,6 +33,12 @@ export function createLog({ component, level = "info", destination }: LogOptions
     },
   };
   return destination === undefined ? pino(options) : pino(options, destination);
+}
+
+/** The lines of one request have its trace id, in every program that it has reached. */
+function traceField(): object {
+  const trace = currentTrace();
+  return trace === undefined ? {} : { traceId: trace.traceId };
 }
 
 function join(depth: string, key: string): string {

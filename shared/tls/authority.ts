@@ -18,7 +18,7 @@ import { readRequest } from "./request.ts";
 import { type CertificateWithKey, newKeys, type Period, pem, privatePem, readSigner, signed } from "./x509.ts";
 
 const HOUR_MS = 3_600_000;
-/** An authority cannot be replaced yet, so it outlives the platform's machines. */
+/** `svc rotate ca` replaces it; nobody has to. */
 const AUTHORITY_MS = 20 * 365 * 24 * HOUR_MS;
 const CERTIFICATE_MS = 72 * HOUR_MS;
 

@@ -1,6 +1,7 @@
 /** What a machine shows to others: whether it can be used, until when, and when it has to be renewed. No I/O. */
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import { issuerIn } from "./bundle.ts";
 import { digestOf } from "./digest.ts";
 import { nameIn } from "./names.ts";
 import type { CertificateWithKey } from "./x509.ts";
@@ -8,7 +9,7 @@ import type { CertificateWithKey } from "./x509.ts";
 /** How far the clock of a machine may be behind the orchestrator's: certificates are valid from that long before. */
 export const BACKDATED_MS = 3_600_000;
 
-/** A key, its certificate, and the authority that both sides trust; PEM. */
+/** A key, its certificate, and the authorities that both sides trust (`bundle.ts`); PEM. */
 export interface Credentials extends CertificateWithKey {
   readonly authority: string;
 }
@@ -50,11 +51,10 @@ export function problemOf(
   let read: X509Certificate;
   try {
     read = new X509Certificate(certificate);
-    const issuer = new X509Certificate(authority);
     if (!read.checkPrivateKey(createPrivateKey(key))) {
       return "the key is not that of the certificate: join the platform again with a new token";
     }
-    if (!read.checkIssued(issuer) || !read.verify(issuer.publicKey)) {
+    if (issuerIn(authority, certificate) === undefined) {
       return "the certificate is of another authority: join the platform again with a new token";
     }
   } catch {

@@ -25,6 +25,15 @@ interface Draft {
   discard(): Promise<void>;
 }
 
+export interface CheckedFile {
+  readonly name: string;
+  /** As the manifest has it. */
+  readonly size: number;
+  /** Undefined: it is whole. */
+  readonly fault: string | undefined;
+  readonly missing: boolean;
+}
+
 export interface SnapshotFiles {
   /** @param durable false: nothing is flushed to the disk */
   draft(id: string, durable: boolean): Promise<Draft>;
@@ -38,6 +47,8 @@ export interface SnapshotFiles {
   untouched(id: string, manifest: Manifest): Promise<boolean>;
   /** Reads all content. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
   verify(id: string, manifest: Manifest, signal: AbortSignal): Promise<void>;
+  /** Reads all content, and goes on where a file is not whole. @param read called with the number of bytes that were read */
+  check(id: string, manifest: Manifest, signal: AbortSignal, read: (bytes: number) => void): Promise<CheckedFile[]>;
   /** The names that the dump has given to open files, each ended by a zero; also of an unfinished snapshot. */
   links(id: string): Promise<Uint8Array | undefined>;
   /** Also removes an unfinished draft. An unknown id counts as success. */
@@ -124,6 +135,16 @@ export function snapshotFiles(root: string): SnapshotFiles {
       }
     },
 
+    async check(id, manifest, signal, read) {
+      const checked: CheckedFile[] = [];
+      for (const file of manifest.files) {
+        const { name, size } = file;
+        const outcome = await checkFile(join(final(id), "images", name), file, { signal, read });
+        checked.push({ name, size, ...outcome });
+      }
+      return checked;
+    },
+
     async links(id) {
       for (const directory of [final(id), temporary(id), join(temporary(id), "work")]) {
         const names = await readFile(join(directory, LINKS)).catch(unlessMissing);
@@ -158,6 +179,27 @@ export function noSpace(error: unknown): AppError | undefined {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   if (code !== "ENOSPC" && code !== "EDQUOT") return undefined;
   return new AppError("no_space", "the node has no space left for the snapshot", { cause: error });
+}
+
+async function checkFile(
+  path: string,
+  { size, sha256: expected }: StoredFile,
+  { signal, read }: { readonly signal: AbortSignal; readonly read: (bytes: number) => void },
+): Promise<Pick<CheckedFile, "fault" | "missing">> {
+  try {
+    const found = await stat(path);
+    if (found.size !== size) return { fault: `it has ${found.size} bytes`, missing: false };
+    let before = 0;
+    const digest = await sha256(path, signal, (offset) => {
+      read(offset - before);
+      before = offset;
+    });
+    return { fault: digest === expected ? undefined : "its content has changed since it was written", missing: false };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isMissing(error)) return { fault: "it is gone", missing: true };
+    return { fault: `it cannot be read: ${error instanceof Error ? error.message : String(error)}`, missing: false };
+  }
 }
 
 async function sizesIn(directory: string): Promise<Map<string, number>> {

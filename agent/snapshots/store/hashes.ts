@@ -106,9 +106,10 @@ function readWhole(path: string, known: FollowedFile): FollowedFile {
   return known;
 }
 
-export async function sha256(path: string, signal: AbortSignal): Promise<string> {
+/** @param passed called with each offset that it reaches */
+export async function sha256(path: string, signal: AbortSignal, passed?: (offset: number) => void): Promise<string> {
   const hash = createHash("sha256");
-  await feed(path, hash, { from: 0, until: () => signal.aborted });
+  await feed(path, hash, { from: 0, until: () => signal.aborted, passed });
   signal.throwIfAborted();
   return hash.digest("hex");
 }

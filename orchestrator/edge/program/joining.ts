@@ -1,15 +1,18 @@
 /** How this edge meets its orchestrators: with the certificate of a join, or over loopback with the token of the settings. */
 
+import { edgeAuthorityApi } from "../../../shared/agent-api/joining/authority-shapes.ts";
 import { edgeJoinApi, edgeMemberApi } from "../../../shared/agent-api/joining/edge-join-shapes.ts";
 import { readJoinToken } from "../../../shared/agent-api/joining/join-token.ts";
 import { connect } from "../../../shared/http/client.ts";
-import { AppError } from "../../../shared/http/errors.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
 import { authorityAt } from "../../../shared/http/first-meeting.ts";
 import { ConfigError } from "../../../shared/program/config.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
+import { withIssuerFirst } from "../../../shared/tls/bundle.ts";
 import { type Credentials, factsOf, problemOf, renewalAt } from "../../../shared/tls/credentials.ts";
+import { followStep, saidBy } from "../../../shared/tls/follow.ts";
 import { type LiveCredentials, liveCredentials } from "../../../shared/tls/live.ts";
 import { EDGE, ORCHESTRATOR } from "../../../shared/tls/names.ts";
 import type { Meeting } from "../../../shared/tls/peers.ts";
@@ -19,6 +22,8 @@ import { type EdgeFiles, edgeFiles } from "./membership.ts";
 
 const CALL_LIMIT_MS = 30_000;
 const LOOK_EVERY_MS = 60_000;
+/** Answers of one round: new authorities, the renewed certificate, and that all is known. */
+const MOST_STEPS = 3;
 /** A failure is tried again each minute and logged once an hour. */
 const LOG_EVERY = 60;
 
@@ -140,31 +145,39 @@ export function meetingOf(credentials: LiveCredentials): Meeting {
   return { credentials, expects: ORCHESTRATOR };
 }
 
-/** Changes the certificate for a fresh one when two thirds of its time have passed, at whichever orchestrator answers. */
+/**
+ * Changes the certificate for a fresh one when two thirds of its time have passed, at whichever orchestrator answers, and follows the
+ * platform's authority when that is replaced.
+ */
 export function startEdgeRenewal(
   credentials: LiveCredentials,
   config: JoinConfig,
-  { now, log, teardown }: JoinDeps & { readonly teardown: Teardown },
+  {
+    now,
+    log,
+    teardown,
+    everyMs = LOOK_EVERY_MS,
+  }: JoinDeps & {
+    readonly teardown: Teardown;
+    /** For tests. */
+    readonly everyMs?: number;
+  },
 ): void {
   const files: EdgeFiles = edgeFiles(config.edgeStateDir);
   const orchestrators = orchestratorsOf(config).map((url) =>
-    connect(edgeMemberApi, { url, name: "the orchestrator", meeting: meetingOf(credentials) }),
+    connect(
+      { ...edgeMemberApi, ...edgeAuthorityApi },
+      { url, name: "the orchestrator", meeting: meetingOf(credentials) },
+    ),
   );
   teardown.add("connections for renewals", () => Promise.all(orchestrators.map((each) => each.close())));
 
-  async function renew(signal: AbortSignal): Promise<void> {
-    const { authority, key } = credentials.current;
-    const body = { request: await requestFor(key) };
+  /** At the first orchestrator that answers. */
+  async function atAny<T>(ask: (call: (typeof orchestrators)[number]["call"]) => Promise<T>): Promise<T> {
     let failure: unknown;
     for (const { call } of orchestrators) {
       try {
-        const { certificate } = await call.renewEdge({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
-        const next = checked({ authority, certificate, key }, now());
-        // The disk first: an edge that ends now must not start with a certificate that ends sooner.
-        files.write(next);
-        credentials.replace(next);
-        log.info({ edgeId: config.edgeId, until: untilOf(next) }, "renewed this edge's certificate");
-        return;
+        return await ask(call);
       } catch (error) {
         failure = error;
       }
@@ -172,8 +185,43 @@ export function startEdgeRenewal(
     throw failure;
   }
 
+  function take(next: Credentials): void {
+    // The disk first: an edge that ends now must not start with a certificate that ends sooner.
+    files.write(next);
+    credentials.replace(next);
+  }
+
+  async function renew(signal: AbortSignal): Promise<void> {
+    const { authority, key } = credentials.current;
+    const body = { request: await requestFor(key) };
+    await atAny(async (call) => {
+      const { certificate } = await call.renewEdge({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
+      take(checked({ authority: withIssuerFirst(authority, certificate), certificate, key }, now()));
+    });
+    log.info({ edgeId: config.edgeId, until: untilOf(credentials.current) }, "renewed this edge's certificate");
+  }
+
+  /** Says what this edge trusts, and takes over what it is told, until nothing changes. */
+  async function follow(signal: AbortSignal): Promise<void> {
+    try {
+      for (let step = 0; step < MOST_STEPS; step++) {
+        const body = saidBy(credentials.current);
+        const told = await atAny((call) => call.edgeAuthorities({ body }, { signal, timeoutMs: CALL_LIMIT_MS }));
+        const { credentials: next, renew: isDue } = followStep(credentials.current, told);
+        if (next !== undefined) take(next);
+        if (isDue) await renew(signal);
+        if (next === undefined && !isDue) return;
+      }
+    } catch (error) {
+      // An orchestrator of an earlier version replaces no authority.
+      if (isError(error, "not_found") || signal.aborted) return;
+      log.debug({ err: error }, "could not ask for the platform's authorities");
+    }
+  }
+
   let failures = 0;
-  const renewing = loop({ name: "certificate of this edge", everyMs: LOOK_EVERY_MS, log }, async (signal) => {
+  const renewing = loop({ name: "certificate of this edge", everyMs, log }, async (signal) => {
+    await follow(signal);
     const facts = factsOf(credentials.current.certificate);
     if (now() < renewalAt(facts)) return;
     try {

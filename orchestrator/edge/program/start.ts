@@ -4,6 +4,7 @@ import { addressList } from "../../../shared/http/connections/client-address.ts"
 import { connectionLimits } from "../../../shared/http/connections/connection-limits.ts";
 import { roomFor } from "../../../shared/program/descriptors.ts";
 import type { Log } from "../../../shared/program/log.ts";
+import { statusLine } from "../../../shared/program/status-line.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { LiveCredentials } from "../../../shared/tls/live.ts";
 import { nodeName } from "../../../shared/tls/names.ts";
@@ -33,6 +34,8 @@ export interface EdgeProgram {
   /** Undefined: it was asked to stop before it listened. */
   readonly url: string | undefined;
   readonly statusUrl: string;
+  /** What it does now, in a few words. */
+  readonly status?: () => string;
   stop(): Promise<void>;
 }
 
@@ -68,7 +71,11 @@ async function start(config: EdgeConfig, deps: EdgeProgramDeps, teardown: Teardo
   teardown.add("edge", () => edge.stop());
   if (site !== undefined) await openSitePort(config, site, { edge: (connection) => edge.accept(connection) }, siteDeps);
   log.info({ url: edge.url, statusUrl, routes: follower.size, orchestrator: follower.followed }, "edge started");
-  return { url: edge.url, statusUrl, stop };
+  const status = () => {
+    const orchestrator = follower.followed === undefined ? "not followed" : undefined;
+    return statusLine({ sandboxes: follower.size, needs: { orchestrator } });
+  };
+  return { url: edge.url, statusUrl, status, stop };
 }
 
 function sourcesOf(config: EdgeConfig, credentials: LiveCredentials | undefined) {

@@ -1,11 +1,9 @@
-/** SQL on the authority, on join tokens and on the keys of nodes and edges. A join is one transaction: the token is used with it or not at all. */
+/** SQL on join tokens and on the keys of nodes and edges. A join is one transaction: the token is used with it or not at all. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { AuditStore } from "../audit/audit.ts";
 import type { Database, Session } from "../tables.ts";
 import {
-  type AuthorityRecord,
-  authorityTable,
   type EdgeRecord,
   edgeTable,
   type JoinTokenRecord,
@@ -50,21 +48,6 @@ interface MachineStoreDeps {
 
 export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
   return {
-    /** The platform's authority: the given one, if there was none. */
-    async authority(fresh: () => Promise<AuthorityRecord>): Promise<AuthorityRecord> {
-      const read = () => db.selectFrom("authorities").selectAll().executeTakeFirst();
-      const known = await read();
-      if (known !== undefined) return authorityTable.toRecord(known);
-      const row = authorityTable.toRow(await fresh());
-      // Another orchestrator may have just made one: the first one holds.
-      await db
-        .insertInto("authorities")
-        .values(row)
-        .onConflict((conflict) => conflict.column("id").doNothing())
-        .execute();
-      return authorityTable.toRecord((await read()) ?? row);
-    },
-
     async addToken(token: NewToken) {
       const row = joinTokenTable.toRow({ ...token, createdAt: now() });
       await db.transaction().execute(async (session) => {

@@ -6,13 +6,15 @@ import { number, type RecordOf, type RowOf, table, text } from "../codec.ts";
 export type MachineKind = "node" | "edge";
 
 export const authorityTable = table({
-  /** Always `platform`. */
+  /** `platform` in force, `platform-next` the one that is to take its place. */
   id: text("id"),
   /** PEM. */
   certificate: text("certificate"),
   /** PEM, sealed. */
   sealedKey: text("private_key"),
   createdAt: number("created_at"),
+  /** Of the next one, since it signs. */
+  signsSince: number("signs_since").later(),
 });
 
 export const joinTokenTable = table(
@@ -38,6 +40,10 @@ export const memberTable = table({
   keyDigest: text("key_digest"),
   joinTokenId: text("join_token_id"),
   joinedAt: number("joined_at"),
+  /** Digests of the authorities that it trusts, as JSON, and of the one that has signed its certificate; as it said last. */
+  trusts: text("trusts").later(),
+  certifiedBy: text("certified_by").later(),
+  askedAt: number("asked_at").later(),
 });
 
 /** An edge program that has joined. */
@@ -47,6 +53,10 @@ export const edgeTable = table({
   keyDigest: text("key_digest"),
   joinTokenId: text("join_token_id"),
   joinedAt: number("joined_at"),
+  /** Digests of the authorities that it trusts, as JSON, and of the one that has signed its certificate; as it said last. */
+  trusts: text("trusts").later(),
+  certifiedBy: text("certified_by").later(),
+  askedAt: number("asked_at").later(),
 });
 
 export type EdgeRecord = RecordOf<typeof edgeTable>;

@@ -146,6 +146,16 @@ const WARM_POOLS = `
 const PEOPLE = `
   alter table console_sessions add column person text`;
 
+/** The authority that is to take the place of the one in force, and which authorities machines trust. */
+const AUTHORITIES = `
+  alter table authorities add column signs_since bigint;
+  alter table members add column trusts text;
+  alter table members add column certified_by text;
+  alter table members add column asked_at bigint;
+  alter table edges add column trusts text;
+  alter table edges add column certified_by text;
+  alter table edges add column asked_at bigint`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -162,6 +172,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0013": { up: (db) => addTables(db, REWINDS) },
   "schema-0014": { up: (db) => addTables(db, WARM_POOLS) },
   "schema-0015": { up: (db) => addTables(db, PEOPLE) },
+  "schema-0016": { up: (db) => addTables(db, AUTHORITIES) },
 };
 
 /** The end of the name of a step that takes something away. */

@@ -33,6 +33,12 @@ interface Reported extends StoredBytes {
   readonly snapshotId: string;
 }
 
+interface Which {
+  readonly old?: Old;
+  readonly nodeId?: string;
+  readonly snapshotId?: string;
+}
+
 export interface Old {
   readonly before: number;
   readonly limit: number;
@@ -46,11 +52,17 @@ export function storageStore(db: Database) {
     projectBytes: (projectId: string): Promise<number> => projectBytes(db, projectId),
 
     /** Sandboxes that were paused before a time, the oldest first. */
-    pausedBefore: (old: Old): Promise<StoredItem[]> => paused(db, old),
+    pausedBefore: (old: Old): Promise<StoredItem[]> => paused(db, { old }),
 
     /** Every paused sandbox and every snapshot. */
     async all(): Promise<StoredItem[]> {
       return [...(await paused(db)), ...(await snapshots(db))];
+    },
+
+    /** The paused sandbox, or the snapshot, that is stored under this id. */
+    async find(snapshotId: string): Promise<StoredItem | undefined> {
+      const [item] = [...(await paused(db, { snapshotId })), ...(await snapshots(db, { snapshotId }))];
+      return item;
     },
 
     /** Every build of a template that sandboxes start from. */
@@ -156,7 +168,7 @@ async function drop(session: Session, found: StoredItem[]): Promise<StoredItem[]
 }
 
 /** A pause sets the end of its sandbox, which nothing changes before the sandbox runs again. */
-async function paused(session: Session, old?: Old): Promise<StoredItem[]> {
+async function paused(session: Session, { old, snapshotId }: Omit<Which, "nodeId"> = {}): Promise<StoredItem[]> {
   let query = session
     .selectFrom("sandboxes")
     .select(["id", "project_id", "template_id", "build_id", "node_id", "execution_id", "end_at"])
@@ -165,6 +177,7 @@ async function paused(session: Session, old?: Old): Promise<StoredItem[]> {
     .where("snapshot_id", "is not", null)
     .orderBy("end_at")
     .orderBy("id");
+  if (snapshotId !== undefined) query = query.where("snapshot_id", "=", snapshotId);
   if (old !== undefined) query = query.where("end_at", "<=", old.before).limit(old.limit);
   return (await query.execute()).map((row) => ({
     kind: "paused",
@@ -187,10 +200,7 @@ async function paused(session: Session, old?: Old): Promise<StoredItem[]> {
 }
 
 /** With `old` only those that are unused since then, with `nodeId` only those of the node. */
-async function snapshots(
-  session: Session,
-  { old, nodeId }: { readonly old?: Old; readonly nodeId?: string } = {},
-): Promise<StoredItem[]> {
+async function snapshots(session: Session, { old, nodeId, snapshotId }: Which = {}): Promise<StoredItem[]> {
   const inUse = sql<number>`(case when
     exists (select 1 from sandboxes as used where used.build_id = snap.id and used.state <> 'gone')
     or exists (select 1 from builds as child where child.parent_build_id = snap.id and child.status = 'building')
@@ -211,6 +221,7 @@ async function snapshots(
     .orderBy("snap.finished_at")
     .orderBy("snap.id");
   if (nodeId !== undefined) query = query.where("snap.node_id", "=", nodeId);
+  if (snapshotId !== undefined) query = query.where("snap.id", "=", snapshotId);
   if (old !== undefined) {
     query = query
       .where("snap.finished_at", "<=", old.before)

@@ -2,6 +2,8 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../../http/contract.ts";
+import { nullable } from "../common.ts";
+import { AuthorityRotation } from "./authority-rotation.ts";
 
 const previous = Type.Integer({ description: "Earlier ones that the settings still name" });
 const removable = Type.Boolean({ description: "There are earlier ones, and nothing uses them: remove them" });
@@ -24,6 +26,7 @@ export const Rotation = Type.Object({
     unreadable: Type.Integer({ description: "Of these, values that open with none of the keys" }),
     removable,
   }),
+  authority: nullable(AuthorityRotation),
 });
 export type Rotation = Static<typeof Rotation>;
 

@@ -5,15 +5,27 @@ import type { Handlers } from "../../../shared/http/contract.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { FakeAgent } from "./fake-agent-shapes.ts";
 
-type Peers = Pick<FakeAgent, "fetches" | "onFetch" | "onOffer" | "onImageOffer" | "imageFetches" | "onImageFetch">;
+type Peers = Pick<
+  FakeAgent,
+  | "snapshotChecks"
+  | "onSnapshotCheck"
+  | "fetches"
+  | "onFetch"
+  | "onOffer"
+  | "onImageOffer"
+  | "imageFetches"
+  | "onImageFetch"
+>;
 type PeerHandlers = Pick<
   Handlers<typeof agentApi, unknown>,
-  "fetchSnapshot" | "offerSnapshot" | "offerImage" | "fetchImage"
+  "checkSnapshot" | "cancelSnapshotCheck" | "fetchSnapshot" | "offerSnapshot" | "offerImage" | "fetchImage"
 >;
 
 /** A node that has nothing for others, and reads nothing from them. */
 export function noPeers(): Peers {
   return {
+    snapshotChecks: { asked: [], cancelled: [] },
+    onSnapshotCheck: () => ({ state: "absent", doneBytes: 0, totalBytes: 0, parts: [] }),
     fetches: [],
     onFetch: () => {
       throw new AppError("unavailable", "this node has no blob store");
@@ -34,6 +46,12 @@ export function noPeers(): Peers {
 /** @param agentOf the agent, whose answers a test replaces */
 export function peerHandlers(agentOf: () => Peers): PeerHandlers {
   return {
+    checkSnapshot({ params, body }) {
+      const asked = { ...params, ...body };
+      agentOf().snapshotChecks.asked.push(asked);
+      return agentOf().onSnapshotCheck(asked);
+    },
+    cancelSnapshotCheck: ({ params }) => void agentOf().snapshotChecks.cancelled.push(params.checkId),
     fetchSnapshot({ params, body }) {
       const asked = { ...params, ...body };
       agentOf().fetches.push(asked);

@@ -21,6 +21,7 @@ import type {
   StoredSnapshot,
 } from "../../../shared/agent-api/routes.ts";
 import type { LogEntry } from "../../../shared/agent-api/sandbox-log.ts";
+import type { CheckSnapshotBody, SnapshotCheck } from "../../../shared/agent-api/snapshot-check-shapes.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 import type { FakeBuilds } from "./fake-agent-builds.ts";
 import type { Standing } from "./fake-heartbeat.ts";
@@ -95,6 +96,9 @@ export interface FakeAgent extends FakeBuilds {
   /** The images of other nodes that it was to fetch, in order, and the answer to each. */
   readonly imageFetches: FetchImageBody[];
   onImageFetch: (wanted: FetchImageBody) => Promise<Arrival> | Arrival;
+  /** The checks of snapshots that it was asked about, and cancelled ones. */
+  readonly snapshotChecks: { readonly asked: SnapshotCheckRequest[]; readonly cancelled: string[] };
+  onSnapshotCheck: (request: SnapshotCheckRequest) => Promise<SnapshotCheck> | SnapshotCheck;
   /** Answers what the node could remove. */
   onGarbage: () => Promise<Garbage> | Garbage;
   /** The sizes of the snapshots that are taken from now on. */
@@ -121,6 +125,11 @@ export interface FakeAgent extends FakeBuilds {
     more?: Pick<ExitReport, "exitCode" | "detail">,
   ): Promise<void>;
   stop(): Promise<void>;
+}
+
+export interface SnapshotCheckRequest extends CheckSnapshotBody {
+  readonly snapshotId: string;
+  readonly checkId: string;
 }
 
 export interface FakeAgentOptions {

@@ -51,6 +51,7 @@ export function fakeSnapshots(
     },
     untouched: () => Promise.resolve(true),
     verify: () => step("verify"),
+    check: () => Promise.resolve([]),
     async remove(id) {
       await step("remove images");
       drafts.delete(id);

@@ -5,10 +5,10 @@ import { type Here, type Running, upgradePlan } from "../../../cli/commands/oper
 import { openDatabase } from "../../../orchestrator/store/database.ts";
 import { SCHEMA } from "../../../shared/version.ts";
 
-const here: Here = { version: "0.3.0", commit: "c".repeat(40), envdVersion: "0.6.13", schema: "schema-0015" };
+const here: Here = { version: "0.3.0", commit: "c".repeat(40), envdVersion: "0.6.13", schema: "schema-0016" };
 const node = { id: "n1", version: "0.3.0", commit: here.commit, status: "ready", sandboxCount: 2 };
 const same: Running = {
-  orchestrator: { version: "0.3.0", commit: here.commit, envdVersion: "0.6.13", schema: "schema-0015" },
+  orchestrator: { version: "0.3.0", commit: here.commit, envdVersion: "0.6.13", schema: "schema-0016" },
   nodes: [node],
   edges: ["e1"],
   envds: { "0.6.13": 2 },
@@ -31,7 +31,7 @@ test("orchestrators come first, then edges, then the nodes that are behind", () 
   expect(refused).toEqual([]);
   expect(steps).toEqual([
     expect.stringMatching(
-      /^each orchestrator: 0\.2\.4 \(b{12}\) -> 0\.3\.0 \(c{12}\), which brings the database from schema-0012 to schema-0015/,
+      /^each orchestrator: 0\.2\.4 \(b{12}\) -> 0\.3\.0 \(c{12}\), which brings the database from schema-0012 to schema-0016/,
     ),
     expect.stringMatching(/^edge e1: /),
     expect.stringMatching(/^node n1: 0\.2\.4 .*its 2 sandboxes run on$/),
@@ -44,7 +44,7 @@ test("another commit of the same version is an upgrade, and so is what runs from
 });
 
 test.each<[string, Running, RegExp]>([
-  ["a database that lacks what this version needs", running({ schema: "schema-0016-contracts" }), /does not start/],
+  ["a database that lacks what this version needs", running({ schema: "schema-0017-contracts" }), /does not start/],
   [
     "an orchestrator two versions behind",
     running({ version: "0.1.9" }),
@@ -63,7 +63,7 @@ test.each<[string, Running, RegExp]>([
 });
 
 test.each<[string, Running, RegExp]>([
-  ["a newer schema that only adds", running({ schema: "schema-0016" }), /goes on with it as it is/],
+  ["a newer schema that only adds", running({ schema: "schema-0017" }), /goes on with it as it is/],
   ["a schema that is not said", running({ schema: undefined }), /does not say/],
   ["a node that is silent", running({}, [{ ...node, status: "unhealthy" }]), /node n1 is unhealthy: mend it first/],
   ["an earlier envd", running({}, [node], { "0.6.13": 1, "0.6.2": 3 }), /envd 0\.6\.2 until they end: 3;/],

@@ -67,6 +67,7 @@ beforeAll(async () => {
       arrivals: unused,
       imageArrivals: unused,
       offers: unused,
+      snapshotChecks: unused,
       collecting: unused,
       builds: unused,
       listGarbage: unused,

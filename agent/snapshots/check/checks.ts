@@ -1,0 +1,135 @@
+/**
+ * Checks of snapshots in the background, one at a time on this node: reading all of a disk slows down what else it does. A check that
+ * nobody asks about any more ends, and what has ended is kept for a short time.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { CheckedPart, CheckSnapshotBody, SnapshotCheck } from "../../../shared/agent-api/snapshot-check-shapes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
+import { createSemaphore } from "../../../shared/program/semaphore.ts";
+import { toAppError } from "../beyond/arrivals.ts";
+import type { CheckOptions } from "./part.ts";
+
+/** An answer waits so long for the end, so that small snapshots need one request. */
+const WAIT_MS = 5_000;
+const IDLE_MS = 60_000;
+const MOST_CHECKS = 64;
+
+export interface SnapshotChecksDeps {
+  /** Whether this node has the snapshot. */
+  readonly isHere: (snapshotId: string) => boolean;
+  /** Reads one copy to its end. */
+  readonly check: (
+    snapshotId: string,
+    stored: CheckSnapshotBody["stored"],
+    options: CheckOptions,
+  ) => Promise<CheckedPart[]>;
+  /** For tests. */
+  readonly waitMs?: number;
+  readonly idleMs?: number;
+}
+
+interface Asked {
+  readonly snapshotId: string;
+  readonly checkId: string;
+  readonly stored?: CheckSnapshotBody["stored"];
+}
+
+export interface SnapshotChecks {
+  /** Begins or joins; answers how far it is. @throws {AppError} why it cannot be checked */
+  ask(asked: Asked): Promise<SnapshotCheck>;
+  cancel(snapshotId: string, checkId: string): void;
+  stop(): Promise<void>;
+}
+
+interface Check {
+  readonly cut: AbortController;
+  readonly idle: NodeJS.Timeout;
+  ended: Promise<void>;
+  state: SnapshotCheck["state"];
+  doneBytes: number;
+  totalBytes: number;
+  parts: CheckedPart[];
+}
+
+export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
+  const { waitMs = WAIT_MS, idleMs = IDLE_MS } = deps;
+  const stopping = new AbortController();
+  const turns = createSemaphore(1);
+  const checks = new Map<string, Check>();
+
+  async function run({ snapshotId, stored }: Asked, own: Check): Promise<void> {
+    const signal = anySignal(stopping.signal, own.cut.signal);
+    const release = await turns.take(signal);
+    try {
+      own.state = "running";
+      own.parts = await deps.check(snapshotId, stored, {
+        signal,
+        total: (bytes) => {
+          own.totalBytes = bytes;
+        },
+        read: (bytes) => {
+          own.doneBytes += bytes;
+        },
+      });
+      own.state = "ended";
+    } finally {
+      release();
+    }
+  }
+
+  function forget(key: string): void {
+    const own = checks.get(key);
+    if (own === undefined) return;
+    checks.delete(key);
+    clearTimeout(own.idle);
+    own.cut.abort(new AppError("conflict", "the check was cancelled"));
+  }
+
+  function begin(key: string, asked: Asked): Check {
+    if (checks.size >= MOST_CHECKS)
+      throw new AppError("unavailable", `this node has ${MOST_CHECKS} checks of snapshots already: ask again later`);
+    const own: Check = {
+      cut: new AbortController(),
+      idle: setTimeout(() => forget(key), idleMs).unref(),
+      ended: Promise.resolve(),
+      state: "waiting",
+      doneBytes: 0,
+      totalBytes: 0,
+      parts: [],
+    };
+    checks.set(key, own);
+    own.ended = run(asked, own);
+    // Whoever waits is told, also by a request that comes after the failure.
+    own.ended.catch(() => undefined);
+    return own;
+  }
+
+  return {
+    async ask(asked) {
+      const { snapshotId, checkId, stored } = asked;
+      if (stored === undefined && !deps.isHere(snapshotId))
+        return { state: "absent", doneBytes: 0, totalBytes: 0, parts: [] };
+      const key = `${snapshotId} ${checkId}`;
+      const own = checks.get(key) ?? begin(key, asked);
+      own.idle.refresh();
+      const patience = new AbortController();
+      try {
+        await Promise.race([own.ended, delay(waitMs, undefined, { signal: patience.signal })]);
+      } catch (error) {
+        throw toAppError(`snapshot ${snapshotId}`, error);
+      } finally {
+        patience.abort();
+      }
+      const { state, doneBytes, totalBytes, parts } = own;
+      return { state, doneBytes, totalBytes: state === "ended" ? doneBytes : Math.max(totalBytes, doneBytes), parts };
+    },
+    cancel: (snapshotId, checkId) => forget(`${snapshotId} ${checkId}`),
+    async stop() {
+      stopping.abort(new AppError("unavailable", "the agent stops"));
+      await Promise.allSettled([...checks.values()].map(({ ended }) => ended));
+      for (const { idle } of checks.values()) clearTimeout(idle);
+    },
+  };
+}
