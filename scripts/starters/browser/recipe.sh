@@ -10,6 +10,7 @@ declare -A STARTER_SETS=()
 
 # playwright-core has no dependencies, and its version is that of the checkout's lock file.
 STARTER_BUILT=node_modules/playwright-core
+STARTER_NPM=()
 STARTER_CHANGES=("ENV PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium" "ENV PUPPETEER_SKIP_DOWNLOAD=1")
 
 STARTER_CPU_COUNT=2

@@ -17,6 +17,7 @@ declare -A STARTER_SETS=([r]='r-base-core r-cran-irkernel' [java]='openjdk-17-jr
 
 # The folder of the checkout that goes into the image, where it is there, and settings of the image beside those of the base.
 STARTER_BUILT=dist/interpreter
+STARTER_NPM=()
 STARTER_CHANGES=()
 INTERPRETER_DIR=/opt/interpreter
 

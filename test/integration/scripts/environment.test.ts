@@ -117,6 +117,7 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/host/criu/confine/confine-tree.c", "the same tmpfs"],
   ["scripts/host/starters/image", "mktemp -d below /var/lib/svc/cache"],
   ["scripts/host/starters/template", "mktemp: for root alone"],
+  ["scripts/host/starters/npm-package.sh", "mktemp -d: for the owner of the checkout alone"],
   ["scripts/host/starters/finish", "mktemp -d: for root alone; the image's own /tmp"],
   ["scripts/starters/desktop/in-place-of", "in a sandbox: files of its own screen"],
   ["scripts/host/test/busybox-image", "mktemp -d: for root alone; the image's own /tmp"],
