@@ -167,7 +167,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   const takeDeps = { ...common, diskBytes: admission.diskBytes };
   const { during, rescue } = createRescue({ ...common, diskBytes: deps.diskBytes });
 
-  const uploads = uploadsOf(deps);
+  const uploads = uploadsOf(deps, frozen);
   teardown.add("uploads of snapshots", () => uploads.snapshots.stop());
   teardown.add("uploads of images", () => uploads.images.stop());
   const heldImages = createHeldImages({ containers, stores, uploads, log });
@@ -188,7 +188,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     log,
   });
   teardown.add("downloads of images", () => imageArrivals.stop());
-  const offers = createOffers({ blobs: machine.blobs, containers, files, snapshots: store, now, log });
+  const offers = createOffers({ blobs: machine.blobs, containers, files, frozen, snapshots: store, now, log });
   teardown.add("offers to other nodes", () => offers.stop());
 
   return {
@@ -227,12 +227,15 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   };
 }
 
-function uploadsOf({ config, machine, stores, blobStore, disk, onChange, now, log }: StartSnapshotsDeps) {
+function uploadsOf(
+  { config, machine, stores, blobStore, disk, onChange, now, log }: StartSnapshotsDeps,
+  frozen: FrozenContainers,
+) {
   const { blobs, docker, memory } = machine;
   const { containers } = docker;
   // An image of a template is also the one below the disks of its sandboxes.
   const images = createImageTrees({ containers, work: blobs.work });
-  const upload = { blobs, images, containers, files: memory.files, now };
+  const upload = { blobs, images, containers, files: memory.files, frozen, now };
   const common = { store: blobStore, onChange, now, log };
   return {
     snapshots: createUploads({

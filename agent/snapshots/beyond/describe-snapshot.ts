@@ -4,12 +4,14 @@ import { BlobError } from "../../blobs/content/blob-error.ts";
 import { type UploadDeps, type Uploaded, type UploadProgress, uploadTree } from "../../blobs/upload.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
+import type { FrozenContainers } from "../frozen/frozen.ts";
 import type { SnapshotFiles } from "../store/files.ts";
 import { writeNote } from "./note.ts";
 
 export interface DescribeDeps {
   readonly containers: Pick<Containers, "diskFile">;
   readonly files: Pick<SnapshotFiles, "directory" | "manifest">;
+  readonly frozen: Pick<FrozenContainers, "hold">;
 }
 
 export interface DescribeOptions {
@@ -22,13 +24,28 @@ export interface Described extends Uploaded {
   readonly root: string;
 }
 
-/** The disk of a snapshot in a file of its own, and the id of the image below it. @throws {BlobError} changed: it has none */
-export async function diskOf(
+/** The disk of a snapshot in a file of its own, and the id of the image below it. */
+export interface HeldDisk {
+  readonly path: string;
+  readonly image: string;
+  /** Until then nothing of the platform writes to it, but for a resume. */
+  readonly release: () => void;
+}
+
+/** @throws {BlobError} changed: it has no file of its own */
+export async function holdDisk(
   { id, image, disk }: Pick<Snapshot, "id" | "image" | "disk">,
-  { containers }: Pick<DescribeDeps, "containers">,
-): Promise<{ readonly path: string; readonly image: string }> {
-  const found = await containers.diskFile(image === undefined ? { containerId: disk.containerId } : { image });
-  if (found !== undefined) return found;
+  { containers, frozen }: Pick<DescribeDeps, "containers" | "frozen">,
+): Promise<HeldDisk> {
+  const release = await frozen.hold(id, disk.containerId);
+  const found = await containers
+    .diskFile(image === undefined ? { containerId: disk.containerId } : { image })
+    .catch((error: unknown) => {
+      release();
+      throw error;
+    });
+  if (found !== undefined) return { ...found, release };
+  release();
   throw new BlobError("changed", `snapshot ${id} stays on this node: its disk is not in a file of its own (diskLimit)`);
 }
 
@@ -39,7 +56,7 @@ export async function diskOf(
  */
 export async function describeSnapshot(
   snapshot: Snapshot,
-  { disk, image, begun }: { readonly disk: Awaited<ReturnType<typeof diskOf>>; image?: string; readonly begun: number },
+  { disk, image, begun }: { readonly disk: HeldDisk; readonly image?: string; readonly begun: number },
   { upload, files }: { readonly upload: UploadDeps } & Pick<DescribeDeps, "files">,
   { signal, progress }: DescribeOptions,
 ): Promise<{ readonly disk: Described; readonly whole: Described }> {

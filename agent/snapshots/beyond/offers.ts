@@ -19,7 +19,7 @@ import type { BlobSource } from "../../blobs/sources.ts";
 import { type UploadDeps, uploadTree } from "../../blobs/upload.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
-import { type DescribeDeps, type Described, describeSnapshot, diskOf } from "./describe-snapshot.ts";
+import { type DescribeDeps, type Described, describeSnapshot, holdDisk } from "./describe-snapshot.ts";
 import { unpackImage } from "./image-trees.ts";
 
 /** An answer waits so long for the end, so that small snapshots need one request. */
@@ -69,6 +69,8 @@ interface Open {
   readonly cut: AbortController;
   /** Directories that go with the offer. */
   readonly own: string[];
+  /** Ends the hold of the snapshot's disk. */
+  release: () => void;
   usedAt: number;
   done: { doneBytes: number; totalBytes: number };
   /** Id or name of the image, once it is known. */
@@ -118,6 +120,7 @@ export function createOffers(deps: OffersDeps): Offers {
     if (offer === undefined) return;
     offers.delete(key);
     offer.cut.abort(new AppError("unavailable", "the offer has ended"));
+    offer.release();
     await Promise.all([offer.whole?.ended, offer.imageTree?.ended]);
     for (const directory of offer.own) await rm(directory, { recursive: true, force: true });
   }
@@ -130,7 +133,11 @@ export function createOffers(deps: OffersDeps): Offers {
         "unavailable",
         `this node offers ${MOST_OFFERS} things to other nodes already: ask again later`,
       );
-    close(oldest[0]).catch((error: unknown) => log.warn({ err: error }, "could not tidy up after an offer"));
+    closeSoon(oldest[0]);
+  }
+
+  function closeSoon(key: string): void {
+    close(key).catch((error: unknown) => log.warn({ err: error }, "could not tidy up after an offer"));
   }
 
   function open(key: string, domain: string, image?: string): Open {
@@ -146,13 +153,17 @@ export function createOffers(deps: OffersDeps): Offers {
       sources: [],
       cut: new AbortController(),
       own: [],
+      release: () => undefined,
       usedAt: now(),
       done: { doneBytes: 0, totalBytes: 0 },
       image,
     };
     offers.set(key, offer);
     sweeps ??= loop({ name: "offers", everyMs: SWEEP_EVERY_MS, log }, async () => {
-      for (const [each, { usedAt }] of offers) if (now() - usedAt > KEPT_MS) await close(each);
+      for (const [each, { usedAt, release }] of offers) {
+        if (now() - usedAt > IDLE_MS) release();
+        if (now() - usedAt > KEPT_MS) await close(each);
+      }
     });
     return offer;
   }
@@ -160,7 +171,11 @@ export function createOffers(deps: OffersDeps): Offers {
   async function describe(offer: Open, snapshot: Snapshot): Promise<Described> {
     const { signal } = offer.cut;
     const begun = now();
-    const disk = await diskOf(snapshot, deps);
+    const disk = await holdDisk(snapshot, deps);
+    offer.release = disk.release;
+    // The offer may have ended meanwhile.
+    if (signal.aborted) disk.release();
+    signal.throwIfAborted();
     offer.image = disk.image;
     const progress = ({ doneBytes, totalBytes }: Open["done"]) => {
       offer.done = { doneBytes, totalBytes };
@@ -243,7 +258,7 @@ export function createOffers(deps: OffersDeps): Offers {
       for (const key of offers.keys()) if (key.startsWith(`snapshot ${snapshotId} `)) await close(key);
     },
     async read(ticket, ref, signal) {
-      const [, offer] = opened(ticket);
+      const [key, offer] = opened(ticket);
       const release = await serving.take(signal);
       try {
         for (const source of offer.sources) {
@@ -253,6 +268,10 @@ export function createOffers(deps: OffersDeps): Offers {
           return stored;
         }
         return undefined;
+      } catch (error) {
+        // The next request describes it anew.
+        if (error instanceof BlobError && error.fault === "changed") closeSoon(key);
+        throw error;
       } finally {
         release();
       }

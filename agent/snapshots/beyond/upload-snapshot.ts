@@ -9,7 +9,7 @@ import { dataBytes } from "../../blobs/trees/manifest.ts";
 import type { UploadDeps } from "../../blobs/upload.ts";
 import type { StoredBeyond } from "../../store/beyond/uploads.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
-import { type DescribeDeps, type DescribeOptions, describeSnapshot, diskOf } from "./describe-snapshot.ts";
+import { type DescribeDeps, type DescribeOptions, describeSnapshot, holdDisk } from "./describe-snapshot.ts";
 import type { ImageTrees } from "./image-trees.ts";
 
 export interface UploadSnapshotDeps extends DescribeDeps {
@@ -29,12 +29,16 @@ export async function uploadSnapshot(
   const { projectId: domain = "" } = snapshot;
   const { extents, transfers } = blobs;
   const begun = now();
-  const disk = await diskOf(snapshot, deps);
-  const upload: UploadDeps = { store, codec: blobs.codec(domain), extents, transfers, now };
-  const image = await deps.images.upload({ image: disk.image, domain, begun }, upload, options.signal);
-  const trees = await describeSnapshot(snapshot, { disk, image: image.ref, begun }, { upload, files }, options);
-  return {
-    ref: trees.whole.ref,
-    bytes: [image, trees.disk, trees.whole].reduce((sum, { manifest }) => sum + dataBytes(manifest), 0),
-  };
+  const disk = await holdDisk(snapshot, deps);
+  try {
+    const upload: UploadDeps = { store, codec: blobs.codec(domain), extents, transfers, now };
+    const image = await deps.images.upload({ image: disk.image, domain, begun }, upload, options.signal);
+    const trees = await describeSnapshot(snapshot, { disk, image: image.ref, begun }, { upload, files }, options);
+    return {
+      ref: trees.whole.ref,
+      bytes: [image, trees.disk, trees.whole].reduce((sum, { manifest }) => sum + dataBytes(manifest), 0),
+    };
+  } finally {
+    disk.release();
+  }
 }

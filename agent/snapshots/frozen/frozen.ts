@@ -30,10 +30,15 @@ export interface FrozenContainers {
   drop(container: LiveContainer): Promise<void>;
   /** Oldest first. `ran`: as given to `add`. */
   kept(): readonly { readonly id: string; readonly ran: boolean }[];
-  /** Drops a container whose memory is stored; has no effect on one that was taken or whose processes have run. */
+  /** Drops a container whose memory is stored; has no effect on one that was taken, is held, or whose processes have run. */
   dropStored(snapshotId: string): Promise<void>;
   /** Waits for the drop under way. */
   dropped(containerId: string): Promise<void>;
+  /**
+   * Resolves once nothing writes to the snapshot's disk; until its result is called, no container of it is dropped, because processes
+   * that end change the disk. Whoever takes or deletes the snapshot does not wait for it.
+   */
+  hold(snapshotId: string, containerId: string): Promise<() => void>;
   /** Call when a container has ended unexpectedly. True when it was one of these. */
   lost(containerId: string): boolean;
   /** Containers that should run. */
@@ -66,6 +71,8 @@ export function createFrozenContainers({
   const entries = new Map<string, Entry>();
   const dropping = new Map<string, Promise<void>>();
   const failed = new Map<string, LiveContainer>();
+  /** By snapshot, each hold of its own. */
+  const holds = new Map<string, Set<symbol>>();
 
   const drop = (container: LiveContainer): Promise<void> => {
     const under = dropping.get(container.id);
@@ -84,7 +91,7 @@ export function createFrozenContainers({
 
   const rounds = loop({ name: "frozen", everyMs: ROUND_MS, log }, async () => {
     for (const container of failed.values()) await drop(container);
-    const kept = [...entries].map(([id, { since, ran }]) => ({ id, since, ran }));
+    const kept = [...entries].filter(([id]) => !holds.has(id)).map(([id, { since, ran }]) => ({ id, since, ran }));
     const free = freeMemory();
     for (const id of planEviction({ kept, now: now(), keepMs, freeMemory: free, reservedMemory })) {
       const container = entries.get(id)?.container;
@@ -106,11 +113,21 @@ export function createFrozenContainers({
     kept: () => [...entries].sort(([, a], [, b]) => a.since - b.since).map(([id, { ran }]) => ({ id, ran })),
     async dropStored(snapshotId) {
       const entry = entries.get(snapshotId);
-      if (entry === undefined || entry.ran) return;
+      if (entry === undefined || entry.ran || holds.has(snapshotId)) return;
       entries.delete(snapshotId);
       await drop(entry.container);
     },
     dropped: async (containerId) => dropping.get(containerId)?.catch(() => undefined),
+    async hold(snapshotId, containerId) {
+      const own = Symbol(snapshotId);
+      const all = holds.get(snapshotId) ?? new Set();
+      holds.set(snapshotId, all.add(own));
+      await dropping.get(containerId)?.catch(() => undefined);
+      return () => {
+        all.delete(own);
+        if (all.size === 0 && holds.get(snapshotId) === all) holds.delete(snapshotId);
+      };
+    },
     lost(containerId) {
       for (const [id, { container }] of entries) {
         if (container.id !== containerId) continue;

@@ -128,13 +128,21 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
     // Before the disk is read for nobody.
     const first = pick(start, excluded);
     if (first instanceof AppError) return { failure: first };
-    const from = stored ?? (await offered(start, until).catch((reason: unknown) => AppError.from(reason)));
-    if (from instanceof AppError) return from.code === "unavailable" ? { later: from } : { failure: from };
+    const offer = () => offered(start, until).catch((reason: unknown) => AppError.from(reason));
+    const opened = stored ?? (await offer());
+    if (opened instanceof AppError) return opened.code === "unavailable" ? { later: opened } : { failure: opened };
+    let from: From = opened;
+    let mayRenew = stored === undefined;
     for (let tried = 0; tried < MAX_NODES; tried++) {
       const nodeId = tried === 0 ? first : pick(start, excluded);
       if (nodeId instanceof AppError) return { failure: failure ?? nodeId };
       remember(fetchers, snapshotId, nodeId);
-      const outcome = await bring(nodeId, start, from, until).then(
+      const outcome: { readonly later: AppError | undefined } | { readonly error: AppError } = await bring(
+        nodeId,
+        start,
+        from,
+        until,
+      ).then(
         (later) => ({ later }),
         (reason: unknown) => ({ error: AppError.from(reason) }),
       );
@@ -143,6 +151,13 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
         if (isFinal(error)) return { failure: error };
         log.warn({ err: error, snapshotId, nodeId, home }, "a node could not fetch a snapshot of another one");
         failure = error;
+        // Its own node may have ended the offer, because the files are not what it had described: it describes them once more.
+        const anew: From | AppError = mayRenew && error.code === "unavailable" ? await offer() : error;
+        mayRenew = false;
+        if (!(anew instanceof AppError)) {
+          from = anew;
+          continue;
+        }
         excluded.set(nodeId, "could not fetch it");
         fetchers.delete(snapshotId);
         continue;

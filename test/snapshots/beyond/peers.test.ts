@@ -40,6 +40,7 @@ test("a paused sandbox goes on with memory, files and processes on the node that
   await expect.poll(async () => (await offer()).ref, SLOW).toBeTypeOf("string");
   const { ref = "", ticket, projectId } = await offer();
   expect(projectId).toBe(PROJECT);
+  // The first node drops the container within a second after the pause, but not while another node reads what it left.
   const body = { ref, projectId, memory: true, peer: { nodeId: NODE_ID, url: first.url, ticket } };
   const fetched = async () => (await second.call.fetchSnapshot({ params: { snapshotId }, body })).here;
   await expect.poll(fetched, SLOW).toBe(true);

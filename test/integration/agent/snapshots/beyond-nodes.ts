@@ -69,6 +69,8 @@ export async function newNode(place: string, name: string) {
     refusal: undefined as AppError | undefined,
     beforeDisk: () => Promise.resolve(),
     beforeLoad: () => Promise.resolve(),
+    /** Snapshots whose containers must not be dropped now. */
+    holds: [] as string[],
   };
   const diskOf = (of: DiskOwner) => {
     const id = "image" in of ? of.image.replace("svc/snapshot:", "") : of.containerId.slice(1);
@@ -115,7 +117,13 @@ export async function newNode(place: string, name: string) {
   const work = join(own, "work");
   const traffic = createTraffic();
   const blobs = { codec: () => deps.codec, extents: deps.extents, transfers: deps.transfers, traffic, work };
-  const upload = { blobs, images: createImageTrees({ containers, work }), containers, files, now };
+  const frozen = {
+    hold(snapshotId: string) {
+      state.holds.push(snapshotId);
+      return Promise.resolve(() => void (state.holds = state.holds.filter((id) => id !== snapshotId)));
+    },
+  };
+  const upload = { blobs, images: createImageTrees({ containers, work }), containers, files, frozen, now };
   const disk = { storageRefusal: () => Promise.resolve(state.refusal) };
   const here = { ...origins };
   return {
@@ -125,6 +133,7 @@ export async function newNode(place: string, name: string) {
     state,
     stores,
     files,
+    frozen,
     traffic,
     /** This machine, which the test may change. */
     here,

@@ -33,10 +33,18 @@ beforeEach(async () => {
   offers = offersOf(one);
 });
 
-function offersOf({ fetching, stores, files, clock }: BeyondNode): Offers {
+function offersOf({ fetching, stores, files, frozen, clock }: BeyondNode): Offers {
   const { blobs, docker } = fetching;
   const { containers } = docker;
-  const made = createOffers({ blobs, containers, files, snapshots: stores.snapshots, now: () => clock.now, log });
+  const made = createOffers({
+    blobs,
+    containers,
+    files,
+    frozen,
+    snapshots: stores.snapshots,
+    now: () => clock.now,
+    log,
+  });
   onTestFinished(() => made.stop());
   return made;
 }
@@ -179,6 +187,21 @@ test("a disk that has changed since it was described is not given away, and noth
   });
   expect(two.stores.snapshots.all()).toEqual([]);
   expect(readdirSync(join(two.own, "disks"))).toEqual([]);
+  // Asked again, the first node describes it as it is now.
+  const again = await asked(wanted.peer.url);
+  expect(again.ref).not.toBe(wanted.ref);
+  expect(await arrivals(two).fetch(again)).toMatchObject({ here: true });
+});
+
+test("nothing drops the container of a snapshot while another node may read its disk", async () => {
+  await storedOn(one, "x", "pause");
+  await offers.snapshot("x");
+  expect(one.state.holds).toEqual(["x"]);
+  await offers.forget("x");
+  expect(one.state.holds).toEqual([]);
+  one.state.ownDisks = false;
+  await expect(offers.snapshot("x")).rejects.toMatchObject({ code: "failed_precondition" });
+  expect(one.state.holds).toEqual([]);
 });
 
 test("a snapshot that is being resumed, is spent, or is not there is not offered", async () => {

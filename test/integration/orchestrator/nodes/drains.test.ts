@@ -121,6 +121,25 @@ test("a sandbox that does not start at once on the other node is moved only when
   expect((await of(sandbox))?.stallMs).toEqual(expect.any(Number));
 });
 
+test("a sandbox whose node has ended its offer, because the files had changed, is offered once more and moves at once", async () => {
+  const sandbox = await onHome();
+  const anew = "1".repeat(64);
+  const offers = { count: 0 };
+  home.onOffer = () => {
+    const ticket = offers.count++ === 0 ? TICKET : anew;
+    return { ticket, projectId: "project", ref: REF, doneBytes: 1, totalBytes: 1 };
+  };
+  const fetch = other.onFetch;
+  other.onFetch = (request) => {
+    if (request.peer?.ticket === TICKET)
+      throw new AppError("unavailable", "its disk has changed since it was described");
+    return fetch(request);
+  };
+  await drain();
+  await expect.poll(() => of(sandbox), SOON).toMatchObject({ state: "moved", toNodeID: other.nodeId });
+  expect(other.fetches.slice(0, 2).map(({ peer }) => peer?.ticket)).toEqual([TICKET, anew]);
+});
+
 test("a paused sandbox goes to another node as it is, and the first one deletes its copy", async () => {
   const sandbox = await onHome();
   expect((await pause(sandbox.sandboxID)).status).toBe(204);

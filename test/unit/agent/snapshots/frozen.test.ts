@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { LiveContainer } from "../../../../agent/containers/live-container.ts";
 import { createFrozenContainers } from "../../../../agent/snapshots/frozen/frozen.ts";
 import { createLog } from "../../../../shared/program/log.ts";
+import { gateway } from "../../../support/runner/promises.ts";
 
 test("a frozen container is dropped on request unless it was resumed or holds state that is not stored", async () => {
   const evicted: string[] = [];
@@ -30,4 +31,49 @@ test("a frozen container is dropped on request unless it was resumed or holds st
   for (const id of ["s1", "s2", "s3"]) await frozen.dropStored(id);
   expect(evicted).toEqual(["stored"]);
   expect(frozen.ids()).toEqual(["newest state"]);
+});
+
+test("a frozen container whose disk is being read is dropped only after that, also when its time is over", async () => {
+  const evicted: string[] = [];
+  const frozen = createFrozenContainers({
+    evict: ({ id }) => Promise.resolve(void evicted.push(id)),
+    keepMs: 0,
+    freeMemory: () => 1,
+    reservedMemory: 2,
+    now: () => Date.now(),
+    log: createLog({ component: "test", level: "silent" }),
+  });
+  onTestFinished(() => frozen.stop());
+  const releases = [await frozen.hold("s1", "read"), await frozen.hold("s1", "read")];
+  frozen.add("s1", { id: "read" } as LiveContainer);
+  frozen.add("s2", { id: "not read" } as LiveContainer);
+  await expect.poll(() => evicted).toEqual(["not read"]);
+  await frozen.dropStored("s1");
+  releases[0]?.();
+  releases[0]?.();
+  await frozen.dropStored("s1");
+  expect(evicted).toEqual(["not read"]);
+  releases[1]?.();
+  await expect.poll(() => evicted).toEqual(["not read", "read"]);
+});
+
+test("a hold begins when the drop under way is over", async () => {
+  const dropping = gateway();
+  const frozen = createFrozenContainers({
+    evict: () => dropping.promise,
+    keepMs: 1_000,
+    freeMemory: () => 1,
+    reservedMemory: 0,
+    now: () => Date.now(),
+    log: createLog({ component: "test", level: "silent" }),
+  });
+  onTestFinished(() => frozen.stop());
+  const drop = frozen.drop({ id: "going" } as LiveContainer);
+  let isHeld = false;
+  const hold = frozen.hold("s1", "going").then(() => void (isHeld = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isHeld).toBe(false);
+  dropping.resolve();
+  await Promise.all([drop, hold]);
+  expect(isHeld).toBe(true);
 });
