@@ -126,7 +126,10 @@ test("ten copies of a browser that is logged in have its cookies, fields and scr
   }
   for (const [index, copy] of [...(copies as Sandbox[]), sandbox].entries()) {
     const own = await driven(reach(copy));
-    const found = own.contexts().flatMap((one) => one.pages()).find((one) => one.url().includes(":8000"));
+    const found = own
+      .contexts()
+      .flatMap((one) => one.pages())
+      .find((one) => one.url().includes(":8000"));
     if (found === undefined) throw new Error("the page is not there");
     expect(await found.textContent("#who")).toBe("alice");
     expect(await found.inputValue("#field")).toBe("half of a sentence");

@@ -57,7 +57,9 @@ test("a second screen of a program leaves the first one alone", async () => {
   const sandbox = await desktop();
   const before = await ids(sandbox, "Xvfb");
   await (await sandbox.commands.run("Xvfb :99 -screen 0 640x480x24", { background: true, timeoutMs: 0 })).disconnect();
-  await expect.poll(() => run(sandbox, "xdpyinfo -display :99 | grep -c 640x480 || true"), { timeout: 15_000 }).toBe("1");
+  await expect
+    .poll(() => run(sandbox, "xdpyinfo -display :99 | grep -c 640x480 || true"), { timeout: 15_000 })
+    .toBe("1");
   expect(await ids(sandbox, "Xvfb")).toContain(before.trim());
   expect(await sandbox.getScreenSize()).toEqual({ width: 1024, height: 768 });
 });
@@ -129,9 +131,7 @@ test("a session is paused and goes on, and in a copy another text is typed", asy
   await source.pause();
   const stored = performance.now();
   const resumed = await Sandbox.connect(source.sandboxId, LIVES);
-  console.log(
-    `pause ${Math.round(stored - paused)} ms, frozen resume ${Math.round(performance.now() - stored)} ms`,
-  );
+  console.log(`pause ${Math.round(stored - paused)} ms, frozen resume ${Math.round(performance.now() - stored)} ms`);
   // What the package sets when it makes a sandbox.
   const env = { envs: { DISPLAY: ":0" } };
   const type = async (sandbox: Sandbox, text: string) => {
@@ -145,7 +145,7 @@ test("a session is paused and goes on, and in a copy another text is typed", asy
     await copy.kill();
   });
   console.log(`fork ${Math.round(performance.now() - began)} ms`);
-  await type(copy as Sandbox, "copied ");
+  await type(copy, "copied ");
   await type(resumed, "source ");
   expect((await copy.files.read("note.txt")).trim()).toBe("first copied");
   expect((await resumed.files.read("note.txt")).trim()).toBe("first source");

@@ -68,7 +68,9 @@ server.on("upgrade", (from, socket, head) => {
     upstream.pipe(socket).pipe(upstream);
   });
   asked.on("response", (answer) => {
-    socket.end(`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+    socket.end(
+      `HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
+    );
     answer.resume();
   });
   asked.on("error", () => void socket.destroy());

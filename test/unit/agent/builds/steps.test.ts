@@ -1,11 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  isBaseName,
-  starterOf,
-  matchesAny,
-  parseImageName,
-} from "../../../../agent/builds/images/image-name.ts";
+import { isBaseName, matchesAny, parseImageName, starterOf } from "../../../../agent/builds/images/image-name.ts";
 import { cachedSteps, type Definition, planSteps } from "../../../../agent/builds/images/layer-key.ts";
 import {
   contextAfter,
