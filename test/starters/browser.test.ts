@@ -118,7 +118,7 @@ test("ten copies of a browser that is logged in have its cookies, fields and scr
   await browser.close();
 
   const began = performance.now();
-  const copies = await sandbox.fork({ count: COPIES, timeoutMs: 600_000 });
+  const copies = await sandbox.fork({ count: COPIES, timeoutMs: 600_000, requestTimeoutMs: 600_000 });
   console.log(`${COPIES} forks of a logged-in browser took ${Math.round(performance.now() - began)} ms`);
   for (const copy of copies) {
     if (!(copy instanceof Sandbox)) throw copy;

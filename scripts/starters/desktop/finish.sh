@@ -2,9 +2,8 @@
 # shellcheck shell=bash
 install -d -m 0755 /opt/desktop
 install -m 0755 /srv/start /srv/in-place-of /opt/desktop/
-# These two come before those of /usr/bin on the path.
-ln -s /opt/desktop/in-place-of /usr/local/bin/Xvfb
-ln -s /opt/desktop/in-place-of /usr/local/bin/startxfce4
+# They come before those of /usr/bin on the path.
+for name in Xvfb xdpyinfo startxfce4; do ln -s /opt/desktop/in-place-of "/usr/local/bin/$name"; done
 # Users take turns at it; the second file says that nobody has taken the session yet.
 install -d -m 0777 /var/lib/desktop
 install -m 0666 /dev/null /var/lib/desktop/turn

@@ -21,7 +21,7 @@ STARTER_CPU_COUNT=2
 STARTER_MEMORY_MB=2048
 STARTER_START='/opt/desktop/start'
 # The seconds afterwards let the session come to rest, because each sandbox begins with the memory of this moment.
-STARTER_READY='xdpyinfo -display :0 >/dev/null && pgrep -x xfce4-session && pgrep -x xfwm4 && pgrep -x xfdesktop && pgrep -x xfce4-panel && sleep 5'
+STARTER_READY='/usr/bin/xdpyinfo -display :0 >/dev/null && pgrep -x xfce4-session && pgrep -x xfwm4 && pgrep -x xfdesktop && pgrep -x xfce4-panel && sleep 5'
 # What a client does first, and what its answer has.
 STARTER_FIRST='DISPLAY=:0 scrot --pointer --overwrite ~/first.png && file ~/first.png'
 STARTER_ANSWER='PNG image data, 1024 x 768'
