@@ -54,6 +54,8 @@ export default defineConfig({
       project("browser", { testTimeout: 600_000, hookTimeout: 120_000, alone: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
       project("reach", { testTimeout: 300_000, hookTimeout: 60_000, alone: true }),
+      // `npm run test:starters`, where the templates desktop and browser were built.
+      project("starters", { testTimeout: 900_000, hookTimeout: 120_000, alone: true }),
       // `npm run test:doctor` on an instance of its own.
       project("doctor", { testTimeout: 180_000, hookTimeout: 180_000, alone: true }),
       project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),

@@ -10,14 +10,7 @@ import type { BuildLog } from "../steps/build-log.ts";
 import { contextOf, type StepContext } from "../steps/context.ts";
 import { RpcError } from "../steps/processes.ts";
 import { type BaseArchiveDeps, type Fetched, fetchArchive } from "./base-archive.ts";
-import {
-  type ImageName,
-  INTERPRETER_IMAGE,
-  isBaseName,
-  isInterpreterName,
-  matchesAny,
-  parseImageName,
-} from "./image-name.ts";
+import { type ImageName, isBaseName, matchesAny, parseImageName, starterOf } from "./image-name.ts";
 import { baseKey } from "./layer-key.ts";
 import type { Layers } from "./layers.ts";
 import { IMAGE_LIMITS } from "./oci-archive.ts";
@@ -112,9 +105,9 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
 /** The image of the node that this name means; undefined: the name of an image in a registry. */
 function ownImage(name: string, baseImage: string) {
   if (isBaseName(name)) return { image: baseImage, what: "the base image", made: "./scripts/up" };
-  if (!isInterpreterName(name)) return undefined;
-  const made = "./scripts/template code-interpreter-v1";
-  return { image: INTERPRETER_IMAGE, what: "the image of the code interpreter", made };
+  const starter = starterOf(name);
+  if (starter === undefined) return undefined;
+  return { image: starter.image, what: "the image", made: `./scripts/template ${starter.template}` };
 }
 
 type FromImage = Extract<BuildBody["from"], { is: "image" }>;

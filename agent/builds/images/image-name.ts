@@ -17,9 +17,9 @@ const NAME = new RegExp(
 );
 /** Client-side names of the node's own image: need no registry. */
 const BASE_NAMES = new Set(["base", "base:latest", "e2bdev/base", "e2bdev/base:latest", "docker.io/e2bdev/base"]);
-/** Client-side names of the code interpreter's image, which `scripts/template` makes on the node. */
+/** Client-side names of the code interpreter's image. */
 const INTERPRETER_NAME = /^(?:(?:docker\.io\/)?e2bdev\/|svc\/)code-interpreter(?::latest)?$/;
-export const INTERPRETER_IMAGE = "svc/code-interpreter:latest";
+const STARTER_NAME = /^svc\/starter\/([a-z0-9][a-z0-9.-]*)(?::latest)?$/;
 /** Names of templates and snapshots of all projects, which are in the same Docker daemon. */
 const OURS = /^svc\/(?:build|from|layer|snapshot)[:@]/;
 
@@ -27,8 +27,12 @@ export function isBaseName(image: string): boolean {
   return BASE_NAMES.has(image.trim());
 }
 
-export function isInterpreterName(image: string): boolean {
-  return INTERPRETER_NAME.test(image.trim());
+/** An image that `scripts/template NAME` makes on the node; undefined: the name of another one. */
+export function starterOf(image: string): { readonly image: string; readonly template: string } | undefined {
+  const name = image.trim();
+  if (INTERPRETER_NAME.test(name)) return { image: "svc/code-interpreter:latest", template: "code-interpreter-v1" };
+  const template = STARTER_NAME.exec(name)?.[1];
+  return template === undefined ? undefined : { image: `svc/starter/${template}:latest`, template };
 }
 
 /** @throws {AppError} bad_request */

@@ -9,7 +9,10 @@ const root = join(import.meta.dirname, "../../..");
 /** Their text names an image (its hash is in the name), and scripts with a clean environment start them. */
 const PARTS_OF_IMAGES = [
   "scripts/base-image/finish",
-  "scripts/interpreter-image/finish",
+  "scripts/host/starters/finish",
+  "scripts/starters/desktop/start",
+  "scripts/starters/desktop/in-place-of",
+  "scripts/starters/browser/start",
   "scripts/host/engine/base-node",
 ];
 
@@ -112,9 +115,11 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/host/runtime/svc-runc", "names in CRIU's own log: paths of its mount namespace"],
   ["scripts/host/criu/install", "mktemp -d: for root alone"],
   ["scripts/host/criu/confine/confine-tree.c", "the same tmpfs"],
-  ["scripts/host/interpreter/image", "mktemp -d below /var/lib/svc/cache"],
-  ["scripts/host/interpreter/template", "mktemp: for root alone"],
-  ["scripts/interpreter-image/finish", "mktemp -d: for root alone; the image's own /tmp"],
+  ["scripts/host/starters/image", "mktemp -d below /var/lib/svc/cache"],
+  ["scripts/host/starters/template", "mktemp: for root alone"],
+  ["scripts/host/starters/npm-package.sh", "mktemp -d: for the owner of the checkout alone"],
+  ["scripts/host/starters/finish", "mktemp -d: for root alone; the image's own /tmp"],
+  ["scripts/starters/desktop/in-place-of", "in a sandbox: files of its own screen"],
   ["scripts/host/test/busybox-image", "mktemp -d: for root alone; the image's own /tmp"],
   ["scripts/host/test/postgres", "mktemp -d: for root alone"],
   ["scripts/host/test/prometheus", "mktemp -d: for root alone"],

@@ -1,11 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  isBaseName,
-  isInterpreterName,
-  matchesAny,
-  parseImageName,
-} from "../../../../agent/builds/images/image-name.ts";
+import { isBaseName, matchesAny, parseImageName, starterOf } from "../../../../agent/builds/images/image-name.ts";
 import { cachedSteps, type Definition, planSteps } from "../../../../agent/builds/images/layer-key.ts";
 import {
   contextAfter,
@@ -256,11 +251,11 @@ test("names of the base image and image patterns of the settings are matched", (
   expect(matchesAny("svc/*, a.b:1", "axb:1")).toBe(false);
   expect(matchesAny("", "x")).toBe(false);
   expect(matchesAny("*", "x")).toBe(true);
-  const names = [
-    "e2bdev/code-interpreter",
-    "e2bdev/code-interpreter:latest",
-    "svc/code-interpreter",
-    "code-interpreter",
-  ];
-  expect(names.map(isInterpreterName)).toEqual([true, true, true, false]);
+  const interpreter = { image: "svc/code-interpreter:latest", template: "code-interpreter-v1" };
+  expect(["e2bdev/code-interpreter", "e2bdev/code-interpreter:latest", "svc/code-interpreter"].map(starterOf)).toEqual(
+    Array(3).fill(interpreter),
+  );
+  const desktop = { image: "svc/starter/desktop:latest", template: "desktop" };
+  expect(["svc/starter/desktop", "svc/starter/desktop:latest"].map(starterOf)).toEqual([desktop, desktop]);
+  expect(["code-interpreter", "svc/starter/desktop:1", "svc/starter/../base"].map(starterOf)).toEqual(Array(3));
 });

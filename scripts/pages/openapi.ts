@@ -1,10 +1,10 @@
 /** Writes shared/openapi.json from the contract; `--check` only compares, and fails if the file is stale. */
 
 import { readFile, writeFile } from "node:fs/promises";
-import { describedApi } from "../shared/api/public.ts";
-import { toOpenApi } from "../shared/http/openapi.ts";
+import { describedApi } from "../../shared/api/public.ts";
+import { toOpenApi } from "../../shared/http/openapi.ts";
 
-const file = new URL("../shared/openapi.json", import.meta.url);
+const file = new URL("../../shared/openapi.json", import.meta.url);
 const wanted = `${JSON.stringify(toOpenApi(describedApi), null, 2)}\n`;
 
 if (process.argv.includes("--check")) {

@@ -1,17 +1,17 @@
 /** Writes docs/cli.md from the definitions of the commands; `--check` only compares, and fails if the page is stale. */
 
 import { readFile, writeFile } from "node:fs/promises";
-import type { Argument, Command, Group, Option } from "../cli/definition.ts";
-import { COMMANDS, GROUPS } from "../cli/definitions/all.ts";
-import { PROJECT } from "../cli/definitions/sandboxes.ts";
-import { COMMON, shownOptions } from "../cli/program.ts";
-import { EXIT_CODES, VARIABLES } from "./lib/programs/cli-words.ts";
+import type { Argument, Command, Group, Option } from "../../cli/definition.ts";
+import { COMMANDS, GROUPS } from "../../cli/definitions/all.ts";
+import { PROJECT } from "../../cli/definitions/sandboxes.ts";
+import { COMMON, shownOptions } from "../../cli/program.ts";
+import { EXIT_CODES, VARIABLES } from "../lib/programs/cli-words.ts";
 
-const file = new URL("../docs/cli.md", import.meta.url);
+const file = new URL("../../docs/cli.md", import.meta.url);
 
 const HEAD = `# The command svc
 
-<!-- scripts/cli-page.ts writes this page from cli/definitions: npm run cli-page -->
+<!-- scripts/pages/cli-page.ts writes this page from cli/definitions: npm run cli-page -->
 
 \`./scripts/svc\` in a checkout is the command for people who use the platform and who run it. After \`./scripts/up\` it works on that machine
 without any setting. [How settings, output and exit codes work](#settings), then each command with an example.

@@ -7,13 +7,13 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { circleIn, folderGraphs, withPictures } from "./check/folder-graph.ts";
+import { circleIn, folderGraphs, withPictures } from "../check/folder-graph.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const file = `${root}docs/architecture.md`;
 const graphs = await folderGraphs(["orchestrator", "agent", "envd", "interpreter", "cli", "machine", "shared"], root);
 
-const { rooms } = createRequire(import.meta.url)("./check/agent-ladder.cjs") as { readonly rooms: object };
+const { rooms } = createRequire(import.meta.url)("../check/agent-ladder.cjs") as { readonly rooms: object };
 const inner = await folderGraphs(
   Object.keys(rooms).map((folder) => `agent/${folder}`),
   root,

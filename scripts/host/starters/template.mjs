@@ -1,21 +1,18 @@
-// Builds the template code-interpreter-v1 with the public SDK in a project of the platform's own, and promotes it: then it has
-// this name for every project. Argument: the file that keeps that project's key, for root only.
-// Reads SVC_ADMIN_TOKEN, E2B_API_URL, E2B_SANDBOX_URL, SVC_IMAGE (the image's id) and SVC_REPORT, a file for one line.
+// Builds the template of a starter with the public SDK in a project of the platform's own, and promotes it: then it has this name
+// for every project. Argument: the file that keeps that project's key, for root only.
+// Reads SVC_ADMIN_TOKEN, E2B_API_URL, E2B_SANDBOX_URL, SVC_REPORT (a file for one line), and what `template` takes from the recipe.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { env } from "node:process";
 import { Sandbox, Template } from "e2b";
 
-const NAME = "code-interpreter-v1";
-const SIZE = { cpuCount: 2, memoryMB: 2048 };
-const START = "sudo /root/.jupyter/start-up.sh";
-const READY = "curl -fsS -o /dev/null http://localhost:49999/health";
-
-const { SVC_ADMIN_TOKEN, E2B_API_URL, E2B_SANDBOX_URL, SVC_IMAGE = "", SVC_REPORT = "" } = env;
+const { SVC_ADMIN_TOKEN, E2B_API_URL, SVC_REPORT = "", SVC_STARTER: NAME = "" } = env;
+const { SVC_IMAGE = "", SVC_IMAGE_ID, SVC_START = "", SVC_READY = "", SVC_FIRST = "", SVC_ANSWER = "" } = env;
+const SIZE = { cpuCount: Number(env.SVC_CPU_COUNT), memoryMB: Number(env.SVC_MEMORY_MB) };
 const [, , keyFile = ""] = process.argv;
 // The build's second tag: the template is built again when the image or one of these is another.
 const made = createHash("sha256")
-  .update(JSON.stringify([SVC_IMAGE, SIZE, START, READY]))
+  .update(JSON.stringify([SVC_IMAGE_ID, SIZE, SVC_START, SVC_READY]))
   .digest("hex")
   .slice(0, 16);
 
@@ -73,34 +70,25 @@ const key = await platformKey();
 const there = await current(key);
 let templateID = there;
 if (templateID === undefined) {
-  const template = Template().fromImage("svc/code-interpreter:latest").setStartCmd(START, READY);
+  const image = Template().fromImage(SVC_IMAGE);
+  const template = SVC_START === "" ? image : image.setStartCmd(SVC_START, SVC_READY);
   const options = { apiKey: key, apiUrl: E2B_API_URL, tags: ["default", made], ...SIZE };
   const onBuildLogs = ({ level, message }) => void process.stdout.write(`${level}: ${message}\n`);
   ({ templateId: templateID } = await Template.build(template, NAME, { ...options, onBuildLogs }));
 }
 await admin("POST", "/admin/templates/promote", { templateID, name: NAME });
 
-// The first run of code, as a client makes it.
+// The first run, as a client makes it.
 const began = performance.now();
 const sandbox = await Sandbox.create(NAME, { apiKey: key, timeoutMs: 60_000 });
 try {
-  const response = await fetch(`${E2B_SANDBOX_URL}/execute`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      "e2b-sandbox-id": sandbox.sandboxId,
-      "e2b-sandbox-port": "49999",
-    },
-    body: JSON.stringify({ code: "6 * 7" }),
-    signal: AbortSignal.timeout(60_000),
-  });
-  const answer = await response.text();
-  if (!answer.includes('"text":"42"')) throw new Error(`6 * 7 was answered with ${response.status}: ${answer}`);
+  const { stdout } = await sandbox.commands.run(SVC_FIRST, { timeoutMs: 60_000 });
+  if (!stdout.includes(SVC_ANSWER)) throw new Error(`'${SVC_FIRST}' was answered with: ${stdout}`);
 } finally {
   await sandbox.kill();
 }
 const elapsed = Math.round(performance.now() - began);
 writeFileSync(
   SVC_REPORT,
-  `${NAME}, ${there === undefined ? "built" : "was there"}; created and ran code in ${elapsed} ms`,
+  `${NAME}, ${there === undefined ? "built" : "was there"}; created and answered in ${elapsed} ms`,
 );
