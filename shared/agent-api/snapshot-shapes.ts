@@ -33,6 +33,8 @@ export const TakenSnapshot = Type.Object(
     memoryBytes: Type.Integer({ minimum: 0 }),
     diskBytes: Type.Integer({ minimum: 0 }),
     takenAt: time,
+    /** Milliseconds that the parts took. Absent: an older agent, or a snapshot that was taken for an earlier request. */
+    times: Type.Optional(Type.Record(Type.String(), Type.Number())),
   },
   closed,
 );

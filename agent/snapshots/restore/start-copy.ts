@@ -27,7 +27,8 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
   const teardown = new Teardown(deps.log);
   const restored = { verified: Promise.resolve() };
   try {
-    const disk = await create(spec, { snapshot, image: snapshot.image, memory }, deps, teardown);
+    const from = { snapshot, image: snapshot.image, memory };
+    const disk = await spec.timing.measure("create", () => create(spec, from, deps, teardown));
     return await becomeSandbox(
       spec,
       {
@@ -39,7 +40,8 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
         watches: memory,
         async run() {
           const { projectId: owner, volumes = [] } = body;
-          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes };
+          const { timing } = spec;
+          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes, timing };
           const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
           if (!memory) await clearLinks(container, snapshot.id, { ...deps.memory, log: deps.log });

@@ -2,6 +2,7 @@
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
+import { noTiming } from "../../../shared/program/timing.ts";
 import { flattenWhenDeep } from "../../node-disk/flatten.ts";
 import { refuseHoles } from "../../node-disk/holes.ts";
 import type { NodeDisks } from "../../node-disk/host-disks.ts";
@@ -32,7 +33,7 @@ export async function checkpoint(
   const { containers, envd } = deps.docker;
   const { findHole } = deps.disks;
   const { executionId, sandboxId, projectId, container } = sandbox;
-  const { snapshotId, memory } = request;
+  const { snapshotId, memory, timing = noTiming } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const image = snapshotImage(snapshotId);
   const ownDisk = containers.hasOwnDisk(container.id);
@@ -62,7 +63,7 @@ export async function checkpoint(
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
     teardown.add("image", () => containers.removeImage(image));
-    await containers.copyAhead(container.id, image);
+    await timing.measure("ahead", () => containers.copyAhead(container.id, image));
     teardown.add("freeze", goOn);
     if (memory)
       await envd
@@ -74,10 +75,11 @@ export async function checkpoint(
           ),
         );
     await container.cgroup.freeze();
+    const frozenAt = performance.now();
     const steps = {
       meanwhile: async () => {
         if (!ownDisk) await refuseHoles(container.upperDirectory, findHole);
-        await containers.commit(container.id, image, snapshotId);
+        await timing.measure("disk", () => containers.commit(container.id, image, snapshotId));
       },
       afterwards: async () => {
         if ((await deps.memory.files.links(snapshotId)) !== undefined) {
@@ -86,6 +88,7 @@ export async function checkpoint(
           await containers.commit(container.id, image, snapshotId);
           await clearLinks(container, snapshotId, { ...deps.memory, log });
         }
+        timing.add("frozen", performance.now() - frozenAt);
         await goOn();
         await containers.keep(container.id, image, request.durable ?? true);
         // Each checkpoint of a fork of a checkpoint adds a layer.

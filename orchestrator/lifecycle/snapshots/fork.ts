@@ -114,7 +114,7 @@ export function createForking(deps: ForkingDeps): Forking {
       }
       await checkPlaceholders(project, id);
       const taking = () =>
-        deps.checkpointing.checkpoint(project, id, { kind: "fork", memory, done: "forked", same: "wait" });
+        deps.checkpointing.checkpoint(project, id, { kind: "fork", memory, done: "forked", same: "wait", timing });
       const checkpoint = await timing.measure("checkpoint", taking);
       try {
         const forks: StartOutcome[] = [];
