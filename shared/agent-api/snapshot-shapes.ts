@@ -9,8 +9,8 @@ export const TakeSnapshotBody = Type.Object(
     /** false: only the disk is stored. */
     memory: Type.Boolean(),
     /**
-     * false: the snapshot lives for one call, as that of a fork, so nothing waits until it is on the disk. After a crash of the
-     * host its files may be damaged, which every start from it checks. Default: true.
+     * false: the snapshot lives for one call, as that of a fork, so nothing waits until it is on the disk. Nothing starts from it
+     * after a restart of the host, which may have damaged its files. Default: true.
      */
     durable: Type.Optional(Type.Boolean()),
     /** Of a pause. false: its container is not kept frozen, so that every resume comes from the disk. Default: true. */

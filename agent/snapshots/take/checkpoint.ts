@@ -33,7 +33,7 @@ export async function checkpoint(
   const { containers, envd } = deps.docker;
   const { findHole } = deps.disks;
   const { executionId, sandboxId, projectId, container } = sandbox;
-  const { snapshotId, memory, timing = noTiming } = request;
+  const { snapshotId, memory, durable = true, timing = noTiming } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const image = snapshotImage(snapshotId);
   const ownDisk = containers.hasOwnDisk(container.id);
@@ -90,7 +90,7 @@ export async function checkpoint(
         }
         timing.add("frozen", performance.now() - frozenAt);
         await goOn();
-        await containers.keep(container.id, image, request.durable ?? true);
+        await containers.keep(container.id, image, durable);
         // Each checkpoint of a fork of a checkpoint adds a layer.
         await flattenWhenDeep(image, { containers, findHole });
       },
@@ -100,7 +100,7 @@ export async function checkpoint(
       { ...request, kind: "checkpoint", image },
       { teardown, deps, steps },
     );
-    stores.snapshots.keep(snapshotId, stored, () => undefined);
+    stores.snapshots.keep(snapshotId, stored, () => undefined, durable);
     teardown.release();
     return toTakenSnapshot({ executionId, sandboxId, id: snapshotId, image, memory, ...stored });
   } catch (error) {
