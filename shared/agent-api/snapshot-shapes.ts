@@ -13,6 +13,8 @@ export const TakeSnapshotBody = Type.Object(
      * after a restart of the host, which may have damaged its files. Default: true.
      */
     durable: Type.Optional(Type.Boolean()),
+    /** Copies that will be started at once from a snapshot that lives for one call. Only to agents with `copiesAhead`. Default: 1. */
+    copies: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
     /** Of a pause. false: its container is not kept frozen, so that every resume comes from the disk. Default: true. */
     frozen: Type.Optional(Type.Boolean()),
   },

@@ -10,6 +10,7 @@ import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import { snapshotImage } from "../store/docker-images-below.ts";
+import type { CopiesAhead } from "./copies-ahead.ts";
 import {
   type CheckpointMemoryDeps,
   checkpointMemory,
@@ -22,6 +23,8 @@ import { refuseTraced } from "./traced.ts";
 export interface CheckpointDeps extends CheckpointMemoryDeps {
   readonly disks: NodeDisks;
   readonly stores: Stores;
+  /** Absent: no copy starts from it at once. */
+  readonly copies?: Pick<CopiesAhead, "begin" | "drop">;
 }
 
 export async function checkpoint(
@@ -33,7 +36,7 @@ export async function checkpoint(
   const { containers, envd } = deps.docker;
   const { findHole } = deps.disks;
   const { executionId, sandboxId, projectId, container } = sandbox;
-  const { snapshotId, memory, durable = true, timing = noTiming } = request;
+  const { snapshotId, memory, durable = true, copies = 1, timing = noTiming } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const image = snapshotImage(snapshotId);
   const ownDisk = containers.hasOwnDisk(container.id);
@@ -64,6 +67,10 @@ export async function checkpoint(
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
     teardown.add("image", () => containers.removeImage(image));
     await timing.measure("ahead", () => containers.copyAhead(container.id, image));
+    if (!durable && ownDisk) {
+      deps.copies?.begin(snapshotId, container, copies);
+      teardown.add("containers of copies", () => deps.copies?.drop(snapshotId));
+    }
     teardown.add("freeze", goOn);
     if (memory)
       await envd

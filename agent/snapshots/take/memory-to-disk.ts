@@ -25,6 +25,8 @@ export interface SnapshotRequest {
   readonly durable?: boolean | undefined;
   /** Of a pause; false: the container is dropped, and every resume comes from the disk. Default: true. */
   readonly frozen?: boolean | undefined;
+  /** Copies that start from it at once. Default: 1, where it lives for one call. */
+  readonly copies?: number | undefined;
   /** What its parts take. */
   readonly timing?: Timing | undefined;
 }

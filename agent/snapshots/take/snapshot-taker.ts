@@ -81,8 +81,8 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
       : undefined;
     if (refusal !== undefined) throw refusal;
     const timing = createTiming();
-    const { snapshotId, memory, durable, frozen } = body;
-    const request = { snapshotId, memory, durable, frozen, timing };
+    const { snapshotId, memory, durable, copies, frozen } = body;
+    const request = { snapshotId, memory, durable, copies, frozen, timing };
     const work = async () => {
       const admitted = await timing.measure("admit", () => admit(sandbox, request, kind));
       try {

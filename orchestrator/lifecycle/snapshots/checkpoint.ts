@@ -34,6 +34,8 @@ interface CheckpointRequest {
   readonly done: string;
   /** What to do while another checkpoint of the sandbox runs. */
   readonly same: "wait" | "refuse";
+  /** Copies that start from it at once. */
+  readonly copies?: number;
   /** What its parts on the node take. */
   readonly timing?: Timing;
 }
@@ -100,7 +102,14 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       },
     );
     if (record === undefined) throw await whyRefused(before, conditions);
-    const body = { snapshotId: pendingSnapshot.id, memory: ask.memory, durable: ask.kind !== "fork" };
+    const ahead =
+      ask.copies !== undefined && deps.core.nodes.get(record.nodeId)?.facts.capabilities.copiesAhead === true;
+    const body = {
+      snapshotId: pendingSnapshot.id,
+      memory: ask.memory,
+      durable: ask.kind !== "fork",
+      ...(ahead ? defined({ copies: ask.copies }) : {}),
+    };
     return takeSnapshot(record, body, { target, timing: ask.timing ?? noTiming });
   }
 
