@@ -57,6 +57,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
         ...(node.hasBlobStore ? { blobStore: true } : {}),
         ...(node.meetsPeers ? { peers: true } : {}),
         records: true,
+        copiesAhead: true,
       },
       ...identity,
     },

@@ -19,6 +19,8 @@ export interface ContainerSpec {
   readonly cpus?: string;
   /** It gets the disk of a container that the engine has lost, instead of an empty one. */
   readonly takeOver?: TakeOver;
+  /** The container that `createAhead` has made for it, which lacks only its disk. */
+  readonly made?: string;
 }
 
 export interface TakeOver {
@@ -114,6 +116,11 @@ interface DiskFile {
 export interface Containers {
   /** Resolves to the container's id. Starts nothing. @throws {AppError} no_compatible_node when the image of a disk is gone */
   create(spec: ContainerSpec): Promise<string>;
+  /**
+   * Makes the container of a copy of a snapshot whose disk was copied ahead and is not stored yet; `create` gives it that disk.
+   * Undefined: such a container can only be made with its disk.
+   */
+  createAhead(spec: ContainerSpec): Promise<string | undefined>;
   start(id: string): Promise<void>;
   inspect(id: string): Promise<InspectedContainer | undefined>;
   /** Sends SIGKILL through Docker. A stopped or unknown container counts as success. */

@@ -4,6 +4,7 @@ import type { Containers } from "./containers.ts";
 
 type OwnDisks = Pick<
   Containers,
+  | "createAhead"
   | "hasOwnDisk"
   | "copyAhead"
   | "keep"
@@ -18,6 +19,7 @@ type OwnDisks = Pick<
 >;
 
 export const NO_OWN_DISKS: OwnDisks = {
+  createAhead: () => Promise.resolve(undefined),
   hasOwnDisk: () => false,
   copyAhead: () => Promise.resolve(),
   flushDisk: () => Promise.resolve(),

@@ -59,14 +59,18 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
   return {
     ...engine,
 
-    async create({ takeOver, ...spec }) {
+    async create({ takeOver, made, ...spec }) {
       if (takeOver !== undefined) return successor(spec, takeOver, { engine, disks, onWhat });
       const from = storedIn(spec.build.image);
+      // What was made ahead is of the image below the disk, and would get an empty one.
+      if (made !== undefined && from === undefined)
+        throw new AppError("snapshot_files_missing", "the stored disk of the sandbox's snapshot is gone");
       if (!(await usable())) {
         if (from === undefined) return engine.create(spec);
         throw new AppError("unavailable", "this node cannot make the sandbox's disk now: try again");
       }
-      const containerId = await engine.create({ ...spec, build: { ...spec.build, image: onWhat(spec.build.image) } });
+      const containerId =
+        made ?? (await engine.create({ ...spec, build: { ...spec.build, image: onWhat(spec.build.image) } }));
       try {
         const sizeMb = spec.resources.diskSizeMB || DEFAULT_MB;
         await disks.make({ containerId, ...(await layerOf(containerId, engine)), sizeMb, from });
@@ -76,6 +80,12 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
         if (cause instanceof AppError) throw cause;
         throw new AppError("sandbox_create_failed", "the sandbox's disk could not be made", { cause });
       }
+    },
+
+    async createAhead(spec) {
+      const id = SNAPSHOT.exec(spec.build.image)?.[1];
+      if (id === undefined || !(await usable())) return undefined;
+      return engine.create({ ...spec, build: { ...spec.build, image: below(id) } });
     },
 
     async start(id) {

@@ -52,6 +52,7 @@ import { originsHere } from "./store/origins.ts";
 import { createSnapshots, type Snapshots } from "./store/snapshots.ts";
 import { type Admission, createAdmission } from "./take/admission.ts";
 import { checkpoint } from "./take/checkpoint.ts";
+import { createCopiesAhead } from "./take/copies-ahead.ts";
 import { pause } from "./take/pause.ts";
 import type { Taking } from "./take/snapshot-taker.ts";
 
@@ -145,7 +146,18 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     .adopt([...found.sandboxes, ...found.frozen].map(({ container }) => container.id))
     .catch((error: unknown) => log.warn({ err: error }, "could not look for page servers"));
   const store = stores.snapshots;
-  const snapshots = createSnapshots({ store, files, frozen, containers, disposal, mutex, log });
+  const copies = createCopiesAhead({ docker, network: machine.network, log });
+  teardown.add("containers of copies", () => copies.stop());
+  const snapshots = createSnapshots({
+    store,
+    files,
+    frozen,
+    containers,
+    dropCopies: (id) => copies.drop(id),
+    disposal,
+    mutex,
+    log,
+  });
   const holding = createHolding({ store, snapshots, keepMs: config.holdHours * HOUR_MS, now, log });
   const expiring = loop({ name: "holding place", everyMs: MINUTE_MS, log }, () => holding.expire());
   teardown.add("holding place", () => expiring.stop());
@@ -162,7 +174,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     diskUsage: machine.disks.usage,
   });
   const outside = outsideConnections({ connections: memory.connections, gate, log });
-  const common = { ...machine, stores, gate, frozen, outside, origins, now, log };
+  const common = { ...machine, stores, gate, frozen, copies, outside, origins, now, log };
   const restoreDeps = {
     ...common,
     slots: deps.slots,

@@ -61,8 +61,11 @@ export type StoredSizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt"
 export interface SnapshotStore {
   /** Called before any other step of the snapshot, so that a crash from here on leaves a row. */
   intend(snapshot: Omit<Snapshot, "resuming" | "held">): void;
-  /** Records that the snapshot is durable. The row is on the disk when this returns. `also`: in one transaction. */
-  keep(id: string, sizes: StoredSizes, also: () => void): void;
+  /**
+   * Records that the snapshot is stored. The row is on the disk when this returns, unless the snapshot lives for one call.
+   * @param also in the same transaction
+   */
+  keep(id: string, sizes: StoredSizes, also: () => void, durable?: boolean): void;
   /** `also` is part of the same transaction. */
   setResuming(id: string, resuming: boolean, also?: () => void): void;
   /** Records the container that takes over the disk of a lost one. The row is on the disk when this returns. */
@@ -158,11 +161,14 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
         record: record ?? null,
       });
     },
-    keep: (id, { memoryBytes, diskBytes, takenAt }, also) =>
-      durably(() => {
+    keep(id, { memoryBytes, diskBytes, takenAt }, also, durable = true) {
+      const work = () => {
         keep.run(memoryBytes, diskBytes, takenAt, id);
         also();
-      }),
+      };
+      if (durable) durably(work);
+      else database.transaction(work)();
+    },
     setResuming: (id, resuming, also) =>
       database.transaction(() => {
         setResuming.run(Number(resuming), id);

@@ -44,6 +44,8 @@ export const NodeFacts = Type.Object(
         peers: Type.Optional(Type.Boolean()),
         /** Keeps the orchestrator's records of its sandboxes. Absent: an older agent. */
         records: Type.Optional(Type.Boolean()),
+        /** Takes the number of a fork's copies. Absent: an older agent. */
+        copiesAhead: Type.Optional(Type.Boolean()),
         detail: Type.Record(Type.String(), Type.String()),
       },
       closed,

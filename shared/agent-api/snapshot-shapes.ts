@@ -9,10 +9,12 @@ export const TakeSnapshotBody = Type.Object(
     /** false: only the disk is stored. */
     memory: Type.Boolean(),
     /**
-     * false: the snapshot lives for one call, as that of a fork, so nothing waits until it is on the disk. After a crash of the
-     * host its files may be damaged, which every start from it checks. Default: true.
+     * false: the snapshot lives for one call, as that of a fork, so nothing waits until it is on the disk. Nothing starts from it
+     * after a restart of the host, which may have damaged its files. Default: true.
      */
     durable: Type.Optional(Type.Boolean()),
+    /** Copies that will be started at once from a snapshot that lives for one call. Only to agents with `copiesAhead`. Default: 1. */
+    copies: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
     /** Of a pause. false: its container is not kept frozen, so that every resume comes from the disk. Default: true. */
     frozen: Type.Optional(Type.Boolean()),
   },
@@ -33,6 +35,8 @@ export const TakenSnapshot = Type.Object(
     memoryBytes: Type.Integer({ minimum: 0 }),
     diskBytes: Type.Integer({ minimum: 0 }),
     takenAt: time,
+    /** Milliseconds that the parts took. Absent: an older agent, or a snapshot that was taken for an earlier request. */
+    times: Type.Optional(Type.Record(Type.String(), Type.Number())),
   },
   closed,
 );

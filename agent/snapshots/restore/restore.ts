@@ -6,6 +6,7 @@ import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
+import { noTiming, type Timing } from "../../../shared/program/timing.ts";
 import { isSize } from "../../containers/cgroup/limits.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Docker } from "../../containers/host-docker.ts";
@@ -50,6 +51,8 @@ export interface RestoreSpec {
   readonly owner: string | undefined;
   /** What it sees: the same ones as when its memory was stored. */
   readonly volumes: readonly VolumeMount[];
+  /** What its parts take. */
+  readonly timing?: Timing;
 }
 
 export interface Restored {
@@ -66,7 +69,7 @@ export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContai
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner, volumes: mounts }: RestoreSpec,
+  { disk, memoryOf, owner, volumes: mounts, timing = noTiming }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
@@ -74,7 +77,8 @@ export async function restoreContainer(
   const { containers, annotations } = docker;
   const { criu, connections, restoreLimitMs: limitMs = RESTORE_LIMIT_MS } = deps.memory;
   const { containerId: id, controlToken } = disk;
-  const release = await deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
+  const turn = () => deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
+  const release = await timing.measure("wait", turn);
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
@@ -121,11 +125,11 @@ export async function restoreContainer(
         if (memory === undefined) throw cause;
         throw notRestored(explainRestore(cause), cause);
       });
-      await (memory === undefined ? start : unlessOver(start, limited));
+      await timing.measure("restore", () => (memory === undefined ? start : unlessOver(start, limited)));
       started.known = true;
       signal.throwIfAborted();
 
-      return envdAnswers({ id, slot, controlToken }, docker, limited);
+      return timing.measure("ready", () => envdAnswers({ id, slot, controlToken }, docker, limited));
     };
     const { found, cgroup } = await up().catch(async (cause: unknown) => {
       if (signal.aborted) throw cause;

@@ -1,6 +1,7 @@
 /** Starts a new sandbox from a checkpoint: makes a new container from the image, with or without the memory. */
 
 import { randomBytes } from "node:crypto";
+import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import { leastMemoryMb } from "../../containers/cgroup/limits.ts";
@@ -9,11 +10,16 @@ import { type BecomeSandboxDeps, becomeSandbox, type Launched } from "../../sand
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../store/clear-links.ts";
+import type { CopiesAhead } from "../take/copies-ahead.ts";
 import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, BecomeSandboxDeps {
   readonly network: Network;
+  readonly copies: Pick<CopiesAhead, "take">;
 }
+
+/** Name for people who ask Docker; nothing depends on it, so the first command comes first. */
+const TELL_DOCKER_AFTER_MS = 250;
 
 export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal: AbortSignal): Promise<Launched> {
   const { origin, body } = spec;
@@ -27,8 +33,9 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
   const teardown = new Teardown(deps.log);
   const restored = { verified: Promise.resolve() };
   try {
-    const disk = await create(spec, { snapshot, image: snapshot.image, memory }, deps, teardown);
-    return await becomeSandbox(
+    const from = { snapshot, image: snapshot.image, memory };
+    const disk = await spec.timing.measure("create", () => create(spec, from, deps, teardown));
+    const launched = await becomeSandbox(
       spec,
       {
         containerId: disk.containerId,
@@ -39,7 +46,8 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
         watches: memory,
         async run() {
           const { projectId: owner, volumes = [] } = body;
-          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes };
+          const { timing } = spec;
+          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes, timing };
           const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
           if (!memory) await clearLinks(container, snapshot.id, { ...deps.memory, log: deps.log });
@@ -55,6 +63,8 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
       deps,
       { teardown, signal },
     );
+    if (disk.ahead) renameLater(disk.containerId, `svc-${body.sandboxId}`, deps);
+    return launched;
   } catch (error) {
     await teardown.run();
     throw error;
@@ -81,12 +91,15 @@ interface From {
 async function create(
   { body, origin, executionId }: FromSnapshot,
   { snapshot, image, memory }: From,
-  { docker, network, now }: StartCopyDeps,
+  { docker, network, copies, now }: StartCopyDeps,
   teardown: Teardown,
 ) {
   // The memory image has files of its version of envd mapped.
   const runtime = await docker.runtime(memory ? snapshot.disk.runtime : undefined);
-  const controlToken = randomBytes(24).toString("hex");
+  const wanted = { resources: body.resources, runtime: runtime.directory };
+  const ahead = origin.is === "snapshot" ? await copies.take(origin.snapshotId, wanted) : undefined;
+  if (ahead !== undefined) teardown.add("container ahead", () => docker.containers.remove(ahead.containerId));
+  const { controlToken } = ahead ?? { controlToken: randomBytes(24).toString("hex") };
   const build = { ...body.build, image };
   const createdAt = now();
   const containerId = await docker.containers.create({
@@ -98,6 +111,7 @@ async function create(
     env: [`SVC_ENVD_CONTROL=${controlToken}`],
     runtimeDirectory: runtime.directory,
     resolver: network.plan.gateway,
+    ...defined({ made: ahead?.containerId }),
   });
   teardown.add("container", () => docker.containers.remove(containerId));
   const { resources } = body;
@@ -109,5 +123,14 @@ async function create(
     runtime: runtime.directory,
     upperDirectory: undefined,
     createdAt,
+    ahead: ahead !== undefined,
   };
+}
+
+function renameLater(containerId: string, name: string, { docker, log }: Pick<StartCopyDeps, "docker" | "log">): void {
+  setTimeout(() => {
+    docker.containers
+      .rename(containerId, name)
+      .catch((error: unknown) => log.debug({ err: error, containerId }, "could not tell Docker a container's name"));
+  }, TELL_DOCKER_AFTER_MS).unref();
 }

@@ -9,6 +9,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { sync } from "../../host/sync.ts";
 import { followHashes, sha256 } from "./hashes.ts";
 import { checkSizes, corrupt, type Manifest, missing, parseManifest, type StoredFile } from "./manifest.ts";
+import { bootId, checkUnhashed, isUntouched, unhashedFiles } from "./unhashed.ts";
 
 const SYNCS_AT_ONCE = 8;
 const UNFINISHED = ".new";
@@ -35,7 +36,7 @@ export interface CheckedFile {
 }
 
 export interface SnapshotFiles {
-  /** @param durable false: nothing is flushed to the disk */
+  /** @param durable false: it lives for one call, so nothing of it is hashed or flushed to the disk */
   draft(id: string, durable: boolean): Promise<Draft>;
   /** Directory of a stored snapshot. */
   directory(id: string): string;
@@ -45,7 +46,7 @@ export interface SnapshotFiles {
   manifest(id: string): Promise<Manifest>;
   /** Whether the file system reports that no file changed since it was written. */
   untouched(id: string, manifest: Manifest): Promise<boolean>;
-  /** Reads all content. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
+  /** Reads all content, where it has hashes. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
   verify(id: string, manifest: Manifest, signal: AbortSignal): Promise<void>;
   /** Reads all content, and goes on where a file is not whole. @param read called with the number of bytes that were read */
   check(id: string, manifest: Manifest, signal: AbortSignal, read: (bytes: number) => void): Promise<CheckedFile[]>;
@@ -73,14 +74,17 @@ export function snapshotFiles(root: string): SnapshotFiles {
       const work = join(directory, "work");
       await mkdir(images, { recursive: true, mode: 0o700 });
       await mkdir(work, { mode: 0o700 });
-      const hashes = followHashes(images, durable);
+      const hashes = durable ? followHashes(images) : undefined;
       return {
         images,
         work,
         async finish(toManifest) {
           const synced = durable ? syncAll(images) : Promise.resolve();
           synced.catch(() => undefined);
-          const manifest = toManifest(await hashes.finish());
+          const manifest =
+            hashes === undefined
+              ? { ...toManifest(await unhashedFiles(images)), boot: bootId() }
+              : toManifest(await hashes.finish());
           await synced;
           const path = join(directory, "manifest.json");
           await writeFile(path, JSON.stringify(manifest, undefined, 1), { mode: 0o600, flush: durable });
@@ -94,7 +98,7 @@ export function snapshotFiles(root: string): SnapshotFiles {
           return manifest;
         },
         async discard() {
-          hashes.stop();
+          hashes?.stop();
           await rm(directory, { recursive: true, force: true });
           await rm(final(id), { recursive: true, force: true });
         },
@@ -115,20 +119,12 @@ export function snapshotFiles(root: string): SnapshotFiles {
       return parseManifest(text, id);
     },
 
-    async untouched(id, manifest) {
-      const directory = join(final(id), "images");
-      const same = await Promise.all(
-        manifest.files.map(async ({ name, size, changedAt }) => {
-          const found = await stat(join(directory, name)).catch(() => undefined);
-          return found?.size === size && found.ctimeMs === changedAt;
-        }),
-      );
-      return !same.includes(false);
-    },
+    untouched: (id, manifest) => isUntouched(join(final(id), "images"), manifest),
 
     async verify(id, manifest, signal) {
       const directory = join(final(id), "images");
       checkSizes(manifest, await sizesIn(directory));
+      if (manifest.boot !== undefined) return checkUnhashed(directory, manifest);
       for (const { name, sha256: expected } of manifest.files) {
         const found = await sha256(join(directory, name), signal);
         if (found !== expected) throw corrupt(`the content of ${name} has changed since it was written`);

@@ -30,11 +30,8 @@ export interface FollowedHashes {
   stop(): void;
 }
 
-/**
- * Hashes files while a dump is written, so that little is left to hash and to flush at its end.
- * @param flush whether written data is flushed to the disk meanwhile
- */
-export function followHashes(directory: string, flush = true): FollowedHashes {
+/** Hashes files while a dump is written, and flushes them to the disk, so that little is left of both at its end. */
+export function followHashes(directory: string): FollowedHashes {
   const running = new Map<string, FollowedFile>();
   const state = { over: false };
 
@@ -46,7 +43,7 @@ export function followHashes(directory: string, flush = true): FollowedHashes {
 
   // Flushes in every step, not at the end of the data: a dump can be faster than the hashing all the time.
   const writeAhead = (path: string, known: FollowedFile, offset: number) => {
-    if (!flush || known.writing !== undefined || offset - known.written < AHEAD_BYTES) return;
+    if (known.writing !== undefined || offset - known.written < AHEAD_BYTES) return;
     known.written = offset;
     known.writing = writeOut(path)
       .catch(() => undefined)

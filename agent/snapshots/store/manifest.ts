@@ -13,7 +13,8 @@ const StoredFile = Type.Object({
   // A file of the snapshot's directory, never the directory itself or the one above.
   name: Type.String({ pattern: "^(?!\\.{1,2}$)[A-Za-z0-9._-]+$" }),
   size: Size,
-  sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+  /** Absent where the manifest names a boot. */
+  sha256: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}$" })),
   /** Time of the last change of any kind by the file system, unix milliseconds. */
   changedAt: Type.Number(),
 });
@@ -49,6 +50,8 @@ export const Manifest = Type.Object({
   memoryBytes: Size,
   diskBytes: Size,
   createdAt: Size,
+  /** Of an image that lives for one call: the boot of the machine in which it was written. Its files have no hashes. */
+  boot: Type.Optional(Type.String()),
   files: Type.Array(StoredFile),
 });
 export type Manifest = Static<typeof Manifest>;

@@ -16,6 +16,8 @@ export interface SnapshotsDeps {
   readonly files: SnapshotFiles;
   readonly frozen: Pick<FrozenContainers, "take" | "dropped">;
   readonly containers: Pick<Containers, "remove" | "removeImage">;
+  /** Removes containers that were made ahead for copies of a snapshot. */
+  readonly dropCopies: (id: string) => void;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   /** One operation at a time per snapshot. */
   readonly mutex: KeyedMutex;
@@ -34,7 +36,8 @@ export interface Snapshots {
   settled(): Promise<void>;
 }
 
-export function createSnapshots({ store, files, frozen, containers, disposal, mutex, log }: SnapshotsDeps): Snapshots {
+export function createSnapshots(deps: SnapshotsDeps): Snapshots {
+  const { store, files, frozen, containers, dropCopies, disposal, mutex, log } = deps;
   const background = new Set<Promise<void>>();
 
   const removeDisk = async ({ id, disk }: Snapshot) => {
@@ -54,6 +57,7 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
       const snapshot = store.get(id);
       if (snapshot?.state === "taking") throw new AppError("conflict", "the snapshot is being taken");
       if (snapshot?.kind === "pause" && snapshot.state === "stored") await removeDisk(snapshot);
+      dropCopies(id);
       await files.remove(id);
       // Docker keeps an image that a container needs; garbage.ts removes it later.
       if (snapshot !== undefined) await containers.removeImage(snapshot.image ?? snapshotImage(id));

@@ -2,6 +2,7 @@
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
+import { noTiming } from "../../../shared/program/timing.ts";
 import { flattenWhenDeep } from "../../node-disk/flatten.ts";
 import { refuseHoles } from "../../node-disk/holes.ts";
 import type { NodeDisks } from "../../node-disk/host-disks.ts";
@@ -9,6 +10,7 @@ import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import { snapshotImage } from "../store/docker-images-below.ts";
+import type { CopiesAhead } from "./copies-ahead.ts";
 import {
   type CheckpointMemoryDeps,
   checkpointMemory,
@@ -21,6 +23,8 @@ import { refuseTraced } from "./traced.ts";
 export interface CheckpointDeps extends CheckpointMemoryDeps {
   readonly disks: NodeDisks;
   readonly stores: Stores;
+  /** Absent: no copy starts from it at once. */
+  readonly copies?: Pick<CopiesAhead, "begin" | "drop">;
 }
 
 export async function checkpoint(
@@ -32,7 +36,7 @@ export async function checkpoint(
   const { containers, envd } = deps.docker;
   const { findHole } = deps.disks;
   const { executionId, sandboxId, projectId, container } = sandbox;
-  const { snapshotId, memory } = request;
+  const { snapshotId, memory, durable = true, copies = 1, timing = noTiming } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const image = snapshotImage(snapshotId);
   const ownDisk = containers.hasOwnDisk(container.id);
@@ -62,7 +66,11 @@ export async function checkpoint(
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
     teardown.add("image", () => containers.removeImage(image));
-    await containers.copyAhead(container.id, image);
+    await timing.measure("ahead", () => containers.copyAhead(container.id, image));
+    if (!durable && ownDisk) {
+      deps.copies?.begin(snapshotId, container, copies);
+      teardown.add("containers of copies", () => deps.copies?.drop(snapshotId));
+    }
     teardown.add("freeze", goOn);
     if (memory)
       await envd
@@ -74,10 +82,11 @@ export async function checkpoint(
           ),
         );
     await container.cgroup.freeze();
+    const frozenAt = performance.now();
     const steps = {
       meanwhile: async () => {
         if (!ownDisk) await refuseHoles(container.upperDirectory, findHole);
-        await containers.commit(container.id, image, snapshotId);
+        await timing.measure("disk", () => containers.commit(container.id, image, snapshotId));
       },
       afterwards: async () => {
         if ((await deps.memory.files.links(snapshotId)) !== undefined) {
@@ -86,8 +95,9 @@ export async function checkpoint(
           await containers.commit(container.id, image, snapshotId);
           await clearLinks(container, snapshotId, { ...deps.memory, log });
         }
+        timing.add("frozen", performance.now() - frozenAt);
         await goOn();
-        await containers.keep(container.id, image, request.durable ?? true);
+        await containers.keep(container.id, image, durable);
         // Each checkpoint of a fork of a checkpoint adds a layer.
         await flattenWhenDeep(image, { containers, findHole });
       },
@@ -97,7 +107,7 @@ export async function checkpoint(
       { ...request, kind: "checkpoint", image },
       { teardown, deps, steps },
     );
-    stores.snapshots.keep(snapshotId, stored, () => undefined);
+    stores.snapshots.keep(snapshotId, stored, () => undefined, durable);
     teardown.release();
     return toTakenSnapshot({ executionId, sandboxId, id: snapshotId, image, memory, ...stored });
   } catch (error) {

@@ -5,6 +5,7 @@ import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
+import { noTiming, type Timing } from "../../../shared/program/timing.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
@@ -24,6 +25,10 @@ export interface SnapshotRequest {
   readonly durable?: boolean | undefined;
   /** Of a pause; false: the container is dropped, and every resume comes from the disk. Default: true. */
   readonly frozen?: boolean | undefined;
+  /** Copies that start from it at once. Default: 1, where it lives for one call. */
+  readonly copies?: number | undefined;
+  /** What its parts take. */
+  readonly timing?: Timing | undefined;
 }
 
 export interface CheckpointMemoryDeps {
@@ -54,6 +59,7 @@ export async function checkpointMemory(
   { teardown, deps, steps = {} }: { teardown: Teardown; deps: CheckpointMemoryDeps; steps?: Steps },
 ): Promise<StoredSizes> {
   const { docker, memory } = deps;
+  const { timing = noTiming } = request;
   try {
     const draft = await memory.files.draft(request.snapshotId, request.durable ?? true);
     teardown.add("files", () => draft.discard());
@@ -61,7 +67,7 @@ export async function checkpointMemory(
       teardown.add("names of open files", () =>
         clearLinks(sandbox.container, request.snapshotId, { ...memory, log: deps.log }),
       );
-    const dumped = request.memory ? dump(sandbox, draft, deps) : Promise.resolve();
+    const dumped = request.memory ? timing.measure("dump", () => dump(sandbox, draft, deps)) : Promise.resolve();
     // Waits for the end of both before it undoes either.
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
@@ -70,9 +76,8 @@ export async function checkpointMemory(
     if (request.memory) await letFilesChange(draft.images, await docker.annotations.volumePaths(sandbox.container.id));
     if (request.memory) await memory.criu.wipeOnRestore(draft.images);
     const inside = request.memory ? await memory.connections.closeInImages(draft.images, slot) : undefined;
-    const { memoryBytes, diskBytes, createdAt } = await draft.finish((files) =>
-      describe(sandbox, request, { files, inside, deps }),
-    );
+    const finishing = () => draft.finish((files) => describe(sandbox, request, { files, inside, deps }));
+    const { memoryBytes, diskBytes, createdAt } = await timing.measure("finish", finishing);
     return { memoryBytes, diskBytes, takenAt: createdAt };
   } catch (error) {
     if (error instanceof AppError) throw error;

@@ -2,6 +2,7 @@
 
 import type { TakenSnapshot, TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import { createTiming } from "../../../shared/program/timing.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Sandboxes } from "../../sandboxes/sandboxes.ts";
 import type { SnapshotStore } from "../../store/snapshots.ts";
@@ -79,11 +80,14 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
       ? memoryRefusal(kind === "pause" ? "a pause with memory" : "a fork or a snapshot with memory")
       : undefined;
     if (refusal !== undefined) throw refusal;
-    const request = { snapshotId: body.snapshotId, memory: body.memory, durable: body.durable, frozen: body.frozen };
+    const timing = createTiming();
+    const { snapshotId, memory, durable, copies, frozen } = body;
+    const request = { snapshotId, memory, durable, copies, frozen, timing };
     const work = async () => {
-      const admitted = await admit(sandbox, request, kind);
+      const admitted = await timing.measure("admit", () => admit(sandbox, request, kind));
       try {
-        return await around(sandbox, { kind, memory: body.memory }, taken);
+        const result = await around(sandbox, { kind, memory }, taken);
+        return { ...result, times: Object.fromEntries(timing.parts()) };
       } finally {
         admitted();
       }

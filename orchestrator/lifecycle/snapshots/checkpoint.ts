@@ -8,6 +8,7 @@ import type { TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
+import { noTiming, type Timing } from "../../../shared/program/timing.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects/record.ts";
@@ -17,16 +18,26 @@ import { storedBytesOf } from "../../store/storage/stored-bytes.ts";
 import type { Core } from "../core.ts";
 import type { ProjectQuota } from "./stored-quota.ts";
 
+/** A template's tag. */
+interface Target {
+  readonly id: string;
+  readonly tag: string;
+}
+
 interface CheckpointRequest {
   readonly kind: "snapshot" | "fork";
   /** false: the disk alone. */
   readonly memory: boolean;
   /** The template that gets the snapshot as a build; absent: the source's own template. */
-  readonly template?: () => Promise<{ readonly id: string; readonly tag: string }>;
+  readonly template?: () => Promise<Target>;
   /** For messages, for example "forked". */
   readonly done: string;
   /** What to do while another checkpoint of the sandbox runs. */
   readonly same: "wait" | "refuse";
+  /** Copies that start from it at once. */
+  readonly copies?: number;
+  /** What its parts on the node take. */
+  readonly timing?: Timing;
 }
 
 export interface Checkpoint {
@@ -91,8 +102,15 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       },
     );
     if (record === undefined) throw await whyRefused(before, conditions);
-    const body = { snapshotId: pendingSnapshot.id, memory: ask.memory, durable: ask.kind !== "fork" };
-    return takeSnapshot(record, body, target);
+    const ahead =
+      ask.copies !== undefined && deps.core.nodes.get(record.nodeId)?.facts.capabilities.copiesAhead === true;
+    const body = {
+      snapshotId: pendingSnapshot.id,
+      memory: ask.memory,
+      durable: ask.kind !== "fork",
+      ...(ahead ? defined({ copies: ask.copies }) : {}),
+    };
+    return takeSnapshot(record, body, { target, timing: ask.timing ?? noTiming });
   }
 
   /** The project's limits, which the move to `snapshotting` checks. */
@@ -123,7 +141,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
   async function takeSnapshot(
     record: SandboxRecord,
     body: TakeSnapshotBody,
-    target: { readonly id: string; readonly tag: string } | undefined,
+    { target, timing }: { readonly target: Target | undefined; readonly timing: Timing },
   ): Promise<Checkpoint> {
     const { id, executionId, nodeId } = record;
     const { snapshotId } = body;
@@ -141,6 +159,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
             .checkpointExecution({ params: { executionId }, body }, { timeoutMs: timeouts.snapshotTimeoutMs }),
         { now, random: deps.core.random, patienceMs: timeouts.patienceMs },
       );
+      for (const [part, ms] of Object.entries(taken.times ?? {})) timing.add(`checkpoint.${part}`, ms);
       const former = target === undefined ? undefined : await store.templates.tagged(target.id, target.tag);
       const finished = await store.finishSnapshot(
         onward,

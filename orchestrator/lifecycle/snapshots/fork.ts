@@ -113,8 +113,8 @@ export function createForking(deps: ForkingDeps): Forking {
         throw new AppError("bad_request", `body field 'count' must be less than ${most}`);
       }
       await checkPlaceholders(project, id);
-      const taking = () =>
-        deps.checkpointing.checkpoint(project, id, { kind: "fork", memory, done: "forked", same: "wait" });
+      const ask = { kind: "fork", memory, done: "forked", same: "wait", copies: count, timing } as const;
+      const taking = () => deps.checkpointing.checkpoint(project, id, ask);
       const checkpoint = await timing.measure("checkpoint", taking);
       try {
         const forks: StartOutcome[] = [];

@@ -41,6 +41,8 @@ export interface SnapshotRequest {
   readonly snapshotId: string;
   readonly memory: boolean;
   readonly frozen?: boolean | undefined;
+  /** Of a fork. */
+  readonly copies?: number | undefined;
 }
 
 interface FetchRequest {

@@ -126,6 +126,14 @@ describe("a checkpoint", () => {
     },
   );
 
+  test("says how long its parts took, and nothing of that when it was taken for an earlier request", async () => {
+    const { executionId } = await running();
+    const body = snapshotRequest();
+    const { times = {}, ...taken } = await here.parts.taker.checkpoint(executionId, body);
+    expect(Object.keys(times).sort()).toEqual(["admit", "ahead", "disk", "dump", "finish", "frozen"]);
+    expect(await here.parts.taker.checkpoint(executionId, body)).toEqual(taken);
+  });
+
   test("at the same time as another checkpoint is refused, and two calls for the same checkpoint share it", async () => {
     const { executionId } = await running();
     const body = snapshotRequest();

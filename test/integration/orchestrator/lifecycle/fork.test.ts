@@ -3,6 +3,7 @@
 import { createServer } from "node:http";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Sandbox } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
+import { defined } from "../../../../shared/defined.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import type { Cluster } from "../../../support/cluster/cluster.ts";
 import { expectEnd, sandboxesOn } from "../../../support/cluster/sandboxes.ts";
@@ -82,6 +83,25 @@ describe("fork", () => {
     };
     expect((await fork(sandboxID)).status).toBe(201);
     expect(during).toBe("inside");
+  });
+
+  test.each([
+    { copiesAhead: true, copies: 3 },
+    { copiesAhead: undefined, copies: undefined },
+  ])("tells a node how many copies will start, if the node takes the number ($copiesAhead)", async (one) => {
+    const able = { memorySnapshots: true, diskLimit: false, detail: {} };
+    const capabilities = { ...able, ...defined({ copiesAhead: one.copiesAhead }) };
+    const other = await forkingCluster({ agent: { facts: { capabilities } } });
+    onTestFinished(() => other.stop());
+    const asked: unknown[] = [];
+    other.agent.onCheckpoint = (request, take) => {
+      asked.push(request.copies);
+      take();
+    };
+    const { sandboxID } = await sandboxesOn(() => other).create();
+    const body = { count: 3 };
+    expect((await other.ask("POST", `/sandboxes/${sandboxID}/fork`, { body })).status).toBe(201);
+    expect(asked).toEqual([one.copies]);
   });
 
   test("reports each failure in its place", async () => {

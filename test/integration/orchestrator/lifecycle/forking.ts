@@ -1,9 +1,10 @@
 /** A cluster with a short time limit for checkpoints. */
 
-import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { type Cluster, type ClusterOptions, startCluster } from "../../../support/cluster/cluster.ts";
 
-export function forkingCluster(): Promise<Cluster> {
+export function forkingCluster(more: Pick<ClusterOptions, "agent"> = {}): Promise<Cluster> {
   return startCluster({
+    ...more,
     config: { patienceMs: 300, snapshotTimeoutMs: 1_000, orphanGraceMs: 100, maxProjectSandboxes: 20 },
   });
 }

@@ -95,6 +95,25 @@ describe("a new container", () => {
     expect(state.made).toMatchObject([{ from: "s1" }]);
   });
 
+  test("of a copy is made before its disk is stored, on the image below, and gets the disk afterwards", async () => {
+    const { state, containers } = world();
+    const made = await containers.createAhead(spec("svc/snapshot:s1"));
+    expect([made, state.images, state.made]).toEqual(["c1", [`${REPOSITORY}:s1`], []]);
+    const copy = { ...spec("svc/snapshot:s1"), made: "c1" };
+    await expect(containers.create(copy)).rejects.toMatchObject({ code: "snapshot_files_missing" });
+    state.stored.add("s1");
+    expect(await containers.create(copy)).toBe("c1");
+    expect(state.images).toHaveLength(1);
+    expect(state.made).toMatchObject([{ containerId: "c1", from: "s1" }]);
+  });
+
+  test("of no snapshot, or without disks of their own, is not made ahead", async () => {
+    expect(await world().containers.createAhead(spec("app"))).toBeUndefined();
+    expect(
+      await world({ unusable: "no loop devices" }).containers.createAhead(spec("svc/snapshot:s1")),
+    ).toBeUndefined();
+  });
+
   test("of a snapshot that was stored as an image of Docker is made of that image", async () => {
     const { state, containers } = world();
     await containers.create(spec("svc/snapshot:old"));

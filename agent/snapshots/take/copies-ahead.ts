@@ -1,0 +1,138 @@
+/**
+ * Makes the containers of a fork's copies while their source is being stored, for which the fork waits anyway. They have no disk yet,
+ * run nothing and belong to nobody: a copy takes one when it starts, and those that no copy takes are removed. After a crash the next
+ * agent process removes them, as all containers without a row.
+ */
+
+import { randomBytes, randomUUID } from "node:crypto";
+import type { Resources } from "../../../shared/agent-api/routes.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { sameSize } from "../../containers/cgroup/limits.ts";
+import type { Docker } from "../../containers/host-docker.ts";
+import type { LiveContainer } from "../../containers/live-container.ts";
+import type { Network } from "../../network/host-network.ts";
+import { snapshotImage } from "../store/docker-images-below.ts";
+
+/** The source of a fork. */
+type Source = Pick<LiveContainer, "build" | "resources" | "runtime">;
+
+interface AheadContainer {
+  readonly containerId: string;
+  readonly controlToken: string;
+}
+
+export interface CopiesAhead {
+  /** Begins to make them, one after the other; the disk of the source was copied ahead. Never throws. */
+  begin(snapshotId: string, source: Source, count: number): void;
+  /** One for a copy of this size, as the source's; undefined: the copy makes its own. From the first copy on no more are made. */
+  take(snapshotId: string, wanted: Pick<Source, "resources" | "runtime">): Promise<AheadContainer | undefined>;
+  /** Removes those that no copy has taken. */
+  drop(snapshotId: string): void;
+  /** Resolves when all of them are taken or removed. */
+  stop(): Promise<void>;
+}
+
+interface CopiesAheadDeps {
+  readonly docker: Pick<Docker, "containers" | "runtime">;
+  readonly network: Pick<Network, "plan">;
+  readonly log: Log;
+}
+
+/** A container without a row is removed by the janitor in a little more than this. */
+const KEEP_MS = 20_000;
+
+interface Fork {
+  readonly source: Source;
+  readonly ready: AheadContainer[];
+  /** The one that is being made, unless a copy waits for it. */
+  making: Promise<AheadContainer | undefined> | undefined;
+  /** How many more to make. */
+  left: number;
+  readonly timer: NodeJS.Timeout;
+}
+
+export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): CopiesAhead {
+  const { containers } = docker;
+  const forks = new Map<string, Fork>();
+  const background = new Set<Promise<void>>();
+
+  const inBackground = (work: Promise<unknown>) => {
+    const done = work
+      .then(() => undefined)
+      .catch((error: unknown) => log.warn({ err: error }, "could not make or remove the container of a copy ahead"))
+      .finally(() => background.delete(done));
+    background.add(done);
+  };
+
+  const make = async (snapshotId: string, { build, resources, runtime: own }: Source) => {
+    const { directory, command } = await docker.runtime(own);
+    const controlToken = randomBytes(24).toString("hex");
+    const containerId = await containers.createAhead({
+      name: `svc-copy-${randomUUID().slice(0, 8)}`,
+      build: { ...build, image: snapshotImage(snapshotId) },
+      resources,
+      command,
+      env: [`SVC_ENVD_CONTROL=${controlToken}`],
+      runtimeDirectory: directory,
+      resolver: network.plan.gateway,
+    });
+    return containerId === undefined ? undefined : { containerId, controlToken };
+  };
+
+  const remove = ({ containerId }: AheadContainer) => inBackground(containers.remove(containerId));
+
+  const fill = async (snapshotId: string, fork: Fork) => {
+    while (fork.left > 0) {
+      fork.left--;
+      const making = make(snapshotId, fork.source);
+      fork.making = making;
+      const made = await making;
+      // A copy has taken it while it was being made.
+      if (fork.making !== making) return;
+      fork.making = undefined;
+      if (made === undefined) return;
+      if (forks.get(snapshotId) === fork) fork.ready.push(made);
+      else remove(made);
+    }
+  };
+
+  const drop = (snapshotId: string) => {
+    const fork = forks.get(snapshotId);
+    if (fork === undefined) return;
+    forks.delete(snapshotId);
+    clearTimeout(fork.timer);
+    fork.left = 0;
+    for (const made of fork.ready.splice(0)) remove(made);
+  };
+
+  return {
+    begin(snapshotId, source, count) {
+      drop(snapshotId);
+      const timer = setTimeout(() => drop(snapshotId), KEEP_MS).unref();
+      const fork: Fork = { source, ready: [], making: undefined, left: count, timer };
+      forks.set(snapshotId, fork);
+      inBackground(fill(snapshotId, fork));
+    },
+    async take(snapshotId, { resources, runtime }) {
+      const fork = forks.get(snapshotId);
+      if (fork === undefined) return undefined;
+      // Copies that make their own at the same time are faster than one after the other here.
+      fork.left = 0;
+      if (fork.source.runtime !== runtime || !sameResources(fork.source.resources, resources)) return undefined;
+      const made = fork.ready.shift();
+      if (made !== undefined) return made;
+      const { making } = fork;
+      fork.making = undefined;
+      return making?.catch(() => undefined);
+    },
+    drop,
+    async stop() {
+      for (const id of forks.keys()) drop(id);
+      while (background.size > 0) await Promise.all(background);
+    },
+  };
+}
+
+function sameResources(one: Resources, other: Resources): boolean {
+  return sameSize(one, other) && one.diskSizeMB === other.diskSizeMB;
+}
