@@ -17,6 +17,7 @@ import { createKeyring } from "./base/keys/keyring.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { createConsole } from "./console/wire.ts";
+import { createDashboard } from "./dashboard/wire.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
 import type { EdgeRoutingTable, FindSandbox } from "./edge/sandbox-lookup.ts";
 import { type Behind, openSitePort, readSite, type SiteDeps } from "./edge/site.ts";
@@ -196,6 +197,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       ...audit.handlers,
       ...sandboxes,
       ...templates.handlers,
+      ...createDashboard({ store, names }),
       ...projects,
       ...snapshots,
       ...secrets.handlers,

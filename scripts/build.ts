@@ -205,7 +205,7 @@ async function bundleCli(): Promise<void> {
 
 const builders: Record<string, () => Promise<void>> = {
   orchestrator: () => bundleProgram("orchestrator"),
-  console: () => buildConsolePage(root, join(dist, "console")),
+  console: async () => void (await buildConsolePage(root, join(dist, "console"))),
   edge: () => bundleProgram("edge", "orchestrator/edge/main.ts"),
   agent: bundleAgent,
   egress: bundleEgress,

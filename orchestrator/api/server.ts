@@ -6,6 +6,12 @@ import { valueApi } from "../../shared/agent-api/value-shapes.ts";
 import { adminApi } from "../../shared/api/admin.ts";
 import { adminAuditApi, auditApi } from "../../shared/api/audit.ts";
 import { buildApi, removedApi } from "../../shared/api/builds.ts";
+import {
+  dashboardBuildApi,
+  dashboardHealthApi,
+  dashboardTagApi,
+  dashboardTemplateApi,
+} from "../../shared/api/dashboard.ts";
 import { webhookApi } from "../../shared/api/events/webhooks.ts";
 import { eventApi } from "../../shared/api/events.ts";
 import { healthApi } from "../../shared/api/health.ts";
@@ -85,6 +91,10 @@ export interface ApiHandlers {
   readonly edges: Handlers<typeof edgeApi, EdgeVisitor>;
   readonly joinedEdges: Handlers<typeof edgesApi>;
   readonly health: Handlers<typeof healthApi>;
+  readonly dashboardHealth: Handlers<typeof dashboardHealthApi>;
+  readonly dashboardBuilds: Handlers<typeof dashboardBuildApi, Project>;
+  readonly dashboardTemplates: Handlers<typeof dashboardTemplateApi, Project>;
+  readonly dashboardTags: Handlers<typeof dashboardTagApi, Project>;
 }
 
 export function createApiServer(deps: {
@@ -108,6 +118,7 @@ export function createApiServer(deps: {
   surround(server, deps.around);
 
   servePeople(server, handlers, auth);
+  serveDashboard(server, handlers, auth);
   serve(server, discoveryApi, handlers.discovery, auth.open);
   serve(server, nodeApi, handlers.reports, auth.node);
   serve(server, edgeApi, handlers.edges, auth.edge);
@@ -179,6 +190,14 @@ function servePeople(server: FastifyInstance, handlers: ApiHandlers, auth: Pick<
   serve(server, tagApi, handlers.tags, auth.project);
   serve(server, buildApi, handlers.builds, auth.project);
   serve(server, volumeApi, handlers.volumes, auth.project);
+}
+
+/** What E2B's open dashboard calls beside the routes of projects. */
+function serveDashboard(server: FastifyInstance, handlers: ApiHandlers, auth: Auth): void {
+  serve(server, dashboardHealthApi, handlers.dashboardHealth, auth.open);
+  serve(server, dashboardBuildApi, handlers.dashboardBuilds, auth.project);
+  serve(server, dashboardTemplateApi, handlers.dashboardTemplates, auth.project);
+  serve(server, dashboardTagApi, handlers.dashboardTags, auth.project);
 }
 
 /** The description of the metrics route that `auth.metrics` needs. */

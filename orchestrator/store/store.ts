@@ -8,6 +8,7 @@ import type { KeyedSeal } from "../../shared/program/sealing/seal.ts";
 import { auditStore } from "./audit/audit.ts";
 import { buildStore } from "./builds/builds.ts";
 import { buildLeftovers } from "./builds/leftovers.ts";
+import { buildListing } from "./builds/listed.ts";
 import { buildLogStore } from "./builds/logs.ts";
 import { type Build } from "./builds/record.ts";
 import { changeLog, noChanges } from "./changes/changes.ts";
@@ -140,6 +141,7 @@ export function createStore(
     identity: identityStore(db, now),
     templates: templateStore(db, now),
     builds: buildStore(db, { now, ...defined({ members }) }),
+    buildListing: buildListing(db),
     buildLogs: buildLogStore(db),
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),

@@ -42,6 +42,16 @@ function readReference(text: string): TemplateReference | string {
   return { namespace, name, tag };
 }
 
+/**
+ * Splits `name:buildID`, by which a build without a tag is named. `buildId` is undefined for every other text.
+ */
+export function splitBuild(text: string): { readonly name: string; readonly buildId: string | undefined } {
+  const clean = text.trim();
+  const at = clean.lastIndexOf(":");
+  const buildId = clean.slice(at + 1).toLowerCase();
+  return at > 0 && isUuid(buildId) ? { name: clean.slice(0, at), buildId } : { name: text, buildId: undefined };
+}
+
 /** Trims and lower-cases the text. @throws {AppError} bad_request */
 export function parseTag(text: string): string {
   const tag = text.trim().toLowerCase();

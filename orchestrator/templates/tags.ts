@@ -4,13 +4,14 @@ import type { tagApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { iso } from "../forms/time.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates/record.ts";
 import type { TemplateNames } from "./names.ts";
 import { noTemplate } from "./not-found.ts";
 import { ownTemplate } from "./ownership.ts";
-import { DEFAULT_TAG, parseTag, parseTemplateReference } from "./reference.ts";
+import { DEFAULT_TAG, parseTag, parseTemplateReference, splitBuild } from "./reference.ts";
 import { ownNamespace } from "./request.ts";
 
 export interface TagsDeps {
@@ -24,14 +25,24 @@ export function createTagHandlers({ store, names }: TagsDeps): Handlers<typeof t
     return ownTemplate(names, caller, text);
   }
 
+  async function readyBuild(template: Template, id: string): Promise<Build | undefined> {
+    const build = await store.templates.build(id);
+    return build?.templateId === template.id && build.status === "ready" ? build : undefined;
+  }
+
   return {
     async assignTags({ body }, { caller }) {
       const tags = [...new Set(body.tags.map(parseTag))];
-      const { tag, name } = parseTemplateReference(body.target);
-      const template = await written(caller, body.target, "target");
-      const build = await store.templates.tagged(template.id, tag);
+      const target = splitBuild(body.target);
+      const { tag, name } = parseTemplateReference(target.name);
+      const template = await written(caller, target.name, "target");
+      const build =
+        target.buildId === undefined
+          ? await store.templates.tagged(template.id, tag)
+          : await readyBuild(template, target.buildId);
       if (build === undefined) {
-        throw new AppError("template_not_found", `tag '${tag}' does not exist for template '${name}'`);
+        const what = target.buildId === undefined ? `tag '${tag}'` : `a ready build '${target.buildId}'`;
+        throw new AppError("template_not_found", `${what} does not exist for template '${name}'`);
       }
       await store.tags.assign(template.id, build.id, tags);
       return { tags, buildID: build.id };

@@ -9,7 +9,7 @@ const ladder = [
   ["repairs"],
   ["projects"],
   ["sandboxes", "snapshots"],
-  ["builds", "volumes", "webhooks"],
+  ["builds", "volumes", "webhooks", "dashboard"],
   ["templates", "events", "usage", "identity", "audit", "rotation", "edges"],
   ["lifecycle"],
   ["secrets", "metrics"],

@@ -4,6 +4,7 @@ import type { Contract } from "../http/contract.ts";
 import { adminApi } from "./admin.ts";
 import { adminAuditApi, auditApi } from "./audit.ts";
 import { buildApi, removedApi } from "./builds.ts";
+import { dashboardApi } from "./dashboard.ts";
 import { webhookApi } from "./events/webhooks.ts";
 import { eventApi } from "./events.ts";
 import { healthApi } from "./health.ts";
@@ -64,6 +65,7 @@ export const publicApi = {
   ...identityAdminApi,
   ...discoveryApi,
   ...healthApi,
+  ...dashboardApi,
   ...removedApi,
 } satisfies Contract;
 

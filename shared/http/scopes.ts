@@ -15,6 +15,7 @@ const AREAS: Readonly<Record<string, Scope>> = {
   Volumes: "sandboxes",
   Templates: "templates",
   Tags: "templates",
+  Dashboard: "templates",
 };
 
 /** What decides of a route (`contract.ts`). */

@@ -1,6 +1,7 @@
 /** Requests to the console's own API, which speaks for the cookie. Every failure is a `Failed` with all that the server said. */
 
 import type { Static, TSchema } from "typebox";
+import { Failed } from "./failed.ts";
 import { type ActRequest, notePerformed } from "./performed.ts";
 import { operatorProject, sessionEnded } from "./session.ts";
 
@@ -8,22 +9,6 @@ export const API = "/console/api";
 
 /** The answer of a route of a contract. */
 export type Reply<R extends { readonly reply: TSchema }> = Static<R["reply"]>;
-
-export class Failed extends Error {
-  readonly status: number;
-  readonly code: string | undefined;
-  readonly requestId: string | undefined;
-
-  constructor(
-    message: string,
-    facts: { readonly status: number; readonly code?: string; readonly requestId?: string },
-  ) {
-    super(message);
-    this.status = facts.status;
-    this.code = facts.code;
-    this.requestId = facts.requestId;
-  }
-}
 
 type Value = string | number | boolean | undefined;
 

@@ -4,7 +4,8 @@
  */
 
 import type { PlatformEvent } from "../../../shared/api/events.ts";
-import { API, Failed, send } from "./client.ts";
+import { API, send } from "./client.ts";
+import { Failed } from "./failed.ts";
 
 export interface Watching {
   /** An event has come. */

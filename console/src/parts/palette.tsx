@@ -1,12 +1,46 @@
-/** Ctrl K: every screen, act and sandbox by a few letters, without the mouse. */
+/** Ctrl K: every screen and object by a few letters, without the mouse. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { Template } from "../../../shared/api/templates.ts";
+import type { volumeApi } from "../../../shared/api/volumes.ts";
+import { get, pages, type Reply } from "../base/client.ts";
+import { useLoaded } from "../base/loaded.ts";
+import { projectId } from "../base/session.ts";
 import { changeTheme } from "../base/theme.ts";
+import type { Snapshot } from "../sandbox/snapshots/lineage.ts";
 import { known } from "../sandboxes/live.ts";
 
 interface Entry {
   readonly name: string;
   readonly run: () => void;
+}
+
+interface Stored {
+  readonly name: string;
+  readonly path: string;
+}
+
+/** What the project has beside sandboxes. A list that cannot be read leaves the others to be found. */
+async function loadObjects(signal: AbortSignal): Promise<readonly Stored[]> {
+  if (projectId.value === undefined) return [];
+  const lists = await Promise.allSettled([
+    pages<Template>("/v2/templates", signal).then((all) =>
+      all.map(({ templateID, names: [name] }) => ({
+        name: `Template ${name ?? templateID}`,
+        path: `/templates/${templateID}`,
+      })),
+    ),
+    pages<Snapshot>("/snapshots", signal).then((all) =>
+      all.map(({ snapshotID, sourceSandboxID: of }) => ({
+        name: `Snapshot ${snapshotID}`,
+        path: of === undefined ? "/snapshots" : `/sandboxes/${of}/snapshots`,
+      })),
+    ),
+    get<Reply<typeof volumeApi.listVolumes>>("/volumes", {}, signal).then((all) =>
+      all.map(({ name }) => ({ name: `Volume ${name}`, path: "/volumes" })),
+    ),
+  ]);
+  return lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
 }
 
 export function Palette(props: {
@@ -19,6 +53,7 @@ export function Palette(props: {
   const [chosen, setChosen] = useState(0);
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
+  const objects = useLoaded(loadObjects, [projectId.value]).value ?? [];
   const entries: readonly Entry[] = [
     ...places.map(({ path, name }) => ({ name, run: () => go(path) })),
     { name: "Change theme", run: changeTheme },
@@ -26,6 +61,7 @@ export function Palette(props: {
       name: `Sandbox ${id} ${alias ?? templateID}`,
       run: () => go(`/sandboxes/${id}`),
     })),
+    ...objects.map(({ name, path }) => ({ name, run: () => go(path) })),
   ];
   const wanted = text.toLowerCase();
   const found = entries.filter(({ name }) => name.toLowerCase().includes(wanted)).slice(0, 12);
@@ -50,7 +86,7 @@ export function Palette(props: {
       <input
         type="text"
         role="combobox"
-        aria-label="Find a screen, an act or a sandbox"
+        aria-label="Find a screen or an object"
         aria-expanded="true"
         aria-controls="found"
         aria-activedescendant={found.length === 0 ? undefined : `found-${at}`}

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Failed } from "../base/client.ts";
+import { Failed } from "../base/failed.ts";
 
 /** The whole text of a failure, with the id under which the platform's log has the request. */
 export function Failure({ of: error }: { readonly of: unknown }) {

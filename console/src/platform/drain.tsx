@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import type { Drain } from "../../../shared/api/nodes/drains.ts";
-import { act, Failed, get } from "../base/client.ts";
+import { act, get } from "../base/client.ts";
+import { Failed } from "../base/failed.ts";
 import { span, time } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { Choice, onSubmit, TextField } from "../parts/field.tsx";

@@ -1,6 +1,7 @@
 /** Calls to a sandbox's envd, through the console: one answer, or a stream of messages (Connect, in JSON). */
 
-import { API, Failed, send } from "../base/client.ts";
+import { API, send } from "../base/client.ts";
+import { Failed } from "../base/failed.ts";
 import { notePerformed } from "../base/performed.ts";
 import { operatorProject } from "../base/session.ts";
 

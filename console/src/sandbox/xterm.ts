@@ -6,7 +6,8 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { Failed } from "../base/client.ts";
+import { Failed } from "../base/failed.ts";
+import { time } from "../base/format.ts";
 import { pause } from "../base/stream.ts";
 import { withConstructedStyles } from "./constructed-styles.ts";
 import { call, follow, fromBase64, toBase64 } from "./envd.ts";
@@ -47,7 +48,12 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
   terminal.loadAddon(fit);
   withConstructedStyles(left.signal, () => terminal.open(place));
   fit.fit();
-  const process = { tag: keptTag(id), isOpen: false };
+  /** `lostAt`: when the connection was lost; what the shell prints from then on is not shown. */
+  const process: { tag: string; isOpen: boolean; lostAt: number | undefined } = {
+    tag: keptTag(id),
+    isOpen: false,
+    lostAt: undefined,
+  };
   const selector = () => ({ process: { tag: process.tag } });
   const input = inputQueue(
     (data) => call(id, "process.Process/SendInput", { ...selector(), input: { pty: data } }),
@@ -87,7 +93,12 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
     for await (const { event } of messages) {
       if (event?.start !== undefined) {
         process.isOpen = true;
-        telling.state(`connected, process ${event.start.pid}`);
+        const missed = isNew ? undefined : missedSince(process.lostAt);
+        process.lostAt = undefined;
+        telling.state([`connected, process ${event.start.pid}`, ...(missed === undefined ? [] : [missed])].join("; "));
+        // A program that has the whole screen draws it again.
+        if (missed !== undefined && terminal.buffer.active.type === "normal")
+          await new Promise<void>((drawn) => terminal.write(`\r\n[${missed}]\r\n`, drawn));
         // A program that draws the whole screen draws it again for another size.
         if (!isNew) await resize(cols, rows - 1).then(() => resize(cols, rows));
       }
@@ -128,6 +139,7 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
         }
         telling.state("the connection was lost, connecting again …");
       }
+      if (process.isOpen) process.lostAt ??= Date.now();
       isNew = isNew && !process.isOpen;
       process.isOpen = false;
       if (performance.now() - before > LONGEST_WAIT_MS) wait = SHORTEST_WAIT_MS;
@@ -145,6 +157,12 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
       terminal.dispose();
     },
   };
+}
+
+function missedSince(lostAt: number | undefined): string | undefined {
+  if (lostAt === undefined) return undefined;
+  const [from, to] = [new Date(lostAt), new Date()].map((at) => time(at.toISOString()));
+  return `no connection from ${from} to ${to}: what was printed meanwhile is not shown`;
 }
 
 /** Input in its order: what is typed while a piece is on its way goes with the next piece. */

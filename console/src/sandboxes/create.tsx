@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import type { CreateBody, Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { Secret } from "../../../shared/api/secrets.ts";
 import type { templateApi } from "../../../shared/api/templates.ts";
 import type { volumeApi } from "../../../shared/api/volumes.ts";
 import { act, get, pages, type Reply } from "../base/client.ts";
@@ -11,47 +12,20 @@ import { may } from "../base/session.ts";
 import { codeOf } from "../code/code-of.ts";
 import { Choice, onSubmit, TextArea, TextField } from "../parts/field.tsx";
 import { Code, Failure, Screen } from "../parts/parts.tsx";
+import { bodyOf, type CreateForm, EMPTY_FORM } from "./create-body.ts";
 
 type Template = Reply<typeof templateApi.listTemplates>[number];
 type Volumes = Reply<typeof volumeApi.listVolumes>;
 
-interface Form {
-  readonly template: string;
-  readonly minutes: string;
-  readonly cpu: string;
-  readonly memory: string;
-  readonly internet: string;
-  readonly allowOut: string;
-  readonly denyOut: string;
-  readonly labels: string;
-  readonly variables: string;
-  readonly volume: string;
-  readonly mountPath: string;
-}
-
-const EMPTY: Form = {
-  template: "base",
-  minutes: "5",
-  cpu: "",
-  memory: "",
-  internet: "",
-  allowOut: "",
-  denyOut: "",
-  labels: "",
-  variables: "",
-  volume: "",
-  mountPath: "/mnt/volume",
-};
-
 const loadTemplates = (signal: AbortSignal) => pages<Template>("/v2/templates", signal);
 
 export function CreateScreen() {
-  const [form, setForm] = useState(EMPTY);
+  const [form, setForm] = useState(EMPTY_FORM);
   const [, go] = useLocation();
   const doing = useDoing();
   const templates = useLoaded(loadTemplates, []);
   const volumes = useLoaded((signal) => get<Volumes>("/volumes", {}, signal), []);
-  const set = (name: keyof Form) => (value: string) => setForm({ ...form, [name]: value });
+  const set = (name: keyof CreateForm) => (value: string) => setForm({ ...form, [name]: value });
   const body = bodyOf(form);
   const code = codeOf({ method: "POST", path: "/v2/sandboxes", body });
   const create = () =>
@@ -113,6 +87,7 @@ export function CreateScreen() {
             onValue={set("volume")}
           />
           {form.volume !== "" && <TextField label="Mounted at" value={form.mountPath} onValue={set("mountPath")} />}
+          <SecretFields form={form} set={set} />
           <button type="submit" class="main" disabled={doing.busy || !may("sandboxes")}>
             Create
           </button>
@@ -129,38 +104,28 @@ export function CreateScreen() {
   );
 }
 
-function bodyOf(form: Form): CreateBody {
-  const allowOut = lines(form.allowOut);
-  const denyOut = lines(form.denyOut);
-  const metadata = fromLines(form.labels);
-  const envVars = fromLines(form.variables);
-  return {
-    templateID: form.template,
-    timeout: Math.round(Number(form.minutes) * 60),
-    ...(form.cpu === "" ? {} : { cpuCount: Number(form.cpu) }),
-    ...(form.memory === "" ? {} : { memoryMB: Number(form.memory) }),
-    ...(form.internet === "no" ? { allow_internet_access: false } : {}),
-    ...(allowOut.length + denyOut.length === 0
-      ? {}
-      : { network: { ...(allowOut.length > 0 ? { allowOut } : {}), ...(denyOut.length > 0 ? { denyOut } : {}) } }),
-    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...(Object.keys(envVars).length === 0 ? {} : { envVars }),
-    ...(form.volume === "" ? {} : { volumeMounts: [{ name: form.volume, path: form.mountPath }] }),
-  };
-}
-
-function lines(text: string): string[] {
-  return text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean);
-}
-
-function fromLines(text: string): Record<string, string> {
-  return Object.fromEntries(
-    lines(text).map((line) => {
-      const at = line.indexOf("=");
-      return at < 0 ? [line, ""] : [line.slice(0, at), line.slice(at + 1)];
-    }),
+/** A secret that the platform puts into requests to one host, outside the sandbox. */
+function SecretFields(props: {
+  readonly form: CreateForm;
+  readonly set: (name: keyof CreateForm) => (value: string) => void;
+}) {
+  const { form, set } = props;
+  const { value: secrets = [], error } = useLoaded((signal) => pages<Secret>("/secrets", signal), []);
+  return (
+    <>
+      <Choice
+        label="Secret for requests to a host"
+        value={form.secret}
+        options={[["", "none"], ...secrets.map(({ name }) => [name, name] as const)]}
+        onValue={set("secret")}
+      />
+      <Failure of={error} />
+      {form.secret !== "" && (
+        <>
+          <TextField label="Host that gets it" value={form.secretHost} onValue={set("secretHost")} required />
+          <TextField label="In the header" value={form.secretHeader} onValue={set("secretHeader")} required />
+        </>
+      )}
+    </>
   );
 }

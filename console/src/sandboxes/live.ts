@@ -6,7 +6,8 @@
 import { signal } from "@preact/signals";
 import type { PlatformEvent } from "../../../shared/api/events.ts";
 import type { ListedSandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
-import { Failed, get, pages } from "../base/client.ts";
+import { get, pages } from "../base/client.ts";
+import { Failed } from "../base/failed.ts";
 import { projectId } from "../base/session.ts";
 import { watchEvents } from "../base/stream.ts";
 

@@ -1,15 +1,19 @@
-/** The rows of the list. Only those in view and a few beyond are in the page, so ten thousand scroll like ten. */
+/**
+ * The rows of the list. Only those in view and a few beyond are in the page, and their elements are used again, so ten thousand
+ * scroll like ten.
+ */
 
 import { Component } from "preact";
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Link } from "wouter-preact";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLocation, useRouter } from "wouter-preact";
 import { pairs, span, time } from "../base/format.ts";
 import { State } from "../parts/parts.tsx";
 import type { SandboxRow } from "./live.ts";
+import { inView, reassigned, type Slots } from "./slots.ts";
 
 const ROW_PX = 36;
-/** Rows come and go so many at a time: a scroll between two steps draws nothing. */
-const STEP = 8;
+/** Rows outside of the view on each side: the browser scrolls by as much before the page has drawn. */
+const BEYOND = 6;
 /** Time between two looks at how long sandboxes have left. */
 const TICK_MS = 5_000;
 
@@ -22,14 +26,14 @@ export function Rows(props: {
 }) {
   const { items, chosen, choose } = props;
   const list = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ first: 0, count: 4 * STEP });
+  const [view, setView] = useState({ first: 0, count: 2 * BEYOND });
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
     const element = list.current;
     if (element === null) return undefined;
     const look = () => {
-      const first = Math.max(0, (Math.floor(element.scrollTop / ROW_PX / STEP) - 1) * STEP);
-      const count = (Math.ceil(element.clientHeight / ROW_PX / STEP) + 3) * STEP;
+      const { scrollTop, clientHeight: height } = element;
+      const { first, count } = inView({ scrollTop, height, rowHeight: ROW_PX }, BEYOND);
       setView((old) => (old.first === first && old.count === count ? old : { first, count }));
     };
     look();
@@ -43,6 +47,16 @@ export function Rows(props: {
       clearInterval(ticking);
     };
   }, []);
+  const first = Math.min(view.first, Math.max(0, items.length - view.count));
+  const shown = items.slice(first, first + view.count);
+  const slots = useRef<Slots>(new Map());
+  slots.current = reassigned(
+    slots.current,
+    shown.map(({ sandboxID }) => sandboxID),
+  );
+  const focus = useFocus(list, slots);
+  const { base } = useRouter();
+  const go = useClicks(base);
   const allChosen = useMemo(
     () => items.length > 0 && chosen.size >= items.length && items.every(({ sandboxID }) => chosen.has(sandboxID)),
     [items, chosen],
@@ -57,7 +71,16 @@ export function Rows(props: {
     [choose],
   );
   return (
-    <div class="rows" ref={list} role="table" aria-label="Sandboxes" aria-rowcount={items.length + 1} tabIndex={0}>
+    <div
+      class="rows"
+      ref={list}
+      role="table"
+      aria-label="Sandboxes"
+      aria-rowcount={items.length + 1}
+      tabIndex={0}
+      onClick={go}
+      {...focus}
+    >
       <div class="row head" role="row" aria-rowindex={1}>
         <span role="columnheader">
           <input
@@ -74,19 +97,50 @@ export function Rows(props: {
         ))}
       </div>
       <div role="rowgroup" class="all" style={{ height: `${items.length * ROW_PX}px` }}>
-        {items.slice(view.first, view.first + view.count).map((item, index) => (
+        {shown.map((item, index) => (
           <Row
-            key={item.sandboxID}
+            key={slots.current.get(item.sandboxID)}
             item={item}
-            index={view.first + index}
+            index={first + index}
             isChosen={chosen.has(item.sandboxID)}
             toggle={toggle}
             now={now}
+            base={base}
           />
         ))}
       </div>
     </div>
   );
+}
+
+/** Follows links of rows within the page. One listener, because a component for each link costs more than the rest of its row. */
+function useClicks(base: string): (event: MouseEvent) => void {
+  const [, go] = useLocation();
+  return (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    const isOther = event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    if (link === null || isOther) return;
+    event.preventDefault();
+    go(link.pathname.slice(base.length));
+  };
+}
+
+/** A row that leaves the view gives focus to the list: the next row in its element is another sandbox. */
+function useFocus(list: { readonly current: HTMLElement | null }, slots: { readonly current: Slots }) {
+  const focused = useRef<string | undefined>(undefined);
+  useLayoutEffect(() => {
+    if (focused.current !== undefined && !slots.current.has(focused.current))
+      list.current?.focus({ preventScroll: true });
+  });
+  return {
+    onFocusIn: ({ target }: FocusEvent) => {
+      const row = target instanceof Element ? target.closest<HTMLElement>("[data-id]") : null;
+      focused.current = row?.dataset["id"];
+    },
+    onFocusOut: () => {
+      focused.current = undefined;
+    },
+  };
 }
 
 interface RowProps {
@@ -95,6 +149,7 @@ interface RowProps {
   readonly isChosen: boolean;
   readonly toggle: (id: string) => void;
   readonly now: number;
+  readonly base: string;
 }
 
 /** Drawn again only when something of it has changed. */
@@ -110,15 +165,21 @@ class Row extends Component<RowProps> {
     );
   }
 
-  override render({ item, index, isChosen, toggle, now }: RowProps) {
+  override render({ item, index, isChosen, toggle, now, base }: RowProps) {
     const { sandboxID: id, state, alias, templateID, startedAt, endAt, metadata } = item;
     return (
-      <div class="row" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${index * ROW_PX}px)` }}>
+      <div
+        class="row"
+        role="row"
+        aria-rowindex={index + 2}
+        data-id={id}
+        style={{ transform: `translateY(${index * ROW_PX}px)` }}
+      >
         <span role="cell">
           <input type="checkbox" aria-label={`Choose ${id}`} checked={isChosen} onChange={() => toggle(id)} />
         </span>
         <span role="cell">
-          <Link href={`/sandboxes/${id}`}>{id}</Link>
+          <a href={`${base}/sandboxes/${id}`}>{id}</a>
         </span>
         <span role="cell">
           <State of={state} />

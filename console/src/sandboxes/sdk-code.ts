@@ -25,7 +25,7 @@ export function createCode(body: CreateBody): SdkCode {
     metadata,
     envs: envVars,
     allow_internet_access: internet,
-    network: network && { allow_out: network.allowOut, deny_out: network.denyOut },
+    network: network && { allow_out: network.allowOut, deny_out: network.denyOut, rules: network.rules },
     volume_mounts: mounts,
   };
   const options = given(typescript).map(([name, value]) => `  ${name}: ${typescriptOf(value)},\n`);

@@ -7,7 +7,9 @@ import { createTarPacker } from "modern-tar";
 import type { buildApi } from "../../../shared/api/builds.ts";
 import { type Recipe, readDockerfile } from "../../../shared/dockerfile/dockerfile.ts";
 import { ignoredBy } from "../../../shared/dockerfile/ignored.ts";
-import { API, act, Failed, get, type Reply, send } from "../base/client.ts";
+import { untilAnswered } from "../base/again.ts";
+import { API, act, get, type Reply, send } from "../base/client.ts";
+import { Failed } from "../base/failed.ts";
 import { filesUnder, parents } from "./copied.ts";
 
 /** A file of the folder: its path from there on, with `/` between names. */
@@ -47,29 +49,67 @@ export async function beginBuild(building: Building): Promise<Begun> {
   const [name = "", tag] = building.name.split(/:(.*)/s);
   const { cpuCount, memoryMB } = building;
   const sources = await sourcesOf(recipe, building.files);
-  const { templateID, buildID } = await act<Reply<typeof buildApi.requestBuild>>("POST", "/v3/templates", {
-    name,
-    ...(tag === undefined ? {} : { tags: [tag] }),
-    ...(cpuCount === undefined ? {} : { cpuCount }),
-    ...(memoryMB === undefined ? {} : { memoryMB }),
-  });
+  const waiting = { lost: () => building.progress("the connection was lost, trying again …") };
+  // A second request makes a second build, and one that is never started is removed by the platform.
+  const { templateID, buildID } = await untilAnswered(
+    () =>
+      act<Reply<typeof buildApi.requestBuild>>("POST", "/v3/templates", {
+        name,
+        ...(tag === undefined ? {} : { tags: [tag] }),
+        ...(cpuCount === undefined ? {} : { cpuCount }),
+        ...(memoryMB === undefined ? {} : { memoryMB }),
+      }),
+    waiting,
+  );
   const steps: Step[] = [];
   for (const { type, args } of recipe.steps) {
     const source = type === "COPY" ? sources.get(args[0] ?? "") : undefined;
     if (source === undefined) steps.push({ type, args });
     else {
       building.progress(`sending ${args[0] ?? ""} (${source.length} files)`);
-      steps.push({ type, args, filesHash: await upload(templateID, args[0] ?? "", source) });
+      steps.push({
+        type,
+        args,
+        filesHash: await untilAnswered(() => upload(templateID, args[0] ?? "", source), waiting),
+      });
     }
   }
   const startCmd = building.startCmd || recipe.startCommand;
-  await act("POST", `/v2/templates/${templateID}/builds/${buildID}`, {
-    ...(await origin(recipe)),
-    steps,
-    ...(startCmd === undefined ? {} : { startCmd }),
-    ...(building.readyCmd === "" ? {} : { readyCmd: building.readyCmd }),
-  });
+  const from = await untilAnswered(() => origin(recipe), waiting);
+  const start = () =>
+    act("POST", `/v2/templates/${templateID}/builds/${buildID}`, {
+      ...from,
+      steps,
+      ...(startCmd === undefined ? {} : { startCmd }),
+      ...(building.readyCmd === "" ? {} : { readyCmd: building.readyCmd }),
+    });
+  await startOnce({ start, statusPath: `/templates/${templateID}/builds/${buildID}/status`, ...waiting });
   return { templateID, buildID, notes: recipe.notes };
+}
+
+/** The answer to a start can be lost: then a build that waits no longer was started. */
+async function startOnce(starting: {
+  readonly start: () => Promise<void>;
+  readonly statusPath: string;
+  readonly lost: () => void;
+}): Promise<void> {
+  const { start, statusPath, lost } = starting;
+  let isUncertain = false;
+  await untilAnswered(
+    async () => {
+      if (isUncertain) {
+        const { status } = await get<Reply<typeof buildApi.buildStatus>>(statusPath, { limit: 0 });
+        if (status !== "waiting") return;
+      }
+      await start();
+    },
+    {
+      lost() {
+        isUncertain = true;
+        lost();
+      },
+    },
+  );
 }
 
 /** The library that reads Dockerfiles asks Node for the bytes of the first character, to find a mark of UTF-8. */

@@ -23,9 +23,23 @@ test("the earlier states are the snapshot that a sandbox was started from, and t
     snapshot("b1", "parent", 10, "b1:another-name"),
     snapshot("b0", "stranger", 5),
   ];
-  expect(earlierStates(from, all).map(({ buildID }) => buildID)).toEqual(["b2", "b1"]);
-  expect(earlierStates(undefined, all)).toEqual([]);
-  expect(earlierStates(snapshot("b9", undefined, 40), all).map(({ buildID }) => buildID)).toEqual(["b9"]);
+  expect(earlierStates([from], all).map(({ buildID }) => buildID)).toEqual(["b2", "b1"]);
+  expect(earlierStates([], all)).toEqual([]);
+  expect(earlierStates([snapshot("b9", undefined, 40)], all).map(({ buildID }) => buildID)).toEqual(["b9"]);
+});
+
+test("the earlier states are those of every ancestor, until it led to the next one", () => {
+  const parent = snapshot("p1", "parent", 40);
+  const grandparent = snapshot("g2", "grandparent", 20);
+  const all = [
+    parent,
+    snapshot("p2", "parent", 50),
+    snapshot("p0", "parent", 30),
+    grandparent,
+    snapshot("g3", "grandparent", 25),
+    snapshot("g1", "grandparent", 10),
+  ];
+  expect(earlierStates([parent, grandparent], all).map(({ buildID }) => buildID)).toEqual(["p1", "p0", "g2", "g1"]);
 });
 
 test("a rewind of a running sandbox tells the time that is lost, and the snapshots and volumes that stay", () => {

@@ -47,6 +47,15 @@ test("every option of a form is in the code, under the SDK's name and in its uni
   ]);
 });
 
+test("a rule with a secret is in the code of both languages, by the secret's name", () => {
+  const rules = { "api.test": [{ transform: { headers: { "X-Key": "${e2b.secrets.openai}" } } }] };
+  const { typescript, python } = createCode({ templateID: "base", network: { rules } });
+  expect(typescript).toContain(`network: ${JSON.stringify({ rules })}`);
+  expect(python).toContain(
+    'network={"rules": {"api.test": [{"transform": {"headers": {"X-Key": "${e2b.secrets.openai}"}}}]}}',
+  );
+});
+
 test("an id of a sandbox is a text of the language, whatever is in it", () => {
   expect(connectCode('i"); evil("').typescript).toContain('Sandbox.connect("i\\"); evil(\\"")');
 });

@@ -1,7 +1,7 @@
 /** A text file of the sandbox, to be changed. It is saved only while nobody else has changed it. */
 
 import { useState } from "preact/hooks";
-import { Failed } from "../../base/client.ts";
+import { Failed } from "../../base/failed.ts";
 import { useDoing } from "../../base/loaded.ts";
 import { onSubmit, TextArea } from "../../parts/field.tsx";
 import { Danger, Empty, Failure } from "../../parts/parts.tsx";

@@ -9,6 +9,7 @@ import { call, callAct, fileUrl, writeFile } from "../envd.ts";
 import type { TabProps } from "../tab.ts";
 import { Editor, type OpenFile, openFile } from "./editor.tsx";
 import { MOST_TEXT_BYTES } from "./text.ts";
+import { uploadAll } from "./upload.ts";
 
 interface Entry {
   readonly name: string;
@@ -27,6 +28,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
   const [path, setPath] = useState("/home/user");
   const [typed, setTyped] = useState(path);
   const [open, setOpen] = useState<OpenFile | undefined>(undefined);
+  const [sent, setSent] = useState("");
   const doing = useDoing();
   const loaded = useLoaded(
     (signal) =>
@@ -68,13 +70,20 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
             onChange={({ currentTarget: input }) => {
               const files = [...(input.files ?? [])];
               then(async () => {
-                for (const file of files) await writeFile(id, inside(path, file.name), file);
                 input.value = "";
+                await uploadAll({
+                  files,
+                  store: (file) => writeFile(id, inside(path, file.name), file),
+                  tell: setSent,
+                });
               });
             }}
           />
         </label>
       </form>
+      <p class="small" role="status">
+        {doing.error === undefined ? sent : ""}
+      </p>
       <Failure of={loaded.error ?? doing.error} />
       {open !== undefined && (
         <Editor key={open.path} id={id} file={open} close={() => setOpen(undefined)} saved={loaded.again} />

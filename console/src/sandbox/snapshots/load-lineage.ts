@@ -6,8 +6,11 @@ import { lineageOf, type SandboxNode, type Snapshot, type Start } from "./lineag
 
 export interface Lineage {
   readonly root: SandboxNode;
-  /** The snapshot that the sandbox itself was started from; undefined: a template, or a snapshot that is deleted. */
-  readonly from: Snapshot | undefined;
+  /**
+   * The snapshot that the sandbox was started from, the one that the sandbox of that snapshot was started from, and so on to a
+   * template or a snapshot that is deleted.
+   */
+  readonly origins: readonly Snapshot[];
   readonly isWhole: boolean;
   /** Of the project. */
   readonly snapshots: readonly Snapshot[];
@@ -17,11 +20,13 @@ export interface Lineage {
 
 /** Templates of snapshots whose sandboxes are looked up; a larger tree is shown in part. */
 const MOST_TEMPLATES = 40;
+/** Longest line of ancestors that is followed: one request for each. */
+const MOST_ANCESTORS = 16;
 const CREATED = "sandbox.lifecycle.created";
 const REWOUND = "sandbox.lifecycle.rewound";
 
 export async function loadLineage(id: string, signal: AbortSignal): Promise<Lineage> {
-  const events = `/events/sandboxes/${encodeURIComponent(id)}`;
+  const events = eventsOf(id);
   const [snapshots, own, latest] = await Promise.all([
     pages<Snapshot>("/snapshots", signal),
     get<SandboxEvent[]>(events, { limit: 1, orderAsc: true }, signal),
@@ -53,9 +58,29 @@ export async function loadLineage(id: string, signal: AbortSignal): Promise<Line
     }));
   return {
     root,
-    from: snapshots.find(({ buildID }) => buildID === own[0]?.sandboxBuildId),
+    origins: await originsOf(own[0], snapshots, signal),
     isWhole,
     snapshots,
     rewinds,
   };
+}
+
+const eventsOf = (id: string) => `/events/sandboxes/${encodeURIComponent(id)}`;
+
+async function originsOf(
+  begun: SandboxEvent | undefined,
+  snapshots: readonly Snapshot[],
+  signal: AbortSignal,
+): Promise<readonly Snapshot[]> {
+  const origins: Snapshot[] = [];
+  let first = begun;
+  while (origins.length < MOST_ANCESTORS) {
+    const build = first?.sandboxBuildId;
+    const from = snapshots.find(({ buildID }) => buildID === build);
+    if (from === undefined) break;
+    origins.push(from);
+    if (from.sourceSandboxID === undefined) break;
+    [first] = await get<SandboxEvent[]>(eventsOf(from.sourceSandboxID), { limit: 1, orderAsc: true }, signal);
+  }
+  return origins;
 }

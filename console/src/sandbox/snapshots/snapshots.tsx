@@ -29,6 +29,7 @@ export function SnapshotsTab({ sandbox, again }: TabProps) {
       loaded.again();
     });
   const lineage = loaded.value;
+  const from = lineage?.origins[0];
   const rewound = () => {
     again();
     loaded.again();
@@ -44,12 +45,12 @@ export function SnapshotsTab({ sandbox, again }: TabProps) {
         </form>
       )}
       <Failure of={loaded.error ?? doing.error} />
-      {lineage?.from !== undefined && (
+      {from !== undefined && (
         <p>
-          Started from <code>{lineage.from.snapshotID}</code>
-          {lineage.from.sourceSandboxID !== undefined && (
+          Started from <code>{from.snapshotID}</code>
+          {from.sourceSandboxID !== undefined && (
             <>
-              , a snapshot of <SandboxLink id={lineage.from.sourceSandboxID} />
+              , a snapshot of <SandboxLink id={from.sourceSandboxID} />
             </>
           )}
           .
@@ -77,10 +78,10 @@ interface Rewindable {
   readonly rewound: () => void;
 }
 
-/** States of the sandbox that this one was started from: it can be put back to them too. */
+/** States of the sandboxes that this one comes from: it can be put back to them too. */
 function Earlier({ of: rewindable }: { readonly of: Rewindable }) {
-  const { from, snapshots } = rewindable.lineage;
-  const states = earlierStates(from, snapshots);
+  const { origins, snapshots } = rewindable.lineage;
+  const states = earlierStates(origins, snapshots);
   if (states.length === 0) return null;
   return (
     <>

@@ -5,16 +5,18 @@ import { span } from "../../base/format.ts";
 import type { Snapshot } from "./lineage.ts";
 
 /**
- * The states that a sandbox had before it was a sandbox of its own: the snapshot that it was started from, and those of the same
- * sandbox that are older. The newest first; a snapshot with several names is one.
+ * The states that a sandbox had before it was a sandbox of its own: of each of its ancestors the snapshot that led to it, and those
+ * that are older. The newest first; a snapshot with several names is one.
+ * @param origins the snapshot that the sandbox was started from, the one that the sandbox of that snapshot was started from, …
  */
-export function earlierStates(from: Snapshot | undefined, snapshots: readonly Snapshot[]): readonly Snapshot[] {
-  if (from === undefined) return [];
-  const { buildID, sourceSandboxID, createdAt } = from;
-  const older = snapshots.filter(
-    (each) => sourceSandboxID !== undefined && each.sourceSandboxID === sourceSandboxID && each.createdAt < createdAt,
-  );
-  const all = [from, ...older.filter((each) => each.buildID !== buildID)];
+export function earlierStates(origins: readonly Snapshot[], snapshots: readonly Snapshot[]): readonly Snapshot[] {
+  const all = origins.flatMap((from) => {
+    const older = snapshots.filter(
+      ({ sourceSandboxID, createdAt }) =>
+        sourceSandboxID !== undefined && sourceSandboxID === from.sourceSandboxID && createdAt < from.createdAt,
+    );
+    return [from, ...older.filter(({ buildID }) => buildID !== from.buildID)];
+  });
   return all
     .filter((each, index) => all.findIndex((other) => other.buildID === each.buildID) === index)
     .toSorted((a, b) => (a.createdAt > b.createdAt ? -1 : 1));

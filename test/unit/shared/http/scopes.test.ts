@@ -9,7 +9,9 @@ const TABLE: Readonly<Record<Scope, string>> = {
   read: `listRunning list metricsOfMany get logsV1 logs metrics checkNetwork networkLog listSnapshots listTemplatesV1
     listTemplates findAlias getTemplate buildStatus buildLogs listTags listVolumes listSecrets getSecret listEvents
     listSandboxEvents listWebhooks getWebhook teamMetrics teamMetricsMax listKeys listAllEvents
-    listDeliveries projectLimits`,
+    listDeliveries projectLimits dashboardBuilds dashboardBuildStatuses dashboardBuild dashboardTemplates
+    dashboardDefaultTemplates dashboardTemplate dashboardTagGroups dashboardTagCount dashboardTagExists
+    dashboardTagAssignments`,
   sandboxes: `createV1 create kill connectV1 connect setTimeout refresh pause resume rewind fork updateNetwork createSnapshot
     createVolume getVolume`,
   templates: `deleteTemplate updateTemplateV1 updateTemplate requestBuild requestBuildV2 buildFiles startBuild assignTags
@@ -22,7 +24,9 @@ const TABLE: Readonly<Record<Scope, string>> = {
 const READERS: Readonly<Partial<Record<Scope, string>>> = {
   sandboxes: `listRunning list metricsOfMany get logsV1 logs metrics checkNetwork networkLog listSnapshots listVolumes
     listEvents listSandboxEvents listAllEvents`,
-  templates: "listTemplatesV1 listTemplates findAlias getTemplate buildStatus buildLogs listTags",
+  templates: `listTemplatesV1 listTemplates findAlias getTemplate buildStatus buildLogs listTags dashboardBuilds
+    dashboardBuildStatuses dashboardBuild dashboardTemplates dashboardDefaultTemplates dashboardTemplate dashboardTagGroups
+    dashboardTagCount dashboardTagExists dashboardTagAssignments`,
   admin:
     "listSecrets getSecret listWebhooks getWebhook teamMetrics teamMetricsMax listKeys listDeliveries projectLimits",
 };
