@@ -67,7 +67,10 @@ test("every script runs JavaScript on the Node of the checkout, but for what com
   const others = scripts.filter((file) =>
     textOf(file)
       .split("\n")
-      .some((line) => !/^\s*#/.test(line) && /(^|[\s(|;])node (-e|-p|--version|--import|node_modules|"\$(here|built))/.test(line)),
+      .some(
+        (line) =>
+          !/^\s*#/.test(line) && /(^|[\s(|;])node (-e|-p|--version|--import|node_modules|"\$(here|built))/.test(line),
+      ),
   );
   expect(others).toEqual(BY_THE_MACHINES_NODE);
 });
