@@ -20,9 +20,9 @@ const { values, positionals: asked } = parseArgs({
 });
 const dist = resolve(values.to ?? join(root, "dist"));
 
-// Native addons and the packages that they need at run time; all other packages are bundled.
-const addons = ["better-sqlite3", "bindings", "file-uri-to-path"];
-const addonFiles = /^([^/]+\.js|package\.json|lib\/.*\.js|build\/Release\/better_sqlite3\.node)$/;
+// The native addon, with its file for this processor; all other packages are bundled.
+const addon = "better-sqlite3";
+const addonFiles = new RegExp(`^(package\\.json|lib/.*\\.js|prebuilds/linux-${process.arch}\\.node)$`);
 // Optional accelerators of ssh2, which dockerode brings for Docker daemons reached over ssh: it does without them.
 // The native client of pg, which is used only where it is asked for.
 const absent = ["cpu-features", "./crypto/build/Release/sshcrypto.node", "pg-native"];
@@ -44,9 +44,12 @@ const common: BuildOptions = {
   absWorkingDir: root,
   bundle: true,
   platform: "node",
-  target: "node20",
+  target: "node24",
   logLevel: "warning",
 };
+
+// It runs on the Node of its template: where the npm registry was out of reach, that is the machine's own.
+const interpreterTarget = "node20";
 
 /** Packages in CommonJS find `require` as they expect. */
 const requireOfModule =
@@ -61,7 +64,7 @@ async function bundleProgram(name: string, main = `${name}/main.ts`): Promise<vo
     format: "esm",
     sourcemap: "linked",
     sourcesContent: false,
-    external: [...addons, ...absent],
+    external: [addon, ...absent],
     define: { SVC_COMMIT: JSON.stringify(commit()) },
     banner: {
       js: [
@@ -74,15 +77,13 @@ async function bundleProgram(name: string, main = `${name}/main.ts`): Promise<vo
     },
   });
   writeFileSync(join(dist, "package.json"), `${JSON.stringify({ type: "module" })}\n`);
-  copyAddons();
+  copyAddon();
 }
 
-function copyAddons(): void {
-  for (const addon of addons) {
-    const from = join(root, "node_modules", addon);
-    for (const file of readdirSync(from, { recursive: true, encoding: "utf8" })) {
-      if (addonFiles.test(file)) cpSync(join(from, file), join(dist, "node_modules", addon, file));
-    }
+function copyAddon(): void {
+  const from = join(root, "node_modules", addon);
+  for (const file of readdirSync(from, { recursive: true, encoding: "utf8" })) {
+    if (addonFiles.test(file)) cpSync(join(from, file), join(dist, "node_modules", addon, file));
   }
 }
 
@@ -153,6 +154,7 @@ async function bundleInterpreter(): Promise<void> {
   const bundles = { main: "interpreter/main.ts", javascript: "interpreter/kernels/workers/javascript/main.ts" };
   await build({
     ...common,
+    target: interpreterTarget,
     entryPoints: Object.entries(bundles).map(([out, path]) => ({ in: join(root, path), out })),
     outdir: directory,
     format: "cjs",
@@ -218,6 +220,8 @@ const unknown = asked.filter((name) => builders[name] === undefined);
 if (unknown.length > 0)
   throw new Error(`no such program: ${unknown.join(", ")}; there are ${Object.keys(builders).join(", ")}`);
 const all = asked.length === 0 && values.main === undefined;
+// The addon would load what an earlier version of it has left there.
+if (all) rmSync(join(dist, "node_modules"), { recursive: true, force: true });
 for (const [name, builder] of Object.entries(builders)) {
   if (all || asked.includes(name)) await builder();
 }

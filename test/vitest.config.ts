@@ -1,8 +1,12 @@
 /** The kinds of test; README.md says which goes where. */
 
+import { realpathSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 
 const root = new URL("..", import.meta.url).pathname;
+// An older one crashes without a word when a test opens a database.
+if (process.execPath !== realpathSync(`${root}node_modules/.bin/node`))
+  throw new Error("the tests run on the Node of this checkout: start them with `npm run` or `npx`");
 const project = (
   name: string,
   limits: {

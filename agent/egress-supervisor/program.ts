@@ -38,7 +38,7 @@ async function program(run: RunCommand, workDir: string): Promise<string[]> {
   // Tests and developers run from the sources. They are bundled, because the egress user may not read this checkout.
   const root = join(dirname(here), "../..");
   const file = join(workDir, "egress.cjs");
-  const options = ["--bundle", "--platform=node", "--target=node20", "--log-level=error", `--outfile=${file}`];
+  const options = ["--bundle", "--platform=node", "--target=node24", "--log-level=error", `--outfile=${file}`];
   await run(join(root, "node_modules/.bin/esbuild"), [join(root, "agent/egress/main.ts"), ...options]);
   // The egress user opens the bundle by its path.
   await chmod(workDir, 0o711);

@@ -5,7 +5,7 @@
 
 /** Time without requests that counts as idle. */
 const REST_MS = 10_000;
-/** Smallest growth since the last garbage collection that is worth another one, which takes some 10 ms. */
+/** Smallest growth since the last garbage collection that is worth another one, which takes some 30 ms. */
 const WORTH_BYTES = 1024 * 1024;
 
 export interface IdleMemoryDeps {
@@ -55,7 +55,10 @@ export function heapBytes(): number {
   return heapUsed + external;
 }
 
-/** No effect where the program was started without `--expose-gc`. */
+/**
+ * Gives back what an ordinary collection keeps for the next burst, too: 2.5 MB on Node 24. No effect where the program was started
+ * without `--expose-gc`.
+ */
 export function collectGarbage(): void {
-  globalThis.gc?.();
+  globalThis.gc?.({ type: "major", execution: "sync", flavor: "last-resort" });
 }

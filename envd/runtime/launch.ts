@@ -1,11 +1,12 @@
 /** The command line of envd in any image. The build writes it to launch.json for the agent. */
 
 /**
- * Measured, see README.md: no V8 threads, a small young generation, no second compiler (its code costs a megabyte);
+ * Measured, see README.md: no V8 threads and nothing prepared for them, a small young generation, no second compiler (its code costs a megabyte);
  * compiled code is kept while the sandbox idles; the heap is collected by POST /warm and by idle-memory.ts.
  */
 const nodeFlags = [
   "--v8-pool-size=0",
+  "--single-threaded",
   "--max-semi-space-size=1",
   "--max-old-space-size=256",
   "--no-sparkplug",

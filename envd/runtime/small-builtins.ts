@@ -1,6 +1,6 @@
 /**
  * Replaces two built-ins that cost an idle sandbox much. Node's own `Headers` loads its whole HTTP client with a
- * WebAssembly parser (4 MB, 20 ms); base64 of byte arrays is missing in Node 20, and the protobuf library's own
+ * WebAssembly parser (4 MB, 20 ms); base64 of byte arrays is missing in Node 24, and the protobuf library's own
  * version handles one character at a time. Only main.ts imports this file, before all others: libraries look once.
  */
 
@@ -70,8 +70,13 @@ function toBase64(this: Uint8Array, { alphabet = "base64", omitPadding = false }
   return omitPadding && alphabet === "base64" ? text.replace(/=+$/, "") : text;
 }
 
-const settings = { writable: true, configurable: true, enumerable: false };
-Object.defineProperty(globalThis, "Headers", { value: SmallHeaders, ...settings });
+// Not by `defineProperty`, which asks for the present value first and so loads Node's own.
+(globalThis as { Headers: unknown }).Headers = SmallHeaders;
 if (!("toBase64" in Uint8Array.prototype))
   // oxlint-disable-next-line no-extend-native -- the standard method of later versions of Node, by its standard name
-  Object.defineProperty(Uint8Array.prototype, "toBase64", { value: toBase64, ...settings });
+  Object.defineProperty(Uint8Array.prototype, "toBase64", {
+    value: toBase64,
+    writable: true,
+    configurable: true,
+    enumerable: false,
+  });

@@ -1,4 +1,4 @@
-# The installed versions of the programs, and the directories that all instances share.
+# The installed versions of the programs, and the directories that all instances share. Needs instance.sh.
 # shellcheck shell=bash
 
 # shared_directories: makes them, and repairs modes that an earlier version took from the user's umask, in the installed versions
@@ -11,6 +11,10 @@ shared_directories() {
     fail "the directories below $INSTALLED and $SHARED_STATE cannot be made" "make $INSTALLED and $SHARED_STATE writable for root"
   [ -z "$wrong" ] || note "modes of ${#wrong} files and directories below $INSTALLED repaired"
 }
+
+# node_identity: prints what tells one Node of the programs from another. Not its time, which `npm ci` sets: package-lock.json holds the
+# hash of its package, so one version has one content.
+node_identity() { "$NODE" --version && stat -L -c %s "$NODE"; }
 
 # installed_packages: prints the packages that `up` has installed. Where it has installed none, there is no list of them.
 installed_packages() {

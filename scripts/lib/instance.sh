@@ -12,6 +12,8 @@ fi
 SUFFIX=${INSTANCE:+-$INSTANCE}
 
 CHECKOUT=$(CDPATH='' cd -- "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# The Node of the programs, which `npm ci` brings. The machine's own, `node`, only runs npm and what is needed before there is this one.
+NODE=$CHECKOUT/node_modules/.bin/node
 OWN_DIR=$CHECKOUT/.svc$SUFFIX
 CONFIG_DIR=/etc/svc$SUFFIX
 STATE_DIR=/var/lib/svc$SUFFIX

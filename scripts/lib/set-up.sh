@@ -27,7 +27,7 @@ set_up_host() {
 }
 
 set_up_programs() {
-  step 'npm packages' "$here/host/programs/modules" "$SHARED_STATE" &&
+  step 'npm packages' "$here/host/programs/modules" &&
     step 'build' "$here/host/programs/build" || return
   if runs_here agent; then step 'envd runtime' "$here/host/programs/envd-runtime"; fi
 }

@@ -123,7 +123,7 @@ test("without the authority's certificate a client refuses the platform", async 
 });
 
 test("the command works with the domain and a key", async () => {
-  const svc = [join(checkout, "node_modules/.bin/tsx"), join(checkout, "cli/main.ts")];
+  const svc = [process.execPath, join(checkout, "node_modules/tsx/dist/cli.mjs"), join(checkout, "cli/main.ts")];
   const logged = await runThere([...svc, "auth", "login", "--domain", domain], { input: platform.apiKey });
   expect(logged.code, logged.stderr).toBe(0);
   const env = { E2B_DOMAIN: "", E2B_API_KEY: "" };

@@ -1,6 +1,5 @@
-// Exit status 0 when node_modules holds what package-lock.json asks for and the native add-on loads.
-// Compares npm's list of installed packages with the lock file, and ignores packages for other platforms. With --packages it does not
-// load the add-on.
+// Exit status 0 when node_modules holds what package-lock.json asks for, this Node is the one that it asks for, and the native add-on
+// loads. Compares npm's list of installed packages with the lock file, and ignores packages for other platforms.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -14,7 +13,9 @@ try {
     reason = `${path} is ${installed[path]?.version ?? "missing"}, not ${version}`;
     break;
   }
-  if (!reason && !process.argv.includes("--packages")) {
+  const node = wanted[`node_modules/node-linux-${process.arch}`]?.version;
+  if (!reason && node !== process.versions.node) reason = `Node is ${process.versions.node}, not ${node}`;
+  if (!reason) {
     const Database = createRequire(`${process.cwd()}/package.json`)("better-sqlite3");
     new Database(":memory:").close();
   }

@@ -11,7 +11,7 @@ npm_package() {
   (cd "$CHECKOUT" && as_owner timeout 600 npm pack --silent --fetch-retries=1 --pack-destination "$work" "$1@$2") ||
     fail "npm package $1@$2 could not be fetched" "is the npm registry in reach ('npm ping')?"
   archive=$(find "$work" -name '*.tgz')
-  found=$(node -p "'sha512-' + require('crypto').createHash('sha512').update(require('fs').readFileSync(process.argv[1])).digest('base64')" "$archive")
+  found=$("$NODE" -p "'sha512-' + require('crypto').createHash('sha512').update(require('fs').readFileSync(process.argv[1])).digest('base64')" "$archive")
   [ "$found" = "$3" ] || fail "npm package $1@$2 has the hash $found, and not the pinned $3" "look at what the npm registry serves"
   mkdir -p "$4"
   tar -xzf "$archive" -C "$4" --strip-components=1 --no-same-owner

@@ -44,7 +44,7 @@ new_keys_are_harmless() {
   url=$(chosen DATABASE_URL "$([ -z "$url_file" ] || cat "$url_file")")
   # On a new machine there is nothing to open.
   if [ ! -s "$database" ] && [ ! -s "$agent_database" ] && [ -z "$url" ]; then return 0; fi
-  data=$(node "$here/host/services/stored-data.mjs" "$database" "$agent_database" <<<"$url") ||
+  data=$("$NODE" "$here/host/services/stored-data.mjs" "$database" "$agent_database" <<<"$url") ||
     fail "keys are missing, and what they open could not be read: $(cut -f 1 <<<"$missing" | paste -sd ' ')" "the log has the reason"
   lost=$(while IFS=$'\t' read -r key file; do
     awk -F '\t' -v key="$key" -v file="$file" '$1 == key { printf "%s in %s opens %s\n", key, file, $2 }' <<<"$data"

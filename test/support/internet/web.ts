@@ -72,19 +72,26 @@ async function answer(request: Asked, response: Answered): Promise<void> {
   const status = Number(/^\/status\/(\d{3})$/.exec(url.pathname)?.[1] ?? 200);
   const to = url.searchParams.get("to");
   if (url.pathname === "/redirect" && to !== null) {
-    response.writeHead(302, { location: to }).end();
+    head(response, 302, { location: to });
+    response.end();
   } else if (url.pathname === "/repository.git/info/refs") {
     // git's old protocol over plain files, which is enough for ls-remote.
-    response.writeHead(200, { "content-type": "text/plain" });
+    head(response, 200, { "content-type": "text/plain" });
     response.end(`${"1".repeat(40)}\trefs/heads/main\n`);
   } else {
-    response.writeHead(status, { "content-type": "application/json" });
+    head(response, status, { "content-type": "application/json" });
     response.end(`${JSON.stringify({ ...about(request), received })}\n`);
   }
 }
 
+// The signatures of `writeHead` in HTTP/1.1 and HTTP/2 have no call in common.
+function head(response: Answered, status: number, headers: Readonly<Record<string, string | number>>): void {
+  response.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+}
+
 async function zeros(response: Answered, length: number): Promise<void> {
-  response.writeHead(200, { "content-length": length });
+  head(response, 200, { "content-length": length });
   const block = Buffer.alloc(1 << 16);
   const whole = Math.floor(length / block.length);
   const pieces = function* () {

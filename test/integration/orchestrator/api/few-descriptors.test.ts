@@ -17,7 +17,7 @@ const ENV = {
 
 /** Resolves to everything that an orchestrator with this limit of open files logs until it ends. */
 function logOf(limit: number): Promise<string> {
-  const script = `ulimit -n ${limit} && exec node --import tsx orchestrator/main.ts`;
+  const script = `ulimit -n ${limit} && exec '${process.execPath}' --import tsx orchestrator/main.ts`;
   return new Promise((resolve) => {
     execFile("sh", ["-c", script], { cwd: ROOT, env: ENV, timeout: 200_000 }, (_, stdout, stderr) =>
       resolve(stdout + stderr),
