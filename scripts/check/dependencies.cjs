@@ -152,7 +152,10 @@ module.exports = {
       name: "scripts-import-no-program",
       comment: "but to build one, and to write the OpenAPI document and the pages of the command",
       severity: "error",
-      from: { path: "^scripts/", pathNot: "^scripts/(build|pages/(cli-page|man-pages|openapi)|lib/programs/man-page)\\.ts$" },
+      from: {
+        path: "^scripts/",
+        pathNot: "^scripts/(build|pages/(cli-page|man-pages|openapi)|lib/programs/man-page)\\.ts$",
+      },
       to: { path: "^((cli|orchestrator|agent|envd|interpreter)/|machine/(?!known/))" },
     },
     {
