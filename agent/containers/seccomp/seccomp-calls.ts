@@ -21,7 +21,7 @@ export const ALLOWED_CALLS: readonly string[] = Object.values({
     inotify_add_watch inotify_init inotify_init1 inotify_rm_watch`,
   memory: `
     brk madvise map_shadow_stack membarrier memfd_create mincore mlock mlock2 mlockall mmap mprotect
-    mremap mseal msync munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect process_madvise process_mrelease
+    mremap mseal msync munlock munlockall munmap process_madvise process_mrelease
     remap_file_pages`,
   processes: `
     arch_prctl capget capset execve execveat exit exit_group fork getcpu getegid geteuid getgid getgroups getpgid

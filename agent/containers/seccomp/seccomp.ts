@@ -49,6 +49,10 @@ const UNKNOWN_TO_US = [
   "landlock_create_ruleset",
   "landlock_restrict_self",
   "memfd_secret",
+  // CRIU stores no protection keys of memory: a restored program that uses one again is killed. Processors without them are common.
+  "pkey_alloc",
+  "pkey_free",
+  "pkey_mprotect",
 ] as const;
 
 interface Rule {

@@ -252,9 +252,11 @@ test("names of the base image and image patterns of the settings are matched", (
   expect(matchesAny("", "x")).toBe(false);
   expect(matchesAny("*", "x")).toBe(true);
   const interpreter = { image: "svc/code-interpreter:latest", template: "code-interpreter-v1" };
-  expect(["e2bdev/code-interpreter", "e2bdev/code-interpreter:latest", "svc/code-interpreter"].map(starterOf)).toEqual(
-    Array(3).fill(interpreter),
-  );
+  expect(["e2bdev/code-interpreter", "e2bdev/code-interpreter:latest", "svc/code-interpreter"].map(starterOf)).toEqual([
+    interpreter,
+    interpreter,
+    interpreter,
+  ]);
   const desktop = { image: "svc/starter/desktop:latest", template: "desktop" };
   expect(["svc/starter/desktop", "svc/starter/desktop:latest"].map(starterOf)).toEqual([desktop, desktop]);
   expect(["code-interpreter", "svc/starter/desktop:1", "svc/starter/../base"].map(starterOf)).toEqual(Array(3));
