@@ -23,7 +23,7 @@ export interface Machine extends MachineTrust {
   readonly heardAt: number | undefined;
 }
 
-export interface Waiting {
+interface Waiting {
   readonly kind: "node" | "edge" | "orchestrators";
   readonly id: string;
   readonly reason: string;

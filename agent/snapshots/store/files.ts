@@ -26,7 +26,7 @@ interface Draft {
   discard(): Promise<void>;
 }
 
-export interface CheckedFile {
+interface CheckedFile {
   readonly name: string;
   /** As the manifest has it. */
   readonly size: number;

@@ -129,7 +129,7 @@ export interface FakeAgent extends FakeBuilds {
   stop(): Promise<void>;
 }
 
-export interface SnapshotCheckRequest extends CheckSnapshotBody {
+interface SnapshotCheckRequest extends CheckSnapshotBody {
   readonly snapshotId: string;
   readonly checkId: string;
 }
