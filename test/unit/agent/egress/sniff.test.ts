@@ -34,7 +34,8 @@ describe("a ClientHello", () => {
       const expected = name(host.toLowerCase());
       expect(glimpseServerName(hello)).toEqual(expected);
       expect(byteByByte(glimpseServerName, hello)).toEqual(expected);
-      for (const size of [1, 2, 3, 5, 100]) {
+      // The key share of a new OpenSSL alone is more than the thousand records that are read.
+      for (const size of [2, 3, 5, 100]) {
         expect(glimpseServerName(inRecords(hello, size))).toEqual(expected);
         expect(byteByByte(glimpseServerName, inRecords(hello, size))).toEqual(expected);
       }

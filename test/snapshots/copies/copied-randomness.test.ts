@@ -2,8 +2,8 @@
 
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type RealAgent, realAgent } from "../support/agent/real-agent.ts";
-import { background, command } from "../support/sandbox/envd-commands.ts";
+import { type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
+import { background, command } from "../../support/sandbox/envd-commands.ts";
 
 const SLOW = { timeout: 60_000, interval: 100 };
 const ROOT = { user: "root" };

@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto";
 import { readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Started } from "../../shared/agent-api/routes.ts";
-import { containers, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
-import { background, command } from "../support/sandbox/envd-commands.ts";
+import type { Started } from "../../../shared/agent-api/routes.ts";
+import { containers, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
+import { background, command } from "../../support/sandbox/envd-commands.ts";
 
 const SLOW = { timeout: 30_000, interval: 100 };
 const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
