@@ -108,6 +108,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "agent-ladder-sandboxes-itself": ["agent/sandboxes/inner.ts", "agent/sandboxes/pool/t.ts"],
   "agent-ladder-builds-steps": ["agent/builds/steps/inner.ts", "agent/builds/images/u.ts"],
   "agent-ladder-builds-images": ["agent/builds/images/inner.ts", "agent/builds/v.ts"],
+  "agent-ladder-snapshots-check": ["agent/snapshots/check/climbs.ts", "agent/snapshots/above-check.ts"],
   "agent-ladder-snapshots-beyond": ["agent/snapshots/beyond/inner.ts", "agent/snapshots/b.ts"],
   "agent-ladder-snapshots-restore": ["agent/snapshots/restore/inner.ts", "agent/snapshots/w.ts"],
   "agent-ladder-snapshots-take": ["agent/snapshots/take/inner.ts", "agent/snapshots/restore/w.ts"],
