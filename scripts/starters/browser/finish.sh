@@ -9,11 +9,10 @@ chmod -R u=rwX,go=rX /home/node_modules
 # Where Playwright and Puppeteer look for the channel `chrome`.
 ln -s /usr/bin/chromium /opt/google/chrome/chrome
 
-# Chromium's own sandbox needs namespaces that a sandbox of the platform does not have: the platform's is the one that holds. A zygote
-# that was restored makes processes of pages that crash, so each is started anew. There is no graphics processor, and no keyring that
-# would ask for a password.
+# Chromium's own sandbox needs namespaces that a sandbox of the platform does not have: the platform's is the one that holds. There
+# is no graphics processor, and no keyring that would ask for a password.
 cat >/etc/chromium.d/sandbox <<'FLAGS'
-export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox --no-zygote --disable-gpu --no-first-run --no-default-browser-check --password-store=basic"
+export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox --disable-gpu --no-first-run --no-default-browser-check --password-store=basic"
 FLAGS
 # A program that does not start shows it here, and not first in a build of the template.
 for program in chromium firefox-esr node; do command -v "$program" >/dev/null; done

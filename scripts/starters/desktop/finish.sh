@@ -10,11 +10,10 @@ install -m 0666 /dev/null /var/lib/desktop/turn
 install -m 0666 /dev/null /var/lib/desktop/free
 ln -s /usr/share/novnc /opt/noVNC
 
-# Chromium's own sandbox needs namespaces that a sandbox of the platform does not have: the platform's is the one that holds. A zygote
-# that was restored makes processes of pages that crash, so each is started anew. There is no graphics processor, and no keyring that
-# would ask for a password.
+# Chromium's own sandbox needs namespaces that a sandbox of the platform does not have: the platform's is the one that holds. There
+# is no graphics processor, and no keyring that would ask for a password.
 cat >/etc/chromium.d/sandbox <<'FLAGS'
-export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox --no-zygote --disable-gpu --no-first-run --no-default-browser-check --password-store=basic"
+export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox --disable-gpu --no-first-run --no-default-browser-check --password-store=basic"
 FLAGS
 install -d -m 0755 /etc/chromium/policies/managed
 printf '%s\n' '{ "CommandLineFlagSecurityWarningsEnabled": false, "MetricsReportingEnabled": false }' \
