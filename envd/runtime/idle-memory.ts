@@ -5,7 +5,7 @@
 
 /** Time without requests that counts as idle. */
 const REST_MS = 10_000;
-/** Smallest growth since the last garbage collection that is worth another one, which takes some 30 ms. */
+/** Smallest growth since the last garbage collection that is worth another one, which takes some 70 ms. */
 const WORTH_BYTES = 1024 * 1024;
 
 export interface IdleMemoryDeps {
