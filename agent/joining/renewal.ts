@@ -68,7 +68,10 @@ export function startRenewal(deps: RenewalDeps, teardown: Teardown): void {
     log.info({ nodeId, until: iso(factsOf(certificate).until) }, "renewed this node's certificate");
   };
 
-  /** Says what this node trusts, and takes over what it is told. Resolves to whether its certificate has to be renewed. */
+  /**
+   * The node tells the orchestrator what it trusts, and trusts what the answer names. Resolves to whether the node must renew its
+   * certificate.
+   */
   const follow = async (signal: AbortSignal) => {
     const { credentials } = member;
     const body = saidBy(credentials.current);

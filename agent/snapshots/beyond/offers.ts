@@ -269,7 +269,7 @@ export function createOffers(deps: OffersDeps): Offers {
         }
         return undefined;
       } catch (error) {
-        // The next request describes it anew.
+        // The node describes the disk again at the next request.
         if (error instanceof BlobError && error.fault === "changed") closeSoon(key);
         throw error;
       } finally {

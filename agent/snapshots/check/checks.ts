@@ -1,6 +1,6 @@
 /**
- * Checks of snapshots in the background, one at a time on this node: reading all of a disk slows down what else it does. A check that
- * nobody asks about any more ends, and what has ended is kept for a short time.
+ * Checks of snapshots in the background, one at a time on this node: reading all of a disk slows down what else it does. The node ends a
+ * check that no caller asks about any more, and keeps the result of an ended check for a short time.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -101,7 +101,7 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
     };
     checks.set(key, own);
     own.ended = run(asked, own);
-    // Whoever waits is told, also by a request that comes after the failure.
+    // Each request awaits `ended` and gets the failure, a later request too; until then Node must not report it as unhandled.
     own.ended.catch(() => undefined);
     return own;
   }

@@ -53,7 +53,7 @@ const MOST_INCOMPLETE = 1_000;
 
 export function createMemoryImages({ files, criu, origins, lazyBytes, work, log }: MemoryImagesDeps): MemoryImages {
   const servers = new Map<string, Promise<boolean>>();
-  /** Containers with missing pages. Nobody tells when such a container ends, so the newest of them are kept. */
+  /** Containers with missing pages. No caller reports the end of such a container, so the agent keeps the newest of them. */
   const incomplete = new LRUCache<string, true>({ max: MOST_INCOMPLETE });
   const verifying = createVerifying(files);
 

@@ -1,7 +1,7 @@
 /**
- * Makes the containers of a fork's copies while their source is being stored, for which the fork waits anyway. They have no disk yet,
- * run nothing and belong to nobody: a copy takes one when it starts, and those that no copy takes are removed. After a crash the next
- * agent process removes them, as all containers without a row.
+ * Makes the containers of a fork's copies while their source is being stored, for which the fork waits anyway. These containers have no
+ * disk, no process and no row yet: a copy takes one when it starts, and the agent removes those that no copy takes. After a crash the
+ * next agent process removes them, as all containers without a row.
  */
 
 import { randomBytes, randomUUID } from "node:crypto";

@@ -42,6 +42,12 @@ describe("a ClientHello", () => {
     },
   );
 
+  test("of few bytes names its host with one byte in each record too", () => {
+    const hello = inRecords(handMade([[SNI, serverNames(Buffer.from("example.com"))]]), 1);
+    expect(glimpseServerName(hello)).toEqual(name("example.com"));
+    expect(byteByByte(glimpseServerName, hello)).toEqual(name("example.com"));
+  });
+
   test("with one byte in each record costs no more time than its bytes", () => {
     const body = Buffer.alloc(2_000);
     body[0] = 1;
