@@ -60,7 +60,10 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "orchestrator-ladder-repairs": ["orchestrator/repairs/up.ts", "orchestrator/api/admin.ts"],
   "orchestrator-ladder-projects": ["orchestrator/projects/up.ts", "orchestrator/repairs/adoption.ts"],
   "orchestrator-ladder-sandboxes-snapshots": ["orchestrator/sandboxes/aside.ts", "orchestrator/snapshots/expiry.ts"],
-  "orchestrator-ladder-builds-volumes-webhooks-dashboard": ["orchestrator/builds/aside.ts", "orchestrator/volumes/content.ts"],
+  "orchestrator-ladder-builds-volumes-webhooks-dashboard": [
+    "orchestrator/builds/aside.ts",
+    "orchestrator/volumes/content.ts",
+  ],
   "orchestrator-ladder-templates-events-usage-identity-audit-rotation-edges": [
     "orchestrator/templates/up.ts",
     "orchestrator/builds/queue.ts",

@@ -48,7 +48,7 @@ describe("pause", () => {
 
   test("requested twice at once is one pause, and both callers get its result", async () => {
     const { sandboxID } = await create();
-    const go = hold((held) => {
+    const go = hold(cluster, (held) => {
       cluster.agent.onPause = async (_request, take) => {
         await held();
         take();

@@ -17,10 +17,18 @@ export function impatientCluster(): Promise<Cluster> {
 }
 
 /**
+ * Returns when requests that were sent before are inside, as far as requests say so: ten more, one after the other, were answered
+ * meanwhile. A pause of fixed length is too short on a slow machine.
+ */
+export async function arrived(cluster: Cluster): Promise<void> {
+  for (let count = 0; count < 10; count++) await cluster.ask("GET", "/v2/sandboxes");
+}
+
+/**
  * Delays work on the node: the work awaits `held()`, which resolves a moment after the returned function is called, so that
  * further requests can join.
  */
-export function hold(set: (held: () => Promise<void>) => void): () => Promise<void> {
+export function hold(cluster: Cluster, set: (held: () => Promise<void>) => void): () => Promise<void> {
   const opened = gateway();
   const inside = gateway();
   set(() => {
@@ -29,8 +37,7 @@ export function hold(set: (held: () => Promise<void>) => void): () => Promise<vo
   });
   return async () => {
     await inside.promise;
-    // Requests that were sent before have joined by then.
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await arrived(cluster);
     opened.resolve();
   };
 }

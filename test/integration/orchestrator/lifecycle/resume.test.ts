@@ -58,7 +58,7 @@ describe("connect", () => {
 
   test("by many callers at once makes one start, and each caller gets at least the timeout that it asked for", async () => {
     const { sandboxID } = await paused();
-    const go = hold((held) => {
+    const go = hold(cluster, (held) => {
       cluster.agent.onStart = async (_start, run) => {
         await held();
         run();

@@ -7,7 +7,7 @@ import { AppError } from "../../../../shared/http/errors.ts";
 import { ADMIN_TOKEN, type Cluster } from "../../../support/cluster/cluster.ts";
 import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 import { gateway } from "../../../support/runner/promises.ts";
-import { impatientCluster } from "./pausing.ts";
+import { arrived, impatientCluster } from "./pausing.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
@@ -137,7 +137,7 @@ describe("a rewind", () => {
     // While it is rewound it reads as running, and a request to it waits.
     expect((await read(id)).state).toBe("running");
     const visit = routed(id);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await arrived(cluster);
     go.resolve();
     expect((await Promise.all(same)).map(({ status }) => status)).toEqual([200, 200]);
     expect(await visit).not.toContain("The sandbox was not found");
@@ -151,6 +151,7 @@ describe("a rewind", () => {
     const before = rewind(id, { snapshotID });
     await expect.poll(() => cluster.agent.starts.length).toBe(3);
     const pausing = pause(id);
+    await arrived(cluster);
     paused.resolve();
     expect([(await before).status, (await pausing).status]).toEqual([200, 204]);
     cluster.agent.onStart = (_start, run) => run();
