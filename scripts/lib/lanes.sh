@@ -12,6 +12,7 @@ attempt() {
   printf '\n=== %s\n' "$title"
   "$@" || status=$?
   printf '=== %s: %s (%s s)\n' "$title" "$([ "$status" -eq 0 ] && echo passed || echo "FAILED with status $status")" "$(seconds_since "$start")"
+  printf '%8s s  %s\n' "$(seconds_since "$start")" "$title" >>"$work/times"
   if [ "$status" -ne 0 ]; then printf '%s %s\n' "$status" "$title" >>"$work/failures"; fi
   return "$status"
 }
@@ -92,4 +93,9 @@ worst_status() {
 # overlooked.
 print_failures() {
   if [ -e "$work/failures" ]; then sed -E 's/^[0-9]+ /FAILED: /' "$work/failures"; fi
+}
+
+# print_times: prints how long each set took, the longest first.
+print_times() {
+  if [ -e "$work/times" ]; then sort -rn "$work/times"; fi
 }
