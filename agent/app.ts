@@ -1,6 +1,6 @@
 /** Wires the agent: first the firewall, then the sandboxes that still run, then the parts in the order in which they need each other. */
 
-import { statusLine } from "../shared/program/status-line.ts";
+import { statusLine } from "../shared/program/service/status-line.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import type { AgentConfig } from "./config.ts";
 import { createEngineWatch } from "./containers/engine-watch.ts";

@@ -4,6 +4,7 @@ import { ConfigError, describeConfig } from "../shared/program/config.ts";
 import { withDeadline } from "../shared/program/deadline.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
+import { withSpans } from "../shared/program/tracing/spans.ts";
 import { factsOf } from "../shared/tls/credentials.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startAgent } from "./app.ts";
@@ -65,7 +66,9 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
       return;
     }
     await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () =>
-      startAgent(config, hostDeps(config, log, process.env)),
+      withSpans(config.otlpEndpoint, { component: "agent", log }, () =>
+        startAgent(config, hostDeps(config, log, process.env)),
+      ),
     );
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -3,7 +3,7 @@
 import { addressList } from "../shared/http/connections/client-address.ts";
 import { connectionLimits } from "../shared/http/connections/connection-limits.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
-import { statusLine } from "../shared/program/status-line.ts";
+import { statusLine } from "../shared/program/service/status-line.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import type { Meeting } from "../shared/tls/peers.ts";
 import { ENVD_VERSION, VERSION } from "../shared/version.ts";

@@ -7,6 +7,7 @@ import { addressList } from "../shared/http/connections/client-address.ts";
 import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
+import { withSpans } from "../shared/program/tracing/spans.ts";
 import { keepSite } from "../shared/tls/site/keep.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startOrchestrator } from "./app.ts";
@@ -138,15 +139,18 @@ async function main(): Promise<void> {
     return;
   }
   if (process.argv.includes("--check") || process.argv.includes("--check-settings")) return;
-  const log = createLog({ component: "orchestrator", level: config.logLevel });
-  await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () =>
+  const component = "orchestrator";
+  const log = createLog({ component, level: config.logLevel });
+  const start = () =>
     startOrchestrator(config, {
       log,
       now: Date.now,
       random: Math.random,
       machineId: machineId(),
       environment: process.env,
-    }),
+    });
+  await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () =>
+    withSpans(config.otlpEndpoint, { component, log }, start),
   );
 }
 

@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
-import { traceHeader } from "../../shared/program/trace.ts";
+import { traceHeader } from "../../shared/program/tracing/trace.ts";
 
 const PORT = 49983;
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;

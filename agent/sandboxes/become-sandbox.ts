@@ -9,7 +9,7 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
-import type { Timing } from "../../shared/program/timing.ts";
+import type { Timing } from "../../shared/program/tracing/timing.ts";
 import type { EnvdInit } from "../containers/envd.ts";
 import type { Docker } from "../containers/host-docker.ts";
 import type { LiveContainer } from "../containers/live-container.ts";

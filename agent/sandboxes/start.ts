@@ -2,7 +2,7 @@
 
 import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
 import type { KeyedMutex } from "../../shared/program/keyed-mutex.ts";
-import { createTiming } from "../../shared/program/timing.ts";
+import { createTiming } from "../../shared/program/tracing/timing.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Launched, LaunchSpec } from "./become-sandbox.ts";

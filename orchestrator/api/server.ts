@@ -112,7 +112,7 @@ export function createApiServer(deps: {
   readonly trustedProxies: string;
 }): FastifyInstance {
   const { auth, handlers, metrics, connections, trustedProxies } = deps;
-  const server = createServer(deps.log, { connections, trustedProxies });
+  const server = createServer(deps.log, { connections, trustedProxies, beginsTraces: true });
   addCors(server);
   metrics.watch(server);
   surround(server, deps.around);

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { ConfigError, describeConfig } from "../../shared/program/config.ts";
 import { createLog } from "../../shared/program/log.ts";
 import { run } from "../../shared/program/run.ts";
+import { withSpans } from "../../shared/program/tracing/spans.ts";
 import { factsOf } from "../../shared/tls/credentials.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
 import { EdgeConfig, readEdgeConfig } from "./program/config.ts";
@@ -38,7 +39,9 @@ Settings (environment):\n${describeConfig(EdgeConfig)}\n`);
     const stopping = new AbortController();
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.abort());
     const deps = { log, now: Date.now, random: Math.random, machineId: machineId(), stopping: stopping.signal };
-    await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () => startEdgeProgram(config, deps));
+    await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () =>
+      withSpans(config.otlpEndpoint, { component: "edge", log }, () => startEdgeProgram(config, deps)),
+    );
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`edge: ${error.problems.length} setting(s) are wrong\n`);

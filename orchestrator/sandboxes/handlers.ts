@@ -5,7 +5,7 @@ import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Timing } from "../../shared/program/timing.ts";
+import type { Timing } from "../../shared/program/tracing/timing.ts";
 import { hasScope, type ProjectCaller } from "../access/project-caller.ts";
 import type { Callers } from "../access/wire.ts";
 import { checkedId } from "../lifecycle/not-found.ts";

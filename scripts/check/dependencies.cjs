@@ -140,6 +140,7 @@ module.exports = {
     only("openid-client-has-one-owner", "openid-client", "^orchestrator/console/oidc/provider\\.ts$"),
     only("x509-has-its-owners", "@peculiar/x509", "^(shared/tls/|agent/egress/rewrite/certificates\\.ts$)"),
     only("pino-has-one-owner", "pino", "^shared/program/log\\.ts$"),
+    only("opentelemetry-has-one-owner", "@opentelemetry/[a-z-]+", "^shared/program/tracing/collector\\.ts$"),
     only("socks-has-one-owner", "socks", "^agent/egress/"),
     inside("orchestrator-store-imports-no-handler", "orchestrator/store", "orchestrator/callers/"),
     inside("callers-are-a-leaf", "orchestrator/callers"),

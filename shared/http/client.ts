@@ -2,7 +2,7 @@
 
 import { type Dispatcher, Pool } from "undici";
 import { anySignal } from "../program/any-signal.ts";
-import { traceHeader } from "../program/trace.ts";
+import { traceHeader } from "../program/tracing/trace.ts";
 import { reachFailure } from "../tls/failures.ts";
 import type { Meeting } from "../tls/peers.ts";
 import { connectorFor } from "./connections/meeting-connector.ts";

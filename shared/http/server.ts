@@ -13,12 +13,12 @@ import Fastify, {
   LogController,
 } from "fastify";
 import type { Log } from "../program/log.ts";
-import { inTrace, TRACEPARENT, traceFrom } from "../program/trace.ts";
 import { type Door, guard, isRefused, serverOptions } from "../tls/peers.ts";
 import { type ConnectionLimits, promote, type Rank } from "./connections/connection-limits.ts";
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
 import { shortFailure, wholeFailure } from "./failure-facts.ts";
 import { type BodyPace, closeGently, isUnread, pacedBody } from "./request-body.ts";
+import { traceRequests } from "./request-spans.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
 export const REQUEST_ID = "x-request-id";
@@ -45,6 +45,8 @@ export interface ServerOptions extends Partial<ServerLimits> {
   readonly trustedProxies?: string;
   /** Absent: plain HTTP. */
   readonly door?: Door | undefined;
+  /** Whether requests without a trace begin one that is recorded, where an operator collects spans. */
+  readonly beginsTraces?: boolean;
 }
 
 const LIMITS: ServerLimits = {
@@ -69,6 +71,7 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     connections,
     trustedProxies = "",
     door,
+    beginsTraces = false,
   } = { ...LIMITS, ...options };
   // Widened once, here: a pino type would change every generic of the instance.
   const loggerInstance: FastifyBaseLogger = log;
@@ -96,8 +99,7 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     },
   };
   const server: FastifyInstance = Fastify(settings);
-  // First of all hooks: what follows, the handler and its refusals too, is of the caller's trace.
-  server.addHook("onRequest", (request, _reply, done) => inTrace(traceFrom(request.headers[TRACEPARENT]), done));
+  traceRequests(server, beginsTraces);
   // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body.
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", { parseAs: "string" }, (_request, text, done) => {

@@ -2,7 +2,7 @@
 
 import { type DestinationStream, type Logger, pino } from "pino";
 import { SECRET_KEYS } from "./secret-names.ts";
-import { currentTrace } from "./trace.ts";
+import { currentTrace } from "./tracing/trace.ts";
 
 export type Log = Logger;
 

@@ -2,7 +2,7 @@
 
 import { warnOfFewDescriptors } from "./descriptors.ts";
 import type { Log } from "./log.ts";
-import { serviceManager } from "./service-manager.ts";
+import { serviceManager } from "./service/service-manager.ts";
 
 export interface Stoppable {
   stop(): Promise<void>;

@@ -3,6 +3,7 @@
 import { type Static, Type } from "typebox";
 import { LOG_LEVELS } from "../program/log.ts";
 import { blobSettings } from "./blobs.ts";
+import { otlpEndpoint } from "./schemas.ts";
 
 const port = (fallback: number, description: string) =>
   Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
@@ -84,6 +85,7 @@ export const AgentConfig = Type.Object({
       "Region of this node (SVC_REGIONS of the orchestrator); empty: it runs those of regions that no node has",
   }),
   labels: Type.String({ default: "", maxLength: 4096, description: "Labels of this node: key=value,key=value" }),
+  otlpEndpoint,
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Lowest level that is logged" }),
 
   stateDir: path("/var/lib/svc", "Directory for files of the agent that survive a reboot"),

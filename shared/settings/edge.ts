@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { LOG_LEVELS } from "../program/log.ts";
-import { connections, ms, port, secret } from "./schemas.ts";
+import { connections, ms, otlpEndpoint, port, secret } from "./schemas.ts";
 
 const file = (description: string) => Type.String({ pattern: "^/", maxLength: 4096, description });
 
@@ -83,6 +83,7 @@ export const EdgeConfig = Type.Object({
   }),
   edgeStatusPort: port(3004, "Port that answers operators' tools; 0 picks a free one"),
   edgeAskMs: ms(5_000, "How long a request waits for an orchestrator that can say where its sandbox runs"),
+  otlpEndpoint,
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Lowest level that is logged" }),
   shutdownGraceMs: ms(30_000, "How long a stopping edge waits for work under way"),
 });

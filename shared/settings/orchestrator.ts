@@ -7,7 +7,7 @@ import { edgeSettings } from "./edge.ts";
 import { identitySettings } from "./identity.ts";
 import { nodeSettings } from "./nodes.ts";
 import { projectSettings } from "./projects.ts";
-import { connections, ms, port, secret } from "./schemas.ts";
+import { connections, ms, otlpEndpoint, port, secret } from "./schemas.ts";
 import { secretSettings } from "./secrets.ts";
 import { webhookSettings } from "./webhooks.ts";
 
@@ -228,6 +228,7 @@ export const OrchestratorConfig = Type.Object({
   apiConnections: connections("Connections to the platform API at a time"),
   apiConnectionsPerAddress: connections("Connections to the platform API from one address"),
 
+  otlpEndpoint,
   serverTiming: Type.Enum(["on", "off"], {
     default: "off",
     description: "Whether answers to creates and forks say in Server-Timing how long their parts took: also to callers",

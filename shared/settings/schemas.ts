@@ -27,3 +27,14 @@ export const connections = (description: string) =>
     maximum: 1_000_000,
     description: `${description}; 0 derives it from the limit of open files`,
   });
+
+/** By its own name, which every program that sends spans reads. */
+export const otlpEndpoint = Type.Optional(
+  Type.String({
+    variable: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    pattern: "^(https?://\\S+)?$",
+    maxLength: 4096,
+    description:
+      "Where a collector takes spans by OTLP over HTTP, for example http://127.0.0.1:4318; empty: nothing is sent",
+  }),
+);

@@ -6,7 +6,7 @@ import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
-import { noTiming, type Timing } from "../../../shared/program/timing.ts";
+import { noTiming, type Timing } from "../../../shared/program/tracing/timing.ts";
 import { isSize } from "../../containers/cgroup/limits.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Docker } from "../../containers/host-docker.ts";

@@ -2,7 +2,7 @@
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import { noTiming } from "../../../shared/program/timing.ts";
+import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import { flattenWhenDeep } from "../../node-disk/flatten.ts";
 import { refuseHoles } from "../../node-disk/holes.ts";
 import type { NodeDisks } from "../../node-disk/host-disks.ts";

@@ -5,7 +5,7 @@ import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
-import { noTiming, type Timing } from "../../../shared/program/timing.ts";
+import { noTiming, type Timing } from "../../../shared/program/tracing/timing.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";

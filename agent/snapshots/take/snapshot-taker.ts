@@ -2,7 +2,7 @@
 
 import type { TakenSnapshot, TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { createTiming } from "../../../shared/program/timing.ts";
+import { createTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Sandboxes } from "../../sandboxes/sandboxes.ts";
 import type { SnapshotStore } from "../../store/snapshots.ts";

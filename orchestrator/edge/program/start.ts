@@ -4,7 +4,7 @@ import { addressList } from "../../../shared/http/connections/client-address.ts"
 import { connectionLimits } from "../../../shared/http/connections/connection-limits.ts";
 import { roomFor } from "../../../shared/program/descriptors.ts";
 import type { Log } from "../../../shared/program/log.ts";
-import { statusLine } from "../../../shared/program/status-line.ts";
+import { statusLine } from "../../../shared/program/service/status-line.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { LiveCredentials } from "../../../shared/tls/live.ts";
 import { nodeName } from "../../../shared/tls/names.ts";

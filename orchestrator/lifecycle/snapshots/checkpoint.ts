@@ -8,7 +8,7 @@ import type { TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
-import { noTiming, type Timing } from "../../../shared/program/timing.ts";
+import { noTiming, type Timing } from "../../../shared/program/tracing/timing.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects/record.ts";

@@ -3,7 +3,7 @@
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
-import { noTiming, type Timing } from "../../../shared/program/timing.ts";
+import { noTiming, type Timing } from "../../../shared/program/tracing/timing.ts";
 import { openPassword, sealPassword } from "../../network-policy/secret.ts";
 import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";

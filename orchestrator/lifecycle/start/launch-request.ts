@@ -2,7 +2,7 @@
 
 import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import type { ErrorCode } from "../../../shared/http/errors.ts";
-import type { Timing } from "../../../shared/program/timing.ts";
+import type { Timing } from "../../../shared/program/tracing/timing.ts";
 import type { PlacementPolicy } from "../../nodes/placement/candidate.ts";
 import type { StartLimits } from "../../store/projects/limits.ts";
 import type { NewSandbox } from "../../store/sandboxes/record.ts";

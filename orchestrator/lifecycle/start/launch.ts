@@ -4,7 +4,7 @@ import type { Started } from "../../../shared/agent-api/routes.ts";
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
-import { noTiming } from "../../../shared/program/timing.ts";
+import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import { cleanDetail, type End } from "../../../shared/states/end-reason.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import { findPlace } from "./find-place.ts";

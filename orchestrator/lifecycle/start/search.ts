@@ -5,7 +5,7 @@ import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts"
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
-import { noTiming } from "../../../shared/program/timing.ts";
+import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { Demand } from "../../nodes/placement/candidate.ts";
 import { type Choice, choose } from "../../nodes/placement/choose.ts";

@@ -4,7 +4,7 @@ import type { CreateBody } from "../../../shared/api/sandboxes/sandbox-shapes.ts
 import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
-import type { Timing } from "../../../shared/program/timing.ts";
+import type { Timing } from "../../../shared/program/tracing/timing.ts";
 import type { Callers } from "../../access/wire.ts";
 import type { Base } from "../../base/base.ts";
 import type { StartOutcome } from "../../lifecycle/start/launch.ts";

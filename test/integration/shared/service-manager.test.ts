@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../../shared/program/log.ts";
-import { serviceManager } from "../../../shared/program/service-manager.ts";
+import { serviceManager } from "../../../shared/program/service/service-manager.ts";
 
 let folder: string;
 beforeEach(async () => {

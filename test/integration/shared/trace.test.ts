@@ -9,7 +9,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { serve } from "../../../shared/http/serve.ts";
 import { createServer } from "../../../shared/http/server.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { currentTrace } from "../../../shared/program/trace.ts";
+import { currentTrace } from "../../../shared/program/tracing/trace.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const HEADER = `00-${TRACE}-00f067aa0ba902b7-01`;

@@ -5,7 +5,7 @@ import type { LiveContainer } from "../../../../agent/containers/live-container.
 import { becomeSandbox } from "../../../../agent/sandboxes/become-sandbox.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";
-import { noTiming } from "../../../../shared/program/timing.ts";
+import { noTiming } from "../../../../shared/program/tracing/timing.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 

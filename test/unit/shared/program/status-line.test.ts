@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { statusLine } from "../../../../shared/program/status-line.ts";
+import { statusLine } from "../../../../shared/program/service/status-line.ts";
 
 test.each([
   [

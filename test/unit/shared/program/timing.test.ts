@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createTiming, noTiming, serverTiming } from "../../../../shared/program/timing.ts";
+import { createTiming, noTiming, serverTiming } from "../../../../shared/program/tracing/timing.ts";
 
 test("a part that is measured twice is added up, also when its work fails; of work beside other work the longest counts", async () => {
   const timing = createTiming();

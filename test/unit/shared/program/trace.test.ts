@@ -1,6 +1,14 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../../../shared/program/log.ts";
-import { currentTrace, inTrace, traceFrom, traceHeader, traceparentOf } from "../../../../shared/program/trace.ts";
+import {
+  currentTrace,
+  inTrace,
+  isRecorded,
+  partOf,
+  traceFrom,
+  traceHeader,
+  traceparentOf,
+} from "../../../../shared/program/tracing/trace.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = "00f067aa0ba902b7";
@@ -8,10 +16,24 @@ const ZEROS = "0".repeat(32);
 
 test("a hop of a caller's trace has its id and flags, and a span of its own", () => {
   const hop = traceFrom(`00-${TRACE}-${PARENT}-01`);
-  expect(hop).toMatchObject({ traceId: TRACE, flags: "01" });
+  expect(hop).toMatchObject({ traceId: TRACE, parentId: PARENT, flags: "01" });
   expect(hop.spanId).toMatch(/^[0-9a-f]{16}$/);
   expect(hop.spanId).not.toBe(PARENT);
   expect(traceparentOf(hop)).toBe(`00-${TRACE}-${hop.spanId}-01`);
+});
+
+test("a new trace is recorded where that is asked for, and a caller's as the caller says", () => {
+  expect(isRecorded(traceFrom(undefined))).toBe(false);
+  expect(isRecorded(traceFrom(undefined, true))).toBe(true);
+  expect(isRecorded(traceFrom(`00-${TRACE}-${PARENT}-00`, true))).toBe(false);
+  expect(isRecorded(traceFrom(`00-${TRACE}-${PARENT}-03`))).toBe(true);
+});
+
+test("a part of a hop is its child", () => {
+  const hop = traceFrom(`00-${TRACE}-${PARENT}-01`);
+  const part = partOf(hop);
+  expect(part).toMatchObject({ traceId: TRACE, parentId: hop.spanId, flags: "01" });
+  expect(part.spanId).not.toBe(hop.spanId);
 });
 
 test("a later version of the header may have more fields, of which the known ones count", () => {

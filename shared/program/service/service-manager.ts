@@ -5,7 +5,7 @@
  */
 
 import { execFile } from "node:child_process";
-import type { Log } from "./log.ts";
+import type { Log } from "../log.ts";
 
 export interface ServiceManager {
   /** The program has started. @param status one line for `systemctl status` */

@@ -10,7 +10,8 @@ export interface Timing {
   parts(): ReadonlyMap<string, number>;
 }
 
-export function createTiming(): Timing {
+/** @param ended hears of each part that was measured, with the moment of its begin by `performance.now()` */
+export function createTiming(ended: (part: string, begun: number, ms: number) => void = () => undefined): Timing {
   const sums = new Map<string, number>();
   const children: Timing[] = [];
   const add = (part: string, ms: number) => void sums.set(part, (sums.get(part) ?? 0) + ms);
@@ -21,11 +22,13 @@ export function createTiming(): Timing {
       try {
         return await work();
       } finally {
-        add(part, performance.now() - begun);
+        const ms = performance.now() - begun;
+        add(part, ms);
+        ended(part, begun, ms);
       }
     },
     beside() {
-      const child = createTiming();
+      const child = createTiming(ended);
       children.push(child);
       return child;
     },

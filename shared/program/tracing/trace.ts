@@ -13,19 +13,25 @@ export interface Trace {
   readonly traceId: string;
   /** Of this hop: 16 hexadecimal digits. */
   readonly spanId: string;
+  /** Of the hop that called; undefined where the trace begins here. */
+  readonly parentId: string | undefined;
   /** Two hexadecimal digits: whether the caller records the trace. */
   readonly flags: string;
 }
 
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const NOT_RECORDED = "00";
+const RECORDED = "01";
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
 
 const traces = new AsyncLocalStorage<Trace>();
 
-/** This hop in the caller's trace; in a new one when the header is absent or has no valid form. */
-export function traceFrom(header: string | readonly string[] | undefined): Trace {
+/**
+ * This hop in the caller's trace; in a new one when the header is absent or has no valid form.
+ * @param isRecorded whether a new one is recorded; a caller's is when the caller says so
+ */
+export function traceFrom(header: string | readonly string[] | undefined, isRecorded = false): Trace {
   const [, version, traceId = "", parentId = "", flags = NOT_RECORDED, more] =
     FORM.exec(typeof header === "string" ? header.trim() : "") ?? [];
   const isValid =
@@ -34,9 +40,28 @@ export function traceFrom(header: string | readonly string[] | undefined): Trace
     !(version === "00" && more !== undefined) &&
     !isZeros(traceId) &&
     !isZeros(parentId);
-  const spanId = randomBytes(SPAN_BYTES).toString("hex");
-  if (!isValid) return { traceId: randomBytes(TRACE_BYTES).toString("hex"), spanId, flags: NOT_RECORDED };
-  return { traceId, spanId, flags };
+  const spanId = newSpanId();
+  if (isValid) return { traceId, spanId, parentId, flags };
+  return {
+    traceId: randomBytes(TRACE_BYTES).toString("hex"),
+    spanId,
+    parentId: undefined,
+    flags: isRecorded ? RECORDED : NOT_RECORDED,
+  };
+}
+
+/** A part of this hop's work, as a hop of its own. */
+export function partOf({ traceId, spanId, flags }: Trace): Trace {
+  return { traceId, spanId: newSpanId(), parentId: spanId, flags };
+}
+
+/** The last bit of the flags (Trace Context, 3.2.2.5.1). */
+export function isRecorded({ flags }: Trace): boolean {
+  return (Number.parseInt(flags, 16) & 1) === 1;
+}
+
+function newSpanId(): string {
+  return randomBytes(SPAN_BYTES).toString("hex");
 }
 
 export function traceparentOf({ traceId, spanId, flags }: Trace): string {

@@ -1,0 +1,88 @@
+/**
+ * What this process has done for recorded traces, for an operator's collector. Without a collector (`withSpans`) nothing is kept and
+ * nothing of the library is loaded.
+ */
+
+import type { Log } from "../log.ts";
+import type { Stoppable } from "../run.ts";
+import { isRecorded, type Trace } from "./trace.ts";
+
+export interface Span {
+  readonly trace: Trace;
+  /** One of few, without ids: `POST /sandboxes/:sandboxID/pause`. */
+  readonly name: string;
+  /** `server`: it answered a call. `internal`: a part of such work. */
+  readonly kind: "server" | "internal";
+  /** Milliseconds since 1970, with fractions. */
+  readonly begun: number;
+  readonly ms: number;
+  /** No secrets: they leave the platform. */
+  readonly attributes: Readonly<Record<string, string | number>>;
+  readonly hasFailed: boolean;
+}
+
+export interface SpanSink {
+  /** Never waits, and never throws. */
+  take(span: Span): void;
+  /** Sends what it still has, within a limit of its own. */
+  stop(): Promise<void>;
+}
+
+export interface Teller {
+  /** The program, as its log names it. */
+  readonly component: string;
+  readonly log: Log;
+}
+
+/** One of a process, as its log is. */
+let sink: SpanSink | undefined;
+
+/** Whether spans go anywhere. */
+export function areSpansKept(): boolean {
+  return sink !== undefined;
+}
+
+/** Keeps a span whose trace is recorded. */
+export function keepSpan(span: Span): void {
+  if (isRecorded(span.trace)) sink?.take(span);
+}
+
+/** The moment of `performance.now()`, in milliseconds since 1970. */
+export function sinceEpoch(moment: number): number {
+  return performance.timeOrigin + moment;
+}
+
+/**
+ * Starts a program whose spans go to the collector at `endpoint` for as long as the program runs.
+ * @param endpoint for example `http://127.0.0.1:4318`, OTLP over HTTP; undefined or empty: spans are not kept
+ */
+export async function withSpans(
+  endpoint: string | undefined,
+  teller: Teller,
+  start: () => Promise<Stoppable>,
+): Promise<Stoppable> {
+  if (endpoint === undefined || endpoint === "") return start();
+  const { openCollector } = await import("./collector.ts");
+  const own = openCollector(endpoint, teller);
+  sink = own;
+  const close = async () => {
+    if (sink === own) sink = undefined;
+    await own.stop();
+  };
+  try {
+    const program = await start();
+    return {
+      ...program,
+      async stop() {
+        try {
+          await program.stop();
+        } finally {
+          await close();
+        }
+      },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
