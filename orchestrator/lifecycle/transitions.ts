@@ -17,6 +17,8 @@ export interface Transition<T> {
   readonly waitMs: number;
   /** What to do when the same aim is under way. Absent: join it. */
   readonly same?: "join" | "wait" | "refuse";
+  /** What exactly is asked for: one with another key is waited for, and so is one at another orchestrator, whose key nobody knows here. */
+  readonly key?: string;
   /** Called when no other transition runs. It must read and check the row again, because the row may have changed. */
   readonly work: () => Promise<T>;
   /** Called before a caller joins the same aim at another orchestrator; throws when that is not what the caller asked for. */
@@ -36,6 +38,7 @@ export interface Transitions {
 
 interface Running {
   readonly aim: Aim;
+  readonly key: string | undefined;
   readonly done: Promise<unknown>;
 }
 
@@ -58,7 +61,8 @@ export function createTransitions(operations: Operations = onlyOwn): Transitions
 
   /** Works when no other orchestrator works on the sandbox, or shares what that one does. */
   async function work<T>(transition: Transition<T>, limit: AbortSignal): Promise<T> {
-    const { sandboxId, aim, same = "join" } = transition;
+    const { sandboxId, aim, key } = transition;
+    const same = transition.same ?? (key === undefined ? "join" : "wait");
     for (;;) {
       const other = await operations.elsewhere(sandboxId);
       if (other === undefined || (aim === "gone" && yieldsToKill(other.aim))) {
@@ -102,9 +106,9 @@ export function createTransitions(operations: Operations = onlyOwn): Transitions
   }
 
   function begin<T>(transition: Transition<T>, limit: AbortSignal): Promise<T> {
-    const { sandboxId, aim } = transition;
+    const { sandboxId, aim, key } = transition;
     const done = work(transition, limit);
-    const mine: Running = { aim, done };
+    const mine: Running = { aim, key, done };
     running.set(sandboxId, mine);
     const end = () => {
       if (running.get(sandboxId) === mine) running.delete(sandboxId);
@@ -134,7 +138,8 @@ export function createTransitions(operations: Operations = onlyOwn): Transitions
         if (current === undefined) return begin(transition, limit);
         // Transitions of one aim have one type of result.
         if (current.aim === transition.aim && transition.same === "refuse") throw busy();
-        if (current.aim === transition.aim && transition.same !== "wait") return current.done as Promise<T>;
+        const isSame = current.aim === transition.aim && current.key === transition.key;
+        if (isSame && transition.same !== "wait") return current.done as Promise<T>;
         if (transition.aim === "gone" && yieldsToKill(current.aim)) return begin(transition, limit);
         await settled(current.done, limit);
       }

@@ -60,12 +60,11 @@ const NOTHING = { cpuCount: 0, memoryMB: 0, diskSizeMB: 0 };
 export function createRewinding(deps: RewindingDeps): Rewinding {
   const { core } = deps;
   const { store, routes, timeouts, now } = core;
-  /** Rewinds under way in this process, by sandbox: what they were asked for. */
-  const underWay = new Map<string, string>();
 
-  function perform<T>(id: string, same: "join" | "wait", work: () => Promise<T>): Promise<T> {
+  /** @param key what was asked for: callers who ask for the same share one rewind */
+  function perform<T>(id: string, key: string, work: () => Promise<T>): Promise<T> {
     const waitMs = timeouts.resumeTimeoutMs + timeouts.patienceMs;
-    return core.transitions.perform({ sandboxId: id, aim: "rewinding", same, waitMs, work });
+    return core.transitions.perform({ sandboxId: id, aim: "rewinding", key, waitMs, work });
   }
 
   async function rewindNow(project: Project, id: string, ask: RewindAsk): Promise<SandboxRecord> {
@@ -263,18 +262,10 @@ export function createRewinding(deps: RewindingDeps): Rewinding {
       const record = await owned(project, id);
       if (!(await isOwnState(store, record, ask.snapshot))) throw notOwn(id, ask.name);
       const key = [ask.snapshot.id, ask.memory, ask.seconds].join();
-      const isSame = core.transitions.current(id) === "rewinding" && underWay.get(id) === key;
-      return perform(id, isSame ? "join" : "wait", async () => {
-        underWay.set(id, key);
-        try {
-          return await rewindNow(project, id, ask);
-        } finally {
-          underWay.delete(id);
-        }
-      });
+      return perform(id, key, () => rewindNow(project, id, ask));
     },
     async recover({ id }) {
-      await perform(id, "wait", async () => {
+      await perform(id, "recovery", async () => {
         const record = await store.sandboxes.get(id);
         if (record?.state !== "rewinding") return;
         await store.operations.take(id, "rewinding", ["rewinding"]);
