@@ -3,7 +3,6 @@
 import { createKeyedMutex, type KeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
-import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import { nodeName } from "../../shared/tls/names.ts";
 import type { Meeting } from "../../shared/tls/peers.ts";
@@ -19,6 +18,7 @@ import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
 import type { DiskReserve } from "../node-disk/reserve.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
+import type { Turns } from "../sandboxes/pool/turns.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Sources } from "../sandboxes/start.ts";
 import type { Snapshot } from "../store/snapshots.ts";
@@ -80,8 +80,8 @@ export interface StartSnapshotsDeps {
   readonly gate: Gate;
   readonly disposal: Disposal;
   readonly disk: Pick<DiskReserve, "snapshotRefusal" | "storageRefusal" | "disks" | "seen">;
-  /** Restores and cold starts at the same time; fewer for restores of one project. */
-  readonly semaphore: Semaphore;
+  /** Of restores and cold starts; fewer for restores of one project. */
+  readonly turns: Turns;
   readonly capabilities: Pick<CapabilityWatch, "now" | "memoryRefusal">;
   /** What an earlier agent process left running or frozen. */
   readonly found: { readonly sandboxes: readonly Sandbox[]; readonly frozen: readonly FoundFrozen[] };
@@ -179,7 +179,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     ...common,
     slots: deps.slots,
     images,
-    semaphore: deps.semaphore,
+    turns: deps.turns,
     memoryRefusal: capabilities.memoryRefusal,
   };
   const takeDeps = { ...common, diskBytes: admission.diskBytes };

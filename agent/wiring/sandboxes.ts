@@ -10,6 +10,7 @@ import { createLiveSet } from "../sandboxes/live-set.ts";
 import { startSandboxLogs } from "../sandboxes/logs.ts";
 import { createMemoryKills } from "../sandboxes/memory-kills.ts";
 import { createContainerSource } from "../sandboxes/pool/container-source.ts";
+import { createTurns } from "../sandboxes/pool/turns.ts";
 import { createReplaceEgress } from "../sandboxes/replace-egress.ts";
 import { createSandboxes } from "../sandboxes/sandboxes.ts";
 import { createStart } from "../sandboxes/start.ts";
@@ -47,7 +48,8 @@ export function createLive(base: Base, { found, network }: Before) {
   });
   teardown.add("usage samples", () => usage.stop());
   const semaphore = createSemaphore(config.bootConcurrency, shareOf(config.bootConcurrency));
-  return { set, disposal, memoryKills, usage, semaphore };
+  const turns = createTurns({ semaphore, queueMs: config.bootQueueMs, now });
+  return { set, disposal, memoryKills, usage, turns };
 }
 
 interface SandboxSources extends Before {
@@ -63,10 +65,10 @@ export function createSandboxParts(base: Base, { found, network, node, live, lea
   const { config, machine, stores, events, now, log, teardown } = base;
   const { docker, egress } = machine;
   const { slots, gate, reach } = network;
-  const { set, disposal, semaphore } = live;
+  const { set, disposal, turns } = live;
   const { pooled } = found;
   const source = createContainerSource(
-    { config, machine, stores, slots, gate, disposal, semaphore, copy: stored.copy, pooled, now, log },
+    { config, machine, stores, slots, gate, disposal, turns, copy: stored.copy, pooled, now, log },
     teardown,
   );
   const logs = startSandboxLogs({ envd: docker.envd, store: stores.logs, running: set.running, now, log });

@@ -25,13 +25,13 @@ export function createSnapshotParts(base: Base, sources: SnapshotSources): Snaps
   const { config, machine, peering, stores, events, now, log, teardown } = base;
   const { found, network, node, live, blobStore } = sources;
   const { slots, gate } = network;
-  const { disposal, semaphore } = live;
+  const { disposal, turns } = live;
   const { capabilities, disk } = node;
   const diskBytes = (executionId: string) => live.usage.latest(executionId)?.diskUsed ?? 0;
   const onChange = () => void events.emit("changed");
   const places = { stores, blobStore, peering, slots, gate, disposal, disk };
   return startSnapshots(
-    { config, machine, ...places, semaphore, capabilities, found, diskBytes, onChange, now, log },
+    { config, machine, ...places, turns, capabilities, found, diskBytes, onChange, now, log },
     teardown,
   );
 }

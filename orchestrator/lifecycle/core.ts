@@ -23,6 +23,7 @@ type Timeouts = Pick<
   | "resumeTimeoutMs"
   | "autoResumeTimeoutMs"
   | "placementTimeoutMs"
+  | "startQueueMs"
   | "snapshotTimeoutMs"
   | "stopTimeoutMs"
   | "networkTimeoutMs"

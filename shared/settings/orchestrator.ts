@@ -233,8 +233,15 @@ export const OrchestratorConfig = Type.Object({
     default: "off",
     description: "Whether answers to creates and forks say in Server-Timing how long their parts took: also to callers",
   }),
-  startTimeoutMs: ms(20_000, "Limit of one start on one node"),
-  placementTimeoutMs: ms(55_000, "Limit of finding a node and starting there"),
+  startTimeoutMs: ms(
+    29_000,
+    "Limit of one start on one node, with its wait for a turn there; below SVC_START_LIMIT_MS",
+  ),
+  placementTimeoutMs: ms(55_000, "Limit of finding a node and starting there, without the waits for a turn"),
+  startQueueMs: ms(
+    600_000,
+    "Longest wait of the starts of one request for their turns on nodes; a caller that leaves before gives its turns up",
+  ),
   stopTimeoutMs: ms(10_000, "Limit of one kill on one node"),
   snapshotTimeoutMs: ms(120_000, "Limit of one pause or snapshot on one node"),
   resumeTimeoutMs: ms(60_000, "Limit of one resume on its node"),

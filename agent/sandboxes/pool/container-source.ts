@@ -2,7 +2,6 @@
 
 import { randomUUID } from "node:crypto";
 import type { Log } from "../../../shared/program/log.ts";
-import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { AgentConfig } from "../../config.ts";
 import type { Flavour, LiveContainer } from "../../containers/live-container.ts";
@@ -16,6 +15,7 @@ import type { SandboxMachine } from "../machine.ts";
 import { templateMemory } from "../start.ts";
 import { createPool } from "./pool.ts";
 import { createPoolSources } from "./pool-or-boot.ts";
+import type { Turns } from "./turns.ts";
 
 export interface ContainerSourceDeps {
   readonly config: AgentConfig;
@@ -24,8 +24,7 @@ export interface ContainerSourceDeps {
   readonly slots: Slots;
   readonly gate: Gate;
   readonly disposal: Disposal;
-  /** Boots and restores at the same time. */
-  readonly semaphore: Semaphore;
+  readonly turns: Turns;
   /** Makes a pool entry as a copy of a template's memory. */
   readonly copy: (flavour: Flavour, memory: Snapshot, signal: AbortSignal) => Promise<LiveContainer>;
   /** Pool entries that an earlier agent process left. */
@@ -35,7 +34,7 @@ export interface ContainerSourceDeps {
 }
 
 export function createContainerSource(deps: ContainerSourceDeps, teardown: Teardown) {
-  const { config, machine, stores, slots, gate, disposal, semaphore, now, log } = deps;
+  const { config, machine, stores, slots, gate, disposal, turns, now, log } = deps;
   const bootDeps = { ...machine, stores, slots, now, log };
   const foreground = { last: 0 };
   const { memoryTotalBytes, cpuCount } = machine.host.load();
@@ -50,7 +49,7 @@ export function createContainerSource(deps: ContainerSourceDeps, teardown: Teard
       await disposal.kill(container);
       disposal.remove(container);
     },
-    lastForeground: () => (semaphore.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
+    lastForeground: () => (turns.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
     freeMemory: () => machine.host.freeMemory(),
     reservedMemory: config.poolReservedMb * 1024 * 1024,
     memoryBound: (memoryTotalBytes * config.poolMemoryPercent) / 100,
@@ -67,9 +66,8 @@ export function createContainerSource(deps: ContainerSourceDeps, teardown: Teard
     gate,
     disposal,
     boot: (spec, signal) => boot(spec, bootDeps, signal),
-    queueMs: config.bootQueueMs,
     pool,
-    semaphore,
+    turns,
     onStart: () => (foreground.last = now()),
     now,
     log,
@@ -79,7 +77,7 @@ export function createContainerSource(deps: ContainerSourceDeps, teardown: Teard
     sources,
     /** Boots a container without an owner. */
     boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
-      const giveBack = await semaphore.take(signal);
+      const giveBack = await turns.take({ owner: undefined }, signal);
       try {
         return await boot(spec, bootDeps, signal);
       } finally {

@@ -1,31 +1,25 @@
 /** The sources of containers without an owner: the pool, and a boot in its turn, which the pool may overtake. */
 
 import type { StartRequest } from "../../../shared/agent-api/routes.ts";
-import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
-import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import type { LaunchSpec } from "../become-sandbox.ts";
 import type { BootSpec } from "../boot.ts";
 import type { Sources } from "../start.ts";
-import { createArrivals } from "./arrivals.ts";
 import { type ClaimDeps, claim, type Unclaimed } from "./claim.ts";
 import type { Pool } from "./pool.ts";
+import type { Turns } from "./turns.ts";
 
 export interface PoolSourcesDeps extends ClaimDeps {
   readonly pool: Pool;
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
-  /** Cold starts at the same time: more would only slow each of them. */
-  readonly semaphore: Semaphore;
-  /** A start that waited this long for its permit is refused. */
-  readonly queueMs: number;
+  readonly turns: Turns;
   /** Called when a start looks for a container that was booted. */
   readonly onStart: () => void;
 }
 
 export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" | "boot" | "pooledMemory"> {
-  const { pool, boot, docker, semaphore, queueMs, onStart, now, log } = deps;
-  const arrivals = createArrivals(now);
+  const { pool, boot, docker, turns, onStart, log } = deps;
 
   const flavourOf = async ({ build, resources }: StartRequest) => ({
     build,
@@ -51,24 +45,16 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     const ready = waits ? pool.take(flavour) : undefined;
     if (ready !== undefined) return { container: ready, warm: true, restored: "nothing" };
     const over = new AbortController();
-    const limit = AbortSignal.timeout(queueMs);
-    const queue = anySignal(signal, limit, over.signal);
-    // One project's many starts leave a permit to others.
-    const release = semaphore.take(queue, body.projectId, arrivals.of(executionId));
+    const queue = anySignal(signal, over.signal);
+    const release = turns.take({ owner: body.projectId, executionId }, queue);
     const spare = waits ? pool.next(flavour, queue) : never;
     const first = await timing
       .measure("wait", () => Promise.race([release, spare]))
-      .catch((error: unknown) => {
-        if (!limit.aborted || signal.aborted) throw error;
-        throw new AppError(
-          "node_busy",
-          `the node starts other sandboxes and had no turn for this one within ${queueMs} ms: try again`,
-        );
-      });
-    over.abort();
-    arrivals.forget(executionId);
+      // Also where the node had no turn for it: then the pool must not wait for it either.
+      .finally(() => over.abort());
     if (typeof first !== "function") {
-      // If this start got a permit at the same moment, it passes the permit on.
+      turns.forget(executionId);
+      // If this start got its turn at the same moment, it passes the turn on.
       release.then((giveBack) => giveBack(), ignore);
       return { container: first, warm: true, restored: "nothing" };
     }

@@ -62,6 +62,11 @@ export async function describeSnapshot(
 ): Promise<{ readonly disk: Described; readonly whole: Described }> {
   const { id } = snapshot;
   const own = await files.manifest(id);
+  if (own.boot !== undefined)
+    throw new BlobError(
+      "changed",
+      `snapshot ${id} stays on this node: it lives for one call, and its files have no hashes`,
+    );
   const written = await uploadTree(upload, { root: disk.path, kind: "disk", begun, progress }, signal);
   const root = files.directory(id);
   const whole = await uploadTree(

@@ -21,6 +21,13 @@ export function snapshotUploads({ stores, paused, upload }: SnapshotUploadsDeps)
     get: (id) => stores.snapshots.get(id),
     wanted: (snapshot) => toUpload(snapshot, { paused, build: stores.builds.get(snapshot.executionId)?.state }),
     rests: ({ state, resuming }) => state === "stored" && !resuming,
+    // A fork may wait for long for its last copies.
+    isPassing: ({ id }) =>
+      upload.files.manifest(id).then(
+        ({ boot }) => boot !== undefined,
+        // The upload fails with the reason.
+        () => false,
+      ),
     logged: ({ id, sandboxId }) => ({ snapshotId: id, sandboxId }),
     upload: (snapshot, store, options) => uploadSnapshot(snapshot, store, upload, options),
   };

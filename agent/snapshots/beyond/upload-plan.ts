@@ -11,7 +11,7 @@ export interface Tried {
   readonly message: string;
 }
 
-/** Checkpoints of forks are deleted within this time, and many a paused sandbox is resumed. */
+/** Many a paused sandbox is resumed within this time. */
 const SETTLED_MS = 15_000;
 const FIRST_WAIT_MS = 15_000;
 const LONGEST_WAIT_MS = 600_000;

@@ -34,6 +34,8 @@ export interface Subjects<T extends Subject> {
   wanted(subject: T): boolean;
   /** It is there, and nothing writes to it: what was uploaded is all of it. */
   rests(subject: T): boolean;
+  /** It lives for one call, so it never belongs in the store. Absent: none does. */
+  isPassing?(subject: T): Promise<boolean>;
   /** Which it is, for the log. */
   logged(subject: T): Readonly<Record<string, unknown>>;
   /** Writes one to the store. */
@@ -118,7 +120,7 @@ export function createUploads<T extends Subject>(deps: UploadsDeps<T>): Uploads 
       .sort((a, b) => a.takenAt - b.takenAt);
     for (const subject of next) {
       signal.throwIfAborted();
-      if (isStill(subject.id)) await uploadOne(subject, signal);
+      if ((await of.isPassing?.(subject)) !== true && isStill(subject.id)) await uploadOne(subject, signal);
     }
   };
 

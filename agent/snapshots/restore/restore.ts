@@ -4,7 +4,6 @@ import type { VolumeMount } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
-import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import { noTiming, type Timing } from "../../../shared/program/tracing/timing.ts";
 import { isSize } from "../../containers/cgroup/limits.ts";
@@ -13,6 +12,7 @@ import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Slots } from "../../network/slots.ts";
 import { envdAnswers } from "../../sandboxes/boot.ts";
+import type { Turns } from "../../sandboxes/pool/turns.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
 import { mountVolumes } from "../../volumes/mounts.ts";
@@ -37,8 +37,8 @@ export interface RestoreContainerDeps {
   readonly images: MemoryImages;
   /** Undefined where this node can restore memory. */
   readonly memoryRefusal: (what: string) => AppError | undefined;
-  /** Restores and cold starts at the same time; fewer for restores of one project. */
-  readonly semaphore: Semaphore;
+  /** Of restores and cold starts; fewer for restores of one project. */
+  readonly turns: Turns;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -49,6 +49,8 @@ export interface RestoreSpec {
   readonly memoryOf: Snapshot | undefined;
   /** The project whose limit it counts against. */
   readonly owner: string | undefined;
+  /** The start that waits for it. Absent: an entry of the pool. */
+  readonly executionId?: string;
   /** What it sees: the same ones as when its memory was stored. */
   readonly volumes: readonly VolumeMount[];
   /** What its parts take. */
@@ -69,7 +71,7 @@ export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContai
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner, volumes: mounts, timing = noTiming }: RestoreSpec,
+  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
@@ -77,7 +79,7 @@ export async function restoreContainer(
   const { containers, annotations } = docker;
   const { criu, connections, restoreLimitMs: limitMs = RESTORE_LIMIT_MS } = deps.memory;
   const { containerId: id, controlToken } = disk;
-  const turn = () => deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
+  const turn = () => deps.turns.take({ owner: memoryOf === undefined ? undefined : owner, executionId }, signal);
   const release = await timing.measure("wait", turn);
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);

@@ -73,8 +73,8 @@ async function startAgain(
         watches: memory,
         intend: (addRow) => stores.snapshots.setResuming(id, memory, addRow),
         async run() {
-          const { timing } = spec;
-          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes, timing };
+          const { executionId, timing } = spec;
+          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, executionId, volumes, timing };
           const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
           if (!memory) await clearLinks(container, id, { ...deps.memory, log: deps.log });

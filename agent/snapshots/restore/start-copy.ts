@@ -46,8 +46,8 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
         watches: memory,
         async run() {
           const { projectId: owner, volumes = [] } = body;
-          const { timing } = spec;
-          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, volumes, timing };
+          const { executionId, timing } = spec;
+          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, executionId, volumes, timing };
           const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
           if (!memory) await clearLinks(container, snapshot.id, { ...deps.memory, log: deps.log });

@@ -6,6 +6,7 @@ import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import type { SnapshotFiles } from "../store/files.ts";
 import type { Manifest } from "../store/manifest.ts";
+import { bootId } from "../store/unhashed.ts";
 import type { Memory } from "./host-memory.ts";
 
 export interface InterruptedDeps {
@@ -58,7 +59,9 @@ export async function interruptedSnapshots({
 
 async function whole(files: SnapshotFiles, id: string): Promise<Manifest | undefined> {
   try {
-    return await files.manifest(id);
+    const manifest = await files.manifest(id);
+    // What was to live for one call was not flushed to the disk: after a restart of the machine it may be anything.
+    return manifest.boot === undefined || manifest.boot === bootId() ? manifest : undefined;
   } catch {
     return undefined;
   }

@@ -44,7 +44,7 @@ export function createForking(deps: ForkingDeps): Forking {
   async function one(
     project: Project,
     { source, build }: Checkpoint,
-    { seconds, signal, timing }: Pick<ForkAsk, "seconds" | "signal" | "timing">,
+    { seconds, since, signal, timing }: Pick<ForkAsk, "seconds" | "signal" | "timing"> & { readonly since: number },
   ): Promise<StartOutcome> {
     const id = newSandboxId();
     try {
@@ -90,6 +90,7 @@ export function createForking(deps: ForkingDeps): Forking {
         limit: deps.core.limits.starts(project),
         region: project.region,
         nodeId: source.nodeId,
+        since,
         ...defined({ signal, timing }),
       });
       return { record };
@@ -119,9 +120,15 @@ export function createForking(deps: ForkingDeps): Forking {
       try {
         const forks: StartOutcome[] = [];
         const rest = Array.from({ length: count }, (_, index) => index).values();
+        const since = deps.core.now();
         const worker = async () => {
           for (const index of rest)
-            forks[index] = await one(project, checkpoint, { seconds, timing: timing.beside(), ...defined({ signal }) });
+            forks[index] = await one(project, checkpoint, {
+              seconds,
+              since,
+              timing: timing.beside(),
+              ...defined({ signal }),
+            });
         };
         await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
         return forks;

@@ -71,10 +71,10 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
   const fetchers = new Map<string, string>();
 
   const pick = (start: StoredStart, excluded: ReadonlyMap<string, string>): string | AppError => {
-    const known = fetchers.get(start.snapshotId);
-    if (known !== undefined && !excluded.has(known) && nodes.get(known)?.status === "ready") return known;
+    const fetcher = fetchers.get(start.snapshotId) ?? "";
+    const known = !excluded.has(fetcher) && nodes.get(fetcher)?.status === "ready" ? fetcher : undefined;
     const { cpuCount, memoryMB, diskSizeMB } = start.resources;
-    const demand: Demand = {
+    const demand: Omit<Demand, "exclude"> = {
       cpuCount,
       memoryBytes: memoryMB * MIB,
       diskBytes: diskSizeMB * MIB,
@@ -82,10 +82,17 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
       network: start.network,
       labels: {},
       region: start.region,
-      exclude: excluded,
     };
-    const choice = choose(nodes.candidates(), demand, placement, core.random);
+    const among = (exclude: Demand["exclude"]) =>
+      choose(nodes.candidates(), { ...demand, exclude }, placement, core.random);
+    const others = nodes
+      .list()
+      .flatMap(({ id }): [string, string][] => (id === known ? [] : [[id, "has not fetched it"]]));
+    if (known !== undefined && among(new Map([...others, ...excluded])).is === "node") return known;
+    const choice = among(excluded);
     if (choice.is === "node") return choice.id;
+    // It has no room for more, and neither has another one: the node itself decides.
+    if (known !== undefined) return known;
     const reason = choice.is === "connecting" ? "no node is ready yet" : choice.reason;
     const code =
       choice.is === "full" ? (choice.of === "disk" ? "no_space" : "cluster_at_capacity") : "no_compatible_node";

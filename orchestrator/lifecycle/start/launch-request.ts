@@ -28,6 +28,8 @@ export interface LaunchRequest {
   readonly imageNodeId?: string;
   /** The image is known to be in the blob store. */
   readonly imageInStore?: boolean;
+  /** When its request began, unix milliseconds: several starts of one request wait within one limit. Absent: now. */
+  readonly since?: number;
   /** Aborted: nobody waits for it any more. A start that has not begun then is given up. */
   readonly signal?: AbortSignal;
   /** Absent: nobody asks how long its parts take. */

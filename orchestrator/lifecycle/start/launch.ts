@@ -16,7 +16,7 @@ export type StartOutcome = { readonly record: SandboxRecord } | { readonly error
 
 export type Launch = (request: LaunchRequest) => Promise<SandboxRecord>;
 
-/** Added to the longest placement before a start counts as abandoned by a crashed orchestrator. */
+/** Added to the longest wait and placement before a start counts as abandoned by a crashed orchestrator. */
 const DEADLINE_SLACK_MS = 30_000;
 
 export function createLaunch(deps: LaunchDeps): Launch {
@@ -84,12 +84,13 @@ async function claim(
   const execution = { executionId: newExecutionId(), nodeId };
   if (former === undefined) {
     const now = deps.core.now();
+    const { startQueueMs, placementTimeoutMs } = deps.core.timeouts;
     const record = {
       ...sandbox,
       ...execution,
       startedAt: now,
       endAt: now + sandbox.timeoutSeconds * 1000,
-      deadlineAt: now + deps.core.timeouts.placementTimeoutMs + DEADLINE_SLACK_MS,
+      deadlineAt: now + startQueueMs + placementTimeoutMs + DEADLINE_SLACK_MS,
     };
     if (await deps.core.store.sandboxes.add(record, limit)) return execution;
     throw await deps.core.refusals.start(sandbox.projectId, sandbox, limit);

@@ -23,11 +23,16 @@ const MAX_RECORD_CHARACTERS = 262_144;
 
 type Placed = ReturnType<Nodes["placing"]>;
 
-/** One search for a node that starts the sandbox: attempts, refusals, and the time left. */
+/**
+ * One search for a node that starts the sandbox: attempts, refusals, and the time left. The time of a placement counts from the turn on:
+ * while it waits for one, the search's deadline moves along, as long as its request may wait.
+ */
 export class Search {
   readonly #request: LaunchRequest;
   readonly #deps: LaunchDeps;
-  readonly #deadline: number;
+  #deadline: number;
+  /** Until then the request's starts may wait for their turns. */
+  readonly #waitsUntil: number;
   readonly #excluded = new Map<string, string>();
   /** Nodes to which this search has brought the image. */
   readonly #fetchedTo = new Set<string>();
@@ -45,7 +50,9 @@ export class Search {
   constructor(request: LaunchRequest, deps: LaunchDeps) {
     this.#request = request;
     this.#deps = deps;
-    this.#deadline = deps.core.now() + deps.core.timeouts.placementTimeoutMs;
+    const { now, timeouts } = deps.core;
+    this.#deadline = now() + timeouts.placementTimeoutMs;
+    this.#waitsUntil = (request.since ?? now()) + timeouts.startQueueMs;
   }
 
   /**
@@ -83,6 +90,7 @@ export class Search {
       placed("refused");
       return undefined;
     }
+    const asked = this.#deps.core.now();
     try {
       const started = await timing.measure("node", () => this.#ask(execution, release));
       placed("started");
@@ -100,6 +108,8 @@ export class Search {
       if (verdictOf(error) === "busy") {
         placed("refused");
         this.#refusals++;
+        // The node let it wait for a turn there.
+        this.#hasWaited(asked);
         await this.#pause();
         return undefined;
       }
@@ -139,12 +149,13 @@ export class Search {
 
   /**
    * Waits for a turn on the node. Undefined: it had none for a while and there are other nodes, or the node has changed meanwhile; the
-   * search keeps its place. @throws {AppError} when its time is over, its caller has left or too many wait
+   * search keeps its place. @throws {AppError} when its request has waited too long, its caller has left or too many wait
    */
   async #turn(nodeId: string): Promise<(() => void) | undefined> {
     const { core } = this.#deps;
     const { nodeId: bound, sandbox, signal: caller } = this.#request;
-    const left = Math.max(0, this.#deadline - core.now());
+    const begun = core.now();
+    const left = Math.max(0, this.#waitsUntil - begun);
     const limit = AbortSignal.timeout(
       bound === undefined && core.nodes.hasOthers(nodeId) ? Math.min(left, LOOK_AROUND_MS) : left,
     );
@@ -156,8 +167,9 @@ export class Search {
       return undefined;
     });
     this.#waited ||= turn?.waited !== false;
+    this.#hasWaited(begun);
     if (turn === undefined) {
-      if (core.now() >= this.#deadline) throw busy();
+      if (core.now() >= this.#waitsUntil) throw busy();
       this.#passedBy = nodeId;
       return undefined;
     }
@@ -226,6 +238,10 @@ export class Search {
     const { imageNodeId: home, imageInStore = false, nodeId, start } = this.#request;
     if (home === undefined || nodeId !== undefined) return [];
     return this.#deps.images.refusals({ buildId: start.build.buildId, home }, imageInStore);
+  }
+
+  #hasWaited(since: number): void {
+    this.#deadline += Math.max(0, Math.min(this.#deps.core.now(), this.#waitsUntil) - since);
   }
 
   async #pause(): Promise<void> {

@@ -69,7 +69,7 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
 
   async function start(
     wanted: Awaited<ReturnType<typeof read>>,
-    { signal, timing }: Pick<CreateAsk, "signal" | "timing">,
+    { since, signal, timing }: Pick<CreateAsk, "signal" | "timing"> & { readonly since: number },
   ): Promise<SandboxRecord> {
     const { project, source } = wanted;
     const { sandbox, start } = describeSandbox(newSandboxId(), wanted, base);
@@ -78,6 +78,7 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
       start,
       limit: limits.starts(project),
       region: project.region,
+      since,
       signal,
       timing,
       ...defined({ least: source.least, nodeId: source.nodeId, imageNodeId: source.build.nodeId }),
@@ -95,7 +96,7 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
   return {
     async one(project, body, { defaultTimeoutSeconds, signal, timing }) {
       const wanted = await timing.measure("read", () => read(project, body, defaultTimeoutSeconds));
-      const record = await start(wanted, { signal, timing });
+      const record = await start(wanted, { since: base.now(), signal, timing });
       if (signal.aborted) abandon(record);
       return record;
     },
@@ -110,10 +111,11 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
       }
       const wanted = await timing.measure("read", () => read(project, body, defaultTimeoutSeconds));
       const outcomes: StartOutcome[] = [];
+      const since = base.now();
       const rest = Array.from({ length: count }, (_, index) => index).values();
       const worker = async () => {
         for (const index of rest) {
-          outcomes[index] = await runPart(() => start(wanted, { signal, timing: timing.beside() })).then(
+          outcomes[index] = await runPart(() => start(wanted, { since, signal, timing: timing.beside() })).then(
             (record) => ({ record }),
             (reason: unknown) => ({ error: AppError.from(reason) }),
           );

@@ -10,6 +10,7 @@ import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
 import { createLiveSet } from "../../../agent/sandboxes/live-set.ts";
 import { createPool } from "../../../agent/sandboxes/pool/pool.ts";
 import { createPoolSources } from "../../../agent/sandboxes/pool/pool-or-boot.ts";
+import { createTurns } from "../../../agent/sandboxes/pool/turns.ts";
 import { guestOf } from "../../../agent/sandboxes/sandbox.ts";
 import { createSandboxes } from "../../../agent/sandboxes/sandboxes.ts";
 import { createStart } from "../../../agent/sandboxes/start.ts";
@@ -112,12 +113,22 @@ function leaseOptions({ sinceBoot = () => performance.now(), isHeld = () => fals
   return { sinceBoot, isHeld, freezes };
 }
 
+/** Both lines have the limit that a test sets. Otherwise a restore waits for as long as a slow machine takes. */
+function turnsOf({ coldAtOnce = 4, queueMs }: PartsOptions) {
+  const now = Date.now;
+  return {
+    boots: createTurns({ semaphore: createSemaphore(coldAtOnce), queueMs: queueMs ?? 1_000, now }),
+    restores: createTurns({ semaphore: createSemaphore(4, shareOf(4)), queueMs: queueMs ?? 60_000, now }),
+  };
+}
+
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
   const stores = openStores(options.databasePath ?? ":memory:", testSeal);
   const own = engine.machine();
   const machine = { ...own, memory: { ...own.memory, restoreLimitMs: options.restoreLimitMs } };
   const told: string[] = [];
   const now = Date.now;
+  const turns = turnsOf(options);
   const guests = (options.before?.sandboxes ?? []).map(guestOf);
   const egress = machine.egress.start({
     sandboxes: guests,
@@ -147,8 +158,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     disposal,
     pool,
     boot: (spec, signal) => boot(spec, bootDeps, signal),
-    semaphore: createSemaphore(options.coldAtOnce ?? 4),
-    queueMs: options.queueMs ?? 1_000,
+    turns: turns.boots,
     onStart: () => undefined,
   });
   const { before } = options;
@@ -169,7 +179,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       slots,
       disposal,
       found: before ?? nothing,
-      semaphore: createSemaphore(4, shareOf(4)),
+      turns: turns.restores,
       diskBytes: () => 0,
       capabilities: {
         now: () => ({ ...able, lazyPages: options.lazyPages ?? true }),

@@ -45,6 +45,7 @@ export function lifecycleCore(given: Pick<Core, "store" | "nodes"> & Partial<Cor
       resumeTimeoutMs: 1_000,
       autoResumeTimeoutMs: 1_000,
       placementTimeoutMs: 1_000,
+      startQueueMs: 1_000,
       snapshotTimeoutMs: 1_000,
       stopTimeoutMs: 1_000,
       networkTimeoutMs: 5_000,

@@ -157,7 +157,7 @@ export async function storedOn(
   { own, stores, state }: BeyondNode,
   id: string,
   kind: Snapshot["kind"],
-  takenAt = 0,
+  { takenAt = 0, boot }: { readonly takenAt?: number; readonly boot?: string } = {},
 ): Promise<Snapshot> {
   const image = kind === "checkpoint" ? `svc/snapshot:${id}` : undefined;
   const build = { templateId: "t", buildId: "b", image: "svc/base" };
@@ -179,7 +179,16 @@ export async function storedOn(
   await mkdir(join(directory, "images"), { recursive: true });
   await writeFile(join(directory, "images", "pages-1.img"), `memory of ${id}`);
   const made = { ...origins, envd: ENVD_VERSION };
-  const manifest = { ...subject, ...container, format: 1, snapshotId: id, origins: made, createdAt: 5, files: [] };
+  const manifest = {
+    ...subject,
+    ...container,
+    format: 1,
+    snapshotId: id,
+    origins: made,
+    createdAt: 5,
+    boot,
+    files: [],
+  };
   await writeFile(join(directory, "manifest.json"), JSON.stringify({ ...manifest, memoryBytes: 3, diskBytes: 4 }));
   await writeFile(join(own, "disks", `${id}.img`), `disk of ${id}`);
   await writeFile(join(own, "image", "layer.tar"), "the layer of the image");

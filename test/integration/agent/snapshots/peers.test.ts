@@ -211,6 +211,14 @@ test("a snapshot that is being resumed, is spent, or is not there is not offered
   await expect(offers.snapshot("z")).rejects.toMatchObject({ code: "snapshot_files_missing" });
 });
 
+test("a checkpoint that lives for one call is not offered", async () => {
+  await storedOn(one, "x", "checkpoint", { boot: "this one" });
+  await expect(offers.snapshot("x")).rejects.toMatchObject({
+    code: "failed_precondition",
+    message: "snapshot x stays on this node: it lives for one call, and its files have no hashes",
+  });
+});
+
 test("a disk without a file of its own stays on its node, which says why, and the next request tries again", async () => {
   await storedOn(one, "x", "pause");
   one.state.ownDisks = false;

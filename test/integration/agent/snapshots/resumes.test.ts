@@ -187,6 +187,29 @@ describe("restores that hang", () => {
     await Promise.all(copies);
   });
 
+  test("refuse a copy as busy that has no turn in time; it leaves nothing, and starts when it is asked for again", async () => {
+    await here.parts.stop();
+    here.parts = agentParts(here.engine, { limits: { startLimitMs: 120_000 }, restoreLimitMs: 120_000, queueMs: 100 });
+    const origin = await stored();
+    const held: (() => void)[] = [];
+    here.engine.fail((name) => (name === "start" ? new Promise<void>((go) => held.push(go)) : undefined));
+    const copy = (id: string) => here.parts.sandboxes.start(id, startRequest({ origin, projectId: "p" }));
+    const first = Array.from({ length: 3 }, () => copy(randomUUID()));
+    await expect.poll(() => held.length, { timeout: 20_000 }).toBe(3);
+    const before = here.engine.containers.size;
+    const id = randomUUID();
+    const body = startRequest({ origin, projectId: "p" });
+    await expect(here.parts.sandboxes.start(id, body)).rejects.toMatchObject({
+      code: "node_busy",
+      message: "the node starts other sandboxes and had no turn for this one within 100 ms: try again",
+    });
+    expect([held.length, here.engine.containers.size]).toEqual([3, before]);
+    here.engine.fail(() => undefined);
+    for (const go of held) go();
+    await Promise.all(first);
+    expect((await here.parts.sandboxes.start(id, body)).restored).toBe("memory");
+  });
+
   test.each(["start", "ready"])("are given up at %s, with the reason, and leave nothing", async (step) => {
     await here.parts.stop();
     here.parts = agentParts(here.engine, { restoreLimitMs: 200 });

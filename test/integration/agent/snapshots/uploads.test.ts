@@ -24,7 +24,7 @@ beforeEach(async () => {
   node = await newNode(await newPlace(), "one");
 });
 
-const stored = (id: string, kind: Snapshot["kind"], takenAt = 0) => storedOn(node, id, kind, takenAt);
+const stored = (id: string, kind: Snapshot["kind"], takenAt = 0) => storedOn(node, id, kind, { takenAt });
 
 /** Uploads of all snapshots of the node, in rounds. */
 function uploadsOf({ store, stores, upload, clock }: BeyondNode, { paused = true } = {}) {
@@ -83,6 +83,15 @@ test("a paused sandbox stays on its node where the operator has not asked for mo
   own.start();
   await expect.poll(() => refOf(own, "named")).toBeDefined();
   expect(own.of("paused")).toBeUndefined();
+});
+
+test("the checkpoint of a fork that waits for long is not uploaded, and the other snapshots do not wait for it", async () => {
+  const { id } = await storedOn(node, "passing", "checkpoint", { boot: "this one" });
+  await stored("named", "checkpoint", 1);
+  const own = uploadsOf(node);
+  own.start();
+  await expect.poll(() => refOf(own, "named")).toBeDefined();
+  expect(own.of(id)).toEqual({ doneBytes: 0, totalBytes: 0 });
 });
 
 test("while the store is away the report has the reason, and the upload begins when it is back", async () => {

@@ -240,6 +240,25 @@ test("a sandbox starts from a named snapshot of a draining node on another one, 
   expect(home.starts).toHaveLength(1);
 });
 
+test("where the node that has fetched a named snapshot is full, another one fetches it too", async () => {
+  await cluster.stop();
+  cluster = await startCluster({
+    agents: 3,
+    agent: { heartbeatMs: 0, facts: { maxSandboxes: 1, capabilities: { ...able, blobStore: true } } },
+    config: { nodeTimeoutMs: 600_000, resumeTimeoutMs: 1_000, patienceMs: 400 },
+  });
+  const { sandboxID } = await create();
+  expect((await post(sandboxID, "snapshots", { name: "kept" })).status).toBe(201);
+  const { home, others } = nodes();
+  await upload(home);
+  for (const agent of others) fetchesAtOnce(agent, home);
+  await drain(home);
+  await create({ templateID: "kept" });
+  for (const agent of others) await agent.beat();
+  await create({ templateID: "kept" });
+  expect(others.map(({ live }) => live.size)).toEqual([1, 1]);
+});
+
 test("a node whose upload was reported too late uploads it again", async () => {
   await paused();
   const { home, snapshotId } = nodes();

@@ -1,0 +1,215 @@
+/** The time that a start waits for its turn is not part of its placement's time: its request's limit ends the wait. */
+
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
+import type { LaunchDeps, LaunchRequest } from "../../../../orchestrator/lifecycle/start/launch-request.ts";
+import { Search } from "../../../../orchestrator/lifecycle/start/search.ts";
+import type { Candidate } from "../../../../orchestrator/nodes/placement/candidate.ts";
+import { createStartTurns } from "../../../../orchestrator/nodes/start-turns.ts";
+import { AppError } from "../../../../shared/http/errors.ts";
+import { OPEN } from "../../../../shared/policy/egress-policy.ts";
+import { createLog } from "../../../../shared/program/log.ts";
+
+const NODE = "n1";
+const TURNS = 4;
+const GIB = 1024 ** 3;
+const MAX_MS = 600_000;
+const EXECUTION = { executionId: "e1", nodeId: NODE };
+const log = createLog({ component: "test", level: "silent" });
+
+/** Milliseconds; only the tests move it. */
+let clock = 0;
+/** The limits of the calls that the node has got. */
+let limits: number[] = [];
+let status: Candidate["status"] = "ready";
+/** What the node does with a start. */
+let onStart: () => Promise<object> = () => Promise.resolve({});
+
+beforeEach(() => {
+  clock = 1_000;
+  limits = [];
+  status = "ready";
+  onStart = () => Promise.resolve({});
+});
+
+const candidate = (): Candidate => ({
+  id: NODE,
+  status,
+  labels: {},
+  cpuCount: 4,
+  cpuPercent: 0,
+  memoryTotalBytes: 8 * GIB,
+  allocatedCpu: 0,
+  allocatedMemoryBytes: 0,
+  sandboxCount: 0,
+  maxSandboxes: 100,
+  disk: undefined,
+});
+
+function world(timeouts: Partial<Core["timeouts"]> = {}) {
+  const view = () => ({ status, facts: { startsAtOnce: 1, capabilities: {} } });
+  const agent = {
+    startExecution(_start: unknown, { timeoutMs }: { readonly timeoutMs: number }) {
+      limits.push(timeoutMs);
+      return onStart();
+    },
+  };
+  const nodes = {
+    candidates: () => [candidate()],
+    get: view,
+    hasOthers: () => false,
+    placing: () => () => undefined,
+    agent: () => agent,
+  } as unknown as Core["nodes"];
+  const turns = createStartTurns(nodes);
+  const core = {
+    nodes,
+    turns,
+    timeouts: { startTimeoutMs: 20_000, placementTimeoutMs: 55_000, startQueueMs: MAX_MS, ...timeouts },
+    background: { run: () => undefined },
+    now: () => clock,
+    random: () => 0,
+    log,
+  };
+  const deps = {
+    core,
+    placement: { cpuOvercommit: 4, memoryOvercommit: 2, diskOvercommit: 3 },
+    images: { holders: () => new Set(), refusals: () => [] },
+  } as unknown as LaunchDeps;
+  /** A fork: one node alone has what it starts from. */
+  const fork = (more: Partial<LaunchRequest> = {}) =>
+    new Search(
+      {
+        sandbox: { id: "s1", projectId: "p1", timeoutSeconds: 300 },
+        start: {
+          build: { templateId: "t1", buildId: "b1", image: "" },
+          resources: { cpuCount: 1, memoryMB: 512, diskSizeMB: 0 },
+          egress: OPEN,
+          origin: { is: "snapshot", snapshotId: "k1", memory: true },
+        },
+        nodeId: NODE,
+        ...more,
+      } as unknown as LaunchRequest,
+      deps,
+    );
+  /** Other projects take all turns of the node. */
+  const busy = async () => {
+    const since = 0;
+    const { signal } = new AbortController();
+    const owners = Array.from({ length: TURNS }, (_, index) => `other ${index}`);
+    const held = await Promise.all(owners.map((owner) => turns.take(NODE, { owner, since, signal })));
+    return () => {
+      for (const { release } of held) release();
+    };
+  };
+  const waiting = () => turns.waiting().get(NODE) ?? 0;
+  return { fork, busy, waiting };
+}
+
+/** As `launch` does it: attempts until one has started. */
+async function launched(search: Search): Promise<object> {
+  for (;;) {
+    const { placed } = await search.node();
+    const started = await search.attempt(EXECUTION, placed);
+    if (started !== undefined) return started;
+  }
+}
+
+const reasonOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "it started",
+    (error: unknown) => {
+      const { code, message } = AppError.from(error);
+      return { code, message };
+    },
+  );
+
+const BUSY = {
+  code: "cluster_at_capacity",
+  message: "Failed to place sandbox: cluster at capacity: every node is busy starting sandboxes",
+};
+
+describe("a start that waits for its turn", () => {
+  test("longer than a placement may take has the whole time of a start on the node afterwards", async () => {
+    const { fork, busy, waiting } = world();
+    const giveBack = await busy();
+    const starting = launched(fork());
+    await expect.poll(waiting).toBe(1);
+    clock += 300_000;
+    giveBack();
+    await starting;
+    expect(limits).toEqual([20_000]);
+  });
+
+  test("is refused as cluster_at_capacity when its request has waited as long as it may", async () => {
+    const { fork, busy, waiting } = world();
+    await busy();
+    const since = clock - MAX_MS + 200;
+    const starting = reasonOf(launched(fork({ since })));
+    await expect.poll(waiting, { interval: 5 }).toBe(1);
+    clock += 200;
+    expect(await starting).toEqual(BUSY);
+    expect([limits, waiting()]).toEqual([[], 0]);
+  });
+
+  test("behind the other starts of its request has no more time than they, and starts where a turn is free", async () => {
+    const { fork, busy } = world();
+    const since = clock - MAX_MS;
+    await launched(fork({ since }));
+    const giveBack = await busy();
+    expect(await reasonOf(launched(fork({ since })))).toEqual(BUSY);
+    giveBack();
+    expect(limits).toEqual([20_000]);
+  });
+
+  test("gives its place up when its caller leaves, and the next one gets the turn", async () => {
+    const { fork, busy, waiting } = world();
+    const giveBack = await busy();
+    const leaving = new AbortController();
+    const left = reasonOf(launched(fork({ signal: leaving.signal })));
+    const next = launched(fork());
+    await expect.poll(waiting).toBe(2);
+    leaving.abort();
+    expect(await left).toMatchObject({ code: "unavailable" });
+    expect(waiting()).toBe(1);
+    giveBack();
+    await next;
+    expect(limits).toHaveLength(1);
+  });
+
+  test("on a node that dies meanwhile is refused with the reason once it has the turn, and gives the turn back", async () => {
+    const { fork, busy, waiting } = world();
+    const giveBack = await busy();
+    const starts = [reasonOf(launched(fork())), reasonOf(launched(fork()))];
+    await expect.poll(waiting).toBe(2);
+    status = "unhealthy";
+    giveBack();
+    for (const start of starts) expect(await start).toMatchObject({ code: "no_compatible_node" });
+    expect([limits, waiting()]).toEqual([[], 0]);
+  });
+});
+
+describe("a start that the node refuses as busy", () => {
+  const refusing = (waitMs: number, times = Number.POSITIVE_INFINITY) => {
+    let left = times;
+    onStart = () => {
+      clock += waitMs;
+      return left-- > 0 ? Promise.reject(new AppError("node_busy", "no turn")) : Promise.resolve({});
+    };
+  };
+
+  test("after a wait in the node's own line is asked for again for as long as its request may wait", async () => {
+    const { fork } = world();
+    refusing(10_000, 8);
+    await launched(fork());
+    expect(limits).toEqual(Array.from({ length: 9 }, () => 20_000));
+  });
+
+  test("is refused as cluster_at_capacity when its request's waits and the placement's time are over", async () => {
+    const { fork } = world({ startQueueMs: 30_000 });
+    refusing(10_000);
+    expect(await reasonOf(launched(fork()))).toEqual(BUSY);
+    // Three waits within the request's limit, and six in the 55 seconds after that.
+    expect(limits).toHaveLength(9);
+  });
+});
