@@ -40,6 +40,8 @@ import { readVisitor, type Visitor } from "./visitor.ts";
 
 /** How long a cut stream waits for the report that its sandbox ended: a report takes a few milliseconds. */
 const LOSS_GRACE_MS = 500;
+/** A drain, a failed pause and a second move may follow each other; an execution that ended by itself is never found again. */
+const MOST_AGAIN = 3;
 
 export interface EdgeConfig {
   readonly host: string;
@@ -106,8 +108,8 @@ const WRONG_TOKEN: Wrong = { refusal: { is: "unknown_token" }, tooMany: "too_man
 interface Visit {
   readonly client: ClientSide;
   readonly visitor: Visitor;
-  /** The execution that its node did not have. */
-  readonly stale?: string;
+  /** How often its sandbox was looked up again, because it was not where its route led. */
+  readonly again: number;
 }
 
 export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edge> {
@@ -139,7 +141,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       refuse(client, { is: "text", status: 400, message: "Invalid request target" });
       return;
     }
-    const visit: Visit = { client, visitor };
+    const visit: Visit = { client, visitor, again: 0 };
     const target = targetOf(visitor);
     switch (target.is) {
       case "sandbox":
@@ -213,16 +215,12 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     try {
       const result = await autoResume(sandboxId, port, tokensOf(visit), left.signal);
       if (client.gone || left.signal.aborted) return;
-      // Its node has said that this execution is not there, and the record does not know yet.
-      if (result.is === "running" && result.route.executionId === visit.stale)
-        refuse(client, { is: "not_found", sandboxId });
-      else if (result.is === "running") visitRoute(visit, result.route, port);
+      if (result.is === "running") visitRoute(visit, result.route, port);
       else if (result.is === "denied") refuse(client, { is: "resume_denied", sandboxId, message: result.message });
       else refuse(client, { ...result, sandboxId });
     } catch (error) {
       log.warn({ err: error, sandboxId }, "auto-resume failed");
-      if (client.gone) return;
-      refuse(client, error instanceof OrchestratorAway ? { is: "unasked", sandboxId } : { is: "not_found", sandboxId });
+      if (!client.gone) refuse(client, { is: "unasked", sandboxId });
     }
   }
 
@@ -265,30 +263,38 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     };
   }
 
-  /** The node does not have the execution that the route names: a newer route may have arrived since, or has to be asked for. */
+  /** The request has not reached its sandbox: a newer route may have arrived since, or has to be asked for. */
   function visitAgain(visit: Visit, route: EdgeRoute, port: number): void {
     const { client } = visit;
-    const { sandboxId, executionId } = route;
+    const { sandboxId } = route;
     const current = routes.lookup(sandboxId);
-    const moved = current !== undefined && current.executionId !== executionId;
+    const isSame = current?.executionId === route.executionId;
     const sentBody = announcesBody(client.request.rawHeaders);
     const { autoResume } = deps;
-    if (moved && shownState(current.state) === "running" && !sentBody) visitRoute(visit, current, port);
-    else if (hasEveryRemoval() || autoResume === undefined || visit.stale !== undefined)
+    const next = { ...visit, again: visit.again + 1 };
+    const isNewer = current !== undefined && !isSame && shownState(current.state) === "running";
+    if (isNewer && !sentBody) visitRoute(next, current, port);
+    // Where every removal is known, a route that is still there leads to a sandbox that has ended by itself.
+    else if (autoResume === undefined || next.again > MOST_AGAIN || (isSame && hasEveryRemoval()))
       refuse(client, { is: "not_found", sandboxId });
     // The node may have read some of the body.
-    else if (sentBody) refuse(client, { is: "unasked", sandboxId });
-    else void resumeAndVisit({ ...visit, stale: executionId }, sandboxId, { port, autoResume });
+    else if (sentBody) void refuseAgain(client, sandboxId);
+    else void resumeAndVisit(next, sandboxId, { port, autoResume });
+  }
+
+  async function refuseAgain(client: ClientSide, sandboxId: string): Promise<void> {
+    const refusal = await moves.withoutBody(sandboxId);
+    if (!client.gone) refuse(client, refusal);
   }
 
   /** The sandbox was taken from its node after it may have got the request. */
   async function visitMoved(visit: Visit, route: EdgeRoute, port: number): Promise<void> {
-    const { client } = visit;
-    const { sandboxId, executionId } = route;
-    const next = visit.stale === undefined ? await moves.after(client.request, route) : undefined;
+    const { client, again } = visit;
+    const next = await moves.after(client.request, route);
     if (client.gone) return;
-    if (next?.is === "again") visitRoute({ ...visit, stale: executionId }, next.route, port);
-    else refuse(client, next?.refusal ?? { is: "not_found", sandboxId });
+    if (next.is === "refused") refuse(client, next.refusal);
+    else if (again < MOST_AGAIN) visitRoute({ ...visit, again: again + 1 }, next.route, port);
+    else refuse(client, { is: "transitioning", sandboxId: route.sandboxId });
   }
 
   function failed(visit: Visit, route: EdgeRoute, port: number, failure: Failure): void {

@@ -1,5 +1,6 @@
 /** Routes of sandboxes that other orchestrators start, pause and end: the records say what they are. */
 
+import type { EdgeRoute } from "../edge/sandbox-lookup.ts";
 import type { Feed } from "../store/changes/feed.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { RoutingTable } from "./routing-table.ts";
@@ -17,31 +18,40 @@ interface FollowDeps {
 const BATCH = 500;
 
 export function followRoutes({ feed, routes, store }: FollowDeps): void {
-  async function follow(id: string, record: SandboxRecord | undefined): Promise<void> {
+  /** @param before the route before the record was read. If there is another one now, the record may be older than that. */
+  async function follow(id: string, before: EdgeRoute | undefined, record: SandboxRecord | undefined): Promise<void> {
     const route = routes.lookup(id);
+    if (route !== before) return again(id);
     const runs = record?.state === "running" || record?.state === "snapshotting";
     if (runs && route?.executionId === record.executionId) return;
     if (route !== undefined) {
       const gone = record === undefined || record.state === "gone" || record.state === "killing";
       if (gone) await routes.remove(id, route.executionId, "killed");
       else await routes.suspend(id, route.executionId);
+      // The streams have taken some time to end.
+      if (runs) return again(id);
     }
     if (runs) routes.add(record);
   }
 
-  async function followAll(): Promise<void> {
-    const records = await store.routable();
-    const running = new Set(records.map(({ id }) => id));
-    for (const { sandboxId } of routes.running()) if (!running.has(sandboxId)) await follow(sandboxId, undefined);
-    for (const record of records) await follow(record.id, record);
+  async function again(id: string): Promise<void> {
+    const before = routes.lookup(id);
+    const [record] = await store.getMany([id]);
+    await follow(id, before, record);
+  }
+
+  async function followMany(ids: readonly string[]): Promise<void> {
+    for (let at = 0; at < ids.length; at += BATCH) {
+      const before = new Map(ids.slice(at, at + BATCH).map((id) => [id, routes.lookup(id)]));
+      const records = new Map((await store.getMany([...before.keys()])).map((record) => [record.id, record]));
+      for (const [id, route] of before) await follow(id, route, records.get(id));
+    }
   }
 
   feed.on("sandbox", async (ids) => {
-    if (ids === undefined) return followAll();
-    for (let at = 0; at < ids.length; at += BATCH) {
-      const some = ids.slice(at, at + BATCH);
-      const records = new Map((await store.getMany(some)).map((record) => [record.id, record]));
-      for (const id of some) await follow(id, records.get(id));
-    }
+    if (ids !== undefined) return followMany(ids);
+    const known = [...routes.running()].map(({ sandboxId }) => sandboxId);
+    const running = (await store.routable()).map((record) => record.id);
+    await followMany([...new Set([...known, ...running])]);
   });
 }

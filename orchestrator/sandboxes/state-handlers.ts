@@ -2,13 +2,14 @@
 
 import type { sandboxStateApi } from "../../shared/api/sandboxes/sandbox-states.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
-import { AppError } from "../../shared/http/errors.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
 import type { Callers } from "../access/wire.ts";
 import type { Background } from "../base/background.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects/record.ts";
+import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { checkTimeout } from "./options.ts";
 import type { Timed } from "./timed.ts";
@@ -21,6 +22,7 @@ export interface SandboxStatesDeps {
   readonly background: Background;
   readonly view: ViewDeps;
   readonly timed: Timed;
+  readonly drains: Pick<Store["drains"], "leavePaused">;
 }
 
 /** Timeout of a fork, a resume, or a rewind of a paused sandbox that names none, seconds. */
@@ -30,8 +32,18 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
   const { pausing, connecting, forking, rewinding, ending } = deps.lifecycle;
   const { limits } = deps.callers;
   return {
-    pause: ({ params, body }, { caller }) =>
-      pausing.pause(caller, checkedId(params.sandboxID), body.memory ?? true, body.frozen ?? true),
+    async pause({ params, body }, { caller }) {
+      const id = checkedId(params.sandboxID);
+      try {
+        await pausing.pause(caller, id, body.memory ?? true, body.frozen ?? true);
+      } catch (error) {
+        // Between two nodes it is paused already, and would start again.
+        if (isError(error, "conflict") && (await deps.drains.leavePaused(id))) return;
+        throw error;
+      }
+      // This pause may have been joined to that of a drain.
+      await deps.drains.leavePaused(id);
+    },
 
     async resume({ params, body }, { caller }) {
       const { timeout: seconds = DEFAULT_TIMEOUT_S, memory, autoPause } = body;

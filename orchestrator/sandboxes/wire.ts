@@ -30,7 +30,15 @@ export function createSandboxes(base: Base, deps: SandboxesDeps) {
       ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view, timed }),
       ...createObservationHandlers({ store, nodes, lifecycle, log }),
     },
-    sandboxStates: createSandboxStateHandlers({ lifecycle, callers, templates, background, view, timed }),
+    sandboxStates: createSandboxStateHandlers({
+      lifecycle,
+      callers,
+      templates,
+      background,
+      view,
+      timed,
+      drains: store.drains,
+    }),
     sandboxNetworks: createNetworkHandlers({ nodes, lifecycle, callers, proxyRanges }),
   };
 }

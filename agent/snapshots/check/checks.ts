@@ -47,6 +47,8 @@ interface Check {
   readonly cut: AbortController;
   readonly idle: NodeJS.Timeout;
   ended: Promise<void>;
+  /** It has ended or failed, and is kept for callers who ask for the result. */
+  isOver: boolean;
   state: SnapshotCheck["state"];
   doneBytes: number;
   totalBytes: number;
@@ -59,7 +61,15 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
   const turns = createSemaphore(1);
   const checks = new Map<string, Check>();
 
-  async function run({ snapshotId, stored }: Asked, own: Check): Promise<void> {
+  async function run(asked: Asked, own: Check): Promise<void> {
+    try {
+      await inTurn(asked, own);
+    } finally {
+      own.isOver = true;
+    }
+  }
+
+  async function inTurn({ snapshotId, stored }: Asked, own: Check): Promise<void> {
     const signal = anySignal(stopping.signal, own.cut.signal);
     const release = await turns.take(signal);
     try {
@@ -88,12 +98,13 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
   }
 
   function begin(key: string, asked: Asked): Check {
-    if (checks.size >= MOST_CHECKS)
+    if ([...checks.values()].filter(({ isOver }) => !isOver).length >= MOST_CHECKS)
       throw new AppError("unavailable", `this node has ${MOST_CHECKS} checks of snapshots already: ask again later`);
     const own: Check = {
       cut: new AbortController(),
       idle: setTimeout(() => forget(key), idleMs).unref(),
       ended: Promise.resolve(),
+      isOver: false,
       state: "waiting",
       doneBytes: 0,
       totalBytes: 0,
@@ -108,10 +119,10 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
 
   return {
     async ask(asked) {
-      const { snapshotId, checkId, stored } = asked;
+      const { snapshotId, stored } = asked;
       if (stored === undefined && !deps.isHere(snapshotId))
         return { state: "absent", doneBytes: 0, totalBytes: 0, parts: [] };
-      const key = `${snapshotId} ${checkId}`;
+      const key = keyOf(asked);
       const own = checks.get(key) ?? begin(key, asked);
       own.idle.refresh();
       const patience = new AbortController();
@@ -125,11 +136,18 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
       const { state, doneBytes, totalBytes, parts } = own;
       return { state, doneBytes, totalBytes: state === "ended" ? doneBytes : Math.max(totalBytes, doneBytes), parts };
     },
-    cancel: (snapshotId, checkId) => forget(`${snapshotId} ${checkId}`),
+    cancel(snapshotId, checkId) {
+      for (const stored of [false, true]) forget(keyOf({ snapshotId, checkId, stored }));
+    },
     async stop() {
       stopping.abort(new AppError("unavailable", "the agent stops"));
       await Promise.allSettled([...checks.values()].map(({ ended }) => ended));
       for (const { idle } of checks.values()) clearTimeout(idle);
     },
   };
+}
+
+/** One check reads both copies where this node has one and reads the store too. */
+function keyOf({ snapshotId, checkId, stored = false }: Omit<Asked, "stored"> & { readonly stored?: unknown }): string {
+  return `${snapshotId} ${checkId} ${stored === false ? "here" : "in the store"}`;
 }

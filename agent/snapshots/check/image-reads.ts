@@ -42,7 +42,8 @@ export function createImageReads(containers: Pick<Containers, "image" | "save">,
         notes.fault("damaged", `Docker cannot read the image ${name}: ${AppError.from(error).message}`);
       }
       const part = notes.outcome("whole");
-      known.set(found.id, { at: now(), part });
+      // A damaged one may be pulled anew before the next check.
+      if (part.state === "whole") known.set(found.id, { at: now(), part });
       return part;
     },
   };

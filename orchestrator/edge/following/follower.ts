@@ -70,6 +70,10 @@ export function follow({ sources, machineId, awayMs, log, random }: FollowerOpti
   /** Attempts in a row that no orchestrator has answered. */
   let silent = -1;
   let list: { readonly at: number; readonly sandboxes: Promise<readonly PausedSandbox[]> } | undefined;
+  // A sandbox without a route is found there from then on.
+  replica.onRemove((_executionId, _sandboxId, reason) => {
+    if (reason === "paused") list = undefined;
+  });
 
   async function once(source: RouteSource): Promise<boolean> {
     const talk = new Conversation(source, replica, {

@@ -43,6 +43,12 @@ export class Moves {
     }
   }
 
+  /** The answer to a request that has not reached its sandbox and cannot be sent again, because some of its body was read. */
+  async withoutBody(sandboxId: string): Promise<Refusal> {
+    const found = await this.#arrivals?.find(sandboxId).catch(() => undefined);
+    return { is: found?.is === "not_found" ? "not_found" : "unasked", sandboxId };
+  }
+
   stop(): void {
     this.#isStopping = true;
     this.#arrivals?.stop();

@@ -50,17 +50,23 @@ const MOVING_LOOK_MS = 50;
 
 const NOT_FOUND: AutoResumeResult = { is: "not_found" };
 const PAUSED: AutoResumeResult = { is: "paused" };
+const TRANSITIONING: AutoResumeResult = { is: "transitioning" };
 
 export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
   const { store, timeouts } = deps.core;
   let waiting = 0;
   let known: { readonly at: number; readonly list: Promise<readonly PausedSandbox[]> } | undefined;
+  // A request that names its sandbox by a token alone finds it in the list from then on.
+  deps.core.routes.onRemove((_executionId, _sandboxId, reason) => {
+    if (reason === "paused") known = undefined;
+  });
 
   async function resumeNow(sandboxId: string, port: number, tokens: VisitorTokens): Promise<AutoResumeResult> {
     const proof = await proofOf(sandboxId, tokens, { seeds: deps.core.seeds, projectOf: deps.projectOf });
     const until = deps.core.now() + timeouts.autoResumeTimeoutMs;
     for (let round = 0; round < ROUNDS; round++) {
       const record = await arrived(sandboxId, until);
+      if (record === "on its way") return TRANSITIONING;
       if (record === undefined) return NOT_FOUND;
       if (record.state === "running" || record.state === "snapshotting") return routed(record);
       if (record.state === "rewinding") {
@@ -89,37 +95,38 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
         return failure(sandboxId, reason, unresumed);
       }
     }
-    return { is: "transitioning" };
+    return TRANSITIONING;
   }
 
   /** The record, once no drain has the sandbox on its way between two nodes any more: it runs again without being asked. */
-  async function arrived(sandboxId: string, until: number): Promise<SandboxRecord | undefined> {
+  async function arrived(sandboxId: string, until: number): Promise<SandboxRecord | "on its way" | undefined> {
     for (;;) {
       const record = await store.sandboxes.get(sandboxId);
       if (record === undefined || !BETWEEN.has(record.state)) return record;
-      if (deps.core.now() >= until) return record;
       // It may have arrived between the two questions.
       if (!(await store.drains.isMoving(sandboxId))) return store.sandboxes.get(sandboxId);
+      if (deps.core.now() >= until) return "on its way";
       await sleep(MOVING_LOOK_MS);
     }
   }
 
   /** Another orchestrator may have started it, and its route is not known here yet. */
   function routed(record: SandboxRecord): AutoResumeResult {
-    const { routes } = deps.core;
+    const { routes, nodes } = deps.core;
     if (routes.lookup(record.id)?.executionId !== record.executionId) routes.add(record);
     const route = routes.lookup(record.id);
-    return route === undefined ? NOT_FOUND : { is: "running", route };
+    if (route !== undefined) return { is: "running", route };
+    // A node that has just joined may not be known here yet. Else the execution has ended, and the record does not say so yet.
+    return nodes.place(record.nodeId) === undefined ? TRANSITIONING : NOT_FOUND;
   }
 
-  /** `otherwise`: the answer to a failure whose reason is not the visitor's. */
-  function failure(sandboxId: string, reason: unknown, otherwise = NOT_FOUND): AutoResumeResult {
-    const error = AppError.from(reason);
-    if (error.code === "too_many_sandboxes") return { is: "limited", message: error.message };
-    if (error.status === 409) return { is: "transitioning" };
+  /** @param unresumed the answer where the reason is not the visitor's */
+  function failure(sandboxId: string, reason: unknown, unresumed: AutoResumeResult): AutoResumeResult {
+    const known = answerTo(reason);
+    if (known !== undefined) return known;
     // The log has the reason for the owner; the visitor does not get it.
-    deps.core.log.warn({ err: error, sandboxId }, "could not resume a sandbox for traffic");
-    return error.status === 404 ? NOT_FOUND : otherwise;
+    deps.core.log.warn({ err: reason, sandboxId }, "could not resume a sandbox for traffic");
+    return AppError.from(reason).status === 404 ? NOT_FOUND : unresumed;
   }
 
   async function readPausedSandboxes(): Promise<readonly PausedSandbox[]> {
@@ -133,11 +140,15 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
         return { is: "limited", message: "Too many requests are waiting for paused sandboxes to resume" };
       waiting++;
       try {
-        const work = resumeNow(sandboxId, port, tokens).catch((reason: unknown) => failure(sandboxId, reason));
+        const work = resumeNow(sandboxId, port, tokens);
+        const limit = anySignal(signal, AbortSignal.timeout(timeouts.autoResumeTimeoutMs));
         // The resume continues when its visitor disconnects or waited too long: other requests may have joined it.
-        return await withDeadline(work, anySignal(signal, AbortSignal.timeout(timeouts.autoResumeTimeoutMs)), () => ({
-          is: "transitioning" as const,
-        }));
+        return await withDeadline(work, limit, () => TRANSITIONING);
+      } catch (reason) {
+        // Where the records cannot be read, nothing is known of the sandbox: not that it is gone either.
+        const known = answerTo(reason);
+        if (known === undefined) throw reason;
+        return known;
       } finally {
         waiting--;
       }
@@ -157,6 +168,13 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       known = undefined;
     },
   };
+}
+
+/** The answer to a failure whose reason concerns the visitor. Pure. */
+function answerTo(reason: unknown): AutoResumeResult | undefined {
+  const { code, status, message } = AppError.from(reason);
+  if (code === "too_many_sandboxes") return { is: "limited", message };
+  return status === 409 ? TRANSITIONING : undefined;
 }
 
 /**

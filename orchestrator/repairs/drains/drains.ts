@@ -70,18 +70,25 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     }
   }
 
-  /** Resolves with the reason for which it runs on. */
+  /** Resolves with the reason of a failure, after which it runs on, or nobody knows whether it does. `conflict`: its owner was faster. */
   async function pause(record: SandboxRecord): Promise<AppError | undefined> {
+    if (record.state === "pausing") return failureOf(lifecycle.pausing.recover(record));
     const project = await store.projects.find(record.projectId);
     if (project === undefined) return new AppError("conflict", "its project is being deleted");
     const refused = elsewhere.refusal({ ...(await placeFor(record)), memory: true });
-    if (refused !== undefined) return refused;
-    try {
-      await lifecycle.pausing.pause(project, record.id, true);
-      return undefined;
-    } catch (error) {
-      return AppError.from(error);
-    }
+    return refused ?? failureOf(lifecycle.pausing.pause(project, record.id, true));
+  }
+
+  /** Pauses it, or waits for its pause. An outcome: it runs on. `pausing`: nobody knows yet how the pause ends, and requests wait. */
+  async function standStill(record: SandboxRecord): Promise<DrainOutcome | "pausing" | undefined> {
+    const { id, state } = record;
+    if (state !== "running" && state !== "pausing") return undefined;
+    const refused = await pause(record);
+    const after = (await store.sandboxes.get(id))?.state;
+    // The pause is this drain's, perhaps at another orchestrator.
+    const isOwn = state === "pausing" || refused?.code !== "conflict";
+    if (after === "pausing" && isOwn) return "pausing";
+    return refused !== undefined && (!isOwn || after === "running") ? stays(refused) : undefined;
   }
 
   /** A running sandbox. Undefined: it does not run again yet, and the next round goes on. */
@@ -90,8 +97,9 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     { endAt, begun }: Pick<DrainMoveRecord, "endAt"> & { readonly begun: number },
   ): Promise<DrainOutcome | undefined> {
     const { id, nodeId: home } = record;
-    const refused = record.state === "running" ? await pause(record) : undefined;
-    if (refused !== undefined) return stays(refused);
+    const early = await standStill(record);
+    if (early === "pausing") return undefined;
+    if (early !== undefined) return early;
     const paused = await store.sandboxes.get(id);
     if (paused?.snapshot === undefined || (paused.state !== "paused" && paused.state !== "starting"))
       return asFound(paused, home);
@@ -115,6 +123,8 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     { id, snapshot }: SandboxRecord,
     { endAt, home }: Pick<DrainMoveRecord, "endAt"> & { readonly home: string },
   ): Promise<DrainOutcome | undefined> {
+    // Its owner has paused it meanwhile: the next round carries it as it is.
+    if (!(await store.drains.isMoving(id))) return undefined;
     const seconds = Math.max(1, Math.ceil((endAt - now()) / 1000));
     try {
       // On a draining node too, where no other one has the snapshot.
@@ -145,40 +155,59 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     return { state: "moved", toNode: to };
   }
 
-  async function carryOut(nodeId: string, { sandboxId, do: what }: DrainStep, known: DrainMoveRecord | undefined) {
+  /** False: it is between two nodes, and the next round goes on. */
+  async function carryOut(
+    nodeId: string,
+    { sandboxId, do: what }: DrainStep,
+    known: DrainMoveRecord | undefined,
+  ): Promise<boolean> {
     const record = await store.sandboxes.get(sandboxId);
     const key = { nodeId, sandboxId };
     if (record === undefined || record.nodeId !== nodeId || record.state === "gone") {
-      if (known !== undefined) await left(record, key, known);
-      return;
+      return known === undefined || left(record, key, known);
     }
+    // Its owner has paused it since it was chosen: it is carried as it is.
+    if (what === "move" && record.state !== "running") return true;
+    return carryOutHere(record, what, known);
+  }
+
+  /** Of a sandbox that is on its node, as `carryOut`. */
+  async function carryOutHere(
+    record: SandboxRecord,
+    what: DrainStep["do"],
+    known: DrainMoveRecord | undefined,
+  ): Promise<boolean> {
+    const key = { nodeId: record.nodeId, sandboxId: record.id };
     const was = what === "goOn" ? (known?.was ?? "running") : what === "carry" ? "paused" : "running";
     const endAt = what === "goOn" && known !== undefined ? known.endAt : record.endAt;
     // A sandbox that did not start again at once stands still since the first try.
     const begun = known?.state === "moving" ? known.at : now();
-    await store.drains.moving({ ...key, was, endAt, at: begun });
+    if (what !== "goOn") await store.drains.moving({ ...key, was, endAt, at: begun });
     const outcome = await (what === "kill"
       ? kill(record)
       : was === "paused"
         ? carry(record)
         : move(record, { endAt, begun }));
-    if (outcome === undefined) return;
+    if (outcome === undefined) return false;
     await store.drains.settle(key, outcome);
     log.info({ ...key, ...outcome }, "a drain has come to a sandbox");
+    return true;
   }
 
-  /** A sandbox that is not on its node any more. */
+  /** A sandbox that is not on its node any more. False: as `carryOut`. */
   async function left(
     record: SandboxRecord | undefined,
     key: Pick<DrainMoveRecord, "nodeId" | "sandboxId">,
     known: DrainMoveRecord,
-  ): Promise<void> {
+  ): Promise<boolean> {
     // Its start there has failed, or is under way at another orchestrator: requests wait until it runs.
     const found =
       record !== undefined && isBetween(record, known)
         ? await runAgain(record, { endAt: known.endAt, home: key.nodeId })
         : asFound(record, key.nodeId);
-    if (found !== undefined) await store.drains.settle(key, { ...found, stallMs: stallOf(known) });
+    if (found === undefined) return false;
+    await store.drains.settle(key, { ...found, stallMs: stallOf(known) });
+    return true;
   }
 
   /** Of one that somebody else has started again, or another orchestrator. */
@@ -201,11 +230,13 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     const own = working.get(nodeId) ?? new Set();
     working.set(nodeId, own.add(step.sandboxId));
     background.run("drain a node", async () => {
+      let settled = false;
       try {
-        await carryOut(nodeId, step, known);
+        settled = await carryOut(nodeId, step, known);
       } finally {
         own.delete(step.sandboxId);
-        if (!stopping.signal.aborted) drains.wake();
+        // What has failed at once is not tried again at once.
+        if (settled && !stopping.signal.aborted) drains.wake();
       }
     });
   }
@@ -252,6 +283,14 @@ function asFound(record: SandboxRecord | undefined, home: string): DrainOutcome 
   if (record === undefined || record.state === "gone" || record.state === "killing") return { state: "ended" };
   if (record.nodeId !== home) return { state: "moved", toNode: record.nodeId };
   return { state: "stays", reason: `it is ${record.state} on its node` };
+}
+
+/** Undefined: it succeeded. */
+async function failureOf(work: Promise<unknown>): Promise<AppError | undefined> {
+  return work.then(
+    () => undefined,
+    (error: unknown) => AppError.from(error),
+  );
 }
 
 function stays(error: unknown): DrainOutcome {

@@ -3,6 +3,7 @@
  * transaction with a condition, so that orchestrators may repeat and race it.
  */
 
+import { sql } from "kysely";
 import type { Database } from "../tables.ts";
 import { type AuthorityRecord, authorityTable, edgeTable, memberTable } from "./record.ts";
 
@@ -81,37 +82,13 @@ export function authorityStore(db: Database, now: () => number) {
     },
 
     async say(kind: MachineTrust["kind"], id: string, { trusted, issuer }: Said): Promise<void> {
-      const said = { trusts: JSON.stringify([...trusted].sort()), certified_by: issuer };
-      const stale = now() - FRESH_MS;
-      if (kind === "node") {
-        await db
-          .updateTable("members")
-          .set({ ...said, asked_at: now() })
-          .where("node_id", "=", id)
-          .where((row) =>
-            row.or([
-              row("trusts", "is", null),
-              row("trusts", "<>", said.trusts),
-              row("certified_by", "<>", issuer),
-              row("asked_at", "<", stale),
-            ]),
-          )
-          .execute();
-        return;
-      }
-      await db
-        .updateTable("edges")
-        .set({ ...said, asked_at: now() })
-        .where("id", "=", id)
-        .where((row) =>
-          row.or([
-            row("trusts", "is", null),
-            row("trusts", "<>", said.trusts),
-            row("certified_by", "<>", issuer),
-            row("asked_at", "<", stale),
-          ]),
-        )
-        .execute();
+      const trusts = JSON.stringify([...trusted].sort());
+      const change = { trusts, certified_by: issuer, asked_at: now() };
+      const isNews = sql<boolean>`(trusts is null or trusts <> ${trusts} or certified_by <> ${issuer} or asked_at < ${now() - FRESH_MS})`;
+      await (kind === "node"
+        ? db.updateTable("members").set(change).where("node_id", "=", id).where(isNews)
+        : db.updateTable("edges").set(change).where("id", "=", id).where(isNews)
+      ).execute();
     },
 
     /** Every node and edge that has joined. */

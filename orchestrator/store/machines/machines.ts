@@ -15,6 +15,9 @@ import {
 /** How long a token is listed after its end. */
 const LISTED_MS = 30 * 86_400_000;
 
+/** A machine that joins again trusts what it has found then, until it says what it trusts. */
+const UNSAID = { trusts: null, certified_by: null, asked_at: null };
+
 interface Claim {
   readonly tokenId: string;
   /** Of the secret. */
@@ -54,6 +57,8 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
         await session
           .deleteFrom("join_tokens")
           .where("expires_at", "<", now() - LISTED_MS)
+          // A node may come back with the token that it has joined with.
+          .where("id", "not in", session.selectFrom("members").select("join_token_id"))
           .execute();
         await session.insertInto("join_tokens").values(row).execute();
       });
@@ -91,27 +96,29 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
         const member = await session.selectFrom("members").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
         const isItsToken = token.nodeId === nodeId && member?.join_token_id === tokenId;
         const hasItsKey = member?.key_digest === keyDigest;
-        if (isItsToken && hasItsKey) return;
+        if (isItsToken && hasItsKey) {
+          await session.updateTable("members").set(UNSAID).where("node_id", "=", nodeId).execute();
+          return;
+        }
         const returns = isItsToken && isProved;
         if (!returns) checkUsable(token, now());
         const isTaken = !hasItsKey && !isProved && (member !== undefined || (await isKnown(session, nodeId)));
-        if (isTaken) {
-          throw new AppError(
-            "conflict",
-            `node '${nodeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_NODE_ID, or remove that node first`,
-          );
-        }
+        if (isTaken) throw nodeTaken(nodeId);
         if (!returns) await take(session, tokenId, { usedAt: now(), nodeId });
         const row = memberTable.toRow({ nodeId, keyDigest, joinTokenId: tokenId, joinedAt: now() });
-        await session
+        const written = await session
           .insertInto("members")
           .values(row)
           .onConflict((conflict) =>
             conflict
               .column("node_id")
-              .doUpdateSet({ key_digest: keyDigest, join_token_id: tokenId, joined_at: row.joined_at }),
+              .doUpdateSet({ key_digest: keyDigest, join_token_id: tokenId, joined_at: row.joined_at, ...UNSAID })
+              .where("members.key_digest", isProved ? "is not" : "=", isProved ? null : keyDigest),
           )
-          .execute();
+          .returning("node_id")
+          .executeTakeFirst();
+        // Another machine has joined under the name at this moment.
+        if (written === undefined) throw nodeTaken(nodeId);
         await audit.noteUnlessRequested(session, {
           at: now(),
           action: "join",
@@ -130,7 +137,10 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
       await db.transaction().execute(async (session) => {
         const token = await tokenFor("edge", session, { tokenId, hash });
         const known = await session.selectFrom("edges").selectAll().where("id", "=", edgeId).executeTakeFirst();
-        if (token.edgeId === edgeId && known?.join_token_id === tokenId && known.key_digest === keyDigest) return;
+        if (token.edgeId === edgeId && known?.join_token_id === tokenId && known.key_digest === keyDigest) {
+          await session.updateTable("edges").set(UNSAID).where("id", "=", edgeId).execute();
+          return;
+        }
         checkUsable(token, now());
         if (known !== undefined && known.key_digest !== keyDigest) {
           throw new AppError(
@@ -182,6 +192,13 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
   };
 }
 
+function nodeTaken(nodeId: string): AppError {
+  return new AppError(
+    "conflict",
+    `node '${nodeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_NODE_ID, or remove that node first`,
+  );
+}
+
 /** @throws {AppError} forbidden when there is no such token, or it makes something else of a machine */
 async function tokenFor(
   kind: MachineKind,
@@ -222,9 +239,11 @@ async function take(
     .set(joinTokenTable.toColumns(used))
     .where("id", "=", tokenId)
     .where("used_at", "is", null)
+    .where("revoked_at", "is", null)
     .returning("id")
     .executeTakeFirst();
-  if (taken === undefined) throw new AppError("conflict", "another machine is joining with this join token");
+  if (taken === undefined)
+    throw new AppError("conflict", `join token ${tokenId} was used by another machine, or revoked, at this moment`);
 }
 
 /** @throws {AppError} forbidden with the way out */

@@ -124,6 +124,17 @@ export function drainStore(db: Database, now: () => number) {
       return row !== undefined;
     },
 
+    /** Its owner has paused a sandbox that a drain would start again: it is carried as it is. False: no drain has it. */
+    async leavePaused(sandboxId: string): Promise<boolean> {
+      const { numUpdatedRows } = await db
+        .updateTable("drain_moves")
+        .set({ was: "paused" })
+        .where("sandbox_id", "=", sandboxId)
+        .where("state", "=", "moving")
+        .executeTakeFirst();
+      return numUpdatedRows > 0n;
+    },
+
     /** A paused sandbox lives on another node now, which has its snapshot. False: it was resumed, ended or moved meanwhile. */
     async rehome(sandbox: {
       readonly id: string;

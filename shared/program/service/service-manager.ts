@@ -19,6 +19,7 @@ type Environment = Record<string, string | undefined>;
 const EVERY_MS = 10_000;
 const SEND_LIMIT_MS = 5_000;
 const LONGEST_STATUS = 200;
+const READY = "READY=1";
 
 /** Takes the settings of the service manager out of the environment: no child of the program may speak for it. */
 export function serviceManager(environment: Environment, log: Log): ServiceManager {
@@ -29,14 +30,18 @@ export function serviceManager(environment: Environment, log: Log): ServiceManag
   if (socket === undefined || socket === "") return { ready: () => undefined, stopping: () => undefined };
   const everyMs = intervalOf(limit, pid);
   const state = { busy: false, failed: false, stopping: false };
+  /** Said with each line until one was sent: systemd would end a program of whose start it never hears. */
+  let untold: readonly string[] = [];
 
   const send = (...assignments: readonly string[]) => {
     state.busy = true;
+    const said = [...untold, ...assignments];
     const env = { PATH: environment["PATH"], NOTIFY_SOCKET: socket };
-    execFile("systemd-notify", assignments, { env, timeout: SEND_LIMIT_MS }, (error) => {
+    execFile("systemd-notify", said, { env, timeout: SEND_LIMIT_MS }, (error) => {
       state.busy = false;
       if (error !== null && !state.failed) log.warn({ err: error }, "could not notify the service manager");
       state.failed = error !== null;
+      if (error === null && said.includes(READY)) untold = [];
     });
   };
 
@@ -49,10 +54,12 @@ export function serviceManager(environment: Environment, log: Log): ServiceManag
   return {
     ready(status) {
       now.status = status;
-      send("READY=1", lineOf(status), "WATCHDOG=1");
+      untold = [READY];
+      send(lineOf(status), "WATCHDOG=1");
     },
     stopping() {
       state.stopping = true;
+      untold = [];
       send("STOPPING=1", "STATUS=stopping");
     },
   };

@@ -62,3 +62,14 @@ test("a systemd-notify that fails is a warning once, and no end of the program",
   await new Promise((resolve) => setTimeout(resolve, 400));
   expect(warnings).toHaveLength(1);
 });
+
+test("that the program is ready is said again until it was said once", async () => {
+  const { manager, sent, environment } = await world({ WATCHDOG_USEC: "300000" });
+  const path = environment["PATH"];
+  environment["PATH"] = "/nowhere";
+  manager.ready(() => "running");
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  environment["PATH"] = path;
+  await expect.poll(sent).toContain("/run/test/notify|READY=1|STATUS=running|WATCHDOG=1|");
+  await expect.poll(sent).toContain("/run/test/notify|STATUS=running|WATCHDOG=1|");
+});

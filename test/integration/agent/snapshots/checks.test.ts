@@ -198,6 +198,32 @@ describe("checks in the background", () => {
     expect(begun).toHaveLength(2);
   });
 
+  test("read both copies where this node has one and reads the store too, under one id", async () => {
+    const read: unknown[] = [];
+    const { checks } = checksOf({
+      check: (_id, stored) => {
+        read.push(stored?.ref);
+        return Promise.resolve([]);
+      },
+    });
+    const one = asked();
+    const stored = { ref: `${"a".repeat(64)}.1`, projectId: "p" };
+    await expect.poll(() => checks.ask(one)).toMatchObject({ state: "ended" });
+    await expect.poll(() => checks.ask({ ...one, stored })).toMatchObject({ state: "ended" });
+    expect(read).toEqual([undefined, stored.ref]);
+  });
+
+  test("that have ended, of which the node keeps the results, do not keep others from beginning", async () => {
+    const { checks } = checksOf({ check: () => Promise.resolve([]) });
+    for (let count = 0; count < 70; count++) {
+      const one = asked();
+      await expect.poll(() => checks.ask(one)).toMatchObject({ state: "ended" });
+    }
+    const failing = checksOf({ check: () => Promise.reject(new AppError("conflict", "the snapshot is in use")) });
+    for (let count = 0; count < 70; count++)
+      await expect(failing.checks.ask(asked())).rejects.toMatchObject({ code: "conflict" });
+  });
+
   test("end when they are cancelled, and the next has its turn", async () => {
     const { begun, checks } = checksOf();
     const [first, second] = [asked(), asked()];

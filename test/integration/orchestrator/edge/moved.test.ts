@@ -1,6 +1,7 @@
 /** A sandbox is taken from its node: where a request goes that finds it gone there, and one that was under way. */
 
 import { request as httpRequest } from "node:http";
+import { createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   type AutoResume,
@@ -9,6 +10,7 @@ import {
   OrchestratorAway,
   type Whereabouts,
 } from "../../../../orchestrator/edge/sandbox-lookup.ts";
+import { listening } from "../../../support/peers/listening.ts";
 import { type FrontDoor, type FrontDoorOptions, httpBackend, openFrontDoor, routed } from "./front-door.ts";
 
 /** A node of the fleet, with a container on it that notes what it gets and answers only when the test lets it. */
@@ -105,7 +107,61 @@ describe("a request that finds its sandbox gone from the node", () => {
     expect([status, message(text), asked]).toEqual([502, NOT_FOUND, 0]);
   });
 
-  test("is not sent twice to an execution that is not there", async () => {
+  test("goes there once more when the pause of its sandbox has failed", async () => {
+    const back = ({ door, first: { route } }: Fleet) => {
+      const { executionId, address, sandboxId } = route;
+      door.nodeRoutes.set(sandboxId, { executionId, address, controlToken: "c" });
+      return Promise.resolve({ is: "running" as const, route });
+    };
+    const fleet = await openFleet({ hasEveryRemoval: false }, { autoResume: back });
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    const visiting = fleet.visit();
+    await expect.poll(() => fleet.first.seen).toEqual(["GET"]);
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    await visiting;
+  });
+
+  test.each(["GET", "POST"])(
+    "asks where the sandbox is when its own orchestrator takes it away before it was reached (%s)",
+    async (method) => {
+      const fleet = await openFleet({}, { autoResume: (at) => Promise.resolve(running(at)) });
+      // A machine that takes connections and does not greet.
+      const silent = createServer();
+      onTestFinished(() => void silent.close());
+      const dialled = new Promise((resolve) => {
+        silent.once("connection", (socket) => {
+          onTestFinished(() => void socket.destroy());
+          resolve(undefined);
+        });
+      });
+      const proxyUrl = `https://127.0.0.1:${await listening(silent)}`;
+      const { route } = fleet.first;
+      fleet.door.routes.set(route.sandboxId, { ...route, proxyUrl });
+      const visiting = fleet.visit({ method });
+      await dialled;
+      await fleet.door.remove(route.sandboxId, "paused");
+      expect(await visiting).toMatchObject({ status: 200, text: "from elsewhere" });
+    },
+  );
+
+  test.each<[Whereabouts, number]>([
+    [{ is: "not_found" }, 502],
+    [{ is: "paused", moving: true }, 503],
+  ])("and has sent a body is told what the store says (%o)", async (whereabouts, status) => {
+    const autoResume = () => Promise.resolve({ is: "not_found" as const });
+    const fleet = await openFleet({ hasEveryRemoval: false }, { autoResume, find: () => whereabouts });
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    expect((await fleet.visit({ method: "POST", body: "lost" })).status).toBe(status);
+  });
+
+  test("is told to come again where the records cannot be read", async () => {
+    const autoResume = () => Promise.reject(new Error("the database is away"));
+    const fleet = await openFleet({}, { autoResume });
+    await fleet.door.remove(fleet.first.route.sandboxId, "paused");
+    expect(await fleet.visit()).toMatchObject({ status: 503, retryAfter: "1" });
+  });
+
+  test("is not sent again and again to an execution that is not there", async () => {
     const stale = (at: Fleet) => Promise.resolve({ is: "running" as const, route: at.first.route });
     const fleet = await openFleet({ hasEveryRemoval: false }, { autoResume: stale });
     await fleet.door.removeOnNode(fleet.first.route.sandboxId);
@@ -154,6 +210,25 @@ describe.each([
     const { status, text, retryAfter, second } = await interrupted(how, { find: running });
     expect([status, retryAfter, second]).toEqual([503, null, []]);
     expect(message(text)).toContain(`The sandbox was moved to another node ${MAY_HAVE}`);
+  });
+
+  test("waits again when the sandbox is taken away a second time", async () => {
+    let finds = 0;
+    const find = (fleet: Fleet): Whereabouts => {
+      const { route } = fleet.first;
+      if (finds++ > 0) return running(fleet);
+      // The first pause has failed.
+      const { executionId, address, sandboxId } = route;
+      fleet.door.nodeRoutes.set(sandboxId, { executionId, address, controlToken: "c" });
+      return { is: "running", route };
+    };
+    const fleet = await openFleet({ hasEveryRemoval: false }, { find });
+    const visiting = fleet.visit();
+    await expect.poll(() => fleet.first.seen).toHaveLength(1);
+    await remove(fleet);
+    await expect.poll(() => fleet.first.seen).toHaveLength(2);
+    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+    expect(await visiting).toMatchObject({ status: 200, text: "from elsewhere" });
   });
 
   test("does not resume a sandbox that stays paused", async () => {

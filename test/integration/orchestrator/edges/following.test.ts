@@ -242,6 +242,19 @@ test("questions are answered in the order of the routes, and asked again when th
   expect(await answer).toEqual({ is: "paused" });
 });
 
+test("an edge asks again for the paused sandboxes when one has lost its route, so that its token alone finds it at once", async () => {
+  const server = await startRouteServer();
+  const follower = await followed(server.source());
+  const route = newRoute();
+  server.routes.put(route);
+  await expect.poll(() => follower.routes.lookup(route.sandboxId)).toBeDefined();
+  expect(await follower.pausedSandboxes()).toEqual([]);
+  const { sandboxId, executionId, envdAccessToken } = route;
+  server.paused.push({ sandboxId, envdAccessToken });
+  await server.routes.remove(sandboxId, executionId, "paused");
+  expect(await follower.pausedSandboxes()).toEqual([{ sandboxId, envdAccessToken }]);
+});
+
 test("an edge finds where a sandbox is, and nothing is resumed", async () => {
   const server = await startRouteServer();
   const follower = await followed(server.source());

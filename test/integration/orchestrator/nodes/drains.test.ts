@@ -221,6 +221,58 @@ test("a drain goes on after the orchestrator has ended between the pause and the
   expect((await read(sandbox.sandboxID)).state).toBe("running");
 });
 
+test("a drain whose pause got no answer waits for its end, and moves the sandbox", async () => {
+  const sandbox = await onHome();
+  const late = gateway();
+  const asked = { silentUntil: 0, late: 0 };
+  home.onPause = async ({ snapshotId }, take) => {
+    if (asked.silentUntil === 0) asked.silentUntil = Date.now() + 1_500;
+    // Longer than the orchestrator asks again.
+    if (Date.now() < asked.silentUntil) throw new AppError("node_unreachable", "no answer");
+    asked.late++;
+    await late.promise;
+    if (!home.snapshots.has(snapshotId)) take();
+  };
+  await drain();
+  await expect.poll(() => asked.late, SOON).toBeGreaterThan(0);
+  expect((await of(sandbox))?.state).toBe("moving");
+  const answer = routed(sandbox.sandboxID);
+  late.resolve();
+  await expect.poll(() => of(sandbox), SOON).toMatchObject({ state: "moved", toNodeID: other.nodeId });
+  expect((await read(sandbox.sandboxID)).state).toBe("running");
+  expect(await answer).not.toMatch(/not found|is paused|transitioning/);
+});
+
+test("a sandbox that its owner pauses while a drain has it arrives paused, at whichever moment of the move", async () => {
+  const [first, second] = [await create({ timeout: 600 }), await onHome()];
+  const pausing = gateway();
+  home.onPause = async ({ executionId }, take) => {
+    if (home.live.get(executionId)?.body.sandboxId === first.sandboxID) await pausing.promise;
+    take();
+  };
+  const fetching = gateway();
+  const fetch = other.onFetch;
+  other.onFetch = async (request) => {
+    await fetching.promise;
+    return fetch(request);
+  };
+  await drain();
+  await expect.poll(() => other.fetches.length, SOON).toBe(1);
+  const joined = pause(first.sandboxID);
+  expect((await pause(second.sandboxID)).status).toBe(204);
+  // Until the other request has come to the pause of the drain.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  pausing.resolve();
+  expect((await joined).status).toBe(204);
+  fetching.resolve();
+  for (const sandbox of [first, second]) {
+    await expect.poll(() => of(sandbox), SOON).toMatchObject({ state: "moved", was: "paused", toNodeID: other.nodeId });
+    expect((await read(sandbox.sandboxID)).state).toBe("paused");
+    expect((await connect(sandbox.sandboxID)).status).toBe(201);
+  }
+  expect([home.live.size, other.live.size]).toEqual([0, 2]);
+});
+
 test("a node that is ready again keeps what it has, and its drain is over", async () => {
   const sandbox = await create();
   await drain();
