@@ -10,7 +10,7 @@ export const PERIODS = [
 export type Period = (typeof PERIODS)[number][0];
 
 /** Unix seconds; both are included. */
-export interface Range {
+interface Range {
   readonly start: number;
   readonly end: number;
 }
