@@ -52,11 +52,33 @@ const SILENCE_MS = 300_000;
 
 type Params = { readonly sandboxID: string };
 
+/** The connections to an execution of a sandbox. */
+interface Reached {
+  readonly executionId: string;
+  /** By where it is. */
+  readonly pools: Map<string, Pool>;
+}
+
 export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth, "project">): void {
-  const pools = new WeakMap<EdgeRoute, Pool>();
+  const reached = new Map<string, Reached>();
+
+  // No packet has to tell that a sandbox was paused, rewound or moved: its streams would stay open, and silent.
+  function leave(sandboxId: string, executionId: string): void {
+    const left = reached.get(sandboxId);
+    if (left?.executionId !== executionId) return;
+    reached.delete(sandboxId);
+    for (const pool of left.pools.values()) void pool.destroy();
+  }
+  deps.routes.onRemove((executionId, sandboxId) => leave(sandboxId, executionId));
 
   function poolOf(route: EdgeRoute): Pool {
-    const known = pools.get(route);
+    const { sandboxId, executionId } = route;
+    const before = reached.get(sandboxId);
+    if (before !== undefined && before.executionId !== executionId) leave(sandboxId, before.executionId);
+    const { pools } = reached.get(sandboxId) ?? { pools: new Map<string, Pool>() };
+    reached.set(sandboxId, { executionId, pools });
+    const place = `${route.proxyUrl} ${route.address} ${route.sameHost}`;
+    const known = pools.get(place);
     if (known !== undefined) return known;
     const { nextHops } = deps.planner.prepare(route, ENVD_PORT);
     const pool = new Pool("http://envd.invalid", {
@@ -67,7 +89,7 @@ export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth
         callbackify(() => dial(nextHops))((error, socket) => (error === null ? done(null, socket) : done(error, null)));
       },
     });
-    pools.set(route, pool);
+    pools.set(place, pool);
     return pool;
   }
 
@@ -102,15 +124,19 @@ export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth
       body: request.method === "GET" ? null : ((request.body as Readable | undefined) ?? request.raw),
       signal: left.signal,
     });
-    // What a sandbox says of its bytes decides nothing: they are a file to store, or data for the page's script.
-    const isData = /^application\/(connect\+)?json\b/.test(String(answer.headers["content-type"]));
-    void reply.headers(isData ? {} : { "content-disposition": "attachment" });
+    if (answer.statusCode === 401) {
+      await answer.body.dump();
+      // To the page this status would mean that its own session has ended.
+      throw new AppError("node_unreachable", `the envd of sandbox '${sandboxID}' has refused the platform's token`);
+    }
     const { "content-length": length, etag } = answer.headers;
     if (typeof etag === "string") void reply.header("etag", etag);
     if (typeof length === "string") void reply.header("content-length", length);
+    // What a sandbox says of its bytes decides nothing: they are a file to store, or data that the page's script reads.
     return reply
       .status(answer.statusCode)
-      .type(isData ? String(answer.headers["content-type"]) : "application/octet-stream")
+      .header("content-disposition", "attachment")
+      .type("application/octet-stream")
       .send(answer.body);
   }
 

@@ -20,7 +20,7 @@ export function createLongAnswers(sessions: Pick<Sessions, "read">): LongAnswers
     watch(request, answer) {
       const look = async () => {
         try {
-          await sessions.read(request);
+          await sessions.read(request, false);
         } catch (error) {
           // A database that does not answer ends nothing.
           if (isError(error, "unauthorized")) answer.destroy();

@@ -118,7 +118,8 @@ function addApi(server: FastifyInstance, deps: ConsoleDeps, given: Server, done:
   });
   server.addHook("onSend", (request, _reply, payload, next) => {
     if (payload instanceof Readable) longAnswers.watch(request, payload);
-    next(null, typeof payload === "string" ? withoutTokens(payload, request.url) : payload);
+    // By the route and not by the path, which can be written in several ways.
+    next(null, typeof payload === "string" ? withoutTokens(payload, request.routeOptions.url ?? "") : payload);
   });
   surround(server, given.around);
   const auth = given.auth.by((request) => sessions.read(request));
@@ -156,11 +157,11 @@ function nameProject(request: FastifyRequest): void {
 }
 
 /** The tokens of sandboxes and volumes, which the platform uses for the page, stay here. */
-function withoutTokens(body: string, url: string): string {
+function withoutTokens(body: string, route: string): string {
   const hidden = [
     "envdAccessToken",
     "trafficAccessToken",
-    ...(/^\/console\/api\/volumes\b/.test(url) ? ["token"] : []),
+    ...(/^\/console\/api\/volumes\b/.test(route) ? ["token"] : []),
   ];
   if (!hidden.some((name) => body.includes(`"${name}"`))) return body;
   return JSON.stringify(JSON.parse(body, (name, value: unknown) => (hidden.includes(name) ? undefined : value)));

@@ -86,10 +86,13 @@ export function createSessions({ sessions, keys, adminTokens, people, now }: Ses
       return code;
     },
 
-    /** @throws {AppError} unauthorized */
-    async read(request: FastifyRequest): Promise<Owner> {
+    /**
+     * @param isUse false: the platform looks whether the session lasts, and nobody asks for anything
+     * @throws {AppError} unauthorized
+     */
+    async read(request: FastifyRequest, isUse = true): Promise<Owner> {
       const cookie = readCookie(placeOf(request), request.headers.cookie);
-      const session = cookie === undefined ? undefined : await sessions.use(hashOf(cookie));
+      const session = cookie === undefined ? undefined : await sessions.read(hashOf(cookie), isUse);
       if (cookie === undefined || session === undefined)
         throw new AppError("unauthorized", "nobody is logged in to the console, or the session has ended: log in");
       if (session.kind === "person") return personOf(session.person);

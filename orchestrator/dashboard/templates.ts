@@ -7,7 +7,7 @@ import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { Template } from "../store/templates/record.ts";
 import type { Alias } from "../store/templates/templates.ts";
-import { qualified } from "../templates/handlers.ts";
+import { qualified, templateFacts } from "../templates/handlers.ts";
 import { noTemplate } from "../templates/not-found.ts";
 import { DEFAULT_TAG, parseTemplateReference } from "../templates/reference.ts";
 import type { DashboardDeps } from "./builds.ts";
@@ -119,15 +119,8 @@ function facts({
   buildCount,
 }: Named & { readonly build: Build | undefined; readonly buildCount: number }) {
   return {
-    templateID: template.id,
+    ...templateFacts(template, aliases),
     buildID: build?.id ?? NO_BUILD,
-    public: template.public,
-    aliases: aliases.map(({ alias }) => alias),
-    names: aliases.map(qualified),
-    createdAt: iso(template.createdAt),
-    updatedAt: iso(template.updatedAt),
-    lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
-    spawnCount: template.spawnCount,
     buildCount,
     diskSizeMB: build?.diskSizeMB ?? null,
     envdVersion: build?.envdVersion ?? null,

@@ -31,21 +31,14 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
     const build = (await templates.tagged(template.id, DEFAULT_TAG)) ?? ready ?? builds[0];
     if (build === undefined) return undefined;
     return {
-      templateID: template.id,
+      ...templateFacts(template, aliases),
       buildID: build.id,
       cpuCount: build.cpuCount,
       memoryMB: build.memoryMB,
       diskSizeMB: build.diskSizeMB,
-      public: template.public,
-      createdAt: iso(template.createdAt),
-      updatedAt: iso(template.updatedAt),
       createdBy: null,
-      lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
-      spawnCount: template.spawnCount,
       buildCount: builds.length,
       envdVersion: build.envdVersion,
-      aliases: aliases.map(({ alias }) => alias),
-      names: aliases.map(qualified),
       buildStatus: build.status,
     };
   }
@@ -86,14 +79,7 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
       if (template === undefined) throw noTemplate(params.templateID);
       const [builds, aliases] = await Promise.all([templates.builds(template.id), templates.aliases(template.id)]);
       return {
-        templateID: template.id,
-        public: template.public,
-        aliases: aliases.map(({ alias }) => alias),
-        names: aliases.map(qualified),
-        createdAt: iso(template.createdAt),
-        updatedAt: iso(template.updatedAt),
-        lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
-        spawnCount: template.spawnCount,
+        ...templateFacts(template, aliases),
         ...defined({ warmPool: template.warmPool }),
         builds: page(builds, { ...query, placeOf }, header).map((build) => ({
           buildID: build.id,
@@ -120,6 +106,20 @@ export function ownTeam(caller: Project, teamId: string | undefined, where: "que
 /** Position of a template or build in its list. */
 function placeOf({ createdAt, id }: Pick<Template, "createdAt" | "id">): Place {
   return { at: createdAt, name: id };
+}
+
+/** What every answer about a template has, whatever it says of its builds. */
+export function templateFacts(template: Template, aliases: readonly Alias[]) {
+  return {
+    templateID: template.id,
+    public: template.public,
+    aliases: aliases.map(({ alias }) => alias),
+    names: aliases.map(qualified),
+    createdAt: iso(template.createdAt),
+    updatedAt: iso(template.updatedAt),
+    lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
+    spawnCount: template.spawnCount,
+  };
 }
 
 export function qualified({ namespace, alias }: Alias): string {

@@ -108,7 +108,12 @@ function addRoute<Caller>(
         ? work()
         : around.run({ operation: name, route, request, reply, input }, work));
       reply.header(REQUEST_ID, request.id);
-      if (result instanceof Readable) return reply.type(route.stream ?? "application/octet-stream").send(result);
+      if (result instanceof Readable) {
+        const sent = reply.type(route.stream ?? "application/octet-stream").send(result);
+        // The server reads what it does not send, and a stream of events would never end.
+        if (request.method === "HEAD") result.destroy();
+        return sent;
+      }
       // Every status but 204 needs an explicit empty body: SDKs parse every other 2xx as JSON.
       if (result === undefined) {
         if (reply.statusCode !== 204) reply.header("content-length", "0");

@@ -1,6 +1,7 @@
 /** What a screen shows: loaded when it opens, again when asked, and again and again where it changes by itself. */
 
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { isDue } from "./due.ts";
 
 export interface Loaded<T> {
   readonly value: T | undefined;
@@ -20,17 +21,30 @@ export function useLoaded<T>(
   });
   const [round, setRound] = useState(0);
   const again = useCallback(() => setRound((count) => count + 1), []);
+  const begunAt = useRef<number | undefined>(undefined);
   useEffect(() => {
     const left = new AbortController();
+    begunAt.current = performance.now();
     load(left.signal).then(
-      (value) => left.signal.aborted || setState({ value, error: undefined }),
-      (error: unknown) => left.signal.aborted || setState(({ value }) => ({ value, error })),
+      (value) => {
+        if (left.signal.aborted) return;
+        begunAt.current = undefined;
+        setState({ value, error: undefined });
+      },
+      (error: unknown) => {
+        if (left.signal.aborted) return;
+        begunAt.current = undefined;
+        setState(({ value }) => ({ value, error }));
+      },
     );
     return () => left.abort();
   }, [...needs, round]);
   useEffect(() => {
     if (everyMs === undefined) return undefined;
-    const timer = setInterval(() => document.hidden || again(), everyMs);
+    const look = () => {
+      if (!document.hidden && isDue(begunAt.current, performance.now())) again();
+    };
+    const timer = setInterval(look, everyMs);
     return () => clearInterval(timer);
   }, [everyMs, again]);
   return { ...state, again };

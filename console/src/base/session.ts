@@ -55,32 +55,55 @@ const REFUSED: Readonly<Record<string, string>> = {
   unreachable: "The provider of log-ins does not answer. An API key logs in all the same.",
 };
 
-/** Takes the code of a one-time link out of the address, or asks whether somebody is logged in. */
+/**
+ * Asks whether somebody is logged in, or logs in by the code of a one-time link in the address. Anybody can make such a link
+ * with a key of their own and send it, so it does not take the place of another log-in unasked.
+ */
 export async function begin(): Promise<void> {
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
   const refused = /^#refused=([\w-]+)$/.exec(location.hash)?.[1];
   if (location.hash !== "") history.replaceState(null, "", location.pathname);
-  if (code === undefined) {
-    const found = await ask("GET", "/console/api/session", {});
-    if (found.kind === "person") operatorProject.value = found.projects[0]?.id;
-    const why = refused === undefined ? undefined : REFUSED[refused];
-    session.value = found.kind === "none" && why !== undefined ? { ...found, why } : found;
+  const found = await ask("GET", "/console/api/session", {});
+  if (code !== undefined && (found.kind === "none" || confirm(`${loggedIn(found)} ${INSTEAD}`))) {
+    const made = await ask("POST", "/console/login", { "x-console-code": code });
+    become(made.kind === "none" && found.kind !== "none" ? found : made);
     return;
   }
-  session.value = await ask("POST", "/console/login", { "x-console-code": code });
+  const why = refused === undefined ? undefined : REFUSED[refused];
+  become(found.kind === "none" && why !== undefined ? { ...found, why } : found);
+}
+
+const INSTEAD = "Log in by this link instead? Whoever has made the link may see what you do then.";
+
+function loggedIn(now: Session): string {
+  if (now.kind === "person") return `You are logged in as ${now.name}.`;
+  return now.kind === "key" ? `You are logged in to ${now.project.name}.` : "You are logged in as an operator.";
+}
+
+/** The project of whoever was logged in before would go with each request. */
+function become(now: Session): void {
+  if (now.kind === "key") operatorProject.value = undefined;
+  if (now.kind === "person") operatorProject.value = now.projects[0]?.id;
+  session.value = now;
 }
 
 /** Exchanges an API key, or an operator's token, for a cookie. */
 export async function logIn(secret: string): Promise<void> {
   const name = /^(svc|e2b)_/.test(secret) ? "x-api-key" : "x-admin-token";
-  session.value = await ask("POST", "/console/login", { [name]: secret });
+  become(await ask("POST", "/console/login", { [name]: secret }));
 }
 
+const NOT_ENDED =
+  "The platform does not answer, and this browser may still be logged in. Load the page again, and log out once more.";
+
 export async function logOut(): Promise<void> {
-  await fetch("/console/logout", { method: "POST" });
+  const isEnded = await fetch("/console/logout", { method: "POST" }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
   forgetPerformed();
   operatorProject.value = undefined;
-  session.value = { kind: "none" };
+  session.value = isEnded ? { kind: "none" } : { kind: "none", why: NOT_ENDED };
 }
 
 /** A request was refused because nobody is logged in any more. */

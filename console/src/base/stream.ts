@@ -10,8 +10,11 @@ import { Failed } from "./failed.ts";
 export interface Watching {
   /** An event has come. */
   event(event: PlatformEvent): void;
-  /** The stream is open, or it is broken and will be opened again. */
-  state(isLive: boolean): void;
+  /**
+   * The stream is open, or it is broken and will be opened again.
+   * @param isResumed it goes on behind the last event; otherwise it begins now, and what happened before is in no event of it
+   */
+  state(isLive: boolean, isResumed: boolean): void;
 }
 
 const SHORTEST_WAIT_MS = 500;
@@ -30,16 +33,18 @@ async function run(watching: Watching, ended: AbortSignal): Promise<void> {
   while (!ended.aborted) {
     await untilVisible(ended);
     const rest = new AbortController();
+    let isRefused = false;
     const hide = () => {
       if (document.hidden) rest.abort();
     };
     document.addEventListener("visibilitychange", hide);
     try {
+      const isResumed = lastId !== undefined;
       const answer = await send("GET", `${API}/events`, {
         headers: { accept: "text/event-stream", ...(lastId === undefined ? {} : { "last-event-id": lastId }) },
         signal: AbortSignal.any([ended, rest.signal]),
       });
-      watching.state(true);
+      watching.state(true, isResumed);
       wait = SHORTEST_WAIT_MS;
       for await (const { id, data } of frames(answer)) {
         lastId = id ?? lastId;
@@ -47,11 +52,14 @@ async function run(watching: Watching, ended: AbortSignal): Promise<void> {
       }
     } catch (error) {
       // Nobody is logged in any more, or the key may not read: a further try would fail too.
-      if (error instanceof Failed && (error.status === 401 || error.status === 403)) break;
+      isRefused = error instanceof Failed && (error.status === 401 || error.status === 403);
+      // The platform does not keep any more what came behind that event.
+      if (error instanceof Failed && error.status === 400) lastId = undefined;
     } finally {
       document.removeEventListener("visibilitychange", hide);
     }
-    watching.state(false);
+    watching.state(false, false);
+    if (isRefused) break;
     if (document.hidden) continue;
     await pause(wait, ended);
     wait = Math.min(wait * 2, LONGEST_WAIT_MS);

@@ -25,10 +25,23 @@ export function EventsScreen() {
         const fresh = more.filter(({ id }) => !there.has(id));
         return [...fresh, ...before].sort((a, b) => b.timestamp.localeCompare(a.timestamp)).slice(0, MOST);
       });
-    get<PlatformEvent[]>("/events", { limit: 100 }, left.signal).then(add, (failed: unknown) => {
-      if (!left.signal.aborted) setError(failed);
+    const read = () =>
+      void get<PlatformEvent[]>("/events", { limit: 100 }, left.signal).then(
+        (more) => {
+          setError(undefined);
+          add(more);
+        },
+        (failed: unknown) => left.signal.aborted || setError(failed),
+      );
+    read();
+    const stop = watchEvents({
+      event: (event) => add([event]),
+      state(isLive, isResumed) {
+        setLive(isLive);
+        // What happened before this stream is in no event of it.
+        if (isLive && !isResumed) read();
+      },
     });
-    const stop = watchEvents({ event: (event) => add([event]), state: setLive });
     return () => {
       left.abort();
       stop();

@@ -8,7 +8,7 @@ import { useLoaded } from "../base/loaded.ts";
 import { projectId } from "../base/session.ts";
 import { changeTheme } from "../base/theme.ts";
 import type { Snapshot } from "../sandbox/snapshots/lineage.ts";
-import { known } from "../sandboxes/live.ts";
+import { knownOf } from "../sandboxes/live.ts";
 
 interface Entry {
   readonly name: string;
@@ -57,7 +57,7 @@ export function Palette(props: {
   const entries: readonly Entry[] = [
     ...places.map(({ path, name }) => ({ name, run: () => go(path) })),
     { name: "Change theme", run: changeTheme },
-    ...[...known.value.values()].map(({ sandboxID: id, alias, templateID }) => ({
+    ...[...knownOf(projectId.value).values()].map(({ sandboxID: id, alias, templateID }) => ({
       name: `Sandbox ${id} ${alias ?? templateID}`,
       run: () => go(`/sandboxes/${id}`),
     })),

@@ -1,18 +1,19 @@
-/** The project: what it may have and uses, its use over the last day, and its keys. */
+/** The project: what it may have and uses, its use over time, and its keys. */
 
+import { useState } from "preact/hooks";
 import type { projectApi } from "../../../shared/api/projects/projects.ts";
 import type { teamMetricsApi } from "../../../shared/api/teams.ts";
 import { get, type Reply } from "../base/client.ts";
 import { useLoaded } from "../base/loaded.ts";
 import { projectId } from "../base/session.ts";
+import { Choice } from "../parts/field.tsx";
 import { Empty, Failure, Screen, Table } from "../parts/parts.tsx";
 import { Figure } from "../sandbox/metrics.tsx";
 import { Keys } from "./keys.tsx";
+import { isPeriod, PERIODS, type Period, rangeOf } from "./period.ts";
 
 type Limits = Reply<typeof projectApi.projectLimits>;
 type Metric = Reply<typeof teamMetricsApi.teamMetrics>[number];
-
-const DAY_S = 86_400;
 
 export function ProjectScreen() {
   const id = projectId.value ?? "";
@@ -53,22 +54,28 @@ function LimitTable({ id }: { readonly id: string }) {
 }
 
 function Use({ id }: { readonly id: string }) {
+  const [period, setPeriod] = useState<Period>("day");
   const loaded = useLoaded(
-    (signal) => {
-      const now = Math.floor(Date.now() / 1000);
-      return get<Metric[]>(`/teams/${id}/metrics`, { start: now - DAY_S, end: now }, signal);
-    },
-    [id],
+    (signal) => get<Metric[]>(`/teams/${id}/metrics`, { ...rangeOf(period, Date.now()) }, signal),
+    [id, period],
     60_000,
   );
   const samples = loaded.value ?? [];
   const times = samples.map(({ timestampUnix }) => timestampUnix);
   return (
     <>
-      <h2>Last day</h2>
+      <h2>Use over time</h2>
+      <div class="bar">
+        <Choice
+          label="Time"
+          value={period}
+          options={PERIODS}
+          onValue={(value) => isPeriod(value) && setPeriod(value)}
+        />
+      </div>
       <Failure of={loaded.error} />
       {loaded.value !== undefined && samples.length === 0 && (
-        <Empty title="The project has used nothing in the last day." />
+        <Empty title="The platform has kept no use of this time." />
       )}
       {samples.length > 0 && (
         <>

@@ -6,6 +6,8 @@ import { notePerformed } from "../base/performed.ts";
 import { operatorProject } from "../base/session.ts";
 
 const VERSION = { "connect-protocol-version": "1" };
+/** Envd's own messages are far smaller; a program that has taken its place could make the page hold any number of bytes. */
+const MOST_FRAME_BYTES = 16 * 1024 * 1024;
 /** Bit of a frame that holds the end of the stream. */
 const END = 2;
 
@@ -73,6 +75,7 @@ function framed(message: object): Uint8Array {
 function first(held: Uint8Array) {
   if (held.length < 5) return undefined;
   const length = 5 + new DataView(held.buffer, held.byteOffset).getUint32(1);
+  if (length > MOST_FRAME_BYTES) throw new Error("a message of the sandbox is too large");
   if (held.length < length) return undefined;
   return { length, isEnd: ((held[0] ?? 0) & END) !== 0, body: held.subarray(5, length) };
 }

@@ -1,18 +1,14 @@
 /** The sandbox's log, live: what is new is asked for every two seconds from the newest line on. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { sandboxApi } from "../../../shared/api/sandboxes/sandboxes.ts";
-import { get, type Reply } from "../base/client.ts";
+import { get } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { Choice, TextField } from "../parts/field.tsx";
 import { Empty, Failure } from "../parts/parts.tsx";
+import { type Entry, merged } from "./log-entries.ts";
 import type { TabProps } from "./tab.ts";
 
-type Entry = Reply<typeof sandboxApi.logs>["logs"][number];
-
 const EVERY_MS = 2_000;
-/** Lines that the page holds. */
-const MOST = 5_000;
 
 export function LogsTab({ sandbox }: TabProps) {
   const [entries, setEntries] = useState<readonly Entry[] | undefined>(undefined);
@@ -83,12 +79,4 @@ export function LogsTab({ sandbox }: TabProps) {
       </div>
     </>
   );
-}
-
-/** The cursor's own moment comes again: what is there already is left out. */
-function merged(old: readonly Entry[], read: readonly Entry[]): readonly Entry[] {
-  const last = old.at(-1)?.timestamp;
-  const there = new Set(old.filter(({ timestamp }) => timestamp === last).map(({ message }) => message));
-  const fresh = read.filter(({ timestamp, message }) => timestamp !== last || !there.has(message));
-  return fresh.length === 0 && old.length > 0 ? old : [...old, ...fresh].slice(-MOST);
 }

@@ -6,11 +6,11 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { Failed } from "../base/failed.ts";
 import { time } from "../base/format.ts";
 import { pause } from "../base/stream.ts";
 import { withConstructedStyles } from "./constructed-styles.ts";
 import { call, follow, fromBase64, toBase64 } from "./envd.ts";
+import { afterFailure, waitingText } from "./shell-failure.ts";
 
 export interface Shell {
   /** Leaves the shell running. */
@@ -128,19 +128,20 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
         continue;
       } catch (error) {
         if (left.signal.aborted) return;
-        if (error instanceof Failed && error.code === "not_found" && !isNew) {
+        const next = afterFailure(error, isNew);
+        if (next === "start") {
           isNew = true;
           continue;
         }
-        // No further try is allowed: nobody is logged in, or the sandbox does not run.
-        if (error instanceof Failed && [401, 403, 404, 409].includes(error.status)) {
-          telling.state(error.message);
+        if (next === "end") {
+          telling.state(error instanceof Error ? error.message : String(error));
           return;
         }
-        telling.state("the connection was lost, connecting again …");
+        telling.state(waitingText(error));
       }
       if (process.isOpen) process.lostAt ??= Date.now();
-      isNew = isNew && !process.isOpen;
+      // A shell may have been started whose answer was lost: a second one would have the same name.
+      isNew = false;
       process.isOpen = false;
       if (performance.now() - before > LONGEST_WAIT_MS) wait = SHORTEST_WAIT_MS;
       await pause(wait, left.signal);

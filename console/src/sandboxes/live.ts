@@ -41,11 +41,12 @@ export function followSandboxes(): () => void {
   of.project = projectId.peek();
   const left = new AbortController();
   const changed = new Set<string>();
-  /** `isStale`: the last reading of the whole list failed, so it is tried again. */
+  /** `isStale`: the list has to be read as a whole, because its last reading failed or events were missed. */
   const state = { timer: 0, wasLive: false, isReading: false, isStale: false, readAt: 0 };
 
   async function readAll(): Promise<void> {
     isWhole.value = false;
+    state.isStale = false;
     try {
       const all = await pages<SandboxRow>("/rows", left.signal, {
         limit: MOST_ROWS,
@@ -56,7 +57,6 @@ export function followSandboxes(): () => void {
       });
       known.value = byId(all);
       isWhole.value = true;
-      state.isStale = false;
       failure.value = undefined;
     } catch (error) {
       state.isStale = true;
@@ -119,11 +119,19 @@ export function followSandboxes(): () => void {
   readFirst().catch(() => undefined);
   const stop = watchEvents({
     event: note,
-    state(live) {
+    state(live, isResumed) {
+      if (left.signal.aborted) return;
       isLive.value = live;
-      // What happened before the first stream is in no event of it.
-      if (live && !state.wasLive) void reading(readAll);
       state.wasLive ||= live;
+      // What happened before a stream is in no event of it. Where none opens, each try reads the list.
+      const isMissing = live ? !isResumed : !state.wasLive && !document.hidden;
+      if (!isMissing) return;
+      if (state.isReading) state.isStale = true;
+      else {
+        clearTimeout(state.timer);
+        state.timer = 0;
+        void reading(readAll);
+      }
     },
   });
   return () => {
@@ -132,6 +140,11 @@ export function followSandboxes(): () => void {
     stop();
     isLive.value = false;
   };
+}
+
+/** The sandboxes of this project that the list has read last; none while they are those of another one. */
+export function knownOf(project: string | undefined): ReadonlyMap<string, SandboxRow> {
+  return of.project === project ? known.value : new Map();
 }
 
 function byId(items: readonly SandboxRow[]): ReadonlyMap<string, SandboxRow> {

@@ -53,9 +53,10 @@ export function createPeople({ projects, rules, claim }: PeopleDeps): People {
   };
 }
 
-/** For people and the audit log. */
+/** For people and the audit log. An address that the provider has not verified may be somebody else's. */
 function nameOf(claims: Readonly<Record<string, unknown>> & { readonly sub: string }): string {
-  const names = [claims["email"], claims["preferred_username"], claims["name"], claims.sub];
+  const email = claims["email_verified"] === true ? claims["email"] : undefined;
+  const names = [email, claims["preferred_username"], claims["name"], claims.sub];
   const name = names.find((each): each is string => typeof each === "string" && each.trim() !== "") ?? claims.sub;
   return name.slice(0, MOST_NAME);
 }

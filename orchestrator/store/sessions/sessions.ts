@@ -1,11 +1,13 @@
 /** The only SQL on the console's sessions. Nothing caches a session, so its end is the end of its row, at every orchestrator. */
 
-import type { Database } from "../tables.ts";
+import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { type SessionRecord, sessionTable } from "./record.ts";
 
 /** Sessions that nobody uses for so long end. */
 const IDLE_MS = 12 * 3_600_000;
+/** Sessions of one key, and links of it: a log-in is no request that a limit of calls counts. */
+const MOST_OF_KEY = 1_000;
 /** Shortest time between two writes of a session's last use. */
 const WRITE_EVERY_MS = 60_000;
 
@@ -19,7 +21,7 @@ type NewSession = Pick<SessionRecord, "hash" | "kind"> &
 
 export function sessionStore(db: Database, now: () => number) {
   return {
-    /** Also deletes every session that has ended. */
+    /** Also deletes every session that has ended, and the oldest of a key that has more than the most. */
     async create({ lifeMs, ...made }: NewSession): Promise<SessionRecord> {
       const at = now();
       const of = { keyId: undefined, adminDigest: undefined, person: undefined };
@@ -29,13 +31,17 @@ export function sessionStore(db: Database, now: () => number) {
           .deleteFrom("console_sessions")
           .where((where) => where.or([where("expires_at", "<=", at), where("used_at", "<=", at - IDLE_MS)]))
           .execute();
+        if (made.keyId !== undefined) await makeRoom(session, made.kind, made.keyId);
         await session.insertInto("console_sessions").values(row).execute();
       });
       return sessionTable.toRecord(row);
     },
 
-    /** The session with this hash, if it has not ended; notes that it is used. */
-    async use(hash: string): Promise<SessionRecord | undefined> {
+    /**
+     * The session with this hash, if it has not ended.
+     * @param isUse notes that somebody uses it
+     */
+    async read(hash: string, isUse: boolean): Promise<SessionRecord | undefined> {
       const at = now();
       const row = await db
         .selectFrom("console_sessions")
@@ -46,7 +52,7 @@ export function sessionStore(db: Database, now: () => number) {
         .where("used_at", ">", at - IDLE_MS)
         .executeTakeFirst();
       if (row === undefined) return undefined;
-      if (at - row.used_at >= WRITE_EVERY_MS) {
+      if (isUse && at - row.used_at >= WRITE_EVERY_MS) {
         await db.updateTable("console_sessions").set({ used_at: at }).where("hash", "=", hash).execute();
       }
       return sessionTable.toRecord(row);
@@ -68,4 +74,20 @@ export function sessionStore(db: Database, now: () => number) {
       await db.deleteFrom("console_sessions").where("hash", "=", hash).execute();
     },
   };
+}
+
+/** Leaves room for one more. */
+async function makeRoom(session: Session, kind: SessionRecord["kind"], keyId: string): Promise<void> {
+  const beyond = await session
+    .selectFrom("console_sessions")
+    .select("hash")
+    .where("key_id", "=", keyId)
+    .where("kind", "=", kind)
+    .orderBy("created_at", "desc")
+    .orderBy("hash")
+    .offset(MOST_OF_KEY - 1)
+    .limit(MOST_OF_KEY)
+    .execute();
+  const hashes = beyond.map(({ hash }) => hash);
+  if (hashes.length > 0) await session.deleteFrom("console_sessions").where("hash", "in", hashes).execute();
 }

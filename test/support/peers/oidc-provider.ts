@@ -26,7 +26,7 @@ export async function startOidcProvider(
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const provider = new Provider(issuer, {
     clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: redirectUris }],
-    claims: { openid: ["sub"], profile: ["groups"], email: ["email", "email_verified"] },
+    claims: { openid: ["sub"], profile: ["groups", "preferred_username"], email: ["email", "email_verified"] },
     cookies: { keys: ["a-key-of-the-tests"] },
     findAccount: (_context, sub) => ({
       accountId: sub,

@@ -1,6 +1,6 @@
 /** The sandbox's files: browse, upload, download, look at text and change it. Names and contents are shown as text only. */
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { bytes, time } from "../../base/format.ts";
 import { useDoing, useLoaded } from "../../base/loaded.ts";
 import { onSubmit, TextField } from "../../parts/field.tsx";
@@ -8,21 +8,9 @@ import { Danger, Empty, Failure, Table } from "../../parts/parts.tsx";
 import { call, callAct, fileUrl, writeFile } from "../envd.ts";
 import type { TabProps } from "../tab.ts";
 import { Editor, type OpenFile, openFile } from "./editor.tsx";
+import { type Entry, isDirectory, shownOf } from "./entries.ts";
 import { MOST_TEXT_BYTES } from "./text.ts";
 import { uploadAll } from "./upload.ts";
-
-interface Entry {
-  readonly name: string;
-  readonly path: string;
-  readonly type?: string;
-  /** A 64-bit number in JSON is a text. */
-  readonly size?: string | number;
-  readonly permissions?: string;
-  readonly owner?: string;
-  readonly modifiedTime?: string;
-}
-
-const isDirectory = ({ type }: Entry) => type === "FILE_TYPE_DIRECTORY";
 
 export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
   const [path, setPath] = useState("/home/user");
@@ -50,9 +38,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
       setOpen(undefined);
       setOpen(await openFile(id, entry.path));
     });
-  const entries = [...(loaded.value?.entries ?? [])].sort(
-    (a, b) => Number(isDirectory(b)) - Number(isDirectory(a)) || a.name.localeCompare(b.name),
-  );
+  const { shown: entries, left } = useMemo(() => shownOf(loaded.value?.entries ?? []), [loaded.value]);
   return (
     <>
       <form class="bar" onSubmit={onSubmit(() => go(typed))}>
@@ -89,6 +75,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
         <Editor key={open.path} id={id} file={open} close={() => setOpen(undefined)} saved={loaded.again} />
       )}
       {loaded.value !== undefined && entries.length === 0 && <Empty title={`${path} is empty.`} />}
+      {left > 0 && <p class="small">{left} more are not shown, because there are too many.</p>}
       {entries.length > 0 && (
         <Table
           label={`Files in ${path}`}

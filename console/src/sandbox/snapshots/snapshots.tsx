@@ -241,7 +241,7 @@ function Acts({ snapshot: { snapshotID }, doing, again }: ActsProps) {
       <button type="button" disabled={disabled} aria-label={`Start from it: ${snapshotID}`} onClick={start}>
         Start from it
       </button>
-      <Danger disabled={disabled} label={`Delete ${snapshotID}`} onConfirm={remove}>
+      <Danger disabled={doing.busy || !may("templates")} label={`Delete ${snapshotID}`} onConfirm={remove}>
         Delete
       </Danger>
     </span>

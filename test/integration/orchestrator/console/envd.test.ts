@@ -1,5 +1,6 @@
 /** The console's way to the processes and files of a sandbox: what envd gets of a request, and what the page gets of its answer. */
 
+import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { ENVD_PORT } from "../../../../shared/proxy/hop-contract.ts";
@@ -70,10 +71,16 @@ test("the version of a file goes both ways, so that nobody overwrites what someb
   expect(seen[1]?.request.headers).toMatchObject(headers);
 });
 
-test("a file is answered as an attachment without a type that a browser would show", async () => {
+test.each([
+  ["a page", ["text/html"]],
+  ["data", ["application/json"]],
+  ["data and a page, of which browsers take the last", ["application/json, text/html"]],
+  ["data and a script, in two headers", ["application/json", "text/javascript"]],
+])("a file that the sandbox calls %s is answered as an attachment without a type", async (_name, types) => {
+  const headers = types.flatMap((type) => ["content-type", type]);
   answer = (response) =>
     response
-      .writeHead(200, { "content-type": "text/html", "content-disposition": "inline", "set-cookie": "tossed=1" })
+      .writeHead(200, [...headers, "content-disposition", "inline", "set-cookie", "tossed=1"])
       .end("<script>alert(1)</script>");
   const file = await browser.ask("GET", at("files?path=%2Ftmp%2Fa%20b.html"));
   expect([file.status, file.text]).toEqual([200, "<script>alert(1)</script>"]);
@@ -84,6 +91,20 @@ test("a file is answered as an attachment without a type that a browser would sh
   ]);
   expect(file.headers.get("content-security-policy")).toContain("default-src 'none'");
   expect(file.headers.getSetCookie()).toEqual([]);
+});
+
+test("a sandbox that refuses the platform's token does not log the page out", async () => {
+  answer = (response) =>
+    response.writeHead(401, { "content-type": "application/json" }).end('{"message":"log in at …"}');
+  const refused = await browser.ask("POST", at("process.Process/List"), { body: {} });
+  expect([refused.status, refused.body]).toEqual([
+    503,
+    {
+      code: 503,
+      error_code: "node_unreachable",
+      message: `the envd of sandbox '${id}' has refused the platform's token`,
+    },
+  ]);
 });
 
 test("an upload reaches envd as it is", async () => {
@@ -118,6 +139,24 @@ test("a stream is passed on as it comes, and envd notices when the page leaves",
   await expect.poll(() => closed).toBe(true);
 });
 
+test("a stream ends when its sandbox is paused, though the sandbox itself says nothing", async () => {
+  answer = (response) => response.writeHead(200, { "content-type": "application/connect+json" }).write("first");
+  const made = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+  const { sandboxID } = made.body as { sandboxID: string };
+  const stream = await fetch(`${cluster.url}${at("process.Process/Connect", sandboxID)}`, {
+    method: "POST",
+    headers: { origin: cluster.url, cookie: browser.cookie ?? "" },
+    body: "{}",
+  });
+  expect(stream.status).toBe(200);
+  const end = stream.text().then(
+    () => "ended",
+    () => "ended",
+  );
+  expect((await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`)).status).toBe(204);
+  expect(await end).toBe("ended");
+});
+
 test("a terminal and live events end with their session", async () => {
   answer = (response) => response.writeHead(200, { "content-type": "application/connect+json" }).write("first");
   const made = await cluster.ask("POST", "/api-keys", { body: { name: "of a terminal" } });
@@ -137,6 +176,26 @@ test("a terminal and live events end with their session", async () => {
   );
   await cluster.ask("DELETE", `/api-keys/${keyId}`);
   expect(await Promise.all(ends)).toEqual(["ended", "ended"]);
+});
+
+test("a terminal at which nobody types does not keep its session", async () => {
+  answer = (response) => response.writeHead(200, { "content-type": "application/connect+json" }).write("first");
+  const other = newBrowser(cluster);
+  await other.logIn(cluster.key);
+  const headers = { origin: cluster.url, cookie: other.cookie ?? "" };
+  const stream = await fetch(`${cluster.url}${at("process.Process/Connect")}`, { method: "POST", headers, body: "{}" });
+  const hash = createHash("sha256")
+    .update(other.cookie?.split("=")[1] ?? "")
+    .digest("base64");
+  const leftMs = 3_000;
+  const back = 12 * 3_600_000 - leftMs;
+  await cluster.database.query(`update console_sessions set used_at = used_at - ${back} where hash = ?`, hash);
+  const end = stream.text().then(
+    () => "ended",
+    () => "ended",
+  );
+  expect(await end).toBe("ended");
+  expect((await other.ask("GET", "/console/api/templates")).status).toBe(401);
 });
 
 test("only the calls of the page reach envd, and only in the session's own sandboxes that run", async () => {

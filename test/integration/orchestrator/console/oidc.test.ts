@@ -7,7 +7,8 @@ import { CLIENT, startOidcProvider } from "../../../support/peers/oidc-provider.
 import { type Browser, newBrowser } from "./browser.ts";
 
 const PEOPLE = {
-  vera: { groups: ["readers"], email: "vera@example.com" },
+  vera: { groups: ["readers"], email: "vera@example.com", email_verified: true },
+  eve: { groups: ["readers"], email: "vera@example.com", preferred_username: "eve" },
   max: { groups: ["engineers"] },
   ada: { groups: ["leads", "readers"] },
   nobody: { groups: ["guests"] },
@@ -98,6 +99,11 @@ test("the claim maps people to projects and roles, which are decided as the scop
   expect(made.status, made.text).toBe(201);
   const audit = (await admin.ask("GET", "/console/api/audit?limit=5")).text;
   expect(audit).toContain('"kind":"person","id":"ada","mask":"ada"');
+});
+
+test("somebody who has typed another person's address at the provider is not named after it", async () => {
+  const eve = await logIn("eve");
+  expect((await eve.ask("GET", "/console/api/session")).body).toMatchObject({ kind: "person", name: "eve" });
 });
 
 test("somebody with several projects names one, and reaches no other", async () => {

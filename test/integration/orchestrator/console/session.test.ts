@@ -128,6 +128,26 @@ test("a link logs in once, and no session can be had with its code in a cookie",
   expect((await browser.ask("POST", "/console/login", { headers })).status).toBe(401);
 });
 
+test("a key that logs in without end has the newest thousand of its sessions", async () => {
+  const { id, key } = await makeKey();
+  const first = newBrowser(cluster);
+  await first.logIn(key);
+  const at = Date.now() + 1;
+  const rows = Array.from(
+    { length: 999 },
+    (_none, index) => `('${id}-${index}', 'key', '${id}', ${at}, ${at}, ${at + 60_000})`,
+  );
+  const columns = "hash, kind, key_id, created_at, used_at, expires_at";
+  await cluster.database.query(`insert into console_sessions (${columns}) values ${rows.join(", ")}`);
+  expect((await first.ask("GET", "/console/api/templates")).status).toBe(200);
+  const second = newBrowser(cluster);
+  await second.logIn(key);
+  const found = await cluster.database.query("select hash from console_sessions where key_id = ?", id);
+  expect(found).toHaveLength(1_000);
+  expect((await first.ask("GET", "/console/api/templates")).status).toBe(401);
+  expect((await second.ask("GET", "/console/api/templates")).status).toBe(200);
+});
+
 test("wrong keys, links and cookies are limited as wrong keys of the API are", async () => {
   const limited = await startCluster({ config: { rateLimitFailedAuthPerMinute: 2 } });
   onTestFinished(() => limited.stop());

@@ -126,6 +126,13 @@ test("no answer has a token of a sandbox or volume, whose public routes have one
   const volume = await browser.ask("POST", "/console/api/volumes", { body: { name: "of-the-console" } });
   expect(volume.status, volume.text).toBeLessThan(300);
   expect(volume.body).not.toHaveProperty("token");
+  const { volumeID } = volume.body as { volumeID: string };
+  expect((await cluster.ask("GET", `/volumes/${volumeID}`)).body).toHaveProperty("token");
+  // The router decodes the path before it finds the route.
+  for (const path of ["volumes", "%76olumes"]) {
+    const found = await browser.ask("GET", `/console/api/${path}/${volumeID}`);
+    expect([found.status, found.body], path).toEqual([200, expect.not.objectContaining({ token: expect.anything() })]);
+  }
 });
 
 test("the setting switches the console off", async () => {

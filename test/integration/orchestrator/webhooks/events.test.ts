@@ -229,3 +229,10 @@ test("the order of events follows the order of their transactions, also when the
   const rows = await store.events.read("p", {}, { limit: 10, ascending: true });
   expect(rows.map(({ sequence }) => sequence)).toEqual([1_000_000_000, 1_000_000_001, 1_000_000_002, 1_000_001_000]);
 });
+
+test("a request for the head of a stream opens none that nobody would end", async () => {
+  const headers = { accept: "text/event-stream" };
+  // More than the streams that a project may have.
+  for (let count = 0; count < 40; count++) expect((await cluster.ask("HEAD", "/events", { headers })).status).toBe(200);
+  expect((await listen()).status).toBe(200);
+});

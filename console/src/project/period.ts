@@ -1,0 +1,39 @@
+/** Of which time the use of a project is shown. Days are those of the browser's clock. Pure. */
+
+export const PERIODS = [
+  ["day", "last 24 hours"],
+  ["today", "today"],
+  ["yesterday", "yesterday"],
+  ["week", "last 7 days"],
+] as const;
+
+export type Period = (typeof PERIODS)[number][0];
+
+/** Unix seconds; both are included. */
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** @param now Unix milliseconds */
+export function rangeOf(period: Period, now: number): Range {
+  const at = new Date(now);
+  // A day may have 23 or 25 hours, so its beginning is that of a date.
+  const beginning = (daysAgo: number) =>
+    Math.floor(new Date(at.getFullYear(), at.getMonth(), at.getDate() - daysAgo).getTime() / 1000);
+  const end = Math.floor(now / 1000);
+  switch (period) {
+    case "day":
+      return { start: end - 86_400, end };
+    case "today":
+      return { start: beginning(0), end };
+    case "yesterday":
+      return { start: beginning(1), end: beginning(0) - 1 };
+    case "week":
+      return { start: end - 7 * 86_400, end };
+  }
+}
+
+export function isPeriod(text: string): text is Period {
+  return PERIODS.some(([period]) => period === text);
+}
