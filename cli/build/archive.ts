@@ -2,64 +2,117 @@
 
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { lstat, readdir, readFile, readlink } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, readdir, readFile, readlink, realpath } from "node:fs/promises";
+import { isAbsolute, join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { type Pack, pack } from "tar-stream";
 import { type Ignores, ignoredBy } from "../../shared/dockerfile/ignored.ts";
+import {
+  isNamed,
+  mayHold,
+  needsDirectory,
+  readSource,
+  type Source,
+  SourceError,
+  sentAs,
+} from "../../shared/dockerfile/sources.ts";
 import { usage } from "../failure.ts";
 
 export interface Found {
-  /** From the folder on, with `/` between names. */
+  /** In the archive, with `/` between names. */
   readonly path: string;
+  /** From the folder on. */
+  readonly place: string;
   readonly kind: "file" | "directory" | "symlink";
   readonly mode: number;
+  readonly mtime: Date;
   readonly size: number;
   readonly target: string;
+}
+
+/** What a source means. */
+interface Picked {
+  readonly files: readonly Found[];
+  /** A source with a wildcard may mean nothing; any other is refused then. */
+  readonly isWild: boolean;
+  readonly needsDirectory: boolean;
 }
 
 export async function readIgnored(folder: string): Promise<Ignores> {
   return ignoredBy(await readFile(join(folder, ".dockerignore"), "utf8").catch(() => ""));
 }
 
-/** The files of a source, which may have wildcards: the platform picks what they mean from those below the names before. */
-export async function filesOf(folder: string, source: string, isIgnored: Ignores): Promise<readonly Found[]> {
-  const parts = source.split("/").filter((part) => part !== "" && part !== ".");
-  if (parts.includes("..")) throw usage(`COPY ${source}: a source must not leave the folder`);
-  const wildcard = parts.findIndex((part) => /[*?[\]]/.test(part));
-  const start = (wildcard < 0 ? parts : parts.slice(0, wildcard)).join("/");
-  const found: Found[] = [];
-  async function look(path: string): Promise<void> {
-    const info = await lstat(join(folder, path)).catch(() => {
-      throw usage(`COPY ${source}: ${path} is not in ${folder}`);
+/** The files that a source means, which may have wildcards. A link that the source names is followed, others are copied. */
+export async function filesOf(folder: string, source: string, isIgnored: Ignores): Promise<Picked> {
+  const wanted = wantedBy(source);
+  const isWild = wanted.patterns.length > 0;
+  const found = new Map<string, Found>();
+  const paths: string[] = [];
+  const add = (path: string, one: Omit<Found, "path">) => {
+    const name = sentAs(path, one.kind === "directory", wanted);
+    if (name === undefined) return;
+    // Of two matches with a file of one name, Docker keeps the later.
+    if (name !== "") found.set(name, { ...one, path: name });
+    paths.push(path);
+  };
+  async function look(path: string, named: string): Promise<void> {
+    if (!mayHold(path, wanted)) return;
+    const isOfSource = path === wanted.start || isNamed(path, wanted);
+    const place = isOfSource ? await followed(folder, named, source) : named;
+    const info = await lstat(join(folder, place)).catch(() => {
+      throw usage(`COPY ${source}: ${place} is not in ${folder}`);
     });
-    const mode = info.mode & 0o777;
+    const about = { place, mode: info.mode & 0o777, mtime: info.mtime, size: 0, target: "" };
     if (info.isDirectory()) {
-      if (path !== "" && !isIgnored(`${path}/`)) found.push({ path, kind: "directory", mode, size: 0, target: "" });
-      for (const name of (await readdir(join(folder, path))).toSorted())
-        await look(path === "" ? name : `${path}/${name}`);
-    } else if (isIgnored(path)) {
+      if (place === "" || !isIgnored(`${place}/`)) add(path, { ...about, kind: "directory" });
+      for (const name of (await readdir(join(folder, place))).toSorted())
+        await look(below(path, name), below(place, name));
+    } else if (isIgnored(place)) {
       // Left out, as the folder's owner wants it.
-    } else if (info.isFile()) found.push({ path, kind: "file", mode, size: info.size, target: "" });
-    else if (info.isSymbolicLink()) {
-      found.push({ path, kind: "symlink", mode, size: 0, target: await readlink(join(folder, path)) });
-    }
+    } else if (info.isFile()) add(path, { ...about, kind: "file", size: info.size });
+    else if (info.isSymbolicLink())
+      add(path, { ...about, kind: "symlink", target: await readlink(join(folder, place)) });
   }
-  await look(start);
-  if (found.every(({ kind }) => kind === "directory") && wildcard < 0 && start !== "" && found.length === 0) {
+  await look(wanted.start, wanted.start);
+  const files = [...found.values()];
+  if (files.length === 0 && !isWild && wanted.start !== "")
     throw usage(`COPY ${source}: .dockerignore leaves nothing of it`);
-  }
-  return found;
+  return { files, isWild, needsDirectory: needsDirectory(paths, wanted) };
 }
 
-/** The same files have the same hash, so that the platform is sent each once. */
+function wantedBy(source: string): Source {
+  try {
+    return readSource(source);
+  } catch (error) {
+    throw error instanceof SourceError ? usage(error.message) : error;
+  }
+}
+
+/** Where the link leads; the place itself where it is none. */
+async function followed(folder: string, place: string, source: string): Promise<string> {
+  const info = await lstat(join(folder, place)).catch(() => undefined);
+  if (place === "" || info?.isSymbolicLink() !== true) return place;
+  const end = await realpath(join(folder, place)).catch(() => {
+    throw usage(`COPY ${source}: ${place} is a link to nothing`);
+  });
+  const inside = relative(await realpath(folder), end);
+  if (inside === ".." || inside.startsWith("../") || isAbsolute(inside))
+    throw usage(`COPY ${source}: ${place} is a link that leaves the folder`);
+  return inside;
+}
+
+function below(path: string, name: string): string {
+  return path === "" ? name : `${path}/${name}`;
+}
+
+/** The same files have the same hash, so that the platform is sent each once. As in Docker, their times are not looked at. */
 export async function hashOf(folder: string, source: string, files: readonly Found[]): Promise<string> {
   const hash = createHash("sha256");
   hash.update(`${source}\0`);
-  for (const { path, kind, mode, size, target } of files) {
+  for (const { path, place, kind, mode, size, target } of files) {
     hash.update(`${JSON.stringify([path, kind, mode, size, target])}\n`);
-    if (kind === "file") for await (const chunk of createReadStream(join(folder, path))) hash.update(chunk as Buffer);
+    if (kind === "file") for await (const chunk of createReadStream(join(folder, place))) hash.update(chunk as Buffer);
   }
   return hash.digest("hex");
 }
@@ -73,11 +126,11 @@ export async function writeArchive(folder: string, files: readonly Found[], to: 
 }
 
 async function fill(archive: Pack, folder: string, files: readonly Found[]): Promise<void> {
-  for (const { path, kind, mode, size, target } of files) {
-    const header = { name: path, mode, type: kind, mtime: new Date(0) };
+  for (const { path, place, kind, mode, mtime, size, target } of files) {
+    const header = { name: path, mode, type: kind, mtime };
     if (kind === "file") {
       const entry = archive.entry({ ...header, size });
-      await pipeline(createReadStream(join(folder, path)), entry);
+      await pipeline(createReadStream(join(folder, place)), entry);
     } else {
       await new Promise<void>((resolve, reject) => {
         archive.entry({ ...header, ...(kind === "symlink" ? { linkname: target } : {}) }, (error) =>

@@ -135,9 +135,10 @@ function partialBoundary(bytes: Buffer, boundary: Buffer): number {
 
 function parseDisposition(headers: string): { name: string | undefined; filename: string | undefined } {
   const line = headers.split("\r\n").find((header) => /^content-disposition\s*:/i.test(header)) ?? "";
-  return { name: parameter(line, "name"), filename: parameter(line, "filename") ?? extended(line) };
+  return { name: parameter(line, "name"), filename: extended(line) ?? parameter(line, "filename") };
 }
 
+// The extended name comes first, as in RFC 6266: what stands beside it is for readers that do not know it.
 // Clients write UTF-8 as it is; only quotes and backslashes are escaped.
 function parameter(line: string, key: string): string | undefined {
   const match = new RegExp(`;\\s*${key}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s;"]+))`, "i").exec(line);

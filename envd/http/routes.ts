@@ -131,7 +131,10 @@ export function createRoutes(deps: RouteDeps): OwnRoutes {
 
 /** @throws {AppError} not_found; bad_request for a method the path does not have */
 export async function callRoute(routes: Routes, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const [path = "", search = ""] = (request.url ?? "").split("?", 2);
+  const url = request.url ?? "";
+  // A question mark behind the first one is a letter of the query.
+  const mark = url.indexOf("?");
+  const [path, search] = mark < 0 ? [url, ""] : [url.slice(0, mark), url.slice(mark + 1)];
   const methods = Object.hasOwn(routes, path) ? routes[path] : undefined;
   if (methods === undefined) throw new AppError("not_found", `no such path: ${path.slice(0, 200)}`);
   const method = request.method === "HEAD" ? "GET" : (request.method ?? "");

@@ -28,7 +28,8 @@ export interface CopyOrder {
   readonly files: string;
   /** Source below `files`, up to its first wildcard. */
   readonly from: string;
-  readonly wild: boolean;
+  /** The whole source; undefined where it has no wildcard. */
+  readonly pattern: string | undefined;
   /** Absolute; a slash at its end says that it is a directory. */
   readonly destination: string;
   readonly owner: User;
@@ -37,13 +38,8 @@ export interface CopyOrder {
 }
 
 /** @throws Error, for the log of the build */
-export function copyInto({ files, from, wild, destination, owner, mode }: CopyOrder): void {
-  const source = join(files, from);
-  const found = lstatSync(source, { throwIfNoEntry: false });
-  if (found === undefined) throw new Error("no files match the source");
-  const entries = wild && found.isDirectory() ? readdirSync(source) : [];
-  if (wild && found.isDirectory() && entries.length === 0) throw new Error("no files match the source");
-  const single = singleFile(source, wild ? entries : undefined);
+export function copyInto({ files, from, pattern, destination, owner, mode }: CopyOrder): void {
+  const { source, single } = sourceOf(files, from, pattern);
   // Before anything is where others reach it.
   claim(files, owner, { mode: mode === "" ? undefined : Number.parseInt(mode, 8), within: single ?? source });
   if (single === undefined) {
@@ -56,10 +52,29 @@ export function copyInto({ files, from, wild, destination, owner, mode }: CopyOr
   }
 }
 
-/** The one file that the source is, or that its wildcard matched; undefined for directories. */
-function singleFile(source: string, entries: readonly string[] | undefined): string | undefined {
-  const only = entries === undefined ? source : entries.length === 1 ? join(source, entries[0] ?? "") : undefined;
-  return only === undefined || lstatSync(only).isDirectory() ? undefined : only;
+/** Where the source is, and the one file that it names, or that its wildcard matched; `single` is undefined for directories. */
+function sourceOf(
+  files: string,
+  from: string,
+  pattern: string | undefined,
+): { readonly source: string; readonly single: string | undefined } {
+  const named = pattern === undefined ? undefined : nameOf(files, from, pattern);
+  const source = join(files, named ?? from);
+  if (lstatSync(source, { throwIfNoEntry: false }) === undefined) throw new Error("no files match the source");
+  if (pattern === undefined || named !== undefined) return { source, single: fileAt(source) };
+  const entries = readdirSync(source);
+  if (entries.length === 0) throw new Error("no files match the source");
+  return { source, single: entries.length === 1 ? fileAt(join(source, entries[0] ?? "")) : undefined };
+}
+
+/** The pattern, where it is a name: names may have the letters of wildcards, and then nothing else was sent. */
+function nameOf(files: string, from: string, pattern: string): string | undefined {
+  if (lstatSync(join(files, pattern), { throwIfNoEntry: false }) === undefined) return undefined;
+  return readdirSync(join(files, from)).length === 1 ? pattern : undefined;
+}
+
+function fileAt(path: string): string | undefined {
+  return lstatSync(path).isDirectory() ? undefined : path;
 }
 
 /** Gives everything the owner, and what is `within` the mode. A change of owner takes setuid away, so modes come second. */

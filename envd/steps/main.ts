@@ -3,12 +3,15 @@
  * result, or on stderr why there is none, and then exits with 1.
  */
 
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { findUser, parseGroup, parsePasswd, type User } from "../system/users.ts";
 import { type CopyOrder, copyInto } from "./copy.ts";
 import { makeDirectory } from "./directories.ts";
+import { unpack } from "./unpack.ts";
 
 interface Verbs {
+  /** Unpacks the archive of a COPY step into a new directory. */
+  readonly unpack: { readonly archive: string; readonly files: string };
   /** Moves the files of a COPY step to their place. */
   readonly copy: Omit<CopyOrder, "owner"> & { readonly owner: string };
   /** Makes a directory that is missing, with its parents, as its user's. Prints whether it was. */
@@ -17,7 +20,13 @@ interface Verbs {
   readonly home: { readonly user: string };
 }
 
-const verbs: { readonly [Verb in keyof Verbs]: (order: Verbs[Verb]) => string } = {
+const verbs: { readonly [Verb in keyof Verbs]: (order: Verbs[Verb]) => string | Promise<string> } = {
+  async unpack({ archive, files }) {
+    await unpack(archive, files);
+    // Its bytes are there twice.
+    rmSync(archive);
+    return "";
+  },
   copy(order) {
     copyInto({ ...order, owner: userOf(order.owner) });
     return "";
@@ -44,12 +53,14 @@ function textOf(path: string): string {
   }
 }
 
-try {
+async function main(): Promise<void> {
   const [verb = "", json = "{}"] = process.argv.slice(2);
   if (!Object.hasOwn(verbs, verb)) throw new Error(`no verb '${verb}'`);
-  const act = verbs[verb as keyof Verbs] as (order: unknown) => string;
-  process.stdout.write(act(JSON.parse(json)));
-} catch (error) {
+  const act = verbs[verb as keyof Verbs] as (order: unknown) => string | Promise<string>;
+  process.stdout.write(await act(JSON.parse(json)));
+}
+
+main().catch((error: unknown) => {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
-}
+});

@@ -6,6 +6,7 @@
 import { DockerfileParser, type Instruction } from "dockerfile-ast";
 import type { ModifiableInstruction } from "dockerfile-ast/lib/modifiableInstruction.js";
 import type { PropertyInstruction } from "dockerfile-ast/lib/propertyInstruction.js";
+import { SubstitutionError, substitute } from "./substitute.ts";
 
 /** The file cannot be built as it is; the message says where and why. */
 export class DockerfileError extends Error {}
@@ -28,6 +29,12 @@ interface Reading {
   readonly steps: Step[];
   readonly notes: string[];
   readonly given: Readonly<Record<string, string>>;
+  /** Values of `ARG` before `FROM`, which FROM sees, and an ARG of the same name after it. */
+  readonly before: Map<string, string>;
+  /** What ARG and ENV after FROM have set, as far as it is known without the image. */
+  readonly variables: Map<string, string>;
+  /** Names of ENV: it wins against ARG. */
+  readonly envs: Set<string>;
   from: string | undefined;
   hasUser: boolean;
   hasWorkdir: boolean;
@@ -35,9 +42,12 @@ interface Reading {
   command: readonly string[] | string | undefined;
 }
 
-/** @param given values of `ARG`, by name */
+/**
+ * A file of Windows, with its line ends and a mark at its beginning, is read as any other.
+ * @param given values of `ARG`, by name
+ */
 export function readDockerfile(text: string, given: Readonly<Record<string, string>> = {}): Recipe {
-  const parsed = DockerfileParser.parse(text);
+  const parsed = DockerfileParser.parse(text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n"));
   if (parsed.getEscapeCharacter() !== "\\")
     throw new DockerfileError("the Dockerfile has another escape character than \\");
   // As in Docker, steps run as root in / until the file says otherwise.
@@ -48,6 +58,9 @@ export function readDockerfile(text: string, given: Readonly<Record<string, stri
     ],
     notes: [],
     given,
+    before: new Map(),
+    variables: new Map(),
+    envs: new Set(),
     from: undefined,
     hasUser: false,
     hasWorkdir: false,
@@ -80,28 +93,29 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
       throw refused(instruction, "a template has one FROM; copy what another build made, or upload an image");
     }
     flagsOf(instruction, []);
-    reading.from = substituted(contentOf(instruction).split(/\s+/, 1)[0] ?? "", reading);
+    reading.from = known(contentOf(instruction).split(/\s+/, 1)[0] ?? "", instruction, reading.before);
   },
 
-  ARG(instruction, reading) {
-    for (const [name, value] of pairsOf(instruction)) {
-      const known = reading.given[name] ?? value;
-      if (known === undefined) throw refused(instruction, `ARG ${name} has no value: give one as a build argument`);
-      if (reading.from === undefined) before.set(reading, { ...before.get(reading), [name]: known });
-      else {
-        reading.steps.push({ type: "ENV", args: [name, known] });
-        reading.notes.push(`line ${lineOf(instruction)}: ARG ${name} is an environment variable, also in sandboxes`);
-      }
-    }
-  },
+  ARG: argument,
 
   ENV(instruction, reading) {
     const pairs = pairsOf(instruction);
     reading.steps.push({ type: "ENV", args: pairs.flatMap(([name, value = ""]) => [name, value]) });
+    for (const [name, value = ""] of pairs) {
+      reading.envs.add(name);
+      remember(name, value, reading.variables);
+    }
   },
 
   RUN(instruction, reading) {
-    flagsOf(instruction, []);
+    for (const mount of flagValues(instruction, "mount")) {
+      const type = /(?:^|,)type=(\w+)/.exec(mount)?.[1] ?? "bind";
+      if (type !== "cache") throw refused(instruction, `--mount of type ${type} is not supported`);
+      reading.notes.push(
+        `line ${lineOf(instruction)}: --mount=type=cache keeps no cache, and its files stay in the template`,
+      );
+    }
+    flagsOf(instruction, ["mount"]);
     const words = jsonWords(instruction);
     const command = words === undefined ? script(instruction) : words.map(quoted).join(" ");
     reading.steps.push({ type: "RUN", args: [command] });
@@ -137,16 +151,63 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
   },
 };
 
-/** Values of `ARG` before `FROM`, which only `FROM` sees. */
-const before = new WeakMap<Reading, Readonly<Record<string, string>>>();
+/** Variables that Docker sets by itself when a file asks for them; here only their giver knows the values. */
+const AUTOMATIC = /^(TARGET|BUILD)(PLATFORM|OS|ARCH|VARIANT)$/;
 
-function substituted(text: string, reading: Reading): string {
-  return text.replaceAll(/\$(?:\{(\w+)\}|(\w+))/g, (all, braced?: string, plain?: string) => {
-    return before.get(reading)?.[braced ?? plain ?? ""] ?? all;
-  });
+function argument(instruction: Instruction, reading: Reading): void {
+  const { given, before, variables, notes } = reading;
+  for (const [name, own] of pairsOf(instruction)) {
+    const chosen = given[name] ?? (own === undefined ? before.get(name) : undefined);
+    // What was chosen elsewhere is plain text, as in Docker.
+    const value = chosen === undefined ? own : plain(chosen);
+    if (value === undefined && AUTOMATIC.test(name))
+      throw refused(instruction, `ARG ${name} has no value: give one as a build argument`);
+    if (reading.from === undefined) {
+      if (value !== undefined) before.set(name, known(value, instruction, before));
+    } else if (value === undefined) {
+      notes.push(`line ${lineOf(instruction)}: ARG ${name} has no value`);
+    } else if (!reading.envs.has(name)) {
+      reading.steps.push({ type: "ENV", args: [name, value] });
+      notes.push(`line ${lineOf(instruction)}: ARG ${name} is an environment variable, also in sandboxes`);
+      remember(name, value, variables);
+    }
+  }
 }
 
-function copy(instruction: Instruction, { steps }: Reading): void {
+/** Keeps the value of a variable, unless it depends on one of the image. */
+function remember(name: string, value: string, variables: Map<string, string>): void {
+  let isKnown = true;
+  const lookUp = (asked: string) => {
+    isKnown &&= variables.has(asked);
+    return variables.get(asked);
+  };
+  try {
+    const result = substitute(value, lookUp);
+    if (isKnown) variables.set(name, result);
+    else variables.delete(name);
+  } catch (error) {
+    // The build says what is wrong with it.
+    if (!(error instanceof SubstitutionError)) throw error;
+    variables.delete(name);
+  }
+}
+
+/** The text with its variables, of which each must have a value, or one in its place. */
+function known(text: string, instruction: Instruction, variables: ReadonlyMap<string, string>): string {
+  const lookUp = (name: string) => {
+    const value = variables.get(name);
+    if (value === undefined && !new RegExp(`\\$\\{${name}:?[-+]`).test(text))
+      throw refused(instruction, `$${name} has no value that the file gives: ARG and ENV set one`);
+    return value;
+  };
+  try {
+    return substitute(text, lookUp);
+  } catch (error) {
+    throw error instanceof SubstitutionError ? refused(instruction, error.message) : error;
+  }
+}
+
+function copy(instruction: Instruction, { steps, variables }: Reading): void {
   const flags = flagsOf(instruction, ["chown", "chmod", "link"]);
   const words = copied(instruction);
   if (words.length < 2) throw refused(instruction, "a source and a destination are needed");
@@ -155,7 +216,7 @@ function copy(instruction: Instruction, { steps }: Reading): void {
     throw refused(instruction, "the destination of several sources must end with /");
   }
   for (const source of words.slice(0, -1)) {
-    const path = source.replace(/^\/+/, "");
+    const path = known(source, instruction, variables).replace(/^\/+/, "");
     steps.push({
       type: "COPY",
       args: [path === "" ? "." : path, destination, flags["chown"] ?? "root", flags["chmod"] ?? ""],
@@ -173,9 +234,21 @@ function copied(instruction: Instruction): readonly string[] {
 /** The text for a shell. Lines of comments between its lines are Docker's, not the shell's. */
 function script(instruction: Instruction): string {
   const content = contentOf(instruction);
-  const only = /^<<-?\s*(['"]?)(\w+)\1[ \t]*\n([^]*?)\n?[ \t]*\2\s*$/.exec(content);
-  if (only?.[3] !== undefined) return only[3];
+  const [, tabs, , end, given] = /^<<(-?)\s*(['"]?)(\w+)\2[ \t]*\n([^]*?)\n?[ \t]*\3\s*$/.exec(content) ?? [];
+  if (given !== undefined) {
+    const text = tabs === "-" ? given.replaceAll(/^\t+/gm, "") : given;
+    return text.startsWith("#!") ? program(text, end ?? "") : text;
+  }
   return content.includes("<<") ? content : joined(content);
+}
+
+/** A text that names its own interpreter is run by that, as a file. @param end a line that the text does not have */
+function program(text: string, end: string): string {
+  const file = '"$svc_file"';
+  return (
+    `svc_file=$(mktemp) && cat >${file} <<'${end}'\n${text}\n${end}\n` +
+    `chmod 0755 ${file} && ${file}; svc_code=$?; rm -f ${file}; exit $svc_code`
+  );
 }
 
 /** Lines that end with a backslash are one, without the comments and empty lines between them. */
@@ -206,7 +279,22 @@ function jsonWords(instruction: Instruction): readonly string[] | undefined {
 
 function pairsOf(instruction: Instruction): readonly (readonly [name: string, value: string | undefined])[] {
   const properties = (instruction as PropertyInstruction).getProperties();
-  return properties.map((property) => [property.getName(), property.getValue() ?? undefined] as const);
+  return properties.map((property) => {
+    const value = property.getValue() ?? undefined;
+    // Between single quotes nothing is a variable; the platform would read one.
+    const isPlain = property.getAssignmentOperator() === "=" && property.getUnescapedValue()?.startsWith("'") === true;
+    return [property.getName(), isPlain && value !== undefined ? plain(value) : value] as const;
+  });
+}
+
+/** The text as a value in which the platform finds no variable. */
+function plain(text: string): string {
+  return text.replaceAll("$", "\\$");
+}
+
+function flagValues(instruction: Instruction, name: string): readonly string[] {
+  const flags = (instruction as ModifiableInstruction).getFlags();
+  return flags.filter((flag) => flag.getName() === name).map((flag) => flag.getValue() ?? "");
 }
 
 function flagsOf(instruction: Instruction, known: readonly string[]): Readonly<Record<string, string>> {

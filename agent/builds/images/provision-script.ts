@@ -6,7 +6,7 @@
 import { addUser } from "../steps/add-user-script.ts";
 
 /** Increased when the scripts change, so that images are provisioned again. */
-export const PROVISIONING = "4";
+export const PROVISIONING = "5";
 
 /** Programs that the packages must provide: sandboxes and helpers of the SDK use them. */
 const DISTRIBUTION = `
@@ -95,6 +95,7 @@ if [ -d /etc/sudoers.d ] || command -v sudo >/dev/null 2>&1; then
   echo 'user ALL=(ALL:ALL) NOPASSWD: ALL' >/etc/sudoers.d/user
   printf 'Defaults !fqdn, env_keep += "http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY NODE_USE_ENV_PROXY SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE"\\n' >/etc/sudoers.d/svc
   chmod 0440 /etc/sudoers.d/user /etc/sudoers.d/svc
+  if [ -s /etc/sudoers ] && [ -n "$(tail -c 1 /etc/sudoers)" ]; then echo >>/etc/sudoers; fi
   if [ -e /etc/sudoers ] && ! grep -Eq '^[#@]includedir[[:space:]]+/etc/sudoers.d' /etc/sudoers; then
     echo '@includedir /etc/sudoers.d' >>/etc/sudoers
   fi

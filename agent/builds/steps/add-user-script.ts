@@ -7,10 +7,16 @@ name=$1
 case "$name" in *[!A-Za-z0-9._-]*|-*|'') echo "'$name' is not the name of a user" >&2; exit 1;; esac
 ${addUser('"$name"', 1000)}`;
 
-/** Edits the files itself: useradd, adduser and addgroup differ everywhere, and small images have none of them. */
+/**
+ * Edits the files itself: useradd, adduser and addgroup differ everywhere, and small images have none of them. Ends their last
+ * line, which images made by hand leave open.
+ */
 export function addUser(name: string, uid: number): string {
   return `if ! grep -q "^"${name}":" /etc/passwd; then
   uid=${uid}
+  for file in /etc/passwd /etc/group /etc/shadow; do
+    if [ -s "$file" ] && [ -n "$(tail -c 1 "$file")" ]; then echo >>"$file"; fi
+  done
   while grep -Eq "^[^:]*:[^:]*:$uid:" /etc/passwd || grep -Eq "^[^:]*:[^:]*:$uid:" /etc/group; do uid=$((uid + 1)); done
   gid=$uid
   if grep -q "^"${name}":" /etc/group; then gid=$(sed -n "s/^"${name}":[^:]*:\\([0-9]*\\):.*/\\1/p" /etc/group | head -n 1)

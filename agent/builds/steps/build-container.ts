@@ -91,7 +91,10 @@ export function rootScript(script: string, ...args: string[]): Script {
 }
 
 /** Runs an act of `envd/steps/` as root, with the Node of the runtime: it needs no program of the image. */
-export function stepAct(verb: "copy" | "directory" | "home", order: Readonly<Record<string, unknown>>): Script {
+export function stepAct(
+  verb: "unpack" | "copy" | "directory" | "home",
+  order: Readonly<Record<string, unknown>>,
+): Script {
   const library = `${RUNTIME_MOUNT}/lib`;
   const node = ["--library-path", library, `${RUNTIME_MOUNT}/node`, `${RUNTIME_MOUNT}/envd/steps.js`];
   return {

@@ -4,6 +4,8 @@ import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
 import type { BuildStore } from "../../store/builds.ts";
 
 const LONGEST_LINE = 8_192;
+/** Of a line of a program's output: leaves room for what is written before it. */
+const LONGEST_PIECE = 8_000;
 /** Limit for programs that print without end. */
 const MOST_ENTRIES = 50_000;
 const FLUSH_MS = 100;
@@ -56,8 +58,7 @@ export function createBuildLog(buildId: string, store: Pick<BuildStore, "log">, 
         },
         end() {
           for (const stream of ["stdout", "stderr"] as const) {
-            const rest = lines[stream].rest();
-            if (rest !== "") tell(stream, rest);
+            for (const line of lines[stream].rest()) tell(stream, line);
           }
         },
       };
@@ -65,29 +66,50 @@ export function createBuildLog(buildId: string, store: Pick<BuildStore, "log">, 
   };
 }
 
-/** Splits bytes into lines. A progress bar that rewrites its line is kept as it is at the line's end. */
+/**
+ * Splits bytes into lines, and longer lines into pieces. A progress bar that rewrites its line is kept as it is at the line's
+ * end.
+ */
 export function createLines() {
   const decoder = new TextDecoder();
   let held = "";
-  const shown = (line: string) => {
-    const text = line.replace(/\r+$/, "");
-    return text.slice(text.lastIndexOf("\r") + 1);
-  };
   return {
     push(bytes: Buffer): string[] {
       held += decoder.decode(bytes, { stream: true });
       const lines = held.split("\n");
       held = lines.pop() ?? "";
-      if (held.length > LONGEST_LINE) {
-        lines.push(held);
-        held = "";
+      const result = lines.flatMap((line) => pieces(shown(line)));
+      if (held.length > LONGEST_PIECE) {
+        const [, kept] = cutReturns(held);
+        const begun = pieces(shown(held));
+        held = (begun.pop() ?? "") + kept;
+        result.push(...begun);
       }
-      return lines.map(shown);
+      return result;
     },
-    rest(): string {
+    rest(): string[] {
       const last = shown(held + decoder.decode());
       held = "";
-      return last;
+      return last === "" ? [] : pieces(last);
     },
   };
+}
+
+function shown(line: string): string {
+  const [text] = cutReturns(line);
+  return text.slice(text.lastIndexOf("\r") + 1);
+}
+
+/** The line without the carriage returns at its end, and one of them, if there are any. */
+function cutReturns(line: string): [text: string, kept: string] {
+  let end = line.length;
+  while (line[end - 1] === "\r") end -= 1;
+  return [line.slice(0, end), end < line.length ? "\r" : ""];
+}
+
+/** At least one, which may be empty. */
+function pieces(line: string): string[] {
+  const result = [line.slice(0, LONGEST_PIECE)];
+  for (let at = LONGEST_PIECE; at < line.length; at += LONGEST_PIECE) result.push(line.slice(at, at + LONGEST_PIECE));
+  return result;
 }

@@ -2,8 +2,8 @@
 
 import { posix } from "node:path";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
+import { type LookUp, refersTo, SubstitutionError, substitute } from "../../../shared/dockerfile/substitute.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { refersTo, substitute } from "./substitute.ts";
 
 export interface StepContext {
   readonly envs: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export function contextOf(env: readonly string[]): StepContext {
  */
 export function resolveStep<S extends BuildStep>(step: S, context: StepContext, home: string): S;
 export function resolveStep(step: BuildStep, context: StepContext, home: string): BuildStep {
-  const resolve = (text: string, envs = context.envs) => substitute(text, lookUpIn({ ...context, envs }, home));
+  const resolve = (text: string, envs = context.envs) => substituted(text, lookUpIn({ ...context, envs }, home));
   switch (step.type) {
     case "RUN":
       return step;
@@ -61,6 +61,15 @@ export function resolveStep(step: BuildStep, context: StepContext, home: string)
       return { ...step, path: posix.resolve(context.workdir, resolve(step.path)) };
     case "USER":
       return { ...step, user: userOf(resolve(step.user)) };
+  }
+}
+
+/** @throws {AppError} bad_request for a reference that is not understood */
+export function substituted(text: string, lookUp: LookUp): string {
+  try {
+    return substitute(text, lookUp);
+  } catch (error) {
+    throw error instanceof SubstitutionError ? new AppError("bad_request", error.message, { cause: error }) : error;
   }
 }
 
@@ -96,7 +105,7 @@ export function contextAfter(step: BuildStep, context: StepContext): StepContext
 }
 
 // An image without PATH gets the usual one.
-function lookUpIn({ envs, user }: StepContext, home: string): (name: string) => string | undefined {
+function lookUpIn({ envs, user }: StepContext, home: string): LookUp {
   const always: Record<string, string> = { PATH: DEFAULT_PATH, USER: splitUser(user).name, HOME: home };
   return (name) => (Object.hasOwn(envs, name) ? envs[name] : Object.hasOwn(always, name) ? always[name] : undefined);
 }
@@ -106,6 +115,12 @@ function userOf(text: string): string {
   const [name = "", group = "", ...more] = text.split(":");
   if (more.length > 0 || (name === "" && text !== "")) throw new AppError("bad_request", `invalid username: '${text}'`);
   return group === "" ? name : `${name}:${group}`;
+}
+
+/** The owner of what a COPY brings. As in Docker, a number alone is that of the group, too. */
+export function ownerOf({ user }: Extract<BuildStep, { type: "COPY" }>, context: StepContext): string {
+  if (user === undefined || user === "") return context.user;
+  return /^\d+$/.test(user) ? `${user}:${user}` : user;
 }
 
 /** The step as a line of the log. */

@@ -10,8 +10,8 @@ import { cleanArchive } from "./archive.ts";
 import { ARCHIVE_LIMITS, type ArchiveLimits, createArchiveCheck } from "./archive-rules.ts";
 import { type BuildContainer, loginShell, rootScript, type Script, stepAct } from "./build-container.ts";
 import type { BuildLog } from "./build-log.ts";
-import { describeStep, type StepContext, splitUser } from "./context.ts";
-import { REMOVE_SCRIPT, splitSource, UNPACK_SCRIPT } from "./copy-script.ts";
+import { describeStep, ownerOf, type StepContext, splitUser } from "./context.ts";
+import { REMOVE_SCRIPT, splitSource } from "./copy-script.ts";
 import { type ExitStatus, RpcError } from "./processes.ts";
 
 export interface StepDeps {
@@ -155,7 +155,7 @@ async function copy(
   deps: StepDeps,
 ): Promise<void> {
   const { source, destination, filesHash, mode = "" } = step;
-  const owner = step.user === undefined || step.user === "" ? before.user : step.user;
+  const owner = ownerOf(step, before);
   const failed = `failed to copy '${source}' to '${destination}'`;
   if (source.split("/").includes(".."))
     throw new AppError("bad_request", `${failed}: the source must not leave the template's directory ('..')`);
@@ -171,10 +171,14 @@ async function copy(
   } finally {
     archive.destroy();
   }
-  const { from, wild } = splitSource(source);
+  const { from, pattern } = splitSource(source);
   const target = posix.resolve(before.workdir, destination) + (destination.endsWith("/") ? "/" : "");
-  const order = { files: `${directory}/files`, from, wild, destination: target, owner, mode };
-  const acts = [rootScript(UNPACK_SCRIPT, directory), stepAct("copy", order), rootScript(REMOVE_SCRIPT, directory)];
+  const files = `${directory}/files`;
+  const acts = [
+    stepAct("unpack", { archive: `${directory}/archive.tar`, files }),
+    stepAct("copy", { files, from, pattern, destination: target, owner, mode }),
+    rootScript(REMOVE_SCRIPT, directory),
+  ];
   for (const act of acts) await script(act, failed, buildContainer, deps);
 }
 

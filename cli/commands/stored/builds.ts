@@ -102,21 +102,26 @@ async function withFiles(place: Place, steps: readonly Step[], { force }: Option
   const done: WireStep[] = [];
   for (const { type, args } of steps) {
     const step = { type, args: [...args], ...(force === true ? { force: true } : {}) };
-    const [from = ""] = args;
-    if (type !== "COPY") done.push(step);
-    else {
-      const files = await filesOf(place.folder, from, isIgnored);
-      const filesHash = await hashOf(place.folder, from, files);
-      await send(place, { from, files, hash: filesHash });
-      done.push({ ...step, filesHash });
+    const [from = "", to = "", ...more] = args;
+    if (type !== "COPY") {
+      done.push(step);
+      continue;
     }
+    const { files, isWild, needsDirectory } = await filesOf(place.folder, from, isIgnored);
+    if (isWild && files.length === 0) {
+      place.context.out.note(`COPY ${from}: no file matches, and nothing is copied`);
+      continue;
+    }
+    const filesHash = await hashOf(place.folder, from, files);
+    await send(place, { from, files, hash: filesHash });
+    done.push({ ...step, args: [from, needsDirectory && !to.endsWith("/") ? `${to}/` : to, ...more], filesHash });
   }
   return done;
 }
 
 interface Archive {
   readonly from: string;
-  readonly files: Awaited<ReturnType<typeof filesOf>>;
+  readonly files: Parameters<typeof hashOf>[2];
   readonly hash: string;
 }
 

@@ -10,7 +10,7 @@ import { ignoredBy } from "../../../shared/dockerfile/ignored.ts";
 import { untilAnswered } from "../base/again.ts";
 import { API, act, get, type Reply, send } from "../base/client.ts";
 import { Failed } from "../base/failed.ts";
-import { filesUnder, parents } from "./copied.ts";
+import { filesUnder, type Picked, parents } from "./copied.ts";
 
 /** A file of the folder: its path from there on, with `/` between names. */
 export interface Found {
@@ -62,15 +62,18 @@ export async function beginBuild(building: Building): Promise<Begun> {
     waiting,
   );
   const steps: Step[] = [];
+  const notes = [...recipe.notes];
   for (const { type, args } of recipe.steps) {
-    const source = type === "COPY" ? sources.get(args[0] ?? "") : undefined;
-    if (source === undefined) steps.push({ type, args });
+    const [from = "", to = "", ...more] = args;
+    const picked = type === "COPY" ? sources.get(from) : undefined;
+    if (picked === undefined) steps.push({ type, args });
+    else if (picked.files.length === 0) notes.push(`COPY ${from}: no file matches, and nothing is copied`);
     else {
-      building.progress(`sending ${args[0] ?? ""} (${source.length} files)`);
+      building.progress(`sending ${from} (${picked.files.length} files)`);
       steps.push({
         type,
-        args,
-        filesHash: await untilAnswered(() => upload(templateID, args[0] ?? "", source), waiting),
+        args: [from, picked.needsDirectory && !to.endsWith("/") ? `${to}/` : to, ...more],
+        filesHash: await untilAnswered(() => upload(templateID, from, picked.files), waiting),
       });
     }
   }
@@ -84,7 +87,7 @@ export async function beginBuild(building: Building): Promise<Begun> {
       ...(building.readyCmd === "" ? {} : { readyCmd: building.readyCmd }),
     });
   await startOnce({ start, statusPath: `/templates/${templateID}/builds/${buildID}/status`, ...waiting });
-  return { templateID, buildID, notes: recipe.notes };
+  return { templateID, buildID, notes };
 }
 
 /** The answer to a start can be lost: then a build that waits no longer was started. */
@@ -131,7 +134,7 @@ async function origin({ from }: Recipe): Promise<{ fromTemplate: string } | { fr
 }
 
 /** The files of each source, before anything is requested, so that a wrong Dockerfile leaves nothing behind. */
-async function sourcesOf({ steps }: Recipe, files: readonly Found[]): Promise<Map<string, readonly Found[]>> {
+async function sourcesOf({ steps }: Recipe, files: readonly Found[]): Promise<Map<string, Picked<Found>>> {
   const ignoring = files.find(({ path }) => path === ".dockerignore");
   const isIgnored = ignoredBy(ignoring === undefined ? "" : await ignoring.file.text());
   const copied = steps.flatMap(({ type, args: [from = ""] }) => (type === "COPY" ? [from] : []));
@@ -169,13 +172,15 @@ async function archive(files: readonly Found[]): Promise<Blob> {
   const packed = new Response(readable.pipeThrough(new CompressionStream("gzip"))).blob();
   // A file that cannot be read is a failure of the loop below, which says which one.
   packed.catch(() => undefined);
-  const at = { mtime: new Date(0) };
+  // Browsers tell the times of files alone.
+  const made = { mtime: new Date() };
   const folders = new Set(files.flatMap(({ path }) => parents(path)));
   for (const name of [...folders].toSorted())
-    await controller.add({ ...at, name: `${name}/`, type: "directory", mode: 0o755, size: 0 }).close();
+    await controller.add({ ...made, name: `${name}/`, type: "directory", mode: 0o755, size: 0 }).close();
   for (const { path, file } of files) {
     const mode = (await isProgram(file)) ? 0o755 : 0o644;
-    await file.stream().pipeTo(controller.add({ ...at, name: path, mode, size: file.size }));
+    const mtime = new Date(file.lastModified);
+    await file.stream().pipeTo(controller.add({ mtime, name: path, mode, size: file.size }));
   }
   controller.finalize();
   return packed;

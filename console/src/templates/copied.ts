@@ -1,24 +1,39 @@
 /** Which files of a folder a COPY step means. Pure. */
 
 import type { Ignores } from "../../../shared/dockerfile/ignored.ts";
+import { needsDirectory, readSource, sentAs } from "../../../shared/dockerfile/sources.ts";
 
 interface Placed {
-  /** From the folder on, with `/` between names. */
+  /** With `/` between names: from the folder on, or in the archive. */
   readonly path: string;
 }
 
-/** The files of a source, which may have wildcards: the platform picks what they mean from those below the names before. */
-export function filesUnder<F extends Placed>(files: readonly F[], source: string, isIgnored: Ignores): readonly F[] {
-  const parts = source.split("/").filter((part) => part !== "" && part !== ".");
-  if (parts.includes("..")) throw new Error(`COPY ${source}: a source must not leave the folder`);
+/** What a source means. */
+export interface Picked<F> {
+  /** With their paths in the archive. */
+  readonly files: readonly F[];
+  readonly needsDirectory: boolean;
+}
+
+/** The files that a source means, which may have wildcards; those that match nothing mean none. */
+export function filesUnder<F extends Placed>(files: readonly F[], source: string, isIgnored: Ignores): Picked<F> {
+  const wanted = readSource(source);
   if (files.length === 0) throw new Error(`COPY ${source}: choose the folder that has it`);
-  const wildcard = parts.findIndex((part) => /[*?[\]]/.test(part));
-  const start = (wildcard < 0 ? parts : parts.slice(0, wildcard)).join("/");
-  const below = files.filter(({ path }) => start === "" || path === start || path.startsWith(`${start}/`));
-  if (below.length === 0) throw new Error(`COPY ${source}: ${start} is not in the folder, or has no file`);
-  const left = below.filter(({ path }) => !isIgnored(path) && !parents(path).some((each) => isIgnored(`${each}/`)));
-  if (left.length === 0 && start !== "") throw new Error(`COPY ${source}: .dockerignore leaves nothing of it`);
-  return left.toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  const { start, patterns } = wanted;
+  const meant = files
+    .map((file) => ({ file, name: sentAs(file.path, false, wanted) }))
+    .filter(({ name }) => name !== undefined);
+  if (meant.length === 0 && patterns.length === 0)
+    throw new Error(`COPY ${source}: ${start} is not in the folder, or has no file`);
+  const left = meant
+    .filter(({ file }) => !isIgnored(file.path))
+    .toSorted((a, b) => (a.file.path < b.file.path ? -1 : 1));
+  if (left.length === 0 && patterns.length === 0 && start !== "")
+    throw new Error(`COPY ${source}: .dockerignore leaves nothing of it`);
+  // Of two matches with a file of one name, Docker keeps the later.
+  const named = new Map(left.map(({ file, name = "" }) => [name, { ...file, path: name }]));
+  const paths = left.map(({ file }) => file.path);
+  return { files: [...named.values()], needsDirectory: needsDirectory(paths, wanted) };
 }
 
 /** The directories that a path is in, the outermost first. */

@@ -1,6 +1,6 @@
 /** The texts of a template's steps. */
 
-import { substitute } from "../../../agent/builds/steps/substitute.ts";
+import { substituted } from "../../../agent/builds/steps/context.ts";
 import { must, type Reader, unlessRefused } from "../reader.ts";
 
 export const steps: readonly Reader[] = [
@@ -42,7 +42,7 @@ export const steps: readonly Reader[] = [
       const text = input.toString("utf8");
       const values: Readonly<Record<string, string>> = { A: "one", B: "", LONG: "x".repeat(100) };
       const valueOf = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
-      const result = unlessRefused(["bad_request"], () => substitute(text, valueOf));
+      const result = unlessRefused(["bad_request"], () => substituted(text, valueOf));
       if (result === undefined) return;
       must(result.length <= 1024 * 1024, "the result is longer than a value may be");
       if (!text.includes("$")) must(result === text, "a text without references was changed");

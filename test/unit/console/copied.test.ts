@@ -6,14 +6,16 @@ import { ignoredBy } from "../../../shared/dockerfile/ignored.ts";
 
 const folder = ["app/main.py", "app/deep/data.bin", "app/main.pyc", "README.md", "z.txt"].map((path) => ({ path }));
 const none = ignoredBy("");
-const paths = (source: string, isIgnored = none) => filesUnder(folder, source, isIgnored).map(({ path }) => path);
+const paths = (source: string, isIgnored = none) => filesUnder(folder, source, isIgnored).files.map(({ path }) => path);
 
 test.each([
   [".", ["README.md", "app/deep/data.bin", "app/main.py", "app/main.pyc", "z.txt"]],
   ["app", ["app/deep/data.bin", "app/main.py", "app/main.pyc"]],
   ["./app/main.py", ["app/main.py"]],
-  ["app/*.py", ["app/deep/data.bin", "app/main.py", "app/main.pyc"]],
-])("COPY %s sends what is below its first names", (source, expected) => {
+  ["app/*.py", ["app/main.py"]],
+  ["a*", ["deep/data.bin", "main.py", "main.pyc"]],
+  ["none*", []],
+])("COPY %s sends what it means", (source, expected) => {
   expect(paths(source)).toEqual(expected);
 });
 

@@ -35,6 +35,16 @@ describe("uploading bytes", () => {
     expect(readFileSync(at("a/b/ü.txt"), "utf8")).toBe("content");
   });
 
+  test("question marks in a path that a client has not encoded are letters of the name", async () => {
+    const response = await fetch(`${here.envd.url}/files?path=${at("what?now?.txt")}&username=user`, {
+      method: "POST",
+      headers: OCTETS,
+      body: "x",
+    });
+    expect(await response.json()).toEqual([{ name: "what?now?.txt", path: at("what?now?.txt"), type: "file" }]);
+    expect(readFileSync(at("what?now?.txt"), "utf8")).toBe("x");
+  });
+
   test("an upload to a relative path goes to the home of the default user", async () => {
     const response = await fetch(`${here.envd.url}/files?path=${here.name}/r.txt`, {
       method: "POST",

@@ -16,8 +16,31 @@ test("output is logged in whole lines, however it arrives, and a rewritten line 
   expect(lines.push(Buffer.from([0xbc, 0x0a]))).toEqual(["twoü"]);
   expect(lines.push(Buffer.from("10 %\r20 %\r\r\n"))).toEqual(["20 %"]);
   expect(lines.push(Buffer.from("end"))).toEqual([]);
-  expect(lines.rest()).toBe("end");
-  expect(lines.push(Buffer.alloc(10_000, "x"))).toHaveLength(1);
+  expect(lines.rest()).toEqual(["end"]);
+  expect(lines.rest()).toEqual([]);
+});
+
+test("a long line is logged in pieces, which hold all of it", () => {
+  const lines = createLines();
+  const text = Array.from({ length: 30_000 }, (_, index) => String(index)).join(" ");
+  const pieces = [text.slice(0, 50_000), text.slice(50_000)].flatMap((part) => lines.push(Buffer.from(part)));
+  pieces.push(...lines.push(Buffer.from("\nnext\n")));
+  expect(pieces.at(-1)).toBe("next");
+  expect(pieces.slice(0, -1).join("")).toBe(text);
+  expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThanOrEqual(8_000);
+});
+
+test("a progress bar without a line's end is logged once, as it ends", () => {
+  const lines = createLines();
+  for (let percent = 0; percent <= 100; percent++)
+    expect(lines.push(Buffer.from(`${"#".repeat(percent * 10)} ${percent} %\r`))).toEqual([]);
+  expect(lines.rest()).toEqual([`${"#".repeat(1_000)} 100 %`]);
+});
+
+test("many carriage returns in a line cost no time", () => {
+  const begun = performance.now();
+  expect(createLines().push(Buffer.from(`${"\r".repeat(500_000)}x\n`))).toEqual(["x"]);
+  expect(performance.now() - begun).toBeLessThan(5_000);
 });
 
 const below: BuildSettings = {
@@ -47,14 +70,14 @@ test.each([
 });
 
 test.each([
-  ["folder", "folder", false],
-  ["./folder/", "folder", false],
-  [".", ".", false],
-  ["folder/*", "folder", true],
-  ["*.txt", ".", true],
-  ["a/b?/c", "a", true],
-])("the source %s is taken from %s", (source, from, wild) => {
-  expect(splitSource(source)).toEqual({ from, wild });
+  ["folder", "folder", undefined],
+  ["./folder/", "folder", undefined],
+  [".", ".", undefined],
+  ["./folder/*", "folder", "folder/*"],
+  ["*.txt", ".", "*.txt"],
+  ["a/b?/c", "a", "a/b?/c"],
+])("the source %s is taken from %s", (source, from, pattern) => {
+  expect(splitSource(source)).toEqual({ from, pattern });
 });
 
 test("images of no build or layer are removed, and cached layers beyond their budget, least recently used first", () => {

@@ -6,11 +6,12 @@ import {
   contextAfter,
   contextOf,
   needsHome,
+  ownerOf,
   resolveStep,
   type StepContext,
 } from "../../../../agent/builds/steps/context.ts";
-import { substitute } from "../../../../agent/builds/steps/substitute.ts";
 import type { BuildStep } from "../../../../shared/agent-api/build-shapes.ts";
+import { substitute } from "../../../../shared/dockerfile/substitute.ts";
 
 const common = { number: 1, force: false };
 const env = (...variables: [string, string][]): BuildStep => ({ ...common, type: "ENV", variables });
@@ -188,6 +189,17 @@ test.each<[string, Partial<Definition>]>([
 test("a changed step changes the cache keys from that step on", () => {
   const [first, second, third] = keys({ steps: [env(["A", "1"]), run("other"), run("two")] });
   expect([first === keys()[0], second === keys()[1], third === keys()[2]]).toEqual([true, false, false]);
+});
+
+test.each([
+  [undefined, "user"],
+  ["", "user"],
+  ["app", "app"],
+  ["1234", "1234:1234"],
+  ["1234:0", "1234:0"],
+])("what a COPY of user %j brings belongs to %s", (user, expected) => {
+  const copy = { ...common, type: "COPY" as const, source: "a", destination: "/b", filesHash: "0" };
+  expect(ownerOf(user === undefined ? copy : { ...copy, user }, start)).toBe(expected);
 });
 
 test("the files of a COPY are part of its key", () => {

@@ -60,6 +60,7 @@ describe("multipart bodies", () => {
     ["name=file; filename=plain.txt", "plain.txt"],
     ['name="file"; filename="/abs/dir/e.txt"', "/abs/dir/e.txt"],
     ["name=\"file\"; filename*=utf-8''%C3%BC.txt", "ü.txt"],
+    ['name="file"; filename="_.txt"; filename*=UTF-8\'\'%C3%BC.txt', "ü.txt"],
     ['name="file"', undefined],
   ])("%s names %j", async (disposition, filename) => {
     const [only] = await read(`${part(disposition, "x")}--XX--`);

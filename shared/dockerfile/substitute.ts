@@ -1,6 +1,7 @@
 /** Substitutes variables in the values of a template's steps, as Docker does in Dockerfiles. Pure: no shell sees them. */
 
-import { AppError } from "../../../shared/http/errors.ts";
+/** A reference that cannot be substituted; the message names it and says why. */
+export class SubstitutionError extends Error {}
 
 export type LookUp = (name: string) => string | undefined;
 
@@ -16,7 +17,7 @@ const MOST_MATCHING = 500_000;
  * `%pattern` or `%%pattern`, which take the shortest or longest match off the front or the end; by `/pattern/word` or
  * `//pattern/word`. Words may hold references themselves. Everything else stays as it is: quotes, backslashes, line ends,
  * backticks, `$(…)`, `$1` and a lone `$`.
- * @throws {AppError} bad_request, naming the reference, for braces with anything else in them, and where `?` finds no value
+ * @throws {SubstitutionError} for braces with anything else in them, and where `?` finds no value
  */
 export function substitute(text: string, lookUp: LookUp): string {
   const reader = new Reader(text, lookUp);
@@ -218,10 +219,10 @@ class Matcher {
   }
 }
 
-function tooLong(text: string): AppError {
+function tooLong(text: string): SubstitutionError {
   return refused(text, `its value is longer than ${LONGEST_VALUE} characters`);
 }
 
-function refused(reference: string, why: string): AppError {
-  return new AppError("bad_request", `the reference '${reference.slice(0, 200)}' cannot be substituted: ${why}`);
+function refused(reference: string, why: string): SubstitutionError {
+  return new SubstitutionError(`the reference '${reference.slice(0, 200)}' cannot be substituted: ${why}`);
 }

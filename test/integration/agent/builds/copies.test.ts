@@ -1,0 +1,144 @@
+/** A COPY of a Dockerfile, from the folder that `svc` reads to the files in a template: what Docker would put there. */
+
+import {
+  createReadStream,
+  createWriteStream,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { pack } from "tar-stream";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { cleanArchive } from "../../../../agent/builds/steps/archive.ts";
+import { ARCHIVE_LIMITS, createArchiveCheck } from "../../../../agent/builds/steps/archive-rules.ts";
+import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
+import { filesOf, writeArchive } from "../../../../cli/build/archive.ts";
+import { copyInto } from "../../../../envd/steps/copy.ts";
+import { unpack } from "../../../../envd/steps/unpack.ts";
+
+const owner = { name: "me", uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, home: "/", groups: [] };
+let work = "";
+const at = (path: string) => join(work, path);
+
+beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), "svc-copies-"));
+});
+afterEach(() => rmSync(work, { recursive: true, force: true }));
+
+function write(path: string, text = path): void {
+  mkdirSync(dirname(at(path)), { recursive: true });
+  writeFileSync(at(path), text);
+}
+
+/** Unpacked as a build's container does it. */
+async function unpacked(archive: string): Promise<void> {
+  const check = createArchiveCheck({ limits: ARCHIVE_LIMITS, keepSetuid: false });
+  await pipeline(cleanArchive(createReadStream(archive), check), createWriteStream(at("clean.tar")));
+  await unpack(at("clean.tar"), at("files"));
+}
+
+/** The files below a directory, with what is in each. */
+function tree(directory: string): Record<string, string> {
+  const names = readdirSync(directory, { recursive: true, encoding: "utf8" }).toSorted();
+  const files = names.filter((name) => !statSync(join(directory, name)).isDirectory());
+  return Object.fromEntries(files.map((name) => [name, readFileSync(join(directory, name), "utf8")]));
+}
+
+async function copied(source: string, destination: string): Promise<Record<string, string>> {
+  const { files, needsDirectory } = await filesOf(at("context"), source, () => false);
+  mkdirSync(at("image"));
+  if (files.length === 0) return {};
+  await writeArchive(at("context"), files, at("archive.tar.gz"));
+  await unpacked(at("archive.tar.gz"));
+  const isDirectory = needsDirectory || destination.endsWith("/");
+  const target = join(at("image"), destination) + (isDirectory ? "/" : "");
+  copyInto({ files: at("files"), ...splitSource(source), destination: target, owner, mode: "" });
+  return tree(at("image"));
+}
+
+test.each([
+  ["package*.json", ".", { "package-lock.json": "lock", "package.json": "package" }],
+  ["src/*.js", "out", { out: "a" }],
+  ["sub*", "out", { "out/x.txt": "x", "out/y.txt": "y" }],
+  ["sub[12]/x.txt", "out/", { "out/x.txt": "x" }],
+  ["deep/*/index.html", "out/", { "out/index.html": "two" }],
+  ["pages/[[]id].js", "out/", { "out/[id].js": "page" }],
+  ["current", "out", { "out/app.txt": "app" }],
+  ["current/*.txt", "out/", { "out/app.txt": "app" }],
+  ["link.json", "out", { out: "package" }],
+  ["{{name}}", "out", { "out/t.txt": "t" }],
+  ["wow!.txt", "out", { out: "wow" }],
+  ["none*", "out", {}],
+])("COPY %s %s is what Docker makes of it", async (source, destination, expected) => {
+  const texts = {
+    "package.json": "package",
+    "package-lock.json": "lock",
+    ".env": "secret",
+    "src/a.js": "a",
+    "src/b.ts": "b",
+    "sub1/x.txt": "x",
+    "sub2/y.txt": "y",
+    "deep/one/index.html": "one",
+    "deep/two/index.html": "two",
+    "pages/[id].js": "page",
+    "releases/1/app.txt": "app",
+    "{{name}}/t.txt": "t",
+    "wow!.txt": "wow",
+  };
+  for (const [path, text] of Object.entries(texts)) write(`context/${path}`, text);
+  symlinkSync("releases/1", at("context/current"));
+  symlinkSync("package.json", at("context/link.json"));
+  expect(await copied(source, destination)).toEqual(expected);
+});
+
+test("what is copied keeps its time", async () => {
+  write("context/old");
+  utimesSync(at("context/old"), 1_500_000_000, 1_500_000_000);
+  await copied("old", "new");
+  expect(lstatSync(at("image/new")).mtimeMs).toBe(1_500_000_000_000);
+});
+
+test("a COPY of a link that leads out of the folder, or to nothing, is refused", async () => {
+  write("context/x");
+  write("secret");
+  symlinkSync("../secret", at("context/out"));
+  symlinkSync("nothing", at("context/gone"));
+  await expect(filesOf(at("context"), "out", () => false)).rejects.toThrow("is a link that leaves the folder");
+  await expect(filesOf(at("context"), "gone", () => false)).rejects.toThrow("is a link to nothing");
+});
+
+test("an archive is unpacked with long names, long targets of links, modes and times", async () => {
+  const long = `${"ü".repeat(60)}/${"d".repeat(150)}`;
+  const archive = pack();
+  const mtime = new Date(1_600_000_000_000);
+  archive.entry({ name: `${long}/file`, mode: 0o751, mtime }, "content");
+  archive.entry({ name: "directory", type: "directory", mode: 0o705, mtime });
+  archive.entry({ name: "directory/inside", mtime }, "x".repeat(200_000));
+  archive.entry({ name: "link", type: "symlink", linkname: `${long}/file`, mtime });
+  archive.entry({ name: "hard", type: "link", linkname: `${long}/file`, mtime });
+  archive.entry({ name: "twice", mtime }, "first");
+  archive.entry({ name: "twice", mtime }, "second");
+  archive.finalize();
+  await pipeline(archive, createWriteStream(at("given.tar")));
+  await unpacked(at("given.tar"));
+  expect(readlinkSync(at("files/link"))).toBe(`${long}/file`);
+  expect(readFileSync(at("files/hard"), "utf8")).toBe("content");
+  expect(lstatSync(at("files/hard")).ino).toBe(lstatSync(at(`files/${long}/file`)).ino);
+  expect(readFileSync(at("files/directory/inside"), "utf8")).toHaveLength(200_000);
+  expect(readFileSync(at("files/twice"), "utf8")).toBe("second");
+  const modes = [`${long}/file`, "directory"].map((path) => lstatSync(at(`files/${path}`)).mode & 0o777);
+  expect(modes).toEqual([0o751, 0o705]);
+  const times = [`${long}/file`, "directory", "link"].map((path) => lstatSync(at(`files/${path}`)).mtimeMs);
+  expect(times).toEqual(times.map(() => mtime.getTime()));
+});
