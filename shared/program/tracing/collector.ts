@@ -7,7 +7,7 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace";
 import { VERSION } from "../../version.ts";
 import type { Log } from "../log.ts";
-import type { Span, SpanSink, Teller } from "./spans.ts";
+import type { Span, SpanSink, Teller } from "./span.ts";
 import type { Trace } from "./trace.ts";
 
 /** Limit of one delivery. What the collector does not take is dropped: spans wait for nobody. */

@@ -108,13 +108,13 @@ describe("a request for a sandbox", () => {
 });
 
 test("the list of paused sandboxes is read again when one has lost its route by a pause or a move", async () => {
-  const { pausedSandboxes, removed, lists } = world({ record: () => undefined });
-  for (let times = 0; times < 2; times++) await pausedSandboxes();
+  const { removed, lists, ...resuming } = world({ record: () => undefined });
+  for (let times = 0; times < 2; times++) await resuming.pausedSandboxes();
   expect(lists.count).toBe(1);
   for (const listener of removed) await listener("e1", "i1", "killed");
-  await pausedSandboxes();
+  await resuming.pausedSandboxes();
   expect(lists.count).toBe(1);
   for (const listener of removed) await listener("e2", "i2", "paused");
-  await pausedSandboxes();
+  await resuming.pausedSandboxes();
   expect(lists.count).toBe(2);
 });
