@@ -1,7 +1,7 @@
 /** A confined CRIU reads in the agent's note what the kernel can do, and does not try the kernel out at each call. */
 
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { access, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -29,4 +29,17 @@ test("a confined CRIU reads the note that the agent has made", async () => {
     timeout: 5_000,
   }).catch(() => undefined);
   expect(await readFile(join(work, "log"), "utf8")).toContain("Loaded kdat cache from /run/criu.kdat");
+});
+
+test("the note is replaced in one step: a confined CRIU that begins meanwhile finds one", async () => {
+  await noteKernelFeatures(runCommand);
+  let over = false;
+  const replaced = noteKernelFeatures(runCommand).finally(() => (over = true));
+  let looks = 0;
+  while (!over) {
+    await access("/run/criu.kdat");
+    looks++;
+  }
+  await replaced;
+  expect(looks).toBeGreaterThan(1);
 });

@@ -51,7 +51,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "x509-has-its-owners": ["orchestrator/volumes/signs.ts", "@peculiar/x509"],
   "jose-has-one-owner": ["orchestrator/volumes/other.ts", "jose"],
   "pino-has-one-owner": ["shared/program/other.ts", "pino"],
-  "opentelemetry-has-one-owner": ["shared/program/other.ts", "@opentelemetry/api"],
+  "opentelemetry-has-one-owner": ["shared/program/tracing/other.ts", "@opentelemetry/api"],
   "socks-has-one-owner": ["agent/socks.ts", "socks"],
   "orchestrator-store-imports-no-handler": ["orchestrator/store/up.ts", "orchestrator/sandboxes/handlers.ts"],
   "callers-are-a-leaf": ["orchestrator/callers/up.ts", "orchestrator/handlers.ts"],

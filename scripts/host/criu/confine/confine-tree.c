@@ -46,11 +46,12 @@ void see(const char *path, int writable, int needed) {
   for (int i = 0; i < all.count; i++) {
     if (strcmp(all.list[i].path, path)) continue;
     all.list[i].writable |= writable;
+    all.list[i].needed |= needed;
     return;
   }
   if (all.count == MOST) errno = E2BIG, give_up(path);
   struct seen *one = &all.list[all.count++];
-  *one = (struct seen){ .path = strdup(path), .writable = writable };
+  *one = (struct seen){ .path = strdup(path), .writable = writable, .needed = needed };
 }
 
 void see_apart(const char *path) {
@@ -90,8 +91,9 @@ static void take(struct seen *one) {
   }
   one->tree = (int)syscall(SYS_open_tree, AT_FDCWD, one->path,
                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
-  if (one->tree < 0) give_up(one->path);
-  if (one->writable) return;
+  // It may have gone since it was seen.
+  if (one->tree < 0 && (one->needed || errno != ENOENT)) give_up(one->path);
+  if (one->tree < 0 || one->writable) return;
   struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
   if (syscall(SYS_mount_setattr, one->tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &read_only, sizeof read_only))
     give_up(one->path);
@@ -99,6 +101,7 @@ static void take(struct seen *one) {
 
 static void place(int root, struct seen *one) {
   struct stat about;
+  if (one->tree < 0) return;
   if (fstat(one->tree, &about)) give_up(one->path);
   if (S_ISLNK(about.st_mode)) {
     char target[PATH_MAX] = "";
@@ -147,7 +150,7 @@ void become_confined(void) {
   if (mkdir("tmp", 01777) || chmod("tmp", 01777)) give_up("/tmp");
   for (int i = 0; i < all.count; i++) {
     place(root, &all.list[i]);
-    close(all.list[i].tree);
+    if (all.list[i].tree >= 0) close(all.list[i].tree);
   }
   make_null(root);
   if (syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/")) give_up("the new root");

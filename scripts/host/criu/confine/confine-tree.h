@@ -5,6 +5,7 @@
 struct seen {
   char *path;
   int writable;
+  int needed;
   /* Seen read-only and with inodes of its own, see own-inodes.h. */
   int apart;
   int tree;
@@ -13,7 +14,7 @@ struct seen {
 /* Ends the program with a sentence about `what` and the reason in errno. */
 _Noreturn void give_up(const char *what);
 
-/* Adds a path. A missing path is skipped, or ends the program if it is required. */
+/* Adds a path. One that is missing, now or when the tree is made, is skipped, or ends the program if it is needed. */
 void see(const char *path, int writable, int needed);
 
 /* Adds a directory, or changes how an added one is seen: the restored container gets inodes of its own for it. */
