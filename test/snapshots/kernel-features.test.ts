@@ -33,10 +33,10 @@ test("a confined CRIU reads the note that the agent has made", async () => {
 
 test("the note is replaced in one step: a confined CRIU that begins meanwhile finds one", async () => {
   await noteKernelFeatures(runCommand);
-  let over = false;
-  const replaced = noteKernelFeatures(runCommand).finally(() => (over = true));
+  const over = new AbortController();
+  const replaced = noteKernelFeatures(runCommand).finally(() => over.abort());
   let looks = 0;
-  while (!over) {
+  while (!over.signal.aborted) {
     await access("/run/criu.kdat");
     looks++;
   }
