@@ -17,7 +17,7 @@ export interface Transition<T> {
   readonly waitMs: number;
   /** What to do when the same aim is under way. Absent: join it. */
   readonly same?: "join" | "wait" | "refuse";
-  /** What exactly is asked for: one with another key is waited for, and so is one at another orchestrator, whose key nobody knows here. */
+  /** What the caller asks for. It joins a transition with the same key, and waits for one with another key or at another orchestrator. */
   readonly key?: string;
   /** Called when no other transition runs. It must read and check the row again, because the row may have changed. */
   readonly work: () => Promise<T>;

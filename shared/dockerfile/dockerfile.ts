@@ -43,7 +43,7 @@ interface Reading {
 }
 
 /**
- * A file of Windows, with its line ends and a mark at its beginning, is read as any other.
+ * Reads the line ends of Windows, and skips a byte order mark at the beginning.
  * @param given values of `ARG`, by name
  */
 export function readDockerfile(text: string, given: Readonly<Record<string, string>> = {}): Recipe {

@@ -42,7 +42,7 @@ export function createImageReads(containers: Pick<Containers, "image" | "save">,
         notes.fault("damaged", `Docker cannot read the image ${name}: ${AppError.from(error).message}`);
       }
       const part = notes.outcome("whole");
-      // A damaged one may be pulled anew before the next check.
+      // The node may pull a damaged image anew before the next check.
       if (part.state === "whole") known.set(found.id, { at: now(), part });
       return part;
     },

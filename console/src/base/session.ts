@@ -80,7 +80,7 @@ function loggedIn(now: Session): string {
   return now.kind === "key" ? `You are logged in to ${now.project.name}.` : "You are logged in as an operator.";
 }
 
-/** The project of whoever was logged in before would go with each request. */
+/** Forgets the project of the former session: the page would send it with each request. */
 function become(now: Session): void {
   if (now.kind === "key") operatorProject.value = undefined;
   if (now.kind === "person") operatorProject.value = now.projects[0]?.id;

@@ -10,7 +10,7 @@ const MOST = 5_000;
 
 /**
  * A reading begins at the moment of the last line, or earlier where another reading has ended first, so some of its lines are
- * there already. Equal lines of one moment are told apart by their number.
+ * there already. The count of equal lines of one moment says how many of them are new.
  * @param read the oldest first
  */
 export function merged(old: readonly Entry[], read: readonly Entry[]): readonly Entry[] {

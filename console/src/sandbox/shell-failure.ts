@@ -10,14 +10,14 @@ export function afterFailure(error: unknown, isNew: boolean): Next {
   if (!(error instanceof Failed)) return "again";
   // Of a new shell it says that the sandbox has no such program.
   if (error.code === "not_found") return isNew ? "end" : "start";
-  // Nobody is logged in, the key may not, or the sandbox has ended. One that does not run may be on its way to another node.
+  // The session or the sandbox has ended, or the key does not allow it. A drain may be moving a sandbox that does not run.
   return [401, 403, 404].includes(error.status) ? "end" : "again";
 }
 
 /** Refusals that have a reason of the sandbox: it stands still, or envd has ended the stream with an error. */
 const OF_SANDBOX = [409, 200];
 
-/** What is told while the terminal tries again. */
+/** What the terminal shows while it tries again. */
 export function waitingText(error: unknown): string {
   const why = error instanceof Failed && OF_SANDBOX.includes(error.status) ? error.message : "the connection was lost";
   return `${why}, connecting again …`;

@@ -70,7 +70,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     }
   }
 
-  /** Resolves with the reason of a failure, after which it runs on, or nobody knows whether it does. `conflict`: its owner was faster. */
+  /** Resolves with the reason of a failure: the sandbox runs on then, or the node has not said whether it does. `conflict`: its owner was faster. */
   async function pause(record: SandboxRecord): Promise<AppError | undefined> {
     if (record.state === "pausing") return failureOf(lifecycle.pausing.recover(record));
     const project = await store.projects.find(record.projectId);
@@ -79,7 +79,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     return refused ?? failureOf(lifecycle.pausing.pause(project, record.id, true));
   }
 
-  /** Pauses it, or waits for its pause. An outcome: it runs on. `pausing`: nobody knows yet how the pause ends, and requests wait. */
+  /** Pauses the sandbox, or waits for its pause. An outcome: it runs on. `pausing`: the node has not said how the pause ends, and requests wait. */
   async function standStill(record: SandboxRecord): Promise<DrainOutcome | "pausing" | undefined> {
     const { id, state } = record;
     if (state !== "running" && state !== "pausing") return undefined;

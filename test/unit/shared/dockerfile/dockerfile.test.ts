@@ -94,7 +94,7 @@ test("sources of COPY have the variables of the file", () => {
   ]);
 });
 
-test("a file of Windows is read as any other", () => {
+test("line ends of Windows and a byte order mark change nothing of what a file says", () => {
   const text = "\uFEFFFROM base\r\nRUN a && \\\r\n  b\r\nCOPY x /y\r\n";
   expect(readDockerfile(text).steps.slice(2, 4)).toEqual([
     { type: "RUN", args: ["a &&    b"] },
