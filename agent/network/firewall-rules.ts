@@ -6,7 +6,7 @@
 import type { KernelPolicy } from "../../shared/policy/egress-policy.ts";
 import { ALWAYS_DENIED, addressText, mergeRanges, parseRange, type Range } from "../../shared/policy/ranges.ts";
 import type { Plan } from "./addresses.ts";
-import { PINNED_MARK, REDIRECTED_MARK } from "./routing.ts";
+import { PERMITTED_MARK, REDIRECTED_MARK } from "./routing.ts";
 
 /** The kernel's rules for one slot. */
 export interface SlotPolicy {
@@ -66,13 +66,18 @@ const SET_TYPES: Readonly<Record<SlotSet, string>> = {
  * The whole table, replaced in one transaction. The number of rules does not grow with the sandboxes: a slot is an
  * element of `pinned` (it may only speak with its own address on its own link) and perhaps of others. No rule accepts
  * what is established before the policy was asked, so a tightened policy cuts a flow at its next packet, both ways.
+ *
+ * The policy is asked twice. Before the routing it gives the mark without which a packet is not forwarded: a packet that is
+ * between the two hooks at the moment when another tool empties the table has been permitted already. While it is forwarded
+ * its address may be another one, which a rule of the host has put in its place.
  */
 export function tableText(plan: Plan, slots: Iterable<SlotPolicy>, options: TableOptions): string {
   const all = [...slots].map(slotElements);
   const from = `iifname "${plan.network}-*"`;
   const to = `oifname "${plan.network}-*"`;
-  const pinned = hex(PINNED_MARK);
+  const permitted = hex(PERMITTED_MARK);
   const redirected = hex(REDIRECTED_MARK);
+  const taken = hex(PERMITTED_MARK | REDIRECTED_MARK);
   // Only the first packet: datagrams that get no answer, and repeated requests, take no further entry.
   const firstPacket = "ct state new ct status & confirmed == 0";
   const denied = `{ ${deniedRanges(plan).join(", ")} }`;
@@ -116,15 +121,25 @@ ${SLOT_SETS.map((name) =>
   chain arriving {
     meta nfproto != ipv4 return
     iifname . ip saddr != @pinned return
-    meta mark set meta mark | ${pinned}
     iifname != @open return
-    meta l4proto != tcp return
-    iifname @diverted socket transparent 1 meta mark set meta mark | ${redirected} accept
-    iifname != @redirected return
-    tcp dport { 53, 853 } return
+    meta l4proto != { tcp, udp } return
+    iifname @diverted meta l4proto tcp socket transparent 1 meta mark set meta mark | ${taken} accept
     fib daddr type { local, broadcast, multicast } return
+    iifname @redirected meta l4proto tcp jump hand_over
+    ip daddr ${denied} goto silence
+    th dport { 53, 853 } goto silence
+    iifname @redirected goto refuse
+    iifname @free goto permit
+    ip saddr . ip daddr @allowed goto permit
+    goto refuse
+  }
+  chain hand_over {
+    tcp dport { 53, 853 } return
     iifname != @tunnelled ip daddr ${denied} return
-    meta l4proto tcp tproxy ip to ${plan.gateway}:${options.egressPort} meta mark set meta mark | ${redirected} accept
+    meta l4proto tcp tproxy ip to ${plan.gateway}:${options.egressPort} meta mark set meta mark | ${taken} accept
+  }
+  chain permit {
+    meta mark set meta mark | ${permitted}
   }
   chain forward {
     type filter hook forward priority -10; policy accept;

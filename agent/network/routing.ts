@@ -8,8 +8,8 @@ import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan } from "./addresses.ts";
 
-/** Mark of a packet that passed the table with its own address and from its own link. */
-export const PINNED_MARK = 0x10000000;
+/** Mark of a packet that comes from its own link with its own address, and that the policy lets go where it goes. */
+export const PERMITTED_MARK = 0x10000000;
 /** Mark of a packet that belongs to a connection of the egress process. */
 export const REDIRECTED_MARK = 0x20000000;
 
@@ -56,7 +56,7 @@ export function routingRules(plan: Plan): readonly { pref: number; text: string;
       text: `${from} fwmark ${hex(REDIRECTED_MARK)}/${hex(REDIRECTED_MARK)} lookup ${routingTable(plan)}`,
     },
     { pref: EXEMPT, text: `${from} iif lo goto ${REDIRECT}` },
-    { pref: DROP, text: `${from} fwmark 0/${hex(PINNED_MARK)} blackhole` },
+    { pref: DROP, text: `${from} fwmark 0/${hex(PERMITTED_MARK)} blackhole` },
   ].map((rule) => ({ ...rule, shown: `${rule.pref}: ${rule.text}` }));
 }
 

@@ -7,6 +7,7 @@ import type { ExitReport, Started, StartRequest } from "../../shared/agent-api/r
 import { AppError } from "../../shared/http/errors.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
+import { within } from "../../shared/program/deadline.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { LiveContainer } from "../containers/live-container.ts";
@@ -122,8 +123,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     admit(executionId, asked);
     const body = withRecord(asked);
     const cancel = new AbortController();
-    const signal = anySignal(cancel.signal, AbortSignal.timeout(deps.startLimitMs));
-    const done = (async () => {
+    const done = within(deps.startLimitMs, async (limit) => {
+      const signal = anySignal(cancel.signal, limit);
       try {
         const replaced = body.origin?.replaces;
         const spec = { executionId, body };
@@ -139,7 +140,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
       } finally {
         onChange();
       }
-    })();
+    });
     entries.set(executionId, { is: "starting", sandboxId: body.sandboxId, done, cancel });
     return done;
   };

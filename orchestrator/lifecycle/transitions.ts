@@ -6,7 +6,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
-import { withDeadline } from "../../shared/program/deadline.ts";
+import { withDeadline, within } from "../../shared/program/deadline.ts";
 import { type Elsewhere, type Operations, onlyOwn } from "../store/operations/operations.ts";
 import { type Aim, UnderWay, yieldsToKill } from "../store/operations/record.ts";
 
@@ -119,32 +119,34 @@ export function createTransitions(operations: Operations = onlyOwn): Transitions
 
   return {
     current: (sandboxId) => running.get(sandboxId)?.aim,
-    async settled(sandboxId, waitMs) {
-      const limit = AbortSignal.timeout(waitMs);
-      const current = running.get(sandboxId);
-      if (current !== undefined) await settled(current.done, limit);
-      else {
-        const other = await operations.elsewhere(sandboxId);
-        if (other === undefined) return false;
-        await ended(other, limit);
-      }
-      return true;
+    settled(sandboxId, waitMs) {
+      return within(waitMs, async (limit) => {
+        const current = running.get(sandboxId);
+        if (current !== undefined) await settled(current.done, limit);
+        else {
+          const other = await operations.elsewhere(sandboxId);
+          if (other === undefined) return false;
+          await ended(other, limit);
+        }
+        return true;
+      });
     },
 
-    async perform<T>(transition: Transition<T>): Promise<T> {
-      const limit = AbortSignal.timeout(transition.waitMs);
-      for (;;) {
-        const current = running.get(transition.sandboxId);
-        if (current === undefined) return begin(transition, limit);
-        // Transitions of one aim have one type of result.
-        if (current.aim === transition.aim && transition.same === "refuse") throw busy();
-        const isSame = current.aim === transition.aim && current.key === transition.key;
-        if (isSame && transition.same !== "wait") return current.done as Promise<T>;
-        if (transition.aim === "gone" && yieldsToKill(current.aim)) return begin(transition, limit);
-        await settled(current.done, limit);
-      }
-    },
+    perform: (transition) => within(transition.waitMs, (limit) => perform(transition, limit)),
   };
+
+  async function perform<T>(transition: Transition<T>, limit: AbortSignal): Promise<T> {
+    for (;;) {
+      const current = running.get(transition.sandboxId);
+      if (current === undefined) return begin(transition, limit);
+      // Transitions of one aim have one type of result.
+      if (current.aim === transition.aim && transition.same === "refuse") throw busy();
+      const isSame = current.aim === transition.aim && current.key === transition.key;
+      if (isSame && transition.same !== "wait") return current.done as Promise<T>;
+      if (transition.aim === "gone" && yieldsToKill(current.aim)) return begin(transition, limit);
+      await settled(current.done, limit);
+    }
+  }
 }
 
 function busy(): AppError {

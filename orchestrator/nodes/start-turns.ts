@@ -16,7 +16,7 @@ interface TurnAsk {
   readonly signal: AbortSignal;
 }
 
-interface Turn {
+export interface Turn {
   readonly release: () => void;
   /** It was not its turn at once, so the node may have changed meanwhile. */
   readonly waited: boolean;

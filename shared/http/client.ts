@@ -2,6 +2,7 @@
 
 import { type Dispatcher, Pool } from "undici";
 import { anySignal } from "../program/any-signal.ts";
+import { within } from "../program/deadline.ts";
 import { traceHeader } from "../program/tracing/trace.ts";
 import { reachFailure } from "../tls/failures.ts";
 import type { Meeting } from "../tls/peers.ts";
@@ -64,12 +65,17 @@ interface CallTarget {
   readonly options: ConnectOptions;
 }
 
-async function request(
+function request(target: CallTarget, given: AnyInput, callOptions: CallOptions): Promise<unknown> {
+  const limitMs = callOptions.timeoutMs ?? target.options.timeoutMs ?? 30_000;
+  return within(limitMs, (limit) => requestUntil(limit, target, given, callOptions));
+}
+
+async function requestUntil(
+  limit: AbortSignal,
   { pool, route, options }: CallTarget,
   given: AnyInput,
   callOptions: CallOptions,
 ): Promise<unknown> {
-  const limit = AbortSignal.timeout(callOptions.timeoutMs ?? options.timeoutMs ?? 30_000);
   const signal = callOptions.signal === undefined ? limit : anySignal(callOptions.signal, limit);
   let response: Dispatcher.ResponseData;
   let text: string;

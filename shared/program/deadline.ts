@@ -1,7 +1,22 @@
-/** Waits for work no longer than a limit. The work itself goes on: what can be stopped has a signal of its own. */
+/** Waits for work no longer than a limit, and limits of time that end with their work. */
 
 /**
- * As `work`, or as `late`, when the limit comes first. The timer and the listener are gone with the result.
+ * Runs work with a signal that aborts after a time with a `TimeoutError`. Its timer is gone with the result: one of
+ * `AbortSignal.timeout` would keep for all of its time what belongs to the request that set it.
+ */
+export async function within<T>(limitMs: number, work: (limit: AbortSignal) => Promise<T>): Promise<T> {
+  const limit = new AbortController();
+  const late = () => limit.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
+  const timer = setTimeout(late, limitMs).unref();
+  try {
+    return await work(limit.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * As `work`, or as `late`, when the limit comes first; the work itself goes on. The timer and the listener are gone with the result.
  * @param limit milliseconds, or a signal, which may have aborted already
  * @param late gives the result in place of the work's, or throws
  */

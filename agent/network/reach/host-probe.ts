@@ -13,7 +13,7 @@ import type { RunCommand } from "../../host/command.ts";
 import type { Plan } from "../addresses.ts";
 import type { Firewall } from "../firewall.ts";
 import type { Links } from "../links.ts";
-import { PINNED_MARK } from "../routing.ts";
+import { PERMITTED_MARK } from "../routing.ts";
 import type { Obstacle } from "./findings.ts";
 import { probeTable, probeTableText, readArrived, type Way } from "./probe-table.ts";
 import { type Culprit, culpritsIn, culpritText, ruleByHandle } from "./trace.ts";
@@ -180,7 +180,7 @@ export function hostProbe(
 
   /** The link over which a packet to the address would leave. The lookup is that of a packet of the probe. */
   async function routeTo(to: string): Promise<{ readonly offline: boolean; readonly device: string | undefined }> {
-    const text = await run("ip", ["route", "get", to, "mark", String(PINNED_MARK)]).catch(() => "");
+    const text = await run("ip", ["route", "get", to, "mark", String(PERMITTED_MARK)]).catch(() => "");
     const device = / dev (\S+)/.exec(text)?.[1];
     return { offline: device === undefined || device === "lo", device };
   }

@@ -5,6 +5,7 @@
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import { createArrivals } from "./arrivals.ts";
 
@@ -36,16 +37,16 @@ export function createTurns({ semaphore, queueMs, now }: TurnsDeps): Turns {
   return {
     async take({ owner, executionId }, signal) {
       if (executionId === undefined) return semaphore.take(signal, owner);
-      const limit = AbortSignal.timeout(queueMs);
-      const release = await semaphore
-        .take(anySignal(signal, limit), owner, arrivals.of(executionId))
-        .catch((error: unknown) => {
+      const asked = arrivals.of(executionId);
+      const release = await within(queueMs, (limit) =>
+        semaphore.take(anySignal(signal, limit), owner, asked).catch((error: unknown) => {
           if (!limit.aborted || signal.aborted) throw error;
           throw new AppError(
             "node_busy",
             `the node starts other sandboxes and had no turn for this one within ${queueMs} ms: try again`,
           );
-        });
+        }),
+      );
       arrivals.forget(executionId);
       return release;
     },

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
 import { sameSecret } from "../../../shared/ids.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
-import { withDeadline } from "../../../shared/program/deadline.ts";
+import { withDeadline, within } from "../../../shared/program/deadline.ts";
 import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
 import type { Seeds } from "../../base/keys/seeds.ts";
 import type { AutoResume, AutoResumeResult, PausedSandbox, VisitorTokens } from "../../edge/sandbox-lookup.ts";
@@ -141,9 +141,10 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       waiting++;
       try {
         const work = resumeNow(sandboxId, port, tokens);
-        const limit = anySignal(signal, AbortSignal.timeout(timeouts.autoResumeTimeoutMs));
         // The resume continues when its visitor disconnects or waited too long: other requests may have joined it.
-        return await withDeadline(work, limit, () => TRANSITIONING);
+        return await within(timeouts.autoResumeTimeoutMs, (limit) =>
+          withDeadline(work, anySignal(signal, limit), () => TRANSITIONING),
+        );
       } catch (reason) {
         // Where the records cannot be read, nothing is known of the sandbox: not that it is gone either.
         const known = answerTo(reason);

@@ -16,8 +16,10 @@ export type StartOutcome = { readonly record: SandboxRecord } | { readonly error
 
 export type Launch = (request: LaunchRequest) => Promise<SandboxRecord>;
 
-/** Added to the longest wait and placement before a start counts as abandoned by a crashed orchestrator. */
+/** Added to the search's own deadline before a start counts as abandoned by a crashed orchestrator. */
 const DEADLINE_SLACK_MS = 30_000;
+/** The record follows the search's deadline, which moves while it waits for turns, in steps of this at least. */
+const FOLLOWS_AFTER_MS = DEADLINE_SLACK_MS / 3;
 
 export function createLaunch(deps: LaunchDeps): Launch {
   return async (request) => {
@@ -38,13 +40,19 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
   const { id } = request.sandbox;
   const { timing = noTiming } = request;
   deps.core.store.admit();
-  const search = new Search(request, deps);
+  const search = new Search(request, deps, follow);
   let execution: { executionId: string; nodeId: string } | undefined;
+  let recorded = search.deadline;
+  async function follow(deadline: number): Promise<void> {
+    if (execution === undefined || deadline < recorded + FOLLOWS_AFTER_MS) return;
+    recorded = deadline;
+    await deps.core.store.sandboxes.postpone(id, execution.executionId, recorded + DEADLINE_SLACK_MS);
+  }
   try {
     for (;;) {
       const { nodeId, placed } = await timing.measure("place", () => search.node());
       const former = execution;
-      const claiming = () => claim(request, deps, former, nodeId);
+      const claiming = () => claim(request, deps, former, { nodeId, deadlineAt: recorded + DEADLINE_SLACK_MS });
       execution = await timing.measure("store", claiming).catch((reason: unknown) => {
         placed("refused");
         throw reason;
@@ -78,19 +86,18 @@ async function claim(
   { sandbox, limit }: LaunchRequest,
   deps: LaunchDeps,
   former: { executionId: string; nodeId: string } | undefined,
-  nodeId: string,
+  { nodeId, deadlineAt }: { readonly nodeId: string; readonly deadlineAt: number },
 ): Promise<{ executionId: string; nodeId: string }> {
   if (former?.nodeId === nodeId) return former;
   const execution = { executionId: newExecutionId(), nodeId };
   if (former === undefined) {
     const now = deps.core.now();
-    const { startQueueMs, placementTimeoutMs } = deps.core.timeouts;
     const record = {
       ...sandbox,
       ...execution,
       startedAt: now,
       endAt: now + sandbox.timeoutSeconds * 1000,
-      deadlineAt: now + startQueueMs + placementTimeoutMs + DEADLINE_SLACK_MS,
+      deadlineAt,
     };
     if (await deps.core.store.sandboxes.add(record, limit)) return execution;
     throw await deps.core.refusals.start(sandbox.projectId, sandbox, limit);

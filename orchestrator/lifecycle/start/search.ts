@@ -5,11 +5,13 @@ import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts"
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { Demand } from "../../nodes/placement/candidate.ts";
 import { type Choice, choose } from "../../nodes/placement/choose.ts";
 import { busyWaitMs, verdictOf } from "../../nodes/retry.ts";
+import type { Turn } from "../../nodes/start-turns.ts";
 import type { NewSandbox } from "../../store/sandboxes/record.ts";
 import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
 
@@ -17,11 +19,15 @@ import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
 const MAX_ATTEMPTS = 3;
 /** Longest wait for a turn on one node before other nodes are looked at again. */
 const LOOK_AROUND_MS = 2_000;
+/** While a search waits for turns, the record learns this often that it goes on. */
+const TELLS_EVERY_MS = 10_000;
 const MIB = 1024 * 1024;
 /** A sandbox with a longer record is adopted without its metadata and options: the request of a start has a limit. */
 const MAX_RECORD_CHARACTERS = 262_144;
 
 type Placed = ReturnType<Nodes["placing"]>;
+
+const nobody = () => Promise.resolve();
 
 /**
  * One search for a node that starts the sandbox: attempts, refusals, and the time left. The time of a placement counts from the turn on:
@@ -30,6 +36,7 @@ type Placed = ReturnType<Nodes["placing"]>;
 export class Search {
   readonly #request: LaunchRequest;
   readonly #deps: LaunchDeps;
+  readonly #moved: (deadline: number) => Promise<void>;
   #deadline: number;
   /** Until then the request's starts may wait for their turns. */
   readonly #waitsUntil: number;
@@ -47,12 +54,19 @@ export class Search {
   /** The last attempt had less time than a start needs. */
   #cut = false;
 
-  constructor(request: LaunchRequest, deps: LaunchDeps) {
+  /** @param moved is told of the deadline while it moves along */
+  constructor(request: LaunchRequest, deps: LaunchDeps, moved: (deadline: number) => Promise<void> = nobody) {
     this.#request = request;
     this.#deps = deps;
+    this.#moved = moved;
     const { now, timeouts } = deps.core;
     this.#deadline = now() + timeouts.placementTimeoutMs;
     this.#waitsUntil = (request.since ?? now()) + timeouts.startQueueMs;
+  }
+
+  /** Until then the search goes on, unless it has to wait for a turn. */
+  get deadline(): number {
+    return this.#deadline;
   }
 
   /**
@@ -154,20 +168,27 @@ export class Search {
   async #turn(nodeId: string): Promise<(() => void) | undefined> {
     const { core } = this.#deps;
     const { nodeId: bound, sandbox, signal: caller } = this.#request;
-    const begun = core.now();
-    const left = Math.max(0, this.#waitsUntil - begun);
-    const limit = AbortSignal.timeout(
-      bound === undefined && core.nodes.hasOthers(nodeId) ? Math.min(left, LOOK_AROUND_MS) : left,
-    );
-    const signal = caller === undefined ? limit : anySignal(limit, caller);
-    const ask = { owner: sandbox.projectId, since: this.#since, signal };
-    const turn = await core.turns.take(nodeId, ask).catch((reason: unknown) => {
-      if (caller?.aborted === true) throw abandoned();
-      if (!limit.aborted) throw reason;
-      return undefined;
-    });
+    const looksAround = bound === undefined && core.nodes.hasOthers(nodeId);
+    let turn: Turn | undefined;
+    for (;;) {
+      const begun = core.now();
+      const left = Math.max(0, this.#waitsUntil - begun);
+      turn = await within(Math.min(left, looksAround ? LOOK_AROUND_MS : TELLS_EVERY_MS), (limit) => {
+        const signal = caller === undefined ? limit : anySignal(limit, caller);
+        // It keeps its place when it asks again.
+        return core.turns
+          .take(nodeId, { owner: sandbox.projectId, since: this.#since, signal })
+          .catch((reason: unknown) => {
+            if (caller?.aborted === true) throw abandoned();
+            if (!limit.aborted) throw reason;
+            return undefined;
+          });
+      });
+      this.#hasWaited(begun);
+      if (turn?.waited !== false) await this.#tell(turn);
+      if (turn !== undefined || looksAround || core.now() >= this.#waitsUntil) break;
+    }
     this.#waited ||= turn?.waited !== false;
-    this.#hasWaited(begun);
     if (turn === undefined) {
       if (core.now() >= this.#waitsUntil) throw busy();
       this.#passedBy = nodeId;
@@ -176,6 +197,16 @@ export class Search {
     if (!turn.waited || core.nodes.get(nodeId)?.status === "ready") return turn.release;
     turn.release();
     return undefined;
+  }
+
+  /** A turn is given back when the record cannot learn that its search goes on. */
+  async #tell(turn: Turn | undefined): Promise<void> {
+    try {
+      await this.#moved(this.#deadline);
+    } catch (reason) {
+      turn?.release();
+      throw reason;
+    }
   }
 
   /** Undefined: the node lacked only the image of the template, and has fetched it now. */

@@ -2,6 +2,7 @@
 
 import type { Origin, Resources, Started } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import { openPassword } from "../../network-policy/secret.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
@@ -70,12 +71,13 @@ async function turn(
   since: number,
   { turns, timeouts }: Core,
 ): Promise<() => void> {
-  const signal = AbortSignal.timeout(timeouts.patienceMs);
-  const { release } = await turns
-    .take(nodeId, { owner: `resumes of ${projectId}`, since, signal })
-    .catch((reason: unknown) => {
-      if (!signal.aborted) throw reason;
-      throw new AppError("node_busy", `node ${nodeId} had no turn for a ${what} within ${timeouts.patienceMs} ms`);
-    });
-  return release;
+  return within(timeouts.patienceMs, async (signal) => {
+    const { release } = await turns
+      .take(nodeId, { owner: `resumes of ${projectId}`, since, signal })
+      .catch((reason: unknown) => {
+        if (!signal.aborted) throw reason;
+        throw new AppError("node_busy", `node ${nodeId} had no turn for a ${what} within ${timeouts.patienceMs} ms`);
+      });
+    return release;
+  });
 }

@@ -113,6 +113,16 @@ for port in range(20000, 28000):
     u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     u.bind(("", port)); u.sendto(b"x", ("${GATEWAY}", 53)); u.close()
 `,
+  /** Sends datagrams to a denied address for twelve seconds, as fast as it can; prints their number. */
+  pour: `
+import socket, time
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); sent = 0; end = time.time() + 12
+while time.time() < end:
+    sent += 1
+    try: u.sendto(b"x", ("${OTHER}", 7))
+    except OSError: pass
+print(sent)
+`,
   /** Sends a datagram to each of many ports of a denied address. */
   flood: `
 import socket

@@ -87,20 +87,28 @@ describe("the table", () => {
     ]);
   });
 
-  test("takes TCP of redirected links to the egress process, except denied ranges and DNS", () => {
+  test("asks the policy before the routing, and takes TCP of redirected links to the egress process, except denied ranges and DNS", () => {
     expect(chain(text, "arriving")).toEqual([
       "meta nfproto != ipv4 return",
       "iifname . ip saddr != @pinned return",
-      "meta mark set meta mark | 0x10000000",
       "iifname != @open return",
-      "meta l4proto != tcp return",
-      "iifname @diverted socket transparent 1 meta mark set meta mark | 0x20000000 accept",
-      "iifname != @redirected return",
-      "tcp dport { 53, 853 } return",
+      "meta l4proto != { tcp, udp } return",
+      "iifname @diverted meta l4proto tcp socket transparent 1 meta mark set meta mark | 0x30000000 accept",
       "fib daddr type { local, broadcast, multicast } return",
-      `iifname != @tunnelled ip daddr ${DENIED} return`,
-      "meta l4proto tcp tproxy ip to 10.213.0.1:5050 meta mark set meta mark | 0x20000000 accept",
+      "iifname @redirected meta l4proto tcp jump hand_over",
+      `ip daddr ${DENIED} goto silence`,
+      "th dport { 53, 853 } goto silence",
+      "iifname @redirected goto refuse",
+      "iifname @free goto permit",
+      "ip saddr . ip daddr @allowed goto permit",
+      "goto refuse",
     ]);
+    expect(chain(text, "hand_over")).toEqual([
+      "tcp dport { 53, 853 } return",
+      `iifname != @tunnelled ip daddr ${DENIED} return`,
+      "meta l4proto tcp tproxy ip to 10.213.0.1:5050 meta mark set meta mark | 0x30000000 accept",
+    ]);
+    expect(chain(text, "permit")).toEqual(["meta mark set meta mark | 0x10000000"]);
   });
 
   test("lets a sandbox speak to the host for replies, names and redirected connections only", () => {

@@ -1,6 +1,6 @@
 /** The time that a start waits for its turn is not part of its placement's time: its request's limit ends the wait. */
 
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
 import type { LaunchDeps, LaunchRequest } from "../../../../orchestrator/lifecycle/start/launch-request.ts";
 import { Search } from "../../../../orchestrator/lifecycle/start/search.ts";
@@ -77,7 +77,7 @@ function world(timeouts: Partial<Core["timeouts"]> = {}) {
     images: { holders: () => new Set(), refusals: () => [] },
   } as unknown as LaunchDeps;
   /** A fork: one node alone has what it starts from. */
-  const fork = (more: Partial<LaunchRequest> = {}) =>
+  const fork = (more: Partial<LaunchRequest> = {}, moved?: (deadline: number) => Promise<void>) =>
     new Search(
       {
         sandbox: { id: "s1", projectId: "p1", timeoutSeconds: 300 },
@@ -91,6 +91,7 @@ function world(timeouts: Partial<Core["timeouts"]> = {}) {
         ...more,
       } as unknown as LaunchRequest,
       deps,
+      moved,
     );
   /** Other projects take all turns of the node. */
   const busy = async () => {
@@ -203,6 +204,29 @@ describe("a start that the node refuses as busy", () => {
     refusing(10_000, 8);
     await launched(fork());
     expect(limits).toEqual(Array.from({ length: 9 }, () => 20_000));
+  });
+
+  test("tells how its deadline moves every ten seconds of a wait, so that its record is never that of an abandoned start", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const { fork, busy } = world();
+    const release = await busy();
+    const deadlines: number[] = [];
+    const search = fork({}, (deadline) => {
+      deadlines.push(deadline);
+      return Promise.resolve();
+    });
+    const before = search.deadline;
+    const done = launched(search);
+    await vi.advanceTimersByTimeAsync(0);
+    for (let round = 0; round < 3; round++) {
+      clock += 10_000;
+      await vi.advanceTimersByTimeAsync(10_000);
+    }
+    release();
+    await done;
+    expect(deadlines.slice(0, 3)).toEqual([before + 10_000, before + 20_000, before + 30_000]);
+    expect(limits).toEqual([20_000]);
   });
 
   test("is refused as cluster_at_capacity when its request's waits and the placement's time are over", async () => {

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
-import { expect, test } from "vitest";
-import { withDeadline } from "../../../../shared/program/deadline.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { withDeadline, within } from "../../../../shared/program/deadline.ts";
 
 const never = new Promise<never>(() => undefined);
 const late = () => "late";
@@ -32,4 +32,19 @@ test("work that fails after the limit is no unhandled rejection", async () => {
   expect(await withDeadline(work, 1, late)).toBe("late");
   fail(new Error("afterwards"));
   await new Promise((resolve) => setImmediate(resolve));
+});
+
+test("work within a limit of time has a signal that aborts then, and no timer is left when it ends before", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  expect(await within(600_000, (limit) => Promise.resolve(limit.aborted))).toBe(false);
+  await expect(within(600_000, () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+  expect(vi.getTimerCount()).toBe(0);
+  const overdue = within(
+    50,
+    (limit) => new Promise((_, reject) => limit.addEventListener("abort", () => reject(limit.reason))),
+  );
+  const refusal = expect(overdue).rejects.toMatchObject({ name: "TimeoutError" });
+  await vi.advanceTimersByTimeAsync(50);
+  await refusal;
 });
