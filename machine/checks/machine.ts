@@ -13,7 +13,7 @@ const NEAR = 0.9;
 const MINUTE_MS = 60_000;
 
 /** What `up` checks before it begins, where it matters later too: free space has a check of its own, the checkout is not needed. */
-const OF_UP = new Set(["cgroups", "memory", "directory-read-only", "programs-noexec"]);
+const OF_UP = new Set(["old-kernel", "cgroups", "memory", "directory-read-only", "programs-noexec"]);
 
 const ofUp = CHECKS.filter(({ when, id }) => when === "machine" && OF_UP.has(id)).map(
   ({ id }): Check => ({

@@ -26,7 +26,7 @@ export async function gather(machine: Machine): Promise<Evidence> {
   const part = <T>(look: () => Promise<T>): Promise<T | undefined> =>
     withDeadline(look(), PART_LIMIT_MS).catch(() => undefined);
   const [of, kernel, disks, files, clock, docker, versions, dns, ports, certificates, programs] = await Promise.all([
-    part(() => readMachine()),
+    part(() => readMachine(machine)),
     part(() => readKernel()),
     part(() => readDisks(machine)),
     part(() => lookAtFiles(machine)),

@@ -48,11 +48,13 @@ function canWrite(path: string): boolean {
 }
 
 /** The facts that the checks of `up` judge (known/checks.mjs). */
-export async function readMachine(): Promise<object> {
+export async function readMachine({ instance }: Machine): Promise<object> {
   const all = mounts();
   const places = ["/etc/svc", "/opt/svc", "/var/lib/svc", "/run/svc", "/var/log/svc"].map(existing);
   return {
     checkout: "",
+    programs: instance.programs,
+    release: release(),
     mounts: all,
     memoryBytes: totalmem(),
     freeBytes: Number.POSITIVE_INFINITY,

@@ -5,6 +5,8 @@
 const MIB = 1024 * 1024;
 const NEEDED_DISK_MIB = 6_000;
 const NEEDED_MEMORY_MIB = 1_800;
+/** The firewall of sandboxes refuses before the routing, which earlier kernels cannot. */
+const NEEDED_LINUX = [5, 9];
 /** make, the shell and mmdebstrap's hooks each give some of these a meaning of their own. */
 const UNUSABLE_IN_PATHS = /['"\\$`:#%&|;<>(){}[\]*?!\n\t]/;
 
@@ -22,6 +24,17 @@ export const CHECKS = [
       return found === null ? undefined : `${JSON.stringify(found[0])} in ${checkout}`;
     },
     wayOut: "move the checkout to a path of letters, digits, spaces, dots, hyphens and underscores, and run up there",
+  },
+  {
+    id: "old-kernel",
+    when: "machine",
+    stops: true,
+    problem: "the kernel of this machine is too old for the firewall of sandboxes",
+    evidence: ({ release, programs }) =>
+      programs.includes("agent") && isBefore(release, NEEDED_LINUX)
+        ? `it is Linux ${release}, and ${NEEDED_LINUX.join(".")} is the oldest that can`
+        : undefined,
+    wayOut: "boot a newer kernel: Debian 12 has 6.1 (apt-get install linux-image-amd64, then reboot)",
   },
   {
     id: "cgroups",
@@ -145,6 +158,13 @@ export function problems(when, facts) {
     .map(({ id, stops, problem, evidence, wayOut }) => ({ id, stops, problem, evidence: evidence(facts), wayOut }))
     .filter(({ evidence }) => evidence !== undefined);
   return found.toSorted((a, b) => Number(b.stops) - Number(a.stops));
+}
+
+/** Whether a release of Linux, as `uname -r` names it, is older; one that names no version is not. */
+function isBefore(release, [major, minor]) {
+  const [, ...found] = /^(\d+)\.(\d+)/.exec(release) ?? [];
+  const [ofMajor = major, ofMinor = minor] = found.map(Number);
+  return ofMajor < major || (ofMajor === major && ofMinor < minor);
 }
 
 /** Whether the IPv4 range is a part of the other, or the same. */

@@ -1,8 +1,8 @@
 /**
  * paused → starting → running, on the node that has the snapshot, with a new execution id. Equal requests share it.
- * When the node refuses, the sandbox stays paused with its snapshot unchanged; when it does not answer, it stays
- * `starting`, and the next caller or housekeeping repeats the request for the same execution. No node is asked to stop
- * the execution, because that would lose the sandbox. When the node has lost its disk for good (`disk_lost`), the sandbox ends.
+ * When the node refuses, the sandbox stays paused with its snapshot unchanged; when it does not answer, or its answer cannot be
+ * recorded, it stays `starting`, and the next caller or housekeeping repeats the request for the same execution. No node is asked
+ * to stop the execution, because that would lose the sandbox. When the node has lost its disk for good (`disk_lost`), the sandbox ends.
  */
 
 import type { Started } from "../../../shared/agent-api/routes.ts";
@@ -141,27 +141,31 @@ export function createResuming(deps: ResumingDeps): Resuming {
     }
     underWay.set(id, resumption.memory && snapshot.memory);
     try {
-      const started = await ask(record, { ...resumption, snapshotId: snapshot.id, repeated: by === undefined });
+      const asked = { ...resumption, snapshotId: snapshot.id, repeated: by === undefined };
+      const started = await ask(record, asked).catch((reason: unknown) => back(record, reason));
       return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
-    } catch (reason) {
-      if (isError(reason, "disk_lost")) {
-        const gone = await deps.ending.lost(record, reason.message);
-        if (gone !== undefined) throw deps.core.history.missing({ id: record.projectId }, id, gone);
-      }
-      // No answer: the next caller or housekeeping repeats the request for the same execution.
-      if (!isError(reason, "node_unreachable")) {
-        await store.move({
-          id,
-          to: "paused",
-          when: { executionId: record.executionId, from: ["starting"] },
-          set: { resumption: null },
-          failure: AppError.from(reason),
-        });
-      }
-      throw reason;
     } finally {
       underWay.delete(id);
     }
+  }
+
+  /** The node has not started it: starting → paused, unless the node has not answered. Rejects with the reason. */
+  async function back(record: SandboxRecord, reason: unknown): Promise<never> {
+    const { id, executionId, projectId } = record;
+    if (isError(reason, "disk_lost")) {
+      const gone = await deps.ending.lost(record, reason.message);
+      if (gone !== undefined) throw deps.core.history.missing({ id: projectId }, id, gone);
+    }
+    if (!isError(reason, "node_unreachable")) {
+      await store.move({
+        id,
+        to: "paused",
+        when: { executionId, from: ["starting"] },
+        set: { resumption: null },
+        failure: AppError.from(reason),
+      });
+    }
+    throw reason;
   }
 
   function ask(

@@ -2,8 +2,8 @@
  * running or paused → rewinding → running: the sandbox gets the memory and disk of a snapshot of itself, on the node where it is,
  * as a new execution. It keeps its id, tokens, policy, volumes and, while it runs, its end. The row names the new execution
  * before the node is asked; the former one stands still on its node until the new one runs, and goes on when that fails. A
- * paused sandbox keeps its own snapshot until then. Without an answer of the node the sandbox stays `rewinding`, and the next
- * caller or housekeeping repeats the request for the same execution.
+ * paused sandbox keeps its own snapshot until then. Without an answer of the node, or where its answer cannot be recorded, the
+ * sandbox stays `rewinding`, and the next caller or housekeeping repeats the request for the same execution.
  */
 
 import type { Started } from "../../../shared/agent-api/routes.ts";
@@ -163,13 +163,16 @@ export function createRewinding(deps: RewindingDeps): Rewinding {
     const observe = (result: RewindOutcome["result"]) => deps.observe({ result, seconds: (now() - begun) / 1000 });
     if (rewind.from === "running") await routes.suspend(id, executionId);
     try {
-      const running = await settle(record, rewind, await ask(record, rewind, repeated));
+      const started = await ask(record, rewind, repeated).catch(async (reason: unknown) => {
+        const failure = AppError.from(reason);
+        if (!isError(failure, "node_unreachable")) await back(record, rewind, failure);
+        throw reason;
+      });
+      const running = await settle(record, rewind, started);
       observe("ok");
       return running;
     } catch (reason) {
-      const failure = AppError.from(reason);
-      observe(failure.code);
-      if (!isError(failure, "node_unreachable")) await back(record, rewind, failure);
+      observe(AppError.from(reason).code);
       throw reason;
     }
   }

@@ -9,7 +9,7 @@ import { cleanDetail, type End } from "../../../shared/states/end-reason.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import { findPlace } from "./find-place.ts";
 import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
-import { Search } from "./search.ts";
+import { killedMeanwhile, Search } from "./search.ts";
 
 /** Of one of several sandboxes that a request starts. */
 export type StartOutcome = { readonly record: SandboxRecord } | { readonly error: AppError };
@@ -18,7 +18,7 @@ export type Launch = (request: LaunchRequest) => Promise<SandboxRecord>;
 
 /** Added to the search's own deadline before a start counts as abandoned by a crashed orchestrator. */
 const DEADLINE_SLACK_MS = 30_000;
-/** The record follows the search's deadline, which moves while it waits for turns, in steps of this at least. */
+/** The record follows the search's deadline, which moves while it waits for turns here and on the node, in steps of this at least. */
 const FOLLOWS_AFTER_MS = DEADLINE_SLACK_MS / 3;
 
 export function createLaunch(deps: LaunchDeps): Launch {
@@ -43,10 +43,13 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
   const search = new Search(request, deps, follow);
   let execution: { executionId: string; nodeId: string } | undefined;
   let recorded = search.deadline;
-  async function follow(deadline: number): Promise<void> {
-    if (execution === undefined || deadline < recorded + FOLLOWS_AFTER_MS) return;
-    recorded = deadline;
-    await deps.core.store.sandboxes.postpone(id, execution.executionId, recorded + DEADLINE_SLACK_MS);
+  async function follow(deadline: number): Promise<boolean> {
+    if (execution === undefined || deadline < recorded + FOLLOWS_AFTER_MS) return true;
+    const { executionId } = execution;
+    const deadlineAt = deadline + DEADLINE_SLACK_MS;
+    const isStarting = await deps.core.store.sandboxes.changeStart(id, executionId, { deadlineAt });
+    if (isStarting) recorded = deadline;
+    return isStarting;
   }
   try {
     for (;;) {
@@ -67,15 +70,19 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
   } catch (reason) {
     if (execution !== undefined) {
       const { executionId, nodeId } = execution;
-      // The record first, so that the API shows nothing as running. A node that misses the request to end the
-      // execution reports it, and reconciliation ends it then.
-      await deps.core.store.move({
-        id,
-        to: "gone",
-        when: { executionId, from: ["starting"] },
-        set: { endedAt: deps.core.now(), end: failedStart(AppError.from(reason)) },
-      });
-      deps.core.background.run("end failed start", () => deps.ending.end(nodeId, executionId));
+      try {
+        // The record first, so that the API shows nothing as running. A node that misses the request to end the
+        // execution reports it, and reconciliation ends it then.
+        await deps.core.store.move({
+          id,
+          to: "gone",
+          when: { executionId, from: ["starting"] },
+          set: { endedAt: deps.core.now(), end: failedStart(AppError.from(reason)) },
+        });
+      } finally {
+        // Also where the database takes no record of it now: housekeeping ends the record after its deadline.
+        deps.core.background.run("end failed start", () => deps.ending.end(nodeId, executionId));
+      }
     }
     throw reason;
   }
@@ -102,7 +109,7 @@ async function claim(
     if (await deps.core.store.sandboxes.add(record, limit)) return execution;
     throw await deps.core.refusals.start(sandbox.projectId, sandbox, limit);
   }
-  if (await deps.core.store.sandboxes.restart(sandbox.id, former.executionId, execution)) return execution;
+  if (await deps.core.store.sandboxes.changeStart(sandbox.id, former.executionId, execution)) return execution;
   throw killedMeanwhile(sandbox.id);
 }
 
@@ -137,8 +144,4 @@ async function settle(
 function failedStart({ message }: AppError): End {
   const detail = cleanDetail(message);
   return { reason: "create_failed", ...defined({ detail }) };
-}
-
-function killedMeanwhile(id: string): AppError {
-  return new AppError("conflict", `Sandbox "${id}" was killed while it was starting`);
 }

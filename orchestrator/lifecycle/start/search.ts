@@ -5,7 +5,7 @@ import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts"
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
-import { within } from "../../../shared/program/deadline.ts";
+import { withDeadline, within } from "../../../shared/program/deadline.ts";
 import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { Demand } from "../../nodes/placement/candidate.ts";
@@ -27,7 +27,11 @@ const MAX_RECORD_CHARACTERS = 262_144;
 
 type Placed = ReturnType<Nodes["placing"]>;
 
-const nobody = () => Promise.resolve();
+/** Is told of a search's deadline while it moves along. False: the sandbox is not starting any more. */
+type Follow = (deadline: number) => Promise<boolean>;
+
+const nobody: Follow = () => Promise.resolve(true);
+const WAITS = "waits" as const;
 
 /**
  * One search for a node that starts the sandbox: attempts, refusals, and the time left. The time of a placement counts from the turn on:
@@ -36,7 +40,7 @@ const nobody = () => Promise.resolve();
 export class Search {
   readonly #request: LaunchRequest;
   readonly #deps: LaunchDeps;
-  readonly #moved: (deadline: number) => Promise<void>;
+  readonly #moved: Follow;
   #deadline: number;
   /** Until then the request's starts may wait for their turns. */
   readonly #waitsUntil: number;
@@ -54,8 +58,7 @@ export class Search {
   /** The last attempt had less time than a start needs. */
   #cut = false;
 
-  /** @param moved is told of the deadline while it moves along */
-  constructor(request: LaunchRequest, deps: LaunchDeps, moved: (deadline: number) => Promise<void> = nobody) {
+  constructor(request: LaunchRequest, deps: LaunchDeps, moved = nobody) {
     this.#request = request;
     this.#deps = deps;
     this.#moved = moved;
@@ -163,31 +166,26 @@ export class Search {
 
   /**
    * Waits for a turn on the node. Undefined: it had none for a while and there are other nodes, or the node has changed meanwhile; the
-   * search keeps its place. @throws {AppError} when its request has waited too long, its caller has left or too many wait
+   * search keeps its place. @throws {AppError} when its request has waited too long, its caller has left, its sandbox was killed or
+   * too many wait
    */
   async #turn(nodeId: string): Promise<(() => void) | undefined> {
     const { core } = this.#deps;
     const { nodeId: bound, sandbox, signal: caller } = this.#request;
     const looksAround = bound === undefined && core.nodes.hasOthers(nodeId);
-    let turn: Turn | undefined;
-    for (;;) {
-      const begun = core.now();
-      const left = Math.max(0, this.#waitsUntil - begun);
-      turn = await within(Math.min(left, looksAround ? LOOK_AROUND_MS : TELLS_EVERY_MS), (limit) => {
-        const signal = caller === undefined ? limit : anySignal(limit, caller);
-        // It keeps its place when it asks again.
-        return core.turns
-          .take(nodeId, { owner: sandbox.projectId, since: this.#since, signal })
-          .catch((reason: unknown) => {
-            if (caller?.aborted === true) throw abandoned();
-            if (!limit.aborted) throw reason;
-            return undefined;
-          });
-      });
-      this.#hasWaited(begun);
-      if (turn?.waited !== false) await this.#tell(turn);
-      if (turn !== undefined || looksAround || core.now() >= this.#waitsUntil) break;
-    }
+    const left = Math.max(0, this.#waitsUntil - core.now());
+    const turn = await within(looksAround ? Math.min(left, LOOK_AROUND_MS) : left, (limit) => {
+      const leaving = new AbortController();
+      const signal = anySignal(limit, leaving.signal, ...(caller === undefined ? [] : [caller]));
+      const taking = core.turns
+        .take(nodeId, { owner: sandbox.projectId, since: this.#since, signal })
+        .catch((reason: unknown) => {
+          if (caller?.aborted === true) throw abandoned();
+          if (!limit.aborted) throw reason;
+          return undefined;
+        });
+      return this.#waitFor(taking, leaving);
+    });
     this.#waited ||= turn?.waited !== false;
     if (turn === undefined) {
       if (core.now() >= this.#waitsUntil) throw busy();
@@ -199,14 +197,35 @@ export class Search {
     return undefined;
   }
 
-  /** A turn is given back when the record cannot learn that its search goes on. */
-  async #tell(turn: Turn | undefined): Promise<void> {
+  /** The search keeps its place in the node's line while the record learns that it goes on; it leaves the line when that fails. */
+  async #waitFor(taking: Promise<Turn | undefined>, leaving: AbortController): Promise<Turn | undefined> {
     try {
-      await this.#moved(this.#deadline);
+      for (let since = this.#deps.core.now(); ; ) {
+        const turn = await withDeadline(taking, TELLS_EVERY_MS, () => WAITS);
+        since = this.#hasWaited(since);
+        await this.#tell(turn !== undefined && turn !== WAITS);
+        if (turn !== WAITS) return turn;
+      }
     } catch (reason) {
-      turn?.release();
+      leaving.abort(reason);
+      void taking.then(
+        (turn) => turn?.release(),
+        () => undefined,
+      );
       throw reason;
     }
+  }
+
+  /** Without the record no start begins, and a wait goes on: the database may be back before its turn. */
+  async #tell(hasTurn: boolean): Promise<void> {
+    const { core } = this.#deps;
+    const { id } = this.#request.sandbox;
+    const isStarting = await this.#moved(this.#deadline).catch((reason: unknown) => {
+      if (hasTurn) throw reason;
+      core.log.debug({ err: reason, sandboxId: id }, "could not record that a start waits for its turn");
+      return true;
+    });
+    if (!isStarting) throw killedMeanwhile(id);
   }
 
   /** Undefined: the node lacked only the image of the template, and has fetched it now. */
@@ -271,8 +290,11 @@ export class Search {
     return this.#deps.images.refusals({ buildId: start.build.buildId, home }, imageInStore);
   }
 
-  #hasWaited(since: number): void {
-    this.#deadline += Math.max(0, Math.min(this.#deps.core.now(), this.#waitsUntil) - since);
+  /** @returns now */
+  #hasWaited(since: number): number {
+    const now = this.#deps.core.now();
+    this.#deadline += Math.max(0, Math.min(now, this.#waitsUntil) - since);
+    return now;
   }
 
   async #pause(): Promise<void> {
@@ -314,6 +336,10 @@ function noSpace(reason: string, cause?: AppError): AppError {
 
 function busy(): AppError {
   return capacity("every node is busy starting sandboxes");
+}
+
+export function killedMeanwhile(id: string): AppError {
+  return new AppError("conflict", `Sandbox "${id}" was killed while it was starting`);
 }
 
 function abandoned(): AppError {

@@ -25,16 +25,13 @@ export interface AgainAsk {
 
 /** @throws {AppError} the node's reason; node_unreachable when it is open what the node has done */
 export async function startAgain(ask: AgainAsk, core: Core): Promise<Started> {
-  const { record, executionId, origin, endAt, promise, repeated, what } = ask;
-  const { store, timeouts, now, random } = core;
+  const { record, executionId, endAt, promise, repeated, what } = ask;
+  const { timeouts, now, random } = core;
   const { id, nodeId } = record;
-  const sealed = await store.sandboxes.envs(id);
-  const body = startRequest(record, {
-    seeds: core.seeds,
-    envs: sealed === undefined ? {} : (JSON.parse(core.sealing.open(sealed, id)) as Record<string, string>),
-    proxyPassword: openPassword(core.sealing, record.sealedProxyPassword, id),
-    build: await store.templates.build(record.buildId),
-    origin,
+  const body = await bodyOf(ask, core).catch((reason: unknown) => {
+    if (!repeated) throw reason;
+    const message = `node ${nodeId} cannot be asked again for the ${what}: the record cannot be read`;
+    throw new AppError("node_unreachable", message, { cause: reason });
   });
   const placed = core.nodes.placing(nodeId, promise);
   const since = Date.now();
@@ -63,6 +60,18 @@ export async function startAgain(ask: AgainAsk, core: Core): Promise<Started> {
     core.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, `could not ${what} a sandbox on its node`);
     throw reason;
   }
+}
+
+async function bodyOf({ record, origin }: AgainAsk, { store, seeds, sealing }: Core) {
+  const { id } = record;
+  const sealed = await store.sandboxes.envs(id);
+  return startRequest(record, {
+    seeds,
+    envs: sealed === undefined ? {} : (JSON.parse(sealing.open(sealed, id)) as Record<string, string>),
+    proxyPassword: openPassword(sealing, record.sealedProxyPassword, id),
+    build: await store.templates.build(record.buildId),
+    origin,
+  });
 }
 
 /** A project's resumes do not wait behind its creates: they take turns with them. */

@@ -104,18 +104,18 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
       return toRecord(row);
     },
 
-    /** A start goes to another node, as another execution, as long as no caller has ended it. */
-    async restart(
+    /** A start goes to another node, as another execution, or goes on for longer. False: it has ended, or is another one's. */
+    async changeStart(
       id: string,
-      from: string,
-      to: { readonly executionId: string; readonly nodeId: string },
+      executionId: string,
+      set: Partial<Pick<NewSandbox, "executionId" | "nodeId" | "deadlineAt">>,
     ): Promise<boolean> {
       const result = await db
         .updateTable("sandboxes")
-        .set({ execution_id: to.executionId, node_id: to.nodeId })
+        .set(table.toColumns(set))
         .where("id", "=", id)
         .where("state", "=", "starting")
-        .where("execution_id", "=", from)
+        .where("execution_id", "=", executionId)
         .executeTakeFirst();
       return result.numUpdatedRows === 1n;
     },

@@ -3,14 +3,14 @@ import { execFileSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { request } from "node:http";
 import { createRequire } from "node:module";
-import { totalmem } from "node:os";
+import { release, totalmem } from "node:os";
 import { dirname } from "node:path";
 
 const LIMIT_MS = 5_000;
 /** Large databases take a while to read; this runs only after a failed start. */
 const DATABASE_LIMIT_MS = 30_000;
 
-/** @param about the checkout, subnet and network name of the instance, and its databases */
+/** @param about the checkout, the programs that this machine runs, subnet and network name of the instance, and its databases */
 export async function facts(when, about) {
   if (when === "machine") return machineFacts(about);
   if (when === "docker") return { ...about, ...(await dockerFacts()), routes: routes(about.networkName) };
@@ -18,7 +18,7 @@ export async function facts(when, about) {
   return { damaged: found(damage), full: found(fullDisk) };
 }
 
-function machineFacts({ checkout }) {
+function machineFacts({ checkout, programs }) {
   const mounts = readFileSync("/proc/mounts", "utf8")
     .split("\n")
     .filter(Boolean)
@@ -28,6 +28,8 @@ function machineFacts({ checkout }) {
   const places = ["/etc/svc", "/opt/svc", "/var/lib/svc", "/run/svc", "/var/log/svc"].map(existing);
   return {
     checkout,
+    programs,
+    release: release(),
     mounts,
     freeBytes: bavail * bsize,
     memoryBytes: totalmem(),

@@ -1,11 +1,11 @@
-// Looks for the problems of machine/known/checks.mjs at one moment. Usage: look.mjs machine CHECKOUT | docker SUBNET NETWORK-NAME | start DATABASE…
+// Looks for the problems of machine/known/checks.mjs at one moment. Usage: look.mjs machine CHECKOUT PROGRAM… | docker SUBNET NETWORK-NAME | start DATABASE…
 // Prints the first that stops the set-up, "what" and "way out" on a line each, with exit status 3; else every warning on a line.
 import { problems } from "../../../machine/known/checks.mjs";
 import { facts } from "./facts.mjs";
 
 const [when, ...rest] = process.argv.slice(2);
 const about = {
-  machine: () => ({ checkout: rest[0] }),
+  machine: () => ({ checkout: rest[0], programs: rest.slice(1) }),
   docker: () => ({ subnet: rest[0], networkName: rest[1] }),
   start: () => ({ databases: rest }),
 }[when]();

@@ -29,6 +29,8 @@ const { isOwnLink } = (await import(join(directory, "facts.mjs"))) as {
 const GIB = 2 ** 30;
 const usual = {
   checkout: "/home/ölaf/my code/svc-1.0",
+  programs: ["orchestrator", "agent"],
+  release: "6.1.0-37-amd64",
   mounts: [{ place: "/sys/fs/cgroup", options: ["rw"] }],
   freeBytes: 40 * GIB,
   memoryBytes: 8 * GIB,
@@ -53,6 +55,8 @@ const PLANTED: readonly (readonly [id: string, facts: Partial<typeof usual>, evi
   ["checkout-path", { checkout: "/home/o'brien/svc" }, "'"],
   ["checkout-path", { checkout: '/srv/"new"/svc' }, "new"],
   ["checkout-path", { checkout: "/srv/$HOME/svc" }, "$"],
+  ["old-kernel", { release: "5.4.0-216-generic" }, "Linux 5.4.0-216-generic, and 5.9"],
+  ["old-kernel", { release: "4.19.0" }, "Linux 4.19.0"],
   ["cgroups", { mounts: [] }, "/sys/fs/cgroup"],
   ["disk-space", { freeBytes: GIB }, "1024 MiB"],
   ["memory", { memoryBytes: GIB }, "1024 MiB"],
@@ -88,6 +92,13 @@ test.each(PLANTED)("%s is found, with evidence and a way out", (id, facts, evide
   expect(found.map((problem) => problem.id)).toEqual([id]);
   expect(found[0]?.evidence).toContain(evidence);
   for (const text of [found[0]?.problem, found[0]?.wayOut]) expect(text).toMatch(/^[^\n]{10,}$/);
+});
+
+test("a kernel is new enough from Linux 5.9 on, and any is where no sandboxes run", () => {
+  for (const release of ["5.9.0-rc1", "5.10.0-35-amd64", "6.1.0", "10.0", "unknown"]) {
+    expect(problems("machine", { ...usual, release }), release).toEqual([]);
+  }
+  expect(problems("machine", { ...usual, release: "4.19.0", programs: ["orchestrator"] })).toEqual([]);
 });
 
 test("a problem that stops comes before a warning", () => {

@@ -223,6 +223,12 @@ export const FAULTS: readonly (readonly [fault: string, check: string, change: C
     /200 OK/,
   ],
   [
+    "the kernel is too old",
+    "kernel.old-kernel",
+    ({ machine }) => ({ machine: { ...machine, release: "5.4.0" } }),
+    /Linux 5\.4\.0/,
+  ],
+  [
     "memory is too small",
     "kernel.memory",
     ({ machine }) => ({ machine: { ...machine, memoryBytes: 2 ** 20 } }),

@@ -40,6 +40,8 @@ export function healthy(): Evidence {
     instance: { name: "", network: "svc", role: "", programs: ["orchestrator", "agent"] },
     machine: {
       checkout: "",
+      programs: ["orchestrator", "agent"],
+      release: "6.12.0",
       mounts: [{ place: "/sys/fs/cgroup", options: [] }],
       memoryBytes: 8 * GIB,
       freeBytes: 100 * GIB,

@@ -29,6 +29,7 @@ export const operation = fc.constantFrom<Operation>(
   "kill",
   "exit",
   "crash",
+  "unwritten",
   "refuse",
   "break",
   "silent before",

@@ -1,7 +1,7 @@
 /**
  * A world of one sandbox for the property test. Its node has containers and snapshots, and may refuse a call or stay silent
- * before or after the work. Its orchestrator process may die between any two lines; there may be two of them on one
- * PostgreSQL database.
+ * before or after the work. Its orchestrator process may die between any two lines, and its database may not take a move; there may
+ * be two of them on one PostgreSQL database.
  */
 
 import { sql } from "kysely";
@@ -15,6 +15,7 @@ import { joinMembers, type Membership } from "../../../../orchestrator/store/mem
 import type { Project } from "../../../../orchestrator/store/projects/record.ts";
 import { createStore, type Store } from "../../../../orchestrator/store/store.ts";
 import type { StoredSnapshot } from "../../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../../shared/ids.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { openBeside, openTestDatabase } from "../../../support/store/databases.ts";
@@ -47,6 +48,7 @@ export type Operation =
   | "kill"
   | "exit"
   | "crash"
+  | "unwritten"
   | Fault;
 
 export interface LifecycleWorld {
@@ -76,10 +78,21 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
   const store = createStore(database, () => NOW, sealing);
   const memberships: Membership[] = [];
   const pending = pendingCalls();
+  const unwritten = { next: 0 };
+
+  /** The database does not take some moves to `running`: what a node has started is not recorded. */
+  const failing = (own: Store): Store => ({
+    ...own,
+    move(move, event) {
+      if (move.to !== "running" || unwritten.next === 0) return own.move(move, event);
+      unwritten.next--;
+      return Promise.reject(new AppError("unavailable", "the database is away"));
+    },
+  });
 
   /** A process as the only one, or as a member. */
   async function storeOf(at: number): Promise<{ readonly store: Store; readonly memberId: string }> {
-    if (beside === undefined) return { store, memberId: "" };
+    if (beside === undefined) return { store: failing(store), memberId: "" };
     const own = (opened[at] as OpenedDatabase).database;
     const given = { log, now: Date.now, version: "0", leaseMs: 600_000, onDifference: () => undefined };
     const members = await joinMembers(own, given);
@@ -94,7 +107,7 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
         return found;
       },
     };
-    return { store: { ...shared, operations }, memberId: members.self?.id ?? "" };
+    return { store: failing({ ...shared, operations }), memberId: members.self?.id ?? "" };
   }
 
   const project = await store.projects.create("test");
@@ -193,6 +206,7 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
       networks.replace(project, ID, { network: {}, internet: undefined, proxyPassword: undefined }),
     kill: ({ ending }) => ending.kill(ID, "request"),
     crash: (of) => reborn(processes.indexOf(of)),
+    unwritten: () => Promise.resolve(void unwritten.next++),
     exit,
     expire,
     "expire paused": expirePaused,
@@ -230,6 +244,7 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
     },
     async settle() {
       node.faults.length = 0;
+      unwritten.next = 0;
       for (const other of processes.slice(1)) await die(other);
       await reborn(0);
       const current = process(0);

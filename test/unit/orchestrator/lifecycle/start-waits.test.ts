@@ -1,6 +1,6 @@
 /** The time that a start waits for its turn is not part of its placement's time: its request's limit ends the wait. */
 
-import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Core } from "../../../../orchestrator/lifecycle/core.ts";
 import type { LaunchDeps, LaunchRequest } from "../../../../orchestrator/lifecycle/start/launch-request.ts";
 import { Search } from "../../../../orchestrator/lifecycle/start/search.ts";
@@ -77,7 +77,7 @@ function world(timeouts: Partial<Core["timeouts"]> = {}) {
     images: { holders: () => new Set(), refusals: () => [] },
   } as unknown as LaunchDeps;
   /** A fork: one node alone has what it starts from. */
-  const fork = (more: Partial<LaunchRequest> = {}, moved?: (deadline: number) => Promise<void>) =>
+  const fork = (more: Partial<LaunchRequest> = {}, moved?: (deadline: number) => Promise<boolean>) =>
     new Search(
       {
         sandbox: { id: "s1", projectId: "p1", timeoutSeconds: 300 },
@@ -190,6 +190,70 @@ describe("a start that waits for its turn", () => {
   });
 });
 
+describe("a start that waits for its turn for long", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  const pass = async (ms: number) => {
+    clock += ms;
+    await vi.advanceTimersByTimeAsync(ms);
+  };
+
+  /** @param told is called each time that the search tells of its deadline */
+  async function waitingStart(told: (deadline: number) => Promise<boolean>) {
+    const { fork, busy, waiting } = world();
+    const giveBack = await busy();
+    const search = fork({}, told);
+    const before = search.deadline;
+    const outcome = reasonOf(launched(search));
+    await pass(0);
+    return { before, outcome, waiting, giveBack, busy };
+  }
+
+  test("tells every ten seconds how its deadline moves, so that its record is never that of an abandoned start, and keeps its place", async () => {
+    const told: number[] = [];
+    const places: number[] = [];
+    const { before, outcome, waiting, giveBack } = await waitingStart((deadline) => {
+      told.push(deadline);
+      places.push(waiting());
+      return Promise.resolve(true);
+    });
+    for (let round = 0; round < 3; round++) await pass(10_000);
+    expect(told).toEqual([before + 10_000, before + 20_000, before + 30_000]);
+    expect(places).toEqual([1, 1, 1]);
+    giveBack();
+    expect(await outcome).toBe("it started");
+    expect(limits).toEqual([20_000]);
+  });
+
+  test("goes on waiting while its record cannot be written", async () => {
+    let failures = 1;
+    const { outcome, waiting, giveBack } = await waitingStart(() =>
+      failures-- > 0 ? Promise.reject(new Error("the database is away")) : Promise.resolve(true),
+    );
+    await pass(10_000);
+    expect(waiting()).toBe(1);
+    giveBack();
+    expect(await outcome).toBe("it started");
+  });
+
+  test("does not begin while its record cannot be written, and gives the turn back", async () => {
+    const away = () => Promise.reject(new Error("the database is away"));
+    const { outcome, waiting, giveBack, busy } = await waitingStart(away);
+    giveBack();
+    expect(await outcome).toMatchObject({ code: "internal" });
+    expect([limits, waiting()]).toEqual([[], 0]);
+    // All turns are free: others get them.
+    await busy();
+  });
+
+  test("leaves the line when its sandbox was killed meanwhile", async () => {
+    const { outcome, waiting } = await waitingStart(() => Promise.resolve(false));
+    await pass(10_000);
+    expect(await outcome).toMatchObject({ code: "conflict", message: expect.stringContaining("killed") as string });
+    expect([limits, waiting()]).toEqual([[], 0]);
+  });
+});
+
 describe("a start that the node refuses as busy", () => {
   const refusing = (waitMs: number, times = Number.POSITIVE_INFINITY) => {
     let left = times;
@@ -202,31 +266,16 @@ describe("a start that the node refuses as busy", () => {
   test("after a wait in the node's own line is asked for again for as long as its request may wait", async () => {
     const { fork } = world();
     refusing(10_000, 8);
-    await launched(fork());
-    expect(limits).toEqual(Array.from({ length: 9 }, () => 20_000));
-  });
-
-  test("tells how its deadline moves every ten seconds of a wait, so that its record is never that of an abandoned start", async () => {
-    vi.useFakeTimers();
-    onTestFinished(() => void vi.useRealTimers());
-    const { fork, busy } = world();
-    const release = await busy();
     const deadlines: number[] = [];
     const search = fork({}, (deadline) => {
       deadlines.push(deadline);
-      return Promise.resolve();
+      return Promise.resolve(true);
     });
     const before = search.deadline;
-    const done = launched(search);
-    await vi.advanceTimersByTimeAsync(0);
-    for (let round = 0; round < 3; round++) {
-      clock += 10_000;
-      await vi.advanceTimersByTimeAsync(10_000);
-    }
-    release();
-    await done;
-    expect(deadlines.slice(0, 3)).toEqual([before + 10_000, before + 20_000, before + 30_000]);
-    expect(limits).toEqual([20_000]);
+    await launched(search);
+    expect(limits).toEqual(Array.from({ length: 9 }, () => 20_000));
+    // Without these its record would be that of an abandoned start after the time of one placement.
+    expect(deadlines).toEqual(Array.from({ length: 9 }, (_, index) => before + index * 10_000));
   });
 
   test("is refused as cluster_at_capacity when its request's waits and the placement's time are over", async () => {
