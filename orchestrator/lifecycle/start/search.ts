@@ -4,7 +4,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import { within } from "../../../shared/program/deadline.ts";
 import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
@@ -174,7 +173,7 @@ export class Search {
       const begun = core.now();
       const left = Math.max(0, this.#waitsUntil - begun);
       turn = await within(Math.min(left, looksAround ? LOOK_AROUND_MS : TELLS_EVERY_MS), (limit) => {
-        const signal = caller === undefined ? limit : anySignal(limit, caller);
+        const signal = caller === undefined ? limit : AbortSignal.any([limit, caller]);
         // It keeps its place when it asks again.
         return core.turns
           .take(nodeId, { owner: sandbox.projectId, since: this.#since, signal })
