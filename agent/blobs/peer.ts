@@ -4,6 +4,7 @@ import { Pool } from "undici";
 import type { Peer } from "../../shared/agent-api/snapshot-shapes.ts";
 import { connectorFor } from "../../shared/http/connections/meeting-connector.ts";
 import { isPlainToAnother, JOIN } from "../../shared/http/plain-addresses.ts";
+import { within } from "../../shared/program/deadline.ts";
 import type { Meeting } from "../../shared/tls/peers.ts";
 import { BlobError, type BlobFault } from "./content/blob-error.ts";
 import { isRef } from "./content/refs.ts";
@@ -39,18 +40,18 @@ export function openPeer(
   const name = `node ${nodeId}`;
 
   const get = async (path: string, signal: AbortSignal): Promise<Buffer | undefined> => {
-    const cut = AbortSignal.any([signal, AbortSignal.timeout(BLOB_LIMIT_MS)]);
     let status: number;
     let bytes: Buffer;
     try {
-      const answer = await pool.request({
-        method: "GET",
-        path,
-        headers: { authorization: `Bearer ${ticket}` },
-        signal: cut,
+      [status, bytes] = await within(BLOB_LIMIT_MS, async (limit) => {
+        const { statusCode, body } = await pool.request({
+          method: "GET",
+          path,
+          headers: { authorization: `Bearer ${ticket}` },
+          signal: AbortSignal.any([signal, limit]),
+        });
+        return [statusCode, await limited(body)] as const;
       });
-      status = answer.statusCode;
-      bytes = await limited(answer.body);
     } catch (cause) {
       signal.throwIfAborted();
       throw new BlobError("unreachable", `${name} did not answer at ${url}`, { cause });

@@ -1,6 +1,5 @@
 /** The limit of blobs that are in memory and on their way at a time, for all uploads and downloads of a node together. */
 
-import { anySignal } from "../../shared/program/any-signal.ts";
 import { createSemaphore, type Semaphore } from "../../shared/program/semaphore.ts";
 
 /** Each transfer holds the content of a blob and its stored bytes: 8 MiB. */
@@ -24,7 +23,7 @@ export async function runTransfers<T>(
   work: (item: T, cut: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const failed = new AbortController();
-  const cut = anySignal(signal, failed.signal);
+  const cut = AbortSignal.any([signal, failed.signal]);
   const under = new Set<Promise<void>>();
   try {
     for (const item of items) {

@@ -3,7 +3,7 @@
 import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.ts";
 import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
+import { within } from "../../shared/program/deadline.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { BuildResult, BuildStore } from "../store/builds.ts";
@@ -50,14 +50,15 @@ export function createBuilds(deps: BuildsDeps): Builds {
   const run = async ({ buildId, body }: BuildRequest, cancelled: AbortSignal) => {
     const lines = createBuildLog(buildId, store, now);
     const progress = { at: "base" };
-    const limit = AbortSignal.timeout(body.limitMs);
-    const seconds = Math.round(body.limitMs / 1_000);
-    const outOfTime = new AbortController();
-    limit.addEventListener("abort", () =>
-      outOfTime.abort(new AppError("bad_request", `the build took longer than its limit of ${seconds} s`)),
-    );
-    const signal = anySignal(cancelled, outOfTime.signal);
-    try {
+    const inTime = (limit: AbortSignal) => {
+      const seconds = Math.round(body.limitMs / 1_000);
+      const outOfTime = new AbortController();
+      limit.addEventListener("abort", () =>
+        outOfTime.abort(new AppError("bad_request", `the build took longer than its limit of ${seconds} s`)),
+      );
+      return AbortSignal.any([cancelled, outOfTime.signal]);
+    };
+    const work = async (signal: AbortSignal) => {
       const giveBack = await semaphore.take(signal);
       try {
         const result = await build({ buildId, body }, { log: lines, progress }, signal);
@@ -67,6 +68,9 @@ export function createBuilds(deps: BuildsDeps): Builds {
       } finally {
         giveBack();
       }
+    };
+    try {
+      await within(body.limitMs, (limit) => work(inTime(limit)));
     } catch (error) {
       const { message, code, details } = AppError.from(error);
       if (code === "internal") log.error({ err: error, buildId }, "build failed by an internal error");

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";
 import { defined } from "../../shared/defined.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
+import { withDeadline, within } from "../../shared/program/deadline.ts";
 import { type BuildContainer, loginShell } from "./steps/build-container.ts";
 import type { BuildLog } from "./steps/build-log.ts";
 import type { StepContext } from "./steps/context.ts";
@@ -83,13 +83,11 @@ export async function startAndWait(
   const until = new AbortController();
   const failed = failure(started);
   try {
-    await Promise.race([
+    const isReady =
       readyCmd === undefined
         ? settled(started, deps, until.signal)
-        : ready(readyCmd, context, { buildContainer, deps, signal: until.signal }),
-      failed,
-      aborted(signal),
-    ]);
+        : ready(readyCmd, context, { buildContainer, deps, signal: until.signal });
+    await withDeadline(Promise.race([isReady, failed]), signal, () => signal.throwIfAborted());
   } finally {
     until.abort();
   }
@@ -127,26 +125,21 @@ async function ready(
 ): Promise<void> {
   const { log, now, readyEveryMs = READY_EVERY_MS, readyLimitMs = READY_LIMIT_MS } = deps;
   const begun = now();
-  const limit = anySignal(signal, AbortSignal.timeout(readyLimitMs));
-  try {
-    for (;;) {
-      const output = log.output("[ready]", FINAL_STEP);
-      const { exitCode } = await tried(command, () =>
-        buildContainer.run(loginShell(command, context), output.push, limit),
-      ).finally(output.end);
-      if (exitCode === 0) return;
-      await delay(readyEveryMs, undefined, { signal: limit });
+  await within(readyLimitMs, async (limit) => {
+    const either = AbortSignal.any([signal, limit]);
+    try {
+      for (;;) {
+        const output = log.output("[ready]", FINAL_STEP);
+        const { exitCode } = await tried(command, () =>
+          buildContainer.run(loginShell(command, context), output.push, either),
+        ).finally(output.end);
+        if (exitCode === 0) return;
+        await delay(readyEveryMs, undefined, { signal: either });
+      }
+    } catch (error) {
+      if (signal.aborted || !limit.aborted) throw error;
+      const seconds = Math.round((now() - begun) / 1_000);
+      throw new AppError("bad_request", `ready command timed out after ${seconds} s`, { cause: error });
     }
-  } catch (error) {
-    if (signal.aborted || !limit.aborted) throw error;
-    const seconds = Math.round((now() - begun) / 1_000);
-    throw new AppError("bad_request", `ready command timed out after ${seconds} s`, { cause: error });
-  }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason as Error);
-    else signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   });
 }

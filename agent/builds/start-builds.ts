@@ -2,7 +2,7 @@
 
 import { defined } from "../../shared/defined.ts";
 import type { AppError } from "../../shared/http/errors.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
+import { within } from "../../shared/program/deadline.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
@@ -130,10 +130,12 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
             log,
             open: async (image, until) =>
               watched(
-                await openBuildContainer(
-                  { buildId: request.buildId, templateId, image, resources },
-                  containerDeps,
-                  anySignal(until, AbortSignal.timeout(BOOT_LIMIT_MS)),
+                await within(BOOT_LIMIT_MS, (limit) =>
+                  openBuildContainer(
+                    { buildId: request.buildId, templateId, image, resources },
+                    containerDeps,
+                    AbortSignal.any([until, limit]),
+                  ),
                 ),
                 request.buildId,
               ),

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { StartRequest } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
+import { within } from "../../shared/program/deadline.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Launched } from "../sandboxes/become-sandbox.ts";
 import type { BuildStore } from "../store/builds.ts";
@@ -45,18 +45,19 @@ export function startCommand({ store, processes, log, readyLimitMs }: StartComma
     const begin = (command: string, until: AbortSignal, tag?: string) => {
       const program = { cmd: "/bin/bash", args: loginShell(command, context).args, user, cwd: workdir };
       const whole = { ...program, envs: { ...context.envs, ...envs }, ...defined({ tag }) };
-      const options = { onOutput: () => undefined, signal: anySignal(signal, until, left.signal) };
+      const options = { onOutput: () => undefined, signal: AbortSignal.any([signal, until, left.signal]) };
       return processes.start(at, whole, options);
     };
     try {
-      const { ended } = await begin(startCmd, AbortSignal.timeout(LIMIT_MS), START_TAG);
+      const { ended } = await within(LIMIT_MS, (limit) => begin(startCmd, limit, START_TAG));
       if (readyCmd === undefined) return;
-      const limit = AbortSignal.timeout(readyLimitMs ?? READY_LIMIT_MS);
       const failed = ended.then(
         ({ exitCode }) => (exitCode === 0 ? new Promise<never>(() => undefined) : undefined),
         () => new Promise<never>(() => undefined),
       );
-      await Promise.race([untilReady(() => begin(readyCmd, limit), limit), failed]);
+      await within(readyLimitMs ?? READY_LIMIT_MS, (limit) =>
+        Promise.race([untilReady(() => begin(readyCmd, limit), limit), failed]),
+      );
     } catch (error) {
       log.warn({ err: error, sandboxId }, "the start command did not run, or is not ready");
     } finally {

@@ -3,7 +3,6 @@
 import type { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { AppError } from "../../shared/http/errors.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
 import { loadFailure } from "./images/load-failure.ts";
@@ -66,7 +65,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
       archive.once("error", () => stop.abort());
       const log = createPullLog(() => undefined);
       try {
-        const options = { abortSignal: anySignal(signal, stop.signal) };
+        const options = { abortSignal: AbortSignal.any([signal, stop.signal]) };
         const answer = (await unlimited.loadImage(archive, options)) as Readable;
         for await (const chunk of answer) log.push(String(chunk));
       } catch (cause) {

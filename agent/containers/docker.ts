@@ -12,6 +12,7 @@ import type { ContainerEvent, Containers } from "./containers.ts";
 import { dockerBuilds } from "./docker-builds.ts";
 import { orUndefined, statusOf } from "./docker-errors.ts";
 import { dockerImages, type ImageNames } from "./docker-images.ts";
+import { once, perImage } from "./images/per-image.ts";
 import { NO_OWN_DISKS } from "./no-own-disks.ts";
 import { containerOptions, type NodeOptions } from "./options.ts";
 
@@ -199,24 +200,4 @@ async function hasProjectQuota(directory: string): Promise<boolean> {
     .filter(([, point = ""]) => point === "/" || directory === point || directory.startsWith(`${point}/`))
     .reduce((best, mount) => ((mount[1]?.length ?? 0) >= (best[1]?.length ?? 0) ? mount : best), [""]);
   return type === "xfs" && /(^|,)(prjquota|pquota)(,|$)/.test(options);
-}
-
-function once<T>(read: () => Promise<T>): () => Promise<T> {
-  let answer: Promise<T> | undefined;
-  return () => {
-    answer ??= read().catch((error: unknown) => {
-      answer = undefined;
-      throw error;
-    });
-    return answer;
-  };
-}
-
-function perImage<T>(read: (image: string) => Promise<T>): (image: string) => Promise<T> {
-  const known = new Map<string, () => Promise<T>>();
-  return (image) => {
-    const answer = known.get(image) ?? once(() => read(image));
-    known.set(image, answer);
-    return answer();
-  };
 }

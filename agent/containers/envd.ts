@@ -3,7 +3,7 @@
 import { request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
+import { within } from "../../shared/program/deadline.ts";
 import { traceHeader } from "../../shared/program/tracing/trace.ts";
 
 const PORT = 49983;
@@ -58,9 +58,9 @@ export function httpEnvd(port = PORT): Envd {
       for (;;) {
         signal.throwIfAborted();
         try {
-          await call(at, "GET", "/health", {
-            signal: anySignal(signal, AbortSignal.timeout(CONNECT_LIMIT_MS)),
-          });
+          await within(CONNECT_LIMIT_MS, (limit) =>
+            call(at, "GET", "/health", { signal: AbortSignal.any([signal, limit]) }),
+          );
           return;
         } catch {
           await delay(POLL_MS, undefined, { signal });

@@ -2,7 +2,7 @@
 
 import { request } from "node:http";
 import type { Socket } from "node:net";
-import { anySignal } from "../../shared/program/any-signal.ts";
+import { within } from "../../shared/program/deadline.ts";
 import { ENVD_PORT, field, NODE_TOKEN_HEADER } from "../../shared/proxy/hop-contract.ts";
 import { dialTcp } from "../../shared/proxy/sockets/dial.ts";
 
@@ -17,8 +17,11 @@ export interface TunnelTarget {
 }
 
 /** @throws when envd is not there, does not know tunnels, or nothing listens on the port. */
-export async function dialLoopback(target: TunnelTarget, caller: AbortSignal): Promise<Socket> {
-  const signal = anySignal(caller, AbortSignal.timeout(target.timeoutMs));
+export function dialLoopback(target: TunnelTarget, caller: AbortSignal): Promise<Socket> {
+  return within(target.timeoutMs, (limit) => dialUntil(AbortSignal.any([caller, limit]), target));
+}
+
+async function dialUntil(signal: AbortSignal, target: TunnelTarget): Promise<Socket> {
   const socket = await dialTcp({ host: target.address, port: ENVD_PORT, timeoutMs: target.timeoutMs }, signal);
   return new Promise((resolve, reject) => {
     const call = request({

@@ -6,7 +6,7 @@
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
+import { within } from "../../shared/program/deadline.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { Timing } from "../../shared/program/tracing/timing.ts";
@@ -124,12 +124,16 @@ export async function becomeSandbox(
     signal.throwIfAborted();
     await gate.open(slot, { executionId, sandboxId }, policy);
   };
-  const initialise = () =>
+  const initialiseUntil = (until: AbortSignal) =>
     envd.init(
       { address, controlToken: currentToken ?? controlToken },
       hasNewToken ? { ...init, controlToken } : init,
-      warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal,
+      until,
     );
+  const initialise = () =>
+    warm
+      ? within(WARM_INIT_LIMIT_MS, (limit) => initialiseUntil(AbortSignal.any([signal, limit])))
+      : initialiseUntil(signal);
   await Promise.all([
     watches && !hasNewToken ? resumeWatches() : undefined,
     timing.measure("init", initialise),

@@ -4,7 +4,6 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { BuildReference, Resources, VolumeMount } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
 import type { Cgroup } from "../containers/cgroup/cgroup.ts";
@@ -127,7 +126,7 @@ async function readyWhileAlive(
   signal: AbortSignal,
 ): Promise<void> {
   const done = new AbortController();
-  const either = anySignal(signal, done.signal);
+  const either = AbortSignal.any([signal, done.signal]);
   const dead = (async () => {
     while (cgroup.alive()) await delay(ALIVE_POLL_MS, undefined, { signal: either });
     throw ended();

@@ -3,6 +3,7 @@
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { LOG_LEVELS, type LogEntry } from "../../shared/agent-api/sandbox-log.ts";
+import { within } from "../../shared/program/deadline.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Envd } from "../containers/envd.ts";
@@ -69,7 +70,7 @@ export function startSandboxLogs({ envd, store, running, now, log }: SandboxLogs
     const { executionId } = sandbox;
     const under = pulls.get(executionId);
     if (under !== undefined) return under;
-    const started = pullOnce(sandbox, AbortSignal.timeout(limitMs))
+    const started = within(limitMs, (limit) => pullOnce(sandbox, limit))
       .catch((error: unknown) => log.debug({ err: error, executionId }, "could not read the logs of a sandbox"))
       .finally(() => pulls.delete(executionId));
     pulls.set(executionId, started);

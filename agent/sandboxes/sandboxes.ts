@@ -6,7 +6,6 @@
 import type { ExitReport, Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
 import { within } from "../../shared/program/deadline.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -124,7 +123,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     const body = withRecord(asked);
     const cancel = new AbortController();
     const done = within(deps.startLimitMs, async (limit) => {
-      const signal = anySignal(cancel.signal, limit);
+      const signal = AbortSignal.any([cancel.signal, limit]);
       try {
         const replaced = body.origin?.replaces;
         const spec = { executionId, body };

@@ -6,6 +6,7 @@ import { Readable, type Writable } from "node:stream";
 import { pipeline as piped } from "node:stream/promises";
 import { CONTENT_WAIT_MS } from "../../shared/agent-api/volume-shapes.ts";
 import { AppError, catalogue, type ErrorCode } from "../../shared/http/errors.ts";
+import { within } from "../../shared/program/deadline.ts";
 import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { Volumes } from "./volumes.ts";
 
@@ -60,7 +61,7 @@ export function createVolumeFiles({ volumes, program }: VolumeFilesDeps): Volume
   const turns = createSemaphore(AT_ONCE, AT_ONCE_PER_VOLUME);
 
   const take = (id: string) =>
-    turns.take(AbortSignal.timeout(CONTENT_WAIT_MS), id).catch((cause: unknown) => {
+    within(CONTENT_WAIT_MS, (limit) => turns.take(limit, id)).catch((cause: unknown) => {
       throw new AppError("node_busy", "the node works on as many files of volumes as it may: try again", { cause });
     });
 

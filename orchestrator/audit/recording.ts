@@ -32,7 +32,10 @@ export function createRecording({ writer, refusals, now }: RecordingDeps): Recor
   function recordOf(call: Call, input?: Input<Route>): RequestRecord | undefined {
     const action = actionOf(call.operation, call.route);
     if (action === undefined) return undefined;
-    return new RequestRecord({ ...call, action, caller: callerOf(call.request), input, writer, refusals, now });
+    const { operation, route, request } = call;
+    const given = plainFields(input?.body, action.fields);
+    const facts = { operation, status: route.status, action, caller: callerOf(request), given, writer, refusals, now };
+    return new RequestRecord(facts, request.params as Params);
   }
 
   return {
@@ -74,13 +77,17 @@ function endOf(reason: unknown): End {
   return { result: status < 500 ? "refused" : "failed", status, errorCode: code };
 }
 
+type Params = Readonly<Record<string, string | undefined>>;
+
+/** Not the request itself: a connection or timer that work of the request has opened keeps its record for as long as it lives. */
 interface RequestFacts {
   readonly operation: string;
-  readonly route: Route;
-  readonly request: FastifyRequest;
+  /** Of the answer when all goes well. */
+  readonly status: number;
   readonly action: Action;
   readonly caller: Caller;
-  readonly input: Input<Route> | undefined;
+  /** What the log shows of the body. */
+  readonly given: ReturnType<typeof plainFields>;
   readonly writer: RecordingDeps["writer"];
   readonly refusals: Refusals;
   readonly now: () => number;
@@ -93,15 +100,16 @@ class RequestRecord implements AuditScope {
   underWay = true;
   seq: number | undefined;
   readonly #facts: RequestFacts;
+  readonly #params: Params;
   #objectId: string | undefined;
   #projectId: string | undefined;
 
-  constructor(facts: RequestFacts) {
-    const { action, caller, request } = facts;
+  constructor(facts: RequestFacts, params: Params) {
+    const { action, caller } = facts;
     this.#facts = facts;
+    this.#params = params;
     this.caller = caller;
     this.table = action.table;
-    const params = request.params as Readonly<Record<string, string | undefined>>;
     this.#objectId = action.param === undefined ? undefined : params[action.param]?.slice(0, 256);
     // Operators name the project in the path.
     const team = params["teamID"]?.toLowerCase();
@@ -122,7 +130,7 @@ class RequestRecord implements AuditScope {
   }
 
   part(): AuditPart {
-    return new PartRecord(this.#facts);
+    return new PartRecord(this.#facts, this.#params);
   }
 
   succeed(status: number, answer?: unknown): void {
@@ -186,8 +194,8 @@ class RequestRecord implements AuditScope {
   }
 
   #details(answer: unknown): string | null {
-    const { action, input } = this.#facts;
-    const details = { ...plainFields(input?.body, action.fields), ...plainFields(answer, action.shown) };
+    const { action, given } = this.#facts;
+    const details = { ...given, ...plainFields(answer, action.shown) };
     return Object.keys(details).length === 0 ? null : JSON.stringify(details);
   }
 }
@@ -196,9 +204,9 @@ class RequestRecord implements AuditScope {
 class PartRecord extends RequestRecord implements AuditPart {
   readonly #status: number;
 
-  constructor(facts: RequestFacts) {
-    super(facts);
-    this.#status = facts.route.status;
+  constructor(facts: RequestFacts, params: Params) {
+    super(facts, params);
+    this.#status = facts.status;
   }
 
   end(error?: unknown): void {

@@ -9,6 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type Dispatcher, Pool } from "undici";
 import { AppError } from "../../shared/http/errors.ts";
 import { showedCredentials } from "../../shared/http/server.ts";
+import { within } from "../../shared/program/deadline.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
 import type { NextHop } from "../../shared/proxy/sending/forward-plan.ts";
 import type { Auth } from "../access/auth.ts";
@@ -159,7 +160,7 @@ async function dial(hops: readonly NextHop[]) {
   const failures: unknown[] = [];
   for (const hop of hops) {
     try {
-      return await hop.dial(AbortSignal.timeout(DIAL_LIMIT_MS));
+      return await within(DIAL_LIMIT_MS, (limit) => hop.dial(limit));
     } catch (error) {
       failures.push(error);
     }

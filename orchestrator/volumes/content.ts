@@ -14,7 +14,6 @@ import { AppError, fromBody } from "../../shared/http/errors.ts";
 import { bodyReader, queryReader } from "../../shared/http/input.ts";
 import { REQUEST_ID, showedCredentials } from "../../shared/http/server.ts";
 import { isUuid } from "../../shared/ids.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Meeting } from "../../shared/tls/peers.ts";
 import type { Auth } from "../access/auth.ts";
@@ -105,9 +104,16 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
     for (const [name, value] of Object.entries(to.query))
       if (value !== undefined) url.searchParams.set(name, String(value));
     const left = new AbortController();
-    reply.raw.once("close", () => reply.raw.writableFinished || left.abort());
+    // Until the last byte has gone through, not just until the node answers.
+    const limit = setTimeout(() => left.abort(), to.part === "file" ? CONTENT_LIMIT_MS : LIMIT_MS).unref();
+    const closed = () => {
+      clearTimeout(limit);
+      if (!reply.raw.writableFinished) left.abort();
+    };
+    reply.raw.once("close", closed);
+    // The client may have left while the volume was looked up.
+    if (reply.raw.destroyed) closed();
     raw.once("aborted", () => left.abort());
-    const limit = AbortSignal.timeout(to.part === "file" ? CONTENT_LIMIT_MS : LIMIT_MS);
     try {
       const answer = await dispatcherOf(to.volume.nodeId, node).request({
         origin: url.origin,
@@ -118,7 +124,7 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
           ...(to.body === undefined ? {} : { "content-type": "application/octet-stream" }),
         },
         body: to.body ?? null,
-        signal: anySignal(left.signal, limit),
+        signal: left.signal,
       });
       if (answer.statusCode < 400) return answer;
       const text = await answer.body.text();

@@ -1,7 +1,6 @@
 /** Makes a typed client from a contract, over a keep-alive connection pool; error replies become the AppError they were. */
 
 import { type Dispatcher, Pool } from "undici";
-import { anySignal } from "../program/any-signal.ts";
 import { within } from "../program/deadline.ts";
 import { traceHeader } from "../program/tracing/trace.ts";
 import { reachFailure } from "../tls/failures.ts";
@@ -76,7 +75,7 @@ async function requestUntil(
   given: AnyInput,
   callOptions: CallOptions,
 ): Promise<unknown> {
-  const signal = callOptions.signal === undefined ? limit : anySignal(callOptions.signal, limit);
+  const signal = callOptions.signal === undefined ? limit : AbortSignal.any([callOptions.signal, limit]);
   let response: Dispatcher.ResponseData;
   let text: string;
   try {

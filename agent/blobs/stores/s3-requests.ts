@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AwsV4Signer } from "aws4fetch";
 import { Agent, request } from "undici";
-import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import { BlobError } from "../content/blob-error.ts";
 import { sha256 } from "../content/steps.ts";
 import { type Answer, failure, mayPass } from "./s3-answers.ts";
@@ -95,8 +95,9 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
     return Object.fromEntries((await signer.sign()).headers);
   };
 
+  const timeFor = ({ body }: S3Request) => limitMs + Math.ceil((body?.length ?? 0) / BYTES_A_SECOND) * 1_000;
+
   const attempt = async (asked: S3Request, url: URL, signal: AbortSignal): Promise<Answer> => {
-    const limit = AbortSignal.timeout(limitMs + Math.ceil((asked.body?.length ?? 0) / BYTES_A_SECOND) * 1_000);
     const response = await request(url, {
       dispatcher,
       method: asked.method,
@@ -104,7 +105,7 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
       ...(asked.body === undefined ? {} : { body: asked.body }),
       headersTimeout: limitMs,
       bodyTimeout: limitMs,
-      signal: anySignal(signal, limit),
+      signal,
     });
     const parts: Buffer[] = [];
     let length = 0;
@@ -127,7 +128,7 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
         signal.throwIfAborted();
         const wait = waits[tried];
         try {
-          const answer = await attempt(asked, url, signal);
+          const answer = await within(timeFor(asked), (limit) => attempt(asked, url, AbortSignal.any([signal, limit])));
           if (asked.expect.includes(answer.status)) return answer;
           if (wait === undefined || !mayPass(answer)) throw failure(name, asked.what, answer);
         } catch (error) {
@@ -136,7 +137,7 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
           if (wait === undefined) throw unanswered(name, asked.what, error);
         }
         // A signal of its own, because Node warns of many listeners on one. Machines that lost the store at the same moment do not come back at the same moment.
-        await delay(wait * (0.5 + Math.random()), undefined, { signal: anySignal(signal) });
+        await delay(wait * (0.5 + Math.random()), undefined, { signal: AbortSignal.any([signal]) });
       }
     },
 

@@ -3,6 +3,7 @@
  * HEAD, DELETE, and lists. A name stands for one content, so "unless there is one" needs no conditional write.
  */
 
+import { within } from "../../../shared/program/deadline.ts";
 import { BlobError } from "../content/blob-error.ts";
 import { type Answer, failure, field, readListing, readUploads, totalOf } from "./s3-answers.ts";
 import { type S3Options, type S3Place, type S3Requests, type S3Secrets, s3Requests } from "./s3-requests.ts";
@@ -17,6 +18,7 @@ export interface S3Store extends BlobStore {
 const PART_BYTES = 8 * 1024 * 1024;
 const LARGE_BYTES = 16 * 1024 * 1024;
 const PARTS_AT_ONCE = 4;
+const ABANDON_LIMIT_MS = 10_000;
 const PAGE = 1_000;
 /** Times that a large object may be replaced while its parts are read. */
 const CHANGES = 3;
@@ -137,7 +139,7 @@ async function putInParts(requests: S3Requests, key: string, bytes: Uint8Array, 
     await complete(requests, upload, tags, signal);
   } catch (error) {
     // What cannot be ended now, `tidy` ends.
-    await abandon(requests, upload, AbortSignal.timeout(10_000)).catch(() => undefined);
+    await within(ABANDON_LIMIT_MS, (limit) => abandon(requests, upload, limit)).catch(() => undefined);
     throw error;
   }
 }

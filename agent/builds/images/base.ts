@@ -2,7 +2,7 @@
 
 import type { BuildBody, BuildSettings } from "../../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import type { KeyedMutex } from "../../../shared/program/keyed-mutex.ts";
 import type { Containers } from "../../containers/containers.ts";
 import { type BuildContainer, rootScript, type Script } from "../steps/build-container.ts";
@@ -184,11 +184,21 @@ async function provision(
   const { log } = deps;
   await part(rootScript(CHECK_SCRIPT), buildContainer, deps, signal);
   if (volumes.length > 0) await part(rootScript(VOLUMES_SCRIPT, ...volumes), buildContainer, deps, signal);
-  const packages = rootScript(PACKAGES_SCRIPT);
+  await within(PACKAGES_LIMIT_MS, (limit) => addPackages(buildContainer, log, { limit, signal }));
+  await part(rootScript(USER_SCRIPT), buildContainer, deps, signal);
+  log.write("info", `${PREFIX} The image is ready for sandboxes`, BASE_STEP);
+}
+
+/** @throws only when the signal aborts, or the container fails */
+async function addPackages(
+  buildContainer: BuildContainer,
+  log: BuildLog,
+  { limit, signal }: { readonly limit: AbortSignal; readonly signal: AbortSignal },
+): Promise<void> {
   const output = log.output(PREFIX, BASE_STEP);
-  const limit = anySignal(signal, AbortSignal.timeout(PACKAGES_LIMIT_MS));
   try {
-    const { exitCode } = await buildContainer.run(packages, output.push, limit);
+    const either = AbortSignal.any([signal, limit]);
+    const { exitCode } = await buildContainer.run(rootScript(PACKAGES_SCRIPT), output.push, either);
     output.end();
     // envd brings what commands, files and terminals need, so an image without packages still works.
     if (exitCode !== 0)
@@ -202,8 +212,6 @@ async function provision(
     if (signal.aborted || !limit.aborted) throw error;
     log.write("warn", `${PREFIX} Installing the missing programs took too long and was stopped`, BASE_STEP);
   }
-  await part(rootScript(USER_SCRIPT), buildContainer, deps, signal);
-  log.write("info", `${PREFIX} The image is ready for sandboxes`, BASE_STEP);
 }
 
 async function part(

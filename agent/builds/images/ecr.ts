@@ -3,7 +3,7 @@
 import { AwsV4Signer } from "aws4fetch";
 import { request } from "undici";
 import { AppError } from "../../../shared/http/errors.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 
 export interface AwsKeys {
   readonly accessKeyId: string;
@@ -33,14 +33,12 @@ export async function ecrPassword(
   let status: number;
   let text: string;
   try {
-    const response = await request(url, {
-      method: "POST",
-      headers: await signedHeaders(keys, url, new Date(now())),
-      body: BODY,
-      signal: anySignal(signal, AbortSignal.timeout(LIMIT_MS)),
+    const headers = await signedHeaders(keys, url, new Date(now()));
+    [status, text] = await within(LIMIT_MS, async (limit) => {
+      const either = AbortSignal.any([signal, limit]);
+      const { statusCode, body } = await request(url, { method: "POST", headers, body: BODY, signal: either });
+      return [statusCode, await body.text()] as const;
     });
-    status = response.statusCode;
-    text = await response.body.text();
   } catch (cause) {
     signal.throwIfAborted();
     throw new AppError("bad_request", "AWS does not answer: no password for its registry", { cause });

@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import type { EgressProxy } from "../../../shared/policy/egress-policy.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "../../../shared/policy/ranges.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import { readDespiteFailedWrites } from "../../../shared/proxy/sockets/patient.ts";
 import { type LargeBuffers, openIntake } from "../carry/intake.ts";
 import { ConnectError } from "../destinations/connect-error.ts";
@@ -51,28 +51,32 @@ export async function dial(target: Target, options: DialOptions, deps: DialDeps)
       return dialAddresses(target.addresses, { ...options, until });
     case "proxied": {
       const { proxy, host } = target;
-      const signal = anySignal(options.signal, AbortSignal.timeout(LIMIT_MS));
-      const addresses = await proxyAddresses(proxy, deps);
-      const socket = await dialAddresses(addresses, { ...options, port: proxy.port, until }).catch((error: unknown) => {
-        throw options.signal.aborted
-          ? error
-          : new ConnectError(`egress proxy: it cannot be reached (${codeOf(error)})`);
+      return within(LIMIT_MS, async (limit) => {
+        const signal = AbortSignal.any([options.signal, limit]);
+        const addresses = await proxyAddresses(proxy, deps);
+        const toProxy = { ...options, port: proxy.port, until };
+        const socket = await dialAddresses(addresses, toProxy).catch((error: unknown) => {
+          throw options.signal.aborted
+            ? error
+            : new ConnectError(`egress proxy: it cannot be reached (${codeOf(error)})`);
+        });
+        return tunnel(socket, proxy, { host, port: options.port, signal });
       });
-      return tunnel(socket, proxy, { host, port: options.port, signal });
     }
     case "company": {
       const { proxy, host } = target;
-      const signal = anySignal(options.signal, AbortSignal.timeout(LIMIT_MS));
-      // The operator has named it: it may be at an address that sandboxes never reach.
-      const addresses = addressNumber(proxy.host) === undefined ? await lookUp(proxy.host, deps) : [proxy.host];
-      if (addresses.length === 0) throw new ConnectError("the name of the company's proxy has no address");
-      const { buffers: _, ...unbuffered } = options;
-      const socket = await dialAddresses(addresses, { ...unbuffered, port: proxy.port, until }).catch(
-        (error: unknown) => {
+      return within(LIMIT_MS, async (limit) => {
+        const signal = AbortSignal.any([options.signal, limit]);
+        // The operator has named it: it may be at an address that sandboxes never reach.
+        const addresses = addressNumber(proxy.host) === undefined ? await lookUp(proxy.host, deps) : [proxy.host];
+        if (addresses.length === 0) throw new ConnectError("the name of the company's proxy has no address");
+        const { buffers: _, ...unbuffered } = options;
+        const toProxy = { ...unbuffered, port: proxy.port, until };
+        const socket = await dialAddresses(addresses, toProxy).catch((error: unknown) => {
           throw new ConnectError(`the company's proxy cannot be reached: ${codeOf(error)}`);
-        },
-      );
-      return options.plain === true ? socket : connectTunnel(socket, proxy, { host, port: options.port, signal });
+        });
+        return options.plain === true ? socket : connectTunnel(socket, proxy, { host, port: options.port, signal });
+      });
     }
   }
 }

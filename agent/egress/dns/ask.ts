@@ -3,7 +3,7 @@
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
-import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import { answers, failure, withId } from "./message.ts";
 import type { UpstreamResolver } from "./upstream-resolvers.ts";
 
@@ -37,14 +37,14 @@ async function ask(
   let noAnswer: NoAnswer = "no resolver";
   for (const upstream of upstreams) {
     const id = randomInt(0x10000);
-    const limit = AbortSignal.timeout(limitMs);
-    try {
-      const reply = await once(question, id, upstream, anySignal(signal, limit));
-      return { message: withId(reply, question.readUInt16BE(0)) };
-    } catch {
-      noAnswer = limit.aborted ? "timeout" : "unreachable";
-      if (signal.aborted) break;
-    }
+    const reply = await within(limitMs, (limit) =>
+      once(question, id, upstream, AbortSignal.any([signal, limit])).catch(() => {
+        noAnswer = limit.aborted ? "timeout" : "unreachable";
+        return undefined;
+      }),
+    );
+    if (reply !== undefined) return { message: withId(reply, question.readUInt16BE(0)) };
+    if (signal.aborted) break;
   }
   return { message: failure(question), noAnswer };
 }
@@ -74,7 +74,12 @@ const overUdp: AskResolver = (question, id, { host, port }, signal) =>
 
 const overTcp: AskResolver = (question, id, { host, port }, signal) =>
   new Promise((resolve, reject) => {
-    const socket = connect({ host, port, signal });
+    const socket = connect({ host, port });
+    // Node's option for this keeps its listener, and so the socket, for as long as the signal lives.
+    const abort = () => socket.destroy(signal.reason as Error);
+    signal.addEventListener("abort", abort, { once: true });
+    socket.once("close", () => signal.removeEventListener("abort", abort));
+    if (signal.aborted) abort();
     let received = Buffer.alloc(0);
     const fail = (error: Error) => {
       socket.destroy();

@@ -1,7 +1,6 @@
 /** The sources of containers without an owner: the pool, and a boot in its turn, which the pool may overtake. */
 
 import type { StartRequest } from "../../../shared/agent-api/routes.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import type { LaunchSpec } from "../become-sandbox.ts";
 import type { BootSpec } from "../boot.ts";
@@ -45,7 +44,7 @@ export function createPoolSources(deps: PoolSourcesDeps): Pick<Sources, "pool" |
     const ready = waits ? pool.take(flavour) : undefined;
     if (ready !== undefined) return { container: ready, warm: true, restored: "nothing" };
     const over = new AbortController();
-    const queue = anySignal(signal, over.signal);
+    const queue = AbortSignal.any([signal, over.signal]);
     const release = turns.take({ owner: body.projectId, executionId }, queue);
     const spare = waits ? pool.next(flavour, queue) : never;
     const first = await timing

@@ -5,12 +5,13 @@
 
 import { LRUCache } from "lru-cache";
 import type { NodeLoad, PoolTarget } from "../../../shared/agent-api/routes.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import { sameSize } from "../../containers/cgroup/limits.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import { type Flavour, flavourKey, type LiveContainer } from "../../containers/live-container.ts";
+import { createLines } from "./lines.ts";
 import { ENTRY_BYTES, planPool } from "./refill-plan.ts";
 import { canBecome } from "./resize.ts";
 
@@ -84,7 +85,7 @@ interface Waiting {
 export function createPool(deps: PoolDeps): Pool {
   const { boot, docker, dispose, freeMemory, reservedMemory, memoryBound, atOnce, lastForeground, now, log } = deps;
   const ready = new Map<string, LiveContainer[]>();
-  const waiting = new Map<string, Waiting[]>();
+  const waiting = createLines<Waiting>();
   /** Flavours that could not be started, by key; the others are filled all the same. */
   const failing = new Map<string, { readonly count: number; readonly retryAt: number }>();
   /** Starts under way, by key. */
@@ -112,10 +113,9 @@ export function createPool(deps: PoolDeps): Pool {
   const put = (container: LiveContainer) => {
     measure(container);
     const key = flavourKey(container);
-    const line = waiting.get(key) ?? [];
-    const place = line.findIndex(({ flavour }) => canBecome(container, flavour.resources));
-    if (place >= 0) line.splice(place, 1)[0]?.call(container);
-    else ready.set(key, [...(ready.get(key) ?? []), container]);
+    const first = waiting.take(key, ({ flavour }) => canBecome(container, flavour.resources));
+    if (first === undefined) ready.set(key, [...(ready.get(key) ?? []), container]);
+    else first.call(container);
   };
 
   const take = (key: string, entry?: LiveContainer): LiveContainer | undefined => {
@@ -138,11 +138,7 @@ export function createPool(deps: PoolDeps): Pool {
     for (const [key, entries] of ready) {
       const container = entries.find(({ id }) => id === containerId);
       if (container === undefined) continue;
-      ready.set(
-        key,
-        entries.filter((entry) => entry !== container),
-      );
-      return container;
+      return take(key, container);
     }
     return undefined;
   };
@@ -155,11 +151,13 @@ export function createPool(deps: PoolDeps): Pool {
   };
 
   const fill = async (flavour: Flavour, signal: AbortSignal) => {
-    const container = await boot(flavour, anySignal(signal, AbortSignal.timeout(BOOT_LIMIT_MS)));
+    const container = await within(BOOT_LIMIT_MS, (limit) => boot(flavour, AbortSignal.any([signal, limit])));
     try {
-      await docker.envd.warm(
-        { address: container.slot.address, controlToken: container.controlToken },
-        anySignal(signal, AbortSignal.timeout(WARM_LIMIT_MS)),
+      await within(WARM_LIMIT_MS, (limit) =>
+        docker.envd.warm(
+          { address: container.slot.address, controlToken: container.controlToken },
+          AbortSignal.any([signal, limit]),
+        ),
       );
       await container.cgroup.freeze();
     } catch (error) {
@@ -250,20 +248,17 @@ export function createPool(deps: PoolDeps): Pool {
       const key = flavourKey(flavour);
       return new Promise((resolve, reject) => {
         const leave = () => {
-          const line = waiting.get(key) ?? [];
-          waiting.set(
-            key,
-            line.filter(({ call }) => call !== called),
-          );
+          waiting.leave(key, one);
           reject(signal.reason as Error);
         };
-        const called = (container: LiveContainer) => {
+        const call = (container: LiveContainer) => {
           signal.removeEventListener("abort", leave);
           resolve(container);
         };
+        const one: Waiting = { flavour, call };
         if (signal.aborted) return leave();
         signal.addEventListener("abort", leave, { once: true });
-        waiting.set(key, [...(waiting.get(key) ?? []), { flavour, call: called }]);
+        waiting.join(key, one);
       });
     },
     setTargets(targets) {

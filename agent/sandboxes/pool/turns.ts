@@ -4,7 +4,6 @@
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import { within } from "../../../shared/program/deadline.ts";
 import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import { createArrivals } from "./arrivals.ts";
@@ -39,7 +38,7 @@ export function createTurns({ semaphore, queueMs, now }: TurnsDeps): Turns {
       if (executionId === undefined) return semaphore.take(signal, owner);
       const asked = arrivals.of(executionId);
       const release = await within(queueMs, (limit) =>
-        semaphore.take(anySignal(signal, limit), owner, asked).catch((error: unknown) => {
+        semaphore.take(AbortSignal.any([signal, limit]), owner, asked).catch((error: unknown) => {
           if (!limit.aborted || signal.aborted) throw error;
           throw new AppError(
             "node_busy",

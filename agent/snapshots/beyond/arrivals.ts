@@ -3,7 +3,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Arrival, Peer } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { KeyedMutex } from "../../../shared/program/keyed-mutex.ts";
 import type { ClaimedStore } from "../../blobs/claimed-store.ts";
 import { BlobError } from "../../blobs/content/blob-error.ts";
@@ -78,7 +77,7 @@ export function createArrivals({ store, snapshots, peer, fetch, mutex, waitMs = 
         const progress: FetchOptions["progress"] = ({ doneBytes, totalBytes }) => {
           entry.done = { doneBytes, totalBytes };
         };
-        const signal = anySignal(stopping.signal, cut.signal);
+        const signal = AbortSignal.any([stopping.signal, cut.signal]);
         signal.throwIfAborted();
         await fetchFrom(wanted, { signal, progress });
       }).finally(() => underWay.delete(snapshotId)),

@@ -3,6 +3,7 @@
  * their disks. An offer is opened by its ticket only, and ends some minutes after its last use.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
@@ -86,6 +87,8 @@ export function createOffers(deps: OffersDeps): Offers {
   /** Docker writes one image at a time, so that several do not fill the disk at once. */
   const unpacking = createSemaphore(1);
   let sweeps: Loop | undefined;
+  /** The sweeps go on for the life of the agent: not in the trace of the request that opens the first offer. */
+  const outside = AsyncLocalStorage.snapshot();
 
   const uploadDeps = ({ domain }: Open): UploadDeps => ({
     store: undefined,
@@ -159,13 +162,15 @@ export function createOffers(deps: OffersDeps): Offers {
       image,
     };
     offers.set(key, offer);
-    sweeps ??= loop({ name: "offers", everyMs: SWEEP_EVERY_MS, log }, async () => {
-      for (const [each, { usedAt, release }] of offers) {
-        if (now() - usedAt > IDLE_MS) release();
-        if (now() - usedAt > KEPT_MS) await close(each);
-      }
-    });
+    sweeps ??= outside(() => loop({ name: "offers", everyMs: SWEEP_EVERY_MS, log }, sweep));
     return offer;
+  }
+
+  async function sweep(): Promise<void> {
+    for (const [each, { usedAt, release }] of offers) {
+      if (now() - usedAt > IDLE_MS) release();
+      if (now() - usedAt > KEPT_MS) await close(each);
+    }
   }
 
   async function describe(offer: Open, snapshot: Snapshot): Promise<Described> {

@@ -4,7 +4,6 @@
  */
 
 import type { Beyond } from "../../../shared/agent-api/routes.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { type Loop, loop } from "../../../shared/program/loop.ts";
 import type { ClaimedStore } from "../../blobs/claimed-store.ts";
@@ -86,7 +85,7 @@ export function createUploads<T extends Subject>(deps: UploadsDeps<T>): Uploads 
     underWay = own;
     try {
       const done = await of.upload(subject, store.use(), {
-        signal: anySignal(signal, gone.signal),
+        signal: AbortSignal.any([signal, gone.signal]),
         progress({ doneBytes, totalBytes }) {
           own.done = { doneBytes, totalBytes };
           if (!isStill(id)) gone.abort(new BlobError("changed", `${of.name(id)} was resumed or deleted meanwhile`));

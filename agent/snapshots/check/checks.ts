@@ -6,7 +6,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { CheckedPart, CheckSnapshotBody, SnapshotCheck } from "../../../shared/agent-api/snapshot-check-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import { createSemaphore } from "../../../shared/program/semaphore.ts";
 import { toAppError } from "../beyond/arrivals.ts";
 import type { CheckOptions } from "./part.ts";
@@ -70,7 +69,7 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
   }
 
   async function inTurn({ snapshotId, stored }: Asked, own: Check): Promise<void> {
-    const signal = anySignal(stopping.signal, own.cut.signal);
+    const signal = AbortSignal.any([stopping.signal, own.cut.signal]);
     const release = await turns.take(signal);
     try {
       own.state = "running";

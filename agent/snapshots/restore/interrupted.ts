@@ -4,6 +4,7 @@
  * stored memory no longer fits the disk that they may have changed. The next resume thaws them.
  */
 
+import { within } from "../../../shared/program/deadline.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Cgroup } from "../../containers/cgroup/cgroup.ts";
 import type { Docker } from "../../containers/host-docker.ts";
@@ -52,7 +53,8 @@ async function keep({ id }: Snapshot, container: KnownContainer, deps: Interrupt
     .catch((error: unknown) => log.warn({ err: error, containerId }, "could not freeze a restored container"));
   if (container.pid !== 0) return true;
   try {
-    await files.verify(id, await files.manifest(id), AbortSignal.timeout(VERIFY_LIMIT_MS));
+    const manifest = await files.manifest(id);
+    await within(VERIFY_LIMIT_MS, (limit) => files.verify(id, manifest, limit));
   } catch (error) {
     log.error({ err: error, snapshotId: id, containerId }, "killed a container that was restored from damaged memory");
     await cgroup.kill();

@@ -2,7 +2,7 @@
 
 import type { VolumeMount } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
+import { within } from "../../../shared/program/deadline.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import { noTiming, type Timing } from "../../../shared/program/tracing/timing.ts";
@@ -120,9 +120,7 @@ export async function restoreContainer(
       await containers.kill(id);
       await stopped(id, containers);
     });
-    const restoring = memory === undefined ? undefined : AbortSignal.timeout(limitMs);
-    const limited = restoring === undefined ? signal : anySignal(signal, restoring);
-    const up = async () => {
+    const up = async (limited: AbortSignal) => {
       const start = containers.start(id).catch((cause: unknown) => {
         if (memory === undefined) throw cause;
         throw notRestored(explainRestore(cause), cause);
@@ -133,13 +131,19 @@ export async function restoreContainer(
 
       return timing.measure("ready", () => envdAnswers({ id, slot, controlToken }, docker, limited));
     };
-    const { found, cgroup } = await up().catch(async (cause: unknown) => {
-      if (signal.aborted) throw cause;
-      // A damaged image can fail the restore before its check is through, and then the damage is the reason.
-      await memory?.verified;
-      if (restoring?.aborted !== true) throw cause;
-      throw notRestored(`the restore did not end within its limit of ${limitMs} ms`, cause);
-    });
+    const upInTime = async (limit: AbortSignal) => {
+      try {
+        return await up(AbortSignal.any([signal, limit]));
+      } catch (cause) {
+        if (signal.aborted) throw cause;
+        const isLate = limit.aborted;
+        // A damaged image can fail the restore before its check is through, and then the damage is the reason.
+        await memory?.verified;
+        if (!isLate) throw cause;
+        throw notRestored(`the restore did not end within its limit of ${limitMs} ms`, cause);
+      }
+    };
+    const { found, cgroup } = await (memory === undefined ? up(signal) : within(limitMs, upInTime));
     if (inside !== undefined) await connections.release(slot, inside);
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 

@@ -75,8 +75,9 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
       signal.throwIfAborted();
       const verification = verifying.begin(id, manifest, untouched);
       const { done: verified } = verification;
-      verified.catch(() => undefined);
       signal.addEventListener("abort", verification.abandon, { once: true });
+      const checked = () => signal.removeEventListener("abort", verification.abandon);
+      void verified.then(checked, checked);
       // Unchanged files are checked during the restore, which takes longer; until then the sandbox has no network and no caller.
       if (!untouched) await verified;
       const directory = files.images(id);

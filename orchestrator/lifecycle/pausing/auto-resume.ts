@@ -7,7 +7,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
 import { sameSecret } from "../../../shared/ids.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import { withDeadline, within } from "../../../shared/program/deadline.ts";
 import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
 import type { Seeds } from "../../base/keys/seeds.ts";
@@ -143,7 +142,7 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
         const work = resumeNow(sandboxId, port, tokens);
         // The resume continues when its visitor disconnects or waited too long: other requests may have joined it.
         return await within(timeouts.autoResumeTimeoutMs, (limit) =>
-          withDeadline(work, anySignal(signal, limit), () => TRANSITIONING),
+          withDeadline(work, AbortSignal.any([signal, limit]), () => TRANSITIONING),
         );
       } catch (reason) {
         // Where the records cannot be read, nothing is known of the sandbox: not that it is gone either.

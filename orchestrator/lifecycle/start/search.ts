@@ -4,7 +4,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import { withDeadline, within } from "../../../shared/program/deadline.ts";
 import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
@@ -176,7 +175,7 @@ export class Search {
     const left = Math.max(0, this.#waitsUntil - core.now());
     const turn = await within(looksAround ? Math.min(left, LOOK_AROUND_MS) : left, (limit) => {
       const leaving = new AbortController();
-      const signal = anySignal(limit, leaving.signal, ...(caller === undefined ? [] : [caller]));
+      const signal = AbortSignal.any([limit, leaving.signal, ...(caller === undefined ? [] : [caller])]);
       const taking = core.turns
         .take(nodeId, { owner: sandbox.projectId, since: this.#since, signal })
         .catch((reason: unknown) => {

@@ -4,7 +4,6 @@
  */
 
 import { sql } from "kysely";
-import { anySignal } from "../../../shared/program/any-signal.ts";
 import { type Loop, type LoopOptions, loop } from "../../../shared/program/loop.ts";
 import type { Database } from "../tables.ts";
 import { CLOCK } from "./clock.ts";
@@ -32,7 +31,7 @@ export function roundsWith(leases: Leases): Rounds {
   return (options, round) =>
     loop(options, async (stopping) => {
       const leading = await leases.lead(options.name);
-      if (leading !== undefined) await round(anySignal(stopping, leading));
+      if (leading !== undefined) await round(AbortSignal.any([stopping, leading]));
     });
 }
 

@@ -19,6 +19,9 @@ interface ExecutionConnections {
   readonly open: Set<Socket>;
 }
 
+/** Next hops of one execution that are remembered without a connection. */
+const MOST_EMPTY = 64;
+
 export class Connections {
   readonly #executions = new Map<string, ExecutionConnections>();
   readonly #isActive: (executionId: string) => boolean;
@@ -47,9 +50,16 @@ export class Connections {
         keeping: new DialledAgent({ ...common, keeps: true }),
         single: new DialledAgent({ ...common, keeps: false }),
       };
+      // Bounded: a visitor who tries every port while another request is under way must not fill the memory.
+      if (agents.size >= MOST_EMPTY) dropEmpty(agents);
       agents.set(nextHop.key, found);
     }
     return found;
+  }
+
+  /** Next hops of the execution that are remembered. */
+  hops(executionId: string): number {
+    return this.#executions.get(executionId)?.agents.size ?? 0;
   }
 
   /** Deletes the entry of an execution without requests, unless one of its connections is still open. */
@@ -92,4 +102,8 @@ export class Connections {
       if (!this.#isActive(executionId)) this.settle(executionId);
     });
   }
+}
+
+function dropEmpty(agents: Map<string, UpstreamAgents>): void {
+  for (const [key, { keeping, single }] of agents) if (keeping.isEmpty && single.isEmpty) agents.delete(key);
 }

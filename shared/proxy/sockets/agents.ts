@@ -14,7 +14,7 @@ export class DialError extends Error {
 /** A request to a `DialledAgent`. */
 export interface DialledArgs extends ClientRequestArgs {
   /** Called when no idle connection is left: the signal ends the dialling. Absent: only the dial's own limit ends it. */
-  readonly dialSignal?: () => AbortSignal;
+  dialSignal?: () => AbortSignal;
 }
 
 export interface DialledOptions {
@@ -53,6 +53,12 @@ export class DialledAgent extends Agent {
     for (const socket of all ? idle : idle.slice(-1)) socket.destroy();
   }
 
+  /** It has no connection, neither idle nor in use. */
+  get isEmpty(): boolean {
+    const all = [...Object.values(this.sockets), ...Object.values(this.freeSockets)];
+    return all.every((sockets) => (sockets ?? []).length === 0);
+  }
+
   /** All connections of this agent lead to one server. */
   override getName(): string {
     return "server";
@@ -62,7 +68,10 @@ export class DialledAgent extends Agent {
   override createConnection(args: DialledArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
     // Node reads either the error or the stream, although its types require both.
     const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
-    this.open(args.dialSignal?.() ?? new AbortController().signal).then(
+    const signal = args.dialSignal?.() ?? new AbortController().signal;
+    // Node keeps the arguments for as long as the connection lives, and through this one the exchange that has opened it.
+    delete args.dialSignal;
+    this.open(signal).then(
       (socket) => answer?.(null, socket),
       (error: Error) => answer?.(error),
     );

@@ -6,6 +6,7 @@
 
 import { spawn } from "node:child_process";
 import { LRUCache } from "lru-cache";
+import { within } from "../../../../shared/program/deadline.ts";
 import { createSemaphore } from "../../../../shared/program/semaphore.ts";
 import type { KeySource } from "./secret-keys.ts";
 
@@ -34,7 +35,7 @@ export function keyCommand(options: KeyCommand): KeySource {
   });
 
   async function run(verb: "wrap" | "unwrap", name: string, input: Buffer): Promise<Buffer> {
-    const release = await turns.take(AbortSignal.timeout(options.timeoutMs)).catch((cause: unknown) => {
+    const release = await within(options.timeoutMs, (limit) => turns.take(limit)).catch((cause: unknown) => {
       throw new Error(`${AT_ONCE} calls of ${options.command} were busy for ${options.timeoutMs} ms`, { cause });
     });
     try {

@@ -1,5 +1,6 @@
 /** Whether a container's memory is whole, by its page server: nothing with missing pages is ever dumped. */
 
+import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import type { PageServer } from "../../../../agent/snapshots/criu/criu.ts";
 import type { SnapshotFiles } from "../../../../agent/snapshots/store/files.ts";
@@ -92,4 +93,12 @@ test("a dump waits for a page server that an earlier agent process left running"
   const dumping = outcome(images.complete("c1"));
   servers[0]?.end(false);
   expect(await dumping).toMatch(/ended before the last page/);
+});
+
+test("a restore whose images have been checked listens to its signal no more", async () => {
+  const { images } = world();
+  const { signal } = new AbortController();
+  const { verified } = await images.open({ id: "s1" }, signal);
+  await verified;
+  expect(getEventListeners(signal, "abort")).toEqual([]);
 });

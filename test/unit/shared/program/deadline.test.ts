@@ -1,6 +1,9 @@
 import { getEventListeners } from "node:events";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { withDeadline, within } from "../../../../shared/program/deadline.ts";
+import { areCollected, collect } from "../../../support/runner/garbage.ts";
 
 const never = new Promise<never>(() => undefined);
 const late = () => "late";
@@ -47,4 +50,57 @@ test("work within a limit of time has a signal that aborts then, and no timer is
   const refusal = expect(overdue).rejects.toMatchObject({ name: "TimeoutError" });
   await vi.advanceTimersByTimeAsync(50);
   await refusal;
+});
+
+/** Rejects when the limit comes; only the listener refers to the combined signals. */
+function limited(ms: number, other: AbortSignal): Promise<never> {
+  return within(ms, (limit) => {
+    const signal = AbortSignal.any([AbortSignal.any([other, new AbortController().signal]), limit]);
+    return new Promise<never>((_, reject) =>
+      signal.addEventListener("abort", () => reject(new Error("the limit came")), { once: true }),
+    );
+  });
+}
+
+test("a limit in combined signals aborts them also after a garbage collection", async () => {
+  const { signal } = new AbortController();
+  const waiting = limited(300, signal);
+  const rounds = setInterval(collect, 20);
+  try {
+    await expect(waiting).rejects.toThrow("the limit came");
+  } finally {
+    clearInterval(rounds);
+  }
+});
+
+/** Apart from the test, so that it refers to nothing else of it. */
+function listenerOf(request: { readonly body: string }): () => string {
+  return () => request.body;
+}
+
+test("what has not stopped listening to a combined signal is collected once nobody can abort that signal any more", async () => {
+  const work = async () => {
+    const request = { body: "large" };
+    const caller = new AbortController();
+    await within(600_000, (limit) => {
+      AbortSignal.any([caller.signal, limit]).addEventListener("abort", listenerOf(request));
+      return Promise.resolve();
+    });
+    return new WeakRef(request);
+  };
+  const request = await work();
+  await expect.poll(() => areCollected(request)).toBe(true);
+});
+
+const ROOT = join(import.meta.dirname, "../../../..");
+
+// Node refers to such a limit weakly: once collected, it never comes.
+test("no long-running program combines a signal of AbortSignal.timeout with others", () => {
+  const files = globSync("{agent,envd,interpreter,orchestrator,shared}/**/*.ts", { cwd: ROOT });
+  const combined = files.filter((file) => {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    return /AbortSignal\.any\(\[[^\]]*AbortSignal\.timeout/.test(text);
+  });
+  expect(files.length).toBeGreaterThan(500);
+  expect(combined).toEqual([]);
 });
