@@ -12,7 +12,7 @@ import { iso } from "../../forms/time.ts";
 import type { SessionStore } from "../../store/sessions/sessions.ts";
 import type { People } from "./people.ts";
 
-export const membersApi = contract({
+const membersApi = contract({
   readMembers: {
     method: "GET",
     path: "/members",

@@ -33,7 +33,7 @@ export interface People {
   rulesOf(projectId: string): Promise<ProjectRules>;
 }
 
-export interface ProjectRules {
+interface ProjectRules {
   readonly claim: string;
   readonly rules: readonly Rule[];
   /** None: somebody of whom a session keeps this has no role in the project. */
