@@ -19,6 +19,7 @@ import { CreateScreen } from "./sandboxes/create.tsx";
 import { SandboxesScreen } from "./sandboxes/list.tsx";
 import { SecretsScreen } from "./stored/secrets.tsx";
 import { SnapshotsScreen } from "./stored/snapshots.tsx";
+import { VolumeScreen } from "./stored/volume.tsx";
 import { VolumesScreen } from "./stored/volumes.tsx";
 import { BuildScreen } from "./templates/build.tsx";
 import { TemplateScreen } from "./templates/template.tsx";
@@ -117,6 +118,7 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
           )}
           <Route path="/sandboxes/:id/:tab?">{({ id, tab }) => <SandboxScreen key={id} id={id} tab={tab} />}</Route>
           <Route path="/templates/:id">{({ id }) => <TemplateScreen key={id} id={id} />}</Route>
+          <Route path="/volumes/:id">{({ id }) => <VolumeScreen key={id} id={id} />}</Route>
           {PLACES.map(({ path: each, screen: Screen }) => (
             <Route key={each} path={each}>
               <Screen />

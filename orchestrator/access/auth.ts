@@ -15,7 +15,7 @@ import type { KeyOwner } from "../store/keys/keys.ts";
 import { isProject, type ProjectStore } from "../store/projects/projects.ts";
 import type { AdminTokens } from "./admin-tokens.ts";
 import type { Identity } from "./key-cache.ts";
-import { type Person, personIn } from "./person.ts";
+import { identifyOwner, type Owner, personIn } from "./owner.ts";
 import type { ProjectCaller } from "./project-caller.ts";
 import type { Rate, RateLimiter } from "./rate-limit.ts";
 import { checkStanding } from "./standing.ts";
@@ -47,12 +47,6 @@ export interface EdgeVisitor {
   readonly isMember?: () => Promise<boolean>;
 }
 
-/** Whose credentials a caller has. */
-export type Owner =
-  | { readonly kind: "admin" }
-  | { readonly kind: "key"; readonly owner: KeyOwner }
-  | { readonly kind: "person"; readonly person: Person };
-
 export interface Auth {
   /** Routes of a project: an API key, or an operator naming the project. */
   readonly project: Authenticate<ProjectCaller>;
@@ -65,8 +59,13 @@ export interface Auth {
   /** Operators and the program that collects metrics. */
   readonly metrics: Authenticate<undefined>;
   readonly open: Authenticate<undefined>;
-  /** Whose API key or admin token the request shows, or what `read` finds in their place. Limits wrong ones. */
-  readonly shown: (request: FastifyRequest, read?: () => Promise<Owner>) => Promise<Owner>;
+  /**
+   * Whose API key or admin token the request shows, or what `read` finds in their place: the caller of a log-in. Limits wrong
+   * ones, and the log-ins of each owner, which no other limit counts.
+   */
+  readonly logIn: (request: FastifyRequest, read?: () => Promise<Owner>) => Promise<Owner>;
+  /** Limits a step of log-ins from one address in which nobody has shown anything yet. */
+  readonly stranger: (request: FastifyRequest, step: string) => void;
   /** As `project` and `operator`, for callers whom `read` finds by other means than a key or token. */
   readonly by: (read: (request: FastifyRequest) => Promise<Owner>) => Pick<Auth, "project" | "operator">;
   /**
@@ -78,6 +77,9 @@ export interface Auth {
     read: () => Promise<T>,
   ) => Promise<T>;
 }
+
+/** Each log-in is a row of the database and an entry of the audit log, and none is a call that a project's rates count. */
+const LOG_INS: Rate = { perSecond: 1, burst: 60 };
 
 export function createAuth(deps: AuthDeps): Auth {
   /**
@@ -176,6 +178,22 @@ export function createAuth(deps: AuthDeps): Auth {
     throw new AppError("unauthorized", "Invalid admin token");
   }
 
+  async function ownerShown(request: FastifyRequest): Promise<Owner> {
+    if (isAdmin(request)) return { kind: "admin" };
+    const key = header(request, "x-api-key");
+    if (key === undefined) throw new AppError("unauthorized", "Missing API key: send it in the X-API-Key header");
+    return { kind: "key", owner: await ownerOf(key) };
+  }
+
+  function logInLimited(who: string): void {
+    try {
+      deps.limiter.take(`log_in ${who}`, LOG_INS);
+    } catch (error) {
+      deps.observeLimited("log_in");
+      throw error;
+    }
+  }
+
   async function projectOf(access: Access, request: FastifyRequest): Promise<ProjectCaller> {
     const key = header(request, "x-api-key");
     if (access === "project" && key !== undefined) return byKey(request, key);
@@ -197,14 +215,12 @@ export function createAuth(deps: AuthDeps): Auth {
 
   return {
     project: admitted(projectOf),
-    shown: (request, read) =>
-      guarded(request, async () => {
-        if (read !== undefined) return read();
-        if (isAdmin(request)) return { kind: "admin" };
-        const key = header(request, "x-api-key");
-        if (key === undefined) throw new AppError("unauthorized", "Missing API key: send it in the X-API-Key header");
-        return { kind: "key", owner: await ownerOf(key) };
-      }),
+    async logIn(request, read = () => ownerShown(request)) {
+      const owner = await guarded(request, read);
+      logInLimited(identifyOwner(request, owner));
+      return owner;
+    },
+    stranger: (request, step) => logInLimited(`${step} ${clientOf(request.ip)}`),
     by: (read) => ({
       project: admitted(async (access, request) => {
         const shown = await read(request);

@@ -139,10 +139,12 @@ export interface ConsoleParts {
   readonly around: Around;
   readonly handlers: ApiHandlers;
   readonly files: Omit<FileRoutesDeps, "auth" | "around">;
+  readonly volumeContent: Content;
 }
 
 /** The console, which has the routes for people a second time, and their uploads. */
-export function addConsole(server: FastifyInstance, { console, auth, around, handlers, files }: ConsoleParts): void {
+export function addConsole(server: FastifyInstance, parts: ConsoleParts): void {
+  const { console, auth, around, handlers, files, volumeContent } = parts;
   console.add(server, {
     auth,
     around,
@@ -150,6 +152,7 @@ export function addConsole(server: FastifyInstance, { console, auth, around, han
       servePeople(to, handlers, people);
       addRows(to, people, handlers.sandboxes);
       addUploads(to, { ...files, around });
+      volumeContent.addForProject(to, people);
     },
   });
 }

@@ -140,12 +140,22 @@ export async function startApi(base: Base, parts: ApiParts): Promise<ApiUrls> {
   const { port } = server.server.address() as AddressInfo;
   const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
   const url = `http://${host}:${port}`;
-  const { joining, files, console: webConsole, recording } = parts;
+  const { joining, files, console: webConsole, recording, volumeContent } = parts;
   const nodesUrl = joining === undefined ? undefined : await startNodesServer(base, { joining, auth, files, handlers });
   const accept = (connection: Socket) => void server.server.emit("connection", connection);
   if (webConsole === undefined) return { url, nodesUrl, consoleUrl: undefined, accept };
   if (config.consoleListen === undefined) return { url, nodesUrl, consoleUrl: `${url}/console/`, accept };
   const listen = config.consoleListen;
-  const own = { console: webConsole, auth: people, around: recording, files, handlers, metrics, isProxy, listen };
+  const own = {
+    console: webConsole,
+    auth: people,
+    around: recording,
+    files,
+    handlers,
+    volumeContent,
+    metrics,
+    isProxy,
+    listen,
+  };
   return { url, nodesUrl, consoleUrl: await startConsoleServer(base, own), accept };
 }

@@ -36,6 +36,7 @@ type ObjectKind =
   | "edge"
   | "project"
   | "workspace"
+  | "session"
   | "platform";
 
 const sandbox = { object: "sandbox", param: "sandboxID" } as const;
@@ -74,6 +75,7 @@ const key = { object: "key", param: "apiKeyID" } as const;
 const projectById = { object: "project", param: "projectID" } as const;
 const workspace = { object: "workspace", param: "workspaceID" } as const;
 const project = { object: "project", param: "teamID" } as const;
+const session = { object: "session", table: "console_sessions" } as const;
 
 export const ACTIONS: Readonly<Record<string, Action>> = {
   createV1: create,
@@ -151,6 +153,10 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   promoteTemplate: { object: "template", fields: ["templateID", "name"] },
   createTeamKey: { object: "key", table: "api_keys", fields: ["name", "scopes", "expiresAt"], shown: ["id"] },
   deleteTeamKey: key,
+  /** Of the console, which are no routes of the API. */
+  logIn: session,
+  logOut: session,
+  makeLogInLink: session,
   /** Files of COPY steps, which are not in the database: its entry is not part of a change. */
   uploadFiles: { object: "template", param: "templateId" },
 };

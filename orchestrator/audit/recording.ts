@@ -140,9 +140,10 @@ class RequestRecord implements AuditScope {
   /** Of a caller's many refusals, which change nothing, only some are written. */
   fail(reason: unknown): void {
     const { refusals } = this.#facts;
-    const { kind, keyId, address } = this.caller;
+    const { kind, keyId, personId, address } = this.caller;
     const identified = kind !== "open";
-    if (this.seq === undefined && !refusals.admit(keyId ?? (identified ? kind : address), identified)) return;
+    const who = keyId ?? personId ?? (identified ? kind : address);
+    if (this.seq === undefined && !refusals.admit(who, identified)) return;
     this.#write(endOf(reason));
   }
 

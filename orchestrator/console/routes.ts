@@ -2,16 +2,20 @@
 
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { AppError, isError } from "../../shared/http/errors.ts";
+import { isError } from "../../shared/http/errors.ts";
 import { type Around, surround } from "../../shared/http/serve.ts";
 import { showedCredentials } from "../../shared/http/server.ts";
 import { VERSION } from "../../shared/version.ts";
-import type { Auth, Owner } from "../access/auth.ts";
+import type { Auth } from "../access/auth.ts";
+import type { Owner } from "../access/owner.ts";
+import type { SessionStore } from "../store/sessions/sessions.ts";
 import { addEnvd, type EnvdDeps } from "./envd.ts";
+import { addLogIns, fromPage } from "./log-ins.ts";
 import type { LongAnswers } from "./long-answers.ts";
+import { addMembers } from "./oidc/members.ts";
 import { addOidc, type OidcDeps } from "./oidc/routes.ts";
 import { addPage } from "./page.ts";
-import { checkHost, checkSite } from "./rules.ts";
+import { checkHost } from "./rules.ts";
 import { hostOf, type Sessions } from "./sessions.ts";
 
 const HEADERS = {
@@ -36,6 +40,8 @@ const HEADERS = {
 
 export interface ConsoleDeps {
   readonly sessions: Sessions;
+  /** Who is logged in by name. */
+  readonly people: Pick<SessionStore, "people">;
   readonly longAnswers: LongAnswers;
   readonly envd: EnvdDeps;
   /** Undefined: nobody logs in by name. */
@@ -70,8 +76,8 @@ export function createRoutes(deps: ConsoleDeps): Console {
             checkHost({ host: hostOf(request) }, deps.hosts);
             next();
           });
-          addLogin(scope, deps.sessions, given.auth);
-          if (deps.oidc !== undefined) addOidc(scope, deps.sessions, given.auth, deps.oidc);
+          addLogIns(scope, { sessions: deps.sessions, shown, ...given });
+          if (deps.oidc !== undefined) addOidc(scope, { sessions: deps.sessions, ...given, ...deps.oidc });
           addPage(scope);
           void scope.register((api, _none, added) => addApi(api, deps, given, added), { prefix: "/api" });
           done();
@@ -80,32 +86,6 @@ export function createRoutes(deps: ConsoleDeps): Console {
       );
     },
   };
-}
-
-function addLogin(server: FastifyInstance, sessions: Sessions, auth: Auth): void {
-  server.post("/login", async (request, reply) => {
-    fromPage(request);
-    const code = request.headers["x-console-code"];
-    const owner = await auth.shown(request, typeof code === "string" ? () => sessions.ownerOfLink(code) : undefined);
-    await sessions.end(request, reply);
-    await sessions.begin(request, reply, owner);
-    return reply.header("cache-control", "no-store").send(shown(owner));
-  });
-  server.post("/logout", async (request, reply) => {
-    fromPage(request);
-    await sessions.end(request, reply);
-    return reply.status(204).send();
-  });
-  // For programs with a key, which have no page: browsers cannot send the key's header from another site.
-  server.post("/link", async (request, reply) => {
-    const owner = await auth.shown(request);
-    if (owner.kind !== "key") throw new AppError("bad_request", "a link logs in with an API key, not as an operator");
-    const code = await sessions.makeLink(owner.owner);
-    return reply
-      .status(201)
-      .header("cache-control", "no-store")
-      .send({ path: `/console/#code=${code}` });
-  });
 }
 
 function addApi(server: FastifyInstance, deps: ConsoleDeps, given: Server, done: () => void): void {
@@ -136,18 +116,9 @@ function addApi(server: FastifyInstance, deps: ConsoleDeps, given: Server, done:
     }
   });
   given.serve(server, auth);
+  addMembers(server, auth, { people: oidc?.people, sessions: deps.people });
   addEnvd(server, envd, auth);
   done();
-}
-
-function fromPage(request: FastifyRequest): void {
-  const { origin, "sec-fetch-site": site } = request.headers;
-  checkSite({
-    method: request.method,
-    host: hostOf(request),
-    origin,
-    fetchSite: typeof site === "string" ? site : undefined,
-  });
 }
 
 /** A link to a download has no headers, so an operator's names the project in its query. */

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { sameSecret } from "../../shared/ids.ts";
 import type { AdminTokens } from "../access/admin-tokens.ts";
-import type { Owner } from "../access/auth.ts";
+import type { Owner } from "../access/owner.ts";
 import type { KeyOwner, KeyStore } from "../store/keys/keys.ts";
 import type { SessionStore } from "../store/sessions/sessions.ts";
 import { cookieHeader, type Place, readCookie } from "./cookie.ts";
@@ -67,8 +67,25 @@ export function createSessions({ sessions, keys, adminTokens, people, now }: Ses
     }
   }
 
+  /**
+   * @param isUse false: the platform looks whether the session lasts, and nobody asks for anything
+   * @throws {AppError} unauthorized
+   */
+  async function read(request: FastifyRequest, isUse = true): Promise<Owner> {
+    const cookie = readCookie(placeOf(request), request.headers.cookie);
+    const session = cookie === undefined ? undefined : await sessions.read(hashOf(cookie), isUse);
+    if (cookie === undefined || session === undefined)
+      throw new AppError("unauthorized", "nobody is logged in to the console, or the session has ended: log in");
+    if (session.kind === "person") return personOf(session.person);
+    if (session.kind !== "admin") return { kind: "key", owner: await keyOwner(session.keyId) };
+    const { adminDigest = "" } = session;
+    if (adminTokens.some((token) => sameSecret(digest(cookie, token), adminDigest))) return { kind: "admin" };
+    throw new AppError("unauthorized", "the admin token of this session is not valid any more: log in again");
+  }
+
   return {
     begin,
+    read,
 
     /** @throws {AppError} unauthorized: no such link, or it was used. */
     async ownerOfLink(code: string): Promise<Owner> {
@@ -86,20 +103,14 @@ export function createSessions({ sessions, keys, adminTokens, people, now }: Ses
       return code;
     },
 
-    /**
-     * @param isUse false: the platform looks whether the session lasts, and nobody asks for anything
-     * @throws {AppError} unauthorized
-     */
-    async read(request: FastifyRequest, isUse = true): Promise<Owner> {
-      const cookie = readCookie(placeOf(request), request.headers.cookie);
-      const session = cookie === undefined ? undefined : await sessions.read(hashOf(cookie), isUse);
-      if (cookie === undefined || session === undefined)
-        throw new AppError("unauthorized", "nobody is logged in to the console, or the session has ended: log in");
-      if (session.kind === "person") return personOf(session.person);
-      if (session.kind !== "admin") return { kind: "key", owner: await keyOwner(session.keyId) };
-      const { adminDigest = "" } = session;
-      if (adminTokens.some((token) => sameSecret(digest(cookie, token), adminDigest))) return { kind: "admin" };
-      throw new AppError("unauthorized", "the admin token of this session is not valid any more: log in again");
+    /** Undefined: nobody is logged in, or the session has ended. */
+    async find(request: FastifyRequest): Promise<Owner | undefined> {
+      try {
+        return await read(request, false);
+      } catch (error) {
+        if (isError(error, "unauthorized")) return undefined;
+        throw error;
+      }
     },
 
     async end(request: FastifyRequest, reply: FastifyReply): Promise<void> {

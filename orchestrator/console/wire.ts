@@ -24,15 +24,16 @@ interface ConsoleSources {
   readonly meeting: (nodeId: string) => Meeting | undefined;
 }
 
-export function createConsole({ config, now, alone }: Base, sources: ConsoleSources): Console | undefined {
+export function createConsole({ config, now, alone, log }: Base, sources: ConsoleSources): Console | undefined {
   if (config.console === "off") return undefined;
   const { store, callers, routes, nodeToken: token, meeting } = sources;
   const { keys, sandboxes } = store;
-  const oidc = createOidc(config, store, now);
+  const oidc = createOidc(config, store, { now, log });
   const people = oidc?.people;
   const sessions = createSessions({ sessions: store.sessions, keys, adminTokens: callers.adminTokens, people, now });
   return createRoutes({
     sessions,
+    people: store.sessions,
     oidc,
     longAnswers: createLongAnswers(sessions),
     envd: {
@@ -45,12 +46,12 @@ export function createConsole({ config, now, alone }: Base, sources: ConsoleSour
 }
 
 /** Undefined: the settings name no provider of log-ins. */
-function createOidc(config: OrchestratorConfig, store: Store, now: () => number): OidcDeps | undefined {
+function createOidc(config: OrchestratorConfig, store: Store, deps: Pick<Base, "now" | "log">): OidcDeps | undefined {
   const { oidcIssuer: issuer, oidcClientId: clientId = "", oidcClientSecret: clientSecret, oidcScope: scope } = config;
   if (issuer === undefined) return undefined;
   return {
     name: new URL(issuer).host,
-    provider: createProvider({ issuer, clientId, clientSecret, scope }, now),
+    provider: createProvider({ issuer, clientId, clientSecret, scope }, deps),
     people: createPeople({ projects: store.projects, rules: readRules(config.oidcRoles), claim: config.oidcClaim }),
   };
 }

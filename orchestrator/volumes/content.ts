@@ -44,8 +44,19 @@ const MAX_PATH = 4095;
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 type Part = "path" | "dir" | "file";
 
+interface ContentCall {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly route: Route;
+}
+
 export interface Content {
   add(server: FastifyInstance, auth: Pick<Auth, "token">): void;
+  /**
+   * The same routes for callers whom a project has let in: the console, which speaks for whoever is logged in. A file is answered
+   * as an attachment of no type, because a browser asks for it.
+   */
+  addForProject(server: FastifyInstance, auth: Pick<Auth, "project">): void;
   stop(): Promise<void>;
 }
 
@@ -68,10 +79,15 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
     return known;
   };
 
-  const identify = async (
-    call: { readonly request: FastifyRequest; readonly reply: FastifyReply; readonly route: Route },
-    auth: Pick<Auth, "token">,
-  ): Promise<Volume> => {
+  const volumeOf = async (request: FastifyRequest, projectId: string): Promise<Volume> => {
+    const { volumeID } = request.params as { volumeID: string };
+    showedCredentials(request, "known");
+    const volume = isUuid(volumeID) ? await find(projectId, volumeID.toLowerCase()) : undefined;
+    if (volume === undefined) throw new AppError("not_found", `Volume '${volumeID}' not found`);
+    return volume;
+  };
+
+  const byToken = async (call: ContentCall, auth: Pick<Auth, "token">): Promise<Volume> => {
     const { request } = call;
     const { volumeID } = request.params as { volumeID: string };
     const token = /^bearer\s+(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
@@ -82,10 +98,13 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
     if (!isUuid(volumeID)) throw new AppError("bad_request", "the volume's id must be a UUID");
     if (named.id !== volumeID.toLowerCase())
       throw new AppError("forbidden", "the token is for another volume than the path names");
-    showedCredentials(request, "known");
-    const volume = await find(named.projectId, named.id);
-    if (volume === undefined) throw new AppError("not_found", `Volume '${volumeID}' not found`);
-    return volume;
+    return volumeOf(request, named.projectId);
+  };
+
+  const byProject = async ({ request, reply, route }: ContentCall, auth: Pick<Auth, "project">): Promise<Volume> => {
+    // What a volume's token opens takes the scope that reads the token.
+    const asked = { ...route, access: "project", scope: "sandboxes" } as const;
+    return volumeOf(request, (await auth.project(asked.access, request, asked, reply)).id);
   };
 
   const ask = async (
@@ -153,54 +172,71 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
     return reply.send(answer.body);
   };
 
+  const passToBrowser = (reply: FastifyReply, answer: Dispatcher.ResponseData, part: Part): Promise<FastifyReply> => {
+    const { "content-length": length } = answer.headers;
+    // What somebody has stored decides nothing: it is a file to keep.
+    const headers: Dispatcher.ResponseData["headers"] = {
+      "content-type": part === "file" && answer.statusCode === 200 ? "application/octet-stream" : "application/json",
+      ...(length === undefined ? {} : { "content-length": length }),
+    };
+    void reply.header("content-disposition", "attachment");
+    return pass(reply, { ...answer, headers });
+  };
+
   return {
     async stop() {
       await Promise.all([dispatcher, ...met.values()].map((each) => each.destroy()));
     },
-    add(server, auth) {
-      const callers = new WeakMap<FastifyRequest, Volume>();
-      // A separate fastify context, because its routes take a body of any type as a stream, and have errors of their own.
-      void server.register((routes, _options, done) => {
-        routes.removeAllContentTypeParsers();
-        routes.addContentTypeParser("*", (_request, body, next) => next(null, body));
-        routes.setErrorHandler((reason, request, reply) => {
-          const error = AppError.from(reason);
-          const at = { method: request.method, path: request.url.split("?", 1)[0], err: error };
-          if (error.status >= 500) log.warn(at, "could not serve the content of a volume");
-          if ([401, 408, 413].includes(error.status)) reply.header("connection", "close");
-          if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(error.retryAfterSeconds));
-          return reply
-            .status(error.status)
-            .header(REQUEST_ID, request.id)
-            .type("application/json; charset=utf-8")
-            .send(JSON.stringify({ code: String(error.status), message: error.message, error_code: error.code }));
-        });
-
-        for (const route of Object.values<Route>(volumeContentApi)) {
-          const read = reader(route);
-          routes.route({
-            method: route.method,
-            url: route.path.replace("{volumeID}", ":volumeID"),
-            exposeHeadRoute: false,
-            onRequest: async (request, reply) =>
-              void callers.set(request, await identify({ request, reply, route }, auth)),
-            async handler(request, reply) {
-              const volume = callers.get(request) as Volume;
-              const { path, ...rest } = await read(request);
-              const query = { path: cleanPath(String(path)), ...rest };
-              const body = route.bytes === undefined ? undefined : ((request.body ?? request.raw) as Readable);
-              const part = route.path.split("/").at(-1) as Part;
-              return pass(reply, await ask(request, reply, { volume, part, query, ...(body && { body }) }));
-            },
-          });
-        }
-        routes.all("/volumecontent/*", ({ method, url }) => {
-          throw new AppError("not_found", `no route ${method} ${url.split("?", 1)[0]}`);
-        });
-        done();
-      });
-    },
+    add: (server, auth) => addRoutes(server, (call) => byToken(call, auth), pass),
+    addForProject: (server, auth) => addRoutes(server, (call) => byProject(call, auth), passToBrowser),
   };
+
+  function addRoutes(
+    server: FastifyInstance,
+    identify: (call: ContentCall) => Promise<Volume>,
+    send: (reply: FastifyReply, answer: Dispatcher.ResponseData, part: Part) => Promise<FastifyReply>,
+  ): void {
+    const callers = new WeakMap<FastifyRequest, Volume>();
+    // A separate fastify context, because its routes take a body of any type as a stream, and have errors of their own.
+    void server.register((routes, _options, done) => {
+      routes.removeAllContentTypeParsers();
+      routes.addContentTypeParser("*", (_request, body, next) => next(null, body));
+      routes.setErrorHandler((reason, request, reply) => {
+        const error = AppError.from(reason);
+        const at = { method: request.method, path: request.url.split("?", 1)[0], err: error };
+        if (error.status >= 500) log.warn(at, "could not serve the content of a volume");
+        if ([401, 408, 413].includes(error.status)) reply.header("connection", "close");
+        if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(error.retryAfterSeconds));
+        return reply
+          .status(error.status)
+          .header(REQUEST_ID, request.id)
+          .type("application/json; charset=utf-8")
+          .send(JSON.stringify({ code: String(error.status), message: error.message, error_code: error.code }));
+      });
+
+      for (const route of Object.values<Route>(volumeContentApi)) {
+        const read = reader(route);
+        routes.route({
+          method: route.method,
+          url: route.path.replace("{volumeID}", ":volumeID"),
+          exposeHeadRoute: false,
+          onRequest: async (request, reply) => void callers.set(request, await identify({ request, reply, route })),
+          async handler(request, reply) {
+            const volume = callers.get(request) as Volume;
+            const { path, ...rest } = await read(request);
+            const query = { path: cleanPath(String(path)), ...rest };
+            const body = route.bytes === undefined ? undefined : ((request.body ?? request.raw) as Readable);
+            const part = route.path.split("/").at(-1) as Part;
+            return send(reply, await ask(request, reply, { volume, part, query, ...(body && { body }) }), part);
+          },
+        });
+      }
+      routes.all("/volumecontent/*", ({ method, url }) => {
+        throw new AppError("not_found", `no route ${method} ${url.split("?", 1)[0]}`);
+      });
+      done();
+    });
+  }
 }
 
 /** Reads what a node is asked for: the query, and the fields of a small body. */

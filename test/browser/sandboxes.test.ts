@@ -41,6 +41,25 @@ test("the list follows sandboxes that others make, pause and kill, and acts on t
   await row.waitFor({ state: "detached" });
 });
 
+test("neither a double click nor a key pressed twice in haste kills a sandbox", async () => {
+  const { platform, page: open } = console();
+  const page = await open();
+  const { sandboxId } = await ownSandbox();
+  await page.goto(`${platform.apiUrl}/console/sandboxes/${sandboxId}`);
+  const kill = page.getByRole("button", { name: "Kill", exact: true });
+  const asked = page.getByRole("button", { name: "Really kill?" });
+  await kill.dblclick();
+  await asked.waitFor();
+  await page.keyboard.press("Escape");
+  await kill.focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Enter");
+  await asked.waitFor();
+  await page.getByRole("button", { name: "Fork" }).focus();
+  await kill.waitFor();
+  expect((await api(platform, "GET", `/sandboxes/${sandboxId}`)).status).toBe(200);
+});
+
 test("by keyboard alone a sandbox is created, used by its terminal, and killed", async () => {
   const { page: open, platform } = console();
   // The terminal's stream is cut when the sandbox is killed.
@@ -59,6 +78,7 @@ test("by keyboard alone a sandbox is created, used by its terminal, and killed",
   await page.keyboard.press("Control+Shift+Period");
   await page.getByRole("button", { name: "Kill" }).focus();
   await page.keyboard.press("Enter");
+  await page.locator("button.asked:not([aria-disabled])").waitFor();
   await page.keyboard.press("Enter");
   await page.getByText(/it ended at .*: request/).waitFor();
   const id = /sandboxes\/(\w+)/.exec(page.url())?.[1] ?? "";

@@ -1,6 +1,7 @@
 /** Every screen of the console: its main act, and its accessibility in both themes. */
 
-import { expect, test } from "vitest";
+import { Secret, Volume } from "e2b";
+import { expect, onTestFinished, test } from "vitest";
 import { sharedConsole, violations } from "../support/browser/browser.ts";
 import { ownSandbox } from "../support/sandbox/sdk.ts";
 
@@ -87,6 +88,52 @@ test("secrets, volumes and keys are made and removed, and their values are not s
   await remove("Revoke of the browser", "revoke");
 });
 
+test("a volume's files are uploaded, shown, downloaded and deleted", async () => {
+  const { platform, page: open } = console();
+  const page = await open();
+  const volume = await Volume.create("of-the-browser-files");
+  onTestFinished(async () => void (await Volume.destroy(volume.volumeId)));
+  await page.goto(`${platform.apiUrl}/console/volumes`);
+  await page.getByRole("link", { name: "of-the-browser-files" }).click();
+  await page.getByText("/ is empty.").waitFor();
+  await page.getByLabel("New directory").fill("pages");
+  await page.getByRole("button", { name: "Make it" }).click();
+  await page.getByRole("button", { name: "pages/" }).click();
+  const file = { name: "evil.html", mimeType: "text/html", buffer: Buffer.from("<script>alert(1)</script>") };
+  await page.getByLabel("Upload").setInputFiles(file);
+  await page.getByText("evil.html was uploaded").waitFor();
+  expect(await volume.readFile("/pages/evil.html")).toBe("<script>alert(1)</script>");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("link", { name: "Download evil.html" }).click(),
+  ]);
+  expect(download.suggestedFilename()).toBe("evil.html");
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole("button", { name: "Delete evil.html" }).click();
+  await page.getByRole("button", { name: "Really delete?" }).click();
+  await page.getByText("/pages is empty.").waitFor();
+});
+
+test("the hosts of a secret, the members of a project and who did what are shown", async () => {
+  const { platform, page: open } = console();
+  const page = await open();
+  const name = "of-the-browser-hosts";
+  await Secret.create(name, "hunter2-of-the-browser");
+  onTestFinished(async () => void (await Secret.destroy(name)));
+  const rules = { "api.example": [{ transform: { headers: { authorization: `Bearer \${e2b.secrets.${name}}` } } }] };
+  const { sandboxId } = await ownSandbox({ network: { rules } });
+  await page.goto(`${platform.apiUrl}/console/secrets`);
+  await page.getByRole("button", { name: `Hosts of ${name}` }).click();
+  const row = page.getByRole("row").filter({ hasText: "api.example" });
+  await row.getByRole("link", { name: sandboxId }).waitFor();
+  await page.goto(`${platform.apiUrl}/console/project`);
+  await page.getByRole("heading", { name: "Members" }).waitFor();
+  await page.getByRole("region", { name: "Audit log of the project" }).getByText("logIn").first().waitFor();
+  await page.goto(`${platform.apiUrl}/console/sandboxes/${sandboxId}`);
+  await page.getByRole("region", { name: "Who changed the sandbox" }).getByText("create").first().waitFor();
+  expect(await violations(page)).toEqual([]);
+});
+
 test("a webhook is made, tested and deleted; templates and events are shown", async () => {
   const { platform, page: open } = console();
   const page = await open();
@@ -126,12 +173,18 @@ test("an operator sees nodes and the audit log, and chooses a project", async ()
   const details = page.getByRole("region", { name: /^Details of / });
   await details.getByText("Clock", { exact: true }).waitFor();
   await details.getByText("Lease", { exact: true }).waitFor();
+  await details.getByText("memory snapshots", { exact: true }).waitFor();
+  await details.getByRole("heading", { name: "Sandboxes on it" }).waitFor();
+  await page.getByRole("heading", { name: "Alerts", exact: true }).waitFor();
   await page
     .getByRole("button", { name: /^Drain of / })
     .first()
     .click();
   await page.getByRole("button", { name: "Begin the drain" }).waitFor();
   expect(await violations(page)).toEqual([]);
+  const sandbox = await ownSandbox();
   await page.getByRole("button", { name: "Look at it: project default" }).first().click();
   await page.getByText(/, live$/).waitFor();
+  await page.getByLabel("Node").selectOption({ index: 1 });
+  await page.getByRole("row").filter({ hasText: sandbox.sandboxId }).waitFor();
 });

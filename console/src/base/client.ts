@@ -82,6 +82,7 @@ export function perform<T = void>({ method, path, body }: ActRequest): Promise<T
 }
 
 interface Pages<T> {
+  readonly query?: Options["query"];
   /** Items of a page. */
   readonly limit?: number;
   /** Gets what there is after each page. */
@@ -92,12 +93,12 @@ interface Pages<T> {
 export async function pages<T>(
   path: string,
   signal: AbortSignal,
-  { limit = 100, soFar = () => undefined }: Pages<T> = {},
+  { query = {}, limit = 100, soFar = () => undefined }: Pages<T> = {},
 ): Promise<T[]> {
   const items: T[] = [];
   let nextToken: string | undefined;
   do {
-    const answer = await send("GET", `${API}${path}`, { query: { limit, nextToken }, signal });
+    const answer = await send("GET", `${API}${path}`, { query: { ...query, limit, nextToken }, signal });
     items.push(...((await answer.json()) as T[]));
     soFar(items);
     nextToken = answer.headers.get("x-next-token") ?? undefined;

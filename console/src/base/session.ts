@@ -51,6 +51,7 @@ export function may(scope: Scope): boolean {
 const REFUSED: Readonly<Record<string, string>> = {
   expired: "The log-in took too long, or was begun in another browser. Begin it again.",
   failed: "The provider's answer was not that of this log-in, or it refused. Begin it again.",
+  limited: "Too many log-ins were begun from this address. Wait a minute, and begin it again.",
   "no-role": "You have no role in a project here. Ask an operator to give one (SVC_OIDC_ROLES).",
   unreachable: "The provider of log-ins does not answer. An API key logs in all the same.",
 };

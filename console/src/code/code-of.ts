@@ -6,6 +6,7 @@ import { type Act, Body } from "./act.ts";
 import { PROJECT_ACTS } from "./project-acts.ts";
 import { curlOf, fetchOf, httpxOf } from "./requests.ts";
 import { SANDBOX_ACTS } from "./sandbox-acts.ts";
+import { VOLUME_ACTS } from "./volume-acts.ts";
 
 export interface ActCode {
   /** What the act does, with its ids. */
@@ -17,7 +18,7 @@ export interface ActCode {
   readonly http: string;
 }
 
-const ACTS: readonly Act[] = [...SANDBOX_ACTS, ...PROJECT_ACTS];
+const ACTS: readonly Act[] = [...SANDBOX_ACTS, ...VOLUME_ACTS, ...PROJECT_ACTS];
 
 /** Undefined: a step of something larger, such as a build, which has code of its own. */
 export function codeOf({ method, path, body }: ActRequest): ActCode | undefined {

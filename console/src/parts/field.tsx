@@ -82,6 +82,31 @@ export function Choice(props: {
   );
 }
 
+/** Files of this machine, given as soon as they are chosen. */
+export function FilesField(props: {
+  readonly label: string;
+  readonly disabled: boolean;
+  readonly onFiles: (files: readonly File[]) => void;
+}) {
+  const { label, disabled, onFiles } = props;
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        type="file"
+        multiple
+        disabled={disabled}
+        onChange={({ currentTarget: input }) => {
+          const files = [...(input.files ?? [])];
+          // The same file can be chosen again.
+          input.value = "";
+          onFiles(files);
+        }}
+      />
+    </label>
+  );
+}
+
 /** Runs `submit` without leaving the page. */
 export function onSubmit(submit: () => void): (event: Event) => void {
   return (event) => {

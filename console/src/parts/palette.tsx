@@ -10,6 +10,9 @@ import { changeTheme } from "../base/theme.ts";
 import type { Snapshot } from "../sandbox/snapshots/lineage.ts";
 import { knownOf } from "../sandboxes/live.ts";
 
+/** As the platform makes them. */
+const SANDBOX_ID = /^i[0-9a-z]{19}$/;
+
 interface Entry {
   readonly name: string;
   readonly run: () => void;
@@ -37,7 +40,7 @@ async function loadObjects(signal: AbortSignal): Promise<readonly Stored[]> {
       })),
     ),
     get<Reply<typeof volumeApi.listVolumes>>("/volumes", {}, signal).then((all) =>
-      all.map(({ name }) => ({ name: `Volume ${name}`, path: "/volumes" })),
+      all.map(({ name, volumeID }) => ({ name: `Volume ${name}`, path: `/volumes/${volumeID}` })),
     ),
   ]);
   return lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
@@ -63,8 +66,13 @@ export function Palette(props: {
     })),
     ...objects.map(({ name, path }) => ({ name, run: () => go(path) })),
   ];
-  const wanted = text.toLowerCase();
-  const found = entries.filter(({ name }) => name.toLowerCase().includes(wanted)).slice(0, 12);
+  const wanted = text.trim().toLowerCase();
+  const listed = entries.filter(({ name }) => name.toLowerCase().includes(wanted)).slice(0, 12);
+  // An id from a log is often that of a sandbox that has ended, which no list has.
+  const found =
+    listed.length === 0 && SANDBOX_ID.test(wanted)
+      ? [{ name: `Sandbox ${wanted}, also one that has ended`, run: () => go(`/sandboxes/${wanted}`) }]
+      : listed;
   const at = Math.min(chosen, Math.max(0, found.length - 1));
   const take = (entry: Entry | undefined) => {
     close();

@@ -1,8 +1,9 @@
 /** Small parts that every screen is made of. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Failed } from "../base/failed.ts";
+import { type AskedAt, outcomeOf, PAUSE_MS } from "./confirmation.ts";
 
 /** The whole text of a failure, with the id under which the platform's log has the request. */
 export function Failure({ of: error }: { readonly of: unknown }) {
@@ -55,7 +56,10 @@ export function Code({ text, label }: { readonly text: string; readonly label: s
   );
 }
 
-/** A button for what cannot be taken back: the first press asks, the second one acts. */
+/**
+ * A button for what cannot be taken back: the first press asks, and a second one acts that is not part of a double click.
+ * A key that is held is one press.
+ */
 export function Danger(props: {
   readonly children: string;
   readonly onConfirm: () => void;
@@ -63,19 +67,41 @@ export function Danger(props: {
   readonly label?: string;
 }) {
   const { children, onConfirm, disabled = false, label } = props;
-  const [asked, setAsked] = useState(false);
-  const press = () => {
-    if (asked) onConfirm();
-    setAsked(!asked);
+  const [askedAt, setAskedAt] = useState<AskedAt>(undefined);
+  const [takesAnswer, setTakesAnswer] = useState(false);
+  const asked = askedAt !== undefined;
+  const forget = () => setAskedAt(undefined);
+  useEffect(() => {
+    setTakesAnswer(false);
+    if (!asked) return undefined;
+    const timer = setTimeout(() => setTakesAnswer(true), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [asked]);
+  // A button that is switched off loses the focus without telling, and may come back for other objects.
+  useEffect(() => {
+    if (disabled) forget();
+  }, [disabled]);
+  const press = (event: MouseEvent & { readonly currentTarget: HTMLButtonElement }) => {
+    // Not every browser gives focus to a button that is clicked, and its loss takes the question back.
+    event.currentTarget.focus();
+    const outcome = outcomeOf(askedAt, { at: event.timeStamp, inSeries: event.detail });
+    if (outcome === "nothing") return;
+    setAskedAt(outcome === "asks" ? event.timeStamp : undefined);
+    if (outcome === "acts") onConfirm();
   };
   return (
     <button
       type="button"
       class={asked ? "danger asked" : "danger"}
       disabled={disabled}
+      aria-disabled={asked && !takesAnswer ? true : undefined}
       aria-label={asked ? undefined : label}
       onClick={press}
-      onBlur={() => setAsked(false)}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") forget();
+        if (event.key === "Enter" && event.repeat) event.preventDefault();
+      }}
+      onBlur={forget}
     >
       {asked ? `Really ${children.toLowerCase()}?` : children}
     </button>

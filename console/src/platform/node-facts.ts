@@ -42,3 +42,24 @@ function leaseOf(endsAt: string | null, now: number): string {
   const left = Date.parse(endsAt) - now;
   return left > 0 ? `for ${span(left)} more` : `over for ${span(-left)}: its sandboxes stand still`;
 }
+
+export interface Ability {
+  readonly name: string;
+  readonly found: string;
+  /** How the node knows it, or why it has not got it. */
+  readonly why: string;
+}
+
+/** What a node has found by trying, by the names that its agent uses. */
+export function abilitiesOf({ details, ...found }: NodeDetail["capabilities"]): readonly Ability[] {
+  return Object.entries(found).map(([name, value]) => ({
+    name: wordsOf(name),
+    found: typeof value === "boolean" ? (value ? "yes" : "no") : value || "none",
+    why: details[name] ?? "–",
+  }));
+}
+
+/** `memorySnapshots` as `memory snapshots`. */
+function wordsOf(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}

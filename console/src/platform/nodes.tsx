@@ -6,8 +6,9 @@ import { act, get } from "../base/client.ts";
 import { bytes } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { Danger, Empty, Failure, State, Table } from "../parts/parts.tsx";
+import { type Alert, alertsOf } from "./alerts.ts";
 import { DrainOfNode } from "./drain.tsx";
-import { nodeFacts } from "./node-facts.ts";
+import { Details, Findings } from "./node.tsx";
 
 export function Nodes() {
   const [chosen, choose] = useState<string | undefined>(undefined);
@@ -22,6 +23,8 @@ export function Nodes() {
   const node = loaded.value?.find(({ id }) => id === looked);
   return (
     <>
+      <h2>Alerts</h2>
+      {loaded.value !== undefined && <Alerts of={alertsOf(loaded.value, Date.now())} />}
       <h2>Nodes</h2>
       <Failure of={loaded.error ?? doing.error} />
       {loaded.value?.length === 0 && <Empty title="No node has reported: ./scripts/service log agent tells why." />}
@@ -87,7 +90,12 @@ export function Nodes() {
           ]}
         />
       )}
-      {loaded.value !== undefined && <Findings of={loaded.value} />}
+      {loaded.value !== undefined && (
+        <>
+          <h2>Findings of nodes</h2>
+          <Findings of={loaded.value} />
+        </>
+      )}
       {node !== undefined && <Details of={node} />}
       {chosen !== undefined && (
         <DrainOfNode
@@ -101,41 +109,20 @@ export function Nodes() {
   );
 }
 
-/** What stands in the way of sandboxes, on any node. */
-function Findings({ of: nodes }: { readonly of: readonly NodeDetail[] }) {
-  const all = nodes.flatMap(({ id: node, findings }) => findings.map((finding) => ({ node, ...finding })));
-  if (all.length === 0) return <p class="small">No node has a finding.</p>;
+/** What somebody has to look at, by the names of the alerts for Prometheus. */
+function Alerts({ of: alerts }: { readonly of: readonly Alert[] }) {
+  if (alerts.length === 0) return <p class="small">Nothing that the nodes report is an alert.</p>;
   return (
-    <>
-      <h2>Findings of nodes</h2>
-      <Table
-        label="Findings of nodes"
-        items={all}
-        keyOf={({ node, id, evidence }) => [node, id, evidence].join(" ")}
-        columns={[
-          { name: "Node", show: ({ node }) => node },
-          { name: "Finding", show: ({ id }) => <code>{id}</code> },
-          { name: "Problem", show: ({ problem }) => problem },
-          { name: "What was seen", show: ({ evidence }) => evidence },
-          { name: "Way out", show: ({ wayOut }) => wayOut },
-        ]}
-      />
-    </>
-  );
-}
-
-function Details({ of: node }: { readonly of: NodeDetail }) {
-  return (
-    <section aria-label={`Details of ${node.id}`}>
-      <h2>{node.id}</h2>
-      <dl class="facts">
-        {nodeFacts(node, Date.now()).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
-    </section>
+    <Table
+      label="Alerts"
+      items={alerts}
+      keyOf={({ name, node, what }) => [name, node, what].join(" ")}
+      columns={[
+        { name: "Alert", show: ({ name }) => <code>{name}</code> },
+        { name: "Severity", show: ({ severity }) => <State of={severity} /> },
+        { name: "Node", show: ({ node }) => node ?? "all" },
+        { name: "What", show: ({ what }) => what },
+      ]}
+    />
   );
 }

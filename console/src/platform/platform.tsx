@@ -2,12 +2,12 @@
 
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import type { AuditEntry } from "../../../shared/api/audit.ts";
 import type { Project } from "../../../shared/api/projects/projects.ts";
 import { get } from "../base/client.ts";
-import { pairs, time } from "../base/format.ts";
+import { time } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";
 import { operatorProject } from "../base/session.ts";
+import { AuditLog } from "../parts/audit-log.tsx";
 import { Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
 import { Nodes } from "./nodes.tsx";
 
@@ -66,7 +66,6 @@ function Projects() {
 function Audit() {
   const [project, setProject] = useState(false);
   const teamID = project ? operatorProject.value : undefined;
-  const loaded = useLoaded((signal) => get<AuditEntry[]>("/admin/audit", { limit: 100, teamID }, signal), [teamID]);
   return (
     <>
       <h2>Audit log</h2>
@@ -75,24 +74,7 @@ function Audit() {
           <input type="checkbox" checked={project} onChange={() => setProject(!project)} /> only of the chosen project
         </label>
       )}
-      <Failure of={loaded.error} />
-      {loaded.value?.length === 0 && <Empty title="Nothing was changed yet." />}
-      {loaded.value !== undefined && loaded.value.length > 0 && (
-        <Table
-          label="Audit log"
-          items={loaded.value}
-          keyOf={({ seq }) => String(seq)}
-          columns={[
-            { name: "When", show: ({ at }) => time(at) },
-            { name: "Who", show: ({ actor }) => [actor.kind, actor.mask ?? actor.id].filter(Boolean).join(" ") },
-            { name: "What", show: ({ action }) => action },
-            { name: "Of", show: ({ object }) => [object.kind, object.id].filter(Boolean).join(" ") },
-            { name: "Result", show: ({ result, errorCode }) => [result, errorCode].filter(Boolean).join(" ") },
-            { name: "From", show: ({ address }) => address ?? "–" },
-            { name: "More", show: ({ details }) => pairs(details) || "–" },
-          ]}
-        />
-      )}
+      <AuditLog path="/admin/audit" label="Audit log" query={{ teamID }} empty="Nothing was changed yet." />
     </>
   );
 }

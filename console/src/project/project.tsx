@@ -5,11 +5,13 @@ import type { projectApi } from "../../../shared/api/projects/projects.ts";
 import type { teamMetricsApi } from "../../../shared/api/teams.ts";
 import { get, type Reply } from "../base/client.ts";
 import { useLoaded } from "../base/loaded.ts";
-import { projectId } from "../base/session.ts";
+import { may, projectId } from "../base/session.ts";
+import { AuditLog } from "../parts/audit-log.tsx";
 import { Choice } from "../parts/field.tsx";
 import { Empty, Failure, Screen, Table } from "../parts/parts.tsx";
 import { Figure } from "../sandbox/metrics.tsx";
 import { Keys } from "./keys.tsx";
+import { MembersOfProject } from "./members.tsx";
 import { isPeriod, PERIODS, type Period, rangeOf } from "./period.ts";
 
 type Limits = Reply<typeof projectApi.projectLimits>;
@@ -22,6 +24,13 @@ export function ProjectScreen() {
       <LimitTable id={id} />
       <Use id={id} />
       <Keys />
+      {may("admin") && (
+        <>
+          <MembersOfProject />
+          <h2>Who did what</h2>
+          <AuditLog path="/audit" label="Audit log of the project" empty="Nothing was changed in this project yet." />
+        </>
+      )}
     </Screen>
   );
 }

@@ -1,10 +1,9 @@
-/** Programs that were started through the SDKs and this console, and an end for each. Ports, as addresses to open. */
+/** Programs that were started through the SDKs and this console, and an end for each; ports at which programs listen. */
 
-import { useState } from "preact/hooks";
 import { useDoing, useLoaded } from "../base/loaded.ts";
-import { TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
 import { call, callAct } from "./envd.ts";
+import { Ports } from "./ports.tsx";
 import type { TabProps } from "./tab.ts";
 
 interface Process {
@@ -58,23 +57,5 @@ export function ProcessesTab({ sandbox }: TabProps) {
         />
       )}
     </>
-  );
-}
-
-/** A port is on a host name of its own, never on the console's. */
-function Ports({ sandbox: { sandboxID, domain } }: Pick<TabProps, "sandbox">) {
-  const [port, setPort] = useState("8000");
-  const number = Number(port);
-  const isPort = Number.isInteger(number) && number > 0 && number < 65_536;
-  const url = `${location.protocol}//${port}-${sandboxID}.${domain ?? ""}`;
-  return (
-    <div class="bar">
-      <TextField label="Open port" type="number" value={port} onValue={setPort} />
-      {isPort && typeof domain === "string" && (
-        <a href={url} target="_blank" rel="noopener noreferrer">
-          {url}
-        </a>
-      )}
-    </div>
   );
 }

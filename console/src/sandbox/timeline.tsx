@@ -1,9 +1,11 @@
-/** What has happened to the sandbox, with the reason of each event. */
+/** What has happened to the sandbox, with the reason of each event, and who has changed it. */
 
 import type { SandboxEvent } from "../../../shared/api/events.ts";
 import { get } from "../base/client.ts";
 import { eventName, pairs, time } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";
+import { may } from "../base/session.ts";
+import { AuditLog } from "../parts/audit-log.tsx";
 import { Empty, Failure, Table } from "../parts/parts.tsx";
 import type { TabProps } from "./tab.ts";
 
@@ -31,6 +33,18 @@ export function TimelineTab({ sandbox }: TabProps) {
             { name: "Execution", show: ({ sandboxExecutionId }) => <code>{sandboxExecutionId.slice(0, 8)}</code> },
           ]}
         />
+      )}
+      {may("admin") && (
+        <>
+          <h2>Who changed it</h2>
+          <AuditLog
+            path="/audit"
+            label="Who changed the sandbox"
+            query={{ object: sandbox.sandboxID }}
+            empty="The audit log has no entry of this sandbox."
+            needs={[sandbox.state, sandbox.endAt]}
+          />
+        </>
       )}
     </>
   );

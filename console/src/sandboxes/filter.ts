@@ -8,15 +8,23 @@ export interface Filter {
   readonly state: string;
   /** Minutes; empty: of any age. */
   readonly olderThan: string;
+  /** Id of a node; empty: on any. */
+  readonly node: string;
 }
 
-export const EVERY: Filter = { text: "", state: "", olderThan: "" };
+export const EVERY: Filter = { text: "", state: "", olderThan: "", node: "" };
 
-export function filtered(all: Iterable<SandboxRow>, filter: Filter, now: number): SandboxRow[] {
+/** @param onNode ids of the sandboxes on the chosen node; undefined: they are not known, so none is shown of a chosen node */
+export function filtered(
+  all: Iterable<SandboxRow>,
+  filter: Filter,
+  { now, onNode }: { readonly now: number; readonly onNode?: ReadonlySet<string> | undefined },
+): SandboxRow[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   const before = filter.olderThan === "" ? undefined : now - Number(filter.olderThan) * 60_000;
   const shown = [...all].filter((sandbox) => {
     if (filter.state !== "" && sandbox.state !== filter.state) return false;
+    if (filter.node !== "" && onNode?.has(sandbox.sandboxID) !== true) return false;
     if (before !== undefined && Date.parse(sandbox.startedAt) > before) return false;
     if (words.length === 0) return true;
     const text = textOf(sandbox);

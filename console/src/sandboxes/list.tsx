@@ -9,6 +9,7 @@ import { Danger, Empty, Failure, Screen } from "../parts/parts.tsx";
 import { killSandbox, pauseSandbox, resumeSandbox, withEach } from "./acts.ts";
 import { EVERY, type Filter, filtered } from "./filter.ts";
 import { failure, followSandboxes, isLive, isWhole, known } from "./live.ts";
+import { useOnNode } from "./on-node.ts";
 import { Rows } from "./rows.tsx";
 
 export function SandboxesScreen() {
@@ -17,7 +18,9 @@ export function SandboxesScreen() {
   const doing = useDoing();
   useEffect(followSandboxes, []);
   const all = known.value;
-  const shown = useMemo(() => filtered(all.values(), filter, Date.now()), [all, filter]);
+  const placed = useOnNode(filter.node);
+  const { ids: onNode } = placed;
+  const shown = useMemo(() => filtered(all.values(), filter, { now: Date.now(), onNode }), [all, filter, onNode]);
   const ids = shown.filter(({ sandboxID }) => chosen.has(sandboxID)).map(({ sandboxID }) => sandboxID);
   const each = (work: (id: string) => Promise<void>) => () =>
     doing.run(async () => {
@@ -63,6 +66,14 @@ export function SandboxesScreen() {
           ]}
           onValue={(olderThan) => setFilter({ ...filter, olderThan })}
         />
+        {placed.nodes.length > 0 && (
+          <Choice
+            label="Node"
+            value={filter.node}
+            options={[["", "any"], ...placed.nodes.map((node) => [node, node] as const)]}
+            onValue={(node) => setFilter({ ...filter, node })}
+          />
+        )}
         <div class="acts">
           <button type="button" disabled={!mayAct} onClick={each(pauseSandbox)}>
             Pause
@@ -79,7 +90,10 @@ export function SandboxesScreen() {
         {shown.length} of {all.size}
         {isWhole.value ? "" : " so far"}, {ids.length} chosen, {isLive.value ? "live" : "connecting …"}
       </p>
-      <Failure of={failure.value ?? doing.error} />
+      <p class="small">
+        Ended ones are among the <Link href="/events">events</Link>, and Ctrl K opens one by its id.
+      </p>
+      <Failure of={failure.value ?? placed.error ?? doing.error} />
       {all.size === 0 && isWhole.value ? (
         <Empty title="No sandbox runs or is paused.">
           <p>

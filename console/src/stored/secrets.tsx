@@ -8,10 +8,12 @@ import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
 import { onSubmit, TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Screen, Table } from "../parts/parts.tsx";
+import { SecretPlaces } from "./secret-places.tsx";
 
 export function SecretsScreen() {
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
+  const [looked, look] = useState<string | undefined>(undefined);
   const doing = useDoing();
   const loaded = useLoaded((signal) => pages<Secret>("/secrets", signal), []);
   const then = (work: () => Promise<unknown>) =>
@@ -59,18 +61,29 @@ export function SecretsScreen() {
             {
               name: "Acts",
               show: (secret) => (
-                <Danger
-                  disabled={disabled}
-                  label={`Delete ${secret.name}`}
-                  onConfirm={() => then(() => act("DELETE", `/secrets/${secret.secretID}`))}
-                >
-                  Delete
-                </Danger>
+                <span class="acts">
+                  <button
+                    type="button"
+                    aria-pressed={secret.name === looked}
+                    aria-label={`Hosts of ${secret.name}`}
+                    onClick={() => look(secret.name === looked ? undefined : secret.name)}
+                  >
+                    Hosts
+                  </button>
+                  <Danger
+                    disabled={disabled}
+                    label={`Delete ${secret.name}`}
+                    onConfirm={() => then(() => act("DELETE", `/secrets/${secret.secretID}`))}
+                  >
+                    Delete
+                  </Danger>
+                </span>
               ),
             },
           ]}
         />
       )}
+      {looked !== undefined && <SecretPlaces key={looked} name={looked} />}
     </Screen>
   );
 }

@@ -1,6 +1,7 @@
 /** Volumes of the project: disks that outlive sandboxes. */
 
 import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import type { volumeApi } from "../../../shared/api/volumes.ts";
 import { act, get, type Reply } from "../base/client.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
@@ -40,7 +41,7 @@ export function VolumesScreen() {
           items={loaded.value}
           keyOf={({ volumeID }) => volumeID}
           columns={[
-            { name: "Name", show: (volume) => volume.name },
+            { name: "Name", show: ({ volumeID, name: shown }) => <Link href={`/volumes/${volumeID}`}>{shown}</Link> },
             { name: "Id", show: ({ volumeID }) => <code>{volumeID}</code> },
             {
               name: "Acts",

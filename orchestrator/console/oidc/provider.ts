@@ -2,6 +2,7 @@
 
 import * as client from "openid-client";
 import { isLoopback } from "../../../shared/http/plain-addresses.ts";
+import type { Log } from "../../../shared/program/log.ts";
 
 export interface ProviderSettings {
   readonly issuer: string;
@@ -32,19 +33,44 @@ export interface Provider {
 const LIMIT_S = 10;
 /** Time after which the provider's description is read again. */
 const KEEP_MS = 3_600_000;
+/** Time between two readings of which the first has failed, while there is an earlier description. */
+const RETRY_MS = 60_000;
 
-export function createProvider(settings: ProviderSettings, now: () => number): Provider {
+interface ProviderDeps {
+  readonly now: () => number;
+  readonly log: Pick<Log, "warn">;
+}
+
+export function createProvider(settings: ProviderSettings, { now, log }: ProviderDeps): Provider {
   const issuer = new URL(settings.issuer);
-  let known: { readonly readAt: number; readonly configuration: Promise<client.Configuration> } | undefined;
+  /** The last description that could be read, which stays when a later reading fails. */
+  let known: client.Configuration | undefined;
+  /** Log-ins at the same moment share it. */
+  let reading: Promise<client.Configuration> | undefined;
+  let readAgainAt = 0;
 
   async function configuration(): Promise<client.Configuration> {
-    if (known === undefined || now() - known.readAt > KEEP_MS) known = { readAt: now(), configuration: discover() };
+    if (known !== undefined && now() < readAgainAt) return known;
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  }
+
+  async function read(): Promise<client.Configuration> {
     try {
-      return await known.configuration;
+      known = await discover();
+      readAgainAt = now() + KEEP_MS;
+      return known;
     } catch (error) {
-      // The next log-in tries again.
-      known = undefined;
-      throw error;
+      // Without any description the next log-in tries again.
+      if (known === undefined) throw error;
+      log.warn(
+        { err: error },
+        "could not read the description of the provider of log-ins again: the earlier one stays",
+      );
+      readAgainAt = now() + RETRY_MS;
+      return known;
     }
   }
 

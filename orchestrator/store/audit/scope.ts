@@ -63,8 +63,8 @@ export function recordsItself(): boolean {
   return scopes.getStore()?.underWay === true;
 }
 
-/** Names the row that a request is about to add, where the statement that adds it does not show it. */
-export function concernsNew(table: string, objectId: string): void {
+/** Names the row that a request is about to add or delete, where neither its path nor the statement shows it. */
+export function concernsRow(table: string, objectId: string): void {
   const scope = owingScope();
   if (scope?.table === table) scope.learn({ objectId });
 }

@@ -2,7 +2,7 @@
 
 import { type ExpressionBuilder, sql } from "kysely";
 import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
-import { concernsNew } from "../audit/scope.ts";
+import { concernsRow } from "../audit/scope.ts";
 import type { Changes } from "../changes/changes.ts";
 import { isPostgres, lock, locks } from "../locks.ts";
 import type { MovingOperations } from "../operations/operations.ts";
@@ -49,7 +49,7 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
   return {
     /** False: the project may not start it. One statement decides and inserts, so that a burst cannot overshoot. */
     async add(sandbox: NewSandbox, limit: StartLimits): Promise<boolean> {
-      concernsNew("sandboxes", sandbox.id);
+      concernsRow("sandboxes", sandbox.id);
       return inTransaction(db, async (session) => {
         await lock(session, locks.project(sandbox.projectId));
         if (!(await insert(session, { sandbox, table, limit, now: now() }))) return false;

@@ -1,5 +1,6 @@
 /** The only SQL on the console's sessions. Nothing caches a session, so its end is the end of its row, at every orchestrator. */
 
+import { concernsRow } from "../audit/scope.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { type SessionRecord, sessionTable } from "./record.ts";
@@ -8,6 +9,8 @@ import { type SessionRecord, sessionTable } from "./record.ts";
 const IDLE_MS = 12 * 3_600_000;
 /** Sessions of one key, and links of it: a log-in is no request that a limit of calls counts. */
 const MOST_OF_KEY = 1_000;
+/** Sessions of people that are listed. */
+const MOST_PEOPLE = 1_000;
 /** Shortest time between two writes of a session's last use. */
 const WRITE_EVERY_MS = 60_000;
 
@@ -24,6 +27,7 @@ export function sessionStore(db: Database, now: () => number) {
     /** Also deletes every session that has ended, and the oldest of a key that has more than the most. */
     async create({ lifeMs, ...made }: NewSession): Promise<SessionRecord> {
       const at = now();
+      concernsRow("console_sessions", nameOf(made.hash));
       const of = { keyId: undefined, adminDigest: undefined, person: undefined };
       const row = sessionTable.toRow({ ...of, ...made, createdAt: at, usedAt: at, expiresAt: at + lifeMs });
       await inTransaction(db, async (session) => {
@@ -58,6 +62,21 @@ export function sessionStore(db: Database, now: () => number) {
       return sessionTable.toRecord(row);
     },
 
+    /** Sessions of people that have not ended, the last used ones first. */
+    async people(): Promise<SessionRecord[]> {
+      const at = now();
+      const rows = await db
+        .selectFrom("console_sessions")
+        .selectAll()
+        .where("kind", "=", "person")
+        .where("expires_at", ">", at)
+        .where("used_at", ">", at - IDLE_MS)
+        .orderBy("used_at", "desc")
+        .limit(MOST_PEOPLE)
+        .execute();
+      return rows.map((row) => sessionTable.toRecord(row));
+    },
+
     /** Takes a link's code, which works once: of several requests with it one gets the key's id. */
     async takeLink(hash: string): Promise<string | undefined> {
       const row = await db
@@ -71,9 +90,15 @@ export function sessionStore(db: Database, now: () => number) {
     },
 
     async delete(hash: string): Promise<void> {
+      concernsRow("console_sessions", nameOf(hash));
       await db.deleteFrom("console_sessions").where("hash", "=", hash).execute();
     },
   };
+}
+
+/** A name for the audit log, by which a log-out is that of a log-in. It finds no session: part of a hash is no hash. */
+function nameOf(hash: string): string {
+  return Buffer.from(hash, "base64").toString("hex").slice(0, 16);
 }
 
 /** Leaves room for one more. */

@@ -21,6 +21,17 @@ test.each<[ActRequest, string | undefined, string]>([
   [{ method: "DELETE", path: "/templates/my%3Av1" }, "svc template delete my:v1", '"/templates/my%3Av1"'],
   [{ method: "DELETE", path: "/volumes/v1" }, "svc volume delete v1", 'Volume.destroy("v1")'],
   [
+    { method: "DELETE", path: "/volumecontent/v1/path", body: { path: "/a b" } },
+    undefined,
+    'const volume = await Volume.connect("v1");\nawait volume.remove("/a b");',
+  ],
+  [{ method: "POST", path: "/volumecontent/v1/dir", body: { path: "/d" } }, undefined, 'await volume.makeDir("/d");'],
+  [
+    { method: "PUT", path: "/volumecontent/v1/file", body: { path: "/d/f" } },
+    undefined,
+    'await volume.writeFile("/d/f", new Blob([await readFile("./f")]), { force: true });',
+  ],
+  [
     { method: "POST", path: "/nodes/n1/drain", body: { running: "finish", atDeadline: "kill", deadlineSeconds: 60 } },
     "svc node drain n1 --deadline 60s --finish --at-deadline kill",
     "SVC_ADMIN_TOKEN",
@@ -34,7 +45,7 @@ test.each<[ActRequest, string | undefined, string]>([
   const code = codeOf(request);
   expect(code?.svc).toBe(svc);
   expect(code?.typescript).toContain(typescript === '"method"' ? 'method: "PATCH"' : typescript);
-  expect(code?.http).toMatch(/^curl -X /);
+  expect(code?.http).toMatch(/^curl -X /m);
 });
 
 test("steps of something larger are not told", () => {

@@ -1,7 +1,7 @@
 /** What the console tells of a node. */
 
 import { expect, test } from "vitest";
-import { nodeFacts } from "../../../console/src/platform/node-facts.ts";
+import { abilitiesOf, nodeFacts } from "../../../console/src/platform/node-facts.ts";
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 const iso = (ms: number) => new Date(NOW + ms).toISOString();
@@ -37,4 +37,26 @@ test.each([
   [{ leaseEndsAt: iso(-5_000) }, "Lease", "over for 5 s: its sandboxes stand still"],
 ])("of %j the %s is told as '%s'", (change, name, expected) => {
   expect(facts(change)[name]).toBe(expected);
+});
+
+test("what a node can do is told with how it is known", () => {
+  const found = {
+    memorySnapshots: true,
+    lazyPages: false,
+    ownDisks: true,
+    volumes: true,
+    blobStore: false,
+    peers: false,
+    kernel: "6.1.0",
+    criu: "",
+    runc: "1.2",
+    docker: "28",
+    details: { memorySnapshots: "tried at the start", lazyPages: "the kernel has no userfaultfd" },
+  };
+  const told = abilitiesOf(found);
+  expect(told).toHaveLength(10);
+  expect(told).toContainEqual({ name: "memory snapshots", found: "yes", why: "tried at the start" });
+  expect(told).toContainEqual({ name: "lazy pages", found: "no", why: "the kernel has no userfaultfd" });
+  expect(told).toContainEqual({ name: "kernel", found: "6.1.0", why: "–" });
+  expect(told).toContainEqual({ name: "criu", found: "none", why: "–" });
 });

@@ -24,3 +24,11 @@ export function shownOf(all: readonly Entry[]): { readonly shown: readonly Entry
   );
   return { shown: sorted.slice(0, MOST_ROWS), left: Math.max(0, all.length - MOST_ROWS) };
 }
+
+export function inside(directory: string, name: string): string {
+  return `${directory.replace(/\/$/, "")}/${name}`;
+}
+
+export function parentOf(path: string): string {
+  return path.replace(/\/[^/]*\/?$/, "") || "/";
+}

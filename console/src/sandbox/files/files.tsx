@@ -1,16 +1,19 @@
 /** The sandbox's files: browse, upload, download, look at text and change it. Names and contents are shown as text only. */
 
-import { useMemo, useState } from "preact/hooks";
-import { bytes, time } from "../../base/format.ts";
+import { useState } from "preact/hooks";
 import { useDoing, useLoaded } from "../../base/loaded.ts";
-import { onSubmit, TextField } from "../../parts/field.tsx";
-import { Danger, Empty, Failure, Table } from "../../parts/parts.tsx";
+import { FilesField, onSubmit, TextField } from "../../parts/field.tsx";
+import { Failure } from "../../parts/parts.tsx";
 import { call, callAct, fileUrl, writeFile } from "../envd.ts";
 import type { TabProps } from "../tab.ts";
 import { Editor, type OpenFile, openFile } from "./editor.tsx";
-import { type Entry, isDirectory, shownOf } from "./entries.ts";
+import { type Entry, inside, parentOf } from "./entries.ts";
+import { EntryTable } from "./entry-table.tsx";
 import { MOST_TEXT_BYTES } from "./text.ts";
 import { uploadAll } from "./upload.ts";
+
+/** The same in every drawing, so that a table of nothing is not made again. */
+const NONE: readonly Entry[] = [];
 
 export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
   const [path, setPath] = useState("/home/user");
@@ -38,34 +41,23 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
       setOpen(undefined);
       setOpen(await openFile(id, entry.path));
     });
-  const { shown: entries, left } = useMemo(() => shownOf(loaded.value?.entries ?? []), [loaded.value]);
   return (
     <>
       <form class="bar" onSubmit={onSubmit(() => go(typed))}>
         <TextField label="Directory" value={typed} onValue={setTyped} />
         <button type="submit">Go</button>
-        <button type="button" disabled={path === "/"} onClick={() => go(path.replace(/\/[^/]*\/?$/, "") || "/")}>
+        <button type="button" disabled={path === "/"} onClick={() => go(parentOf(path))}>
           Up
         </button>
-        <label class="field">
-          <span>Upload</span>
-          <input
-            type="file"
-            multiple
-            disabled={doing.busy}
-            onChange={({ currentTarget: input }) => {
-              const files = [...(input.files ?? [])];
-              then(async () => {
-                input.value = "";
-                await uploadAll({
-                  files,
-                  store: (file) => writeFile(id, inside(path, file.name), file),
-                  tell: setSent,
-                });
-              });
-            }}
-          />
-        </label>
+        <FilesField
+          label="Upload"
+          disabled={doing.busy}
+          onFiles={(files) =>
+            then(() =>
+              uploadAll({ files, store: (file) => writeFile(id, inside(path, file.name), file), tell: setSent }),
+            )
+          }
+        />
       </form>
       <p class="small" role="status">
         {doing.error === undefined ? sent : ""}
@@ -74,70 +66,17 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
       {open !== undefined && (
         <Editor key={open.path} id={id} file={open} close={() => setOpen(undefined)} saved={loaded.again} />
       )}
-      {loaded.value !== undefined && entries.length === 0 && <Empty title={`${path} is empty.`} />}
-      {left > 0 && <p class="small">{left} more are not shown, because there are too many.</p>}
-      {entries.length > 0 && (
-        <Table
-          label={`Files in ${path}`}
-          items={entries}
-          keyOf={(entry) => entry.path}
-          columns={[
-            {
-              name: "Name",
-              show: (entry) =>
-                isDirectory(entry) ? (
-                  <button type="button" class="link" onClick={() => go(entry.path)}>
-                    {entry.name}/
-                  </button>
-                ) : (
-                  entry.name
-                ),
-            },
-            { name: "Size", show: (entry) => (isDirectory(entry) ? "–" : bytes(Number(entry.size ?? 0))) },
-            { name: "Mode", show: ({ permissions }) => <code>{permissions}</code> },
-            { name: "Owner", show: ({ owner }) => owner },
-            { name: "Changed", show: ({ modifiedTime }) => time(modifiedTime) },
-            {
-              name: "Acts",
-              show: (entry) => (
-                <span class="acts">
-                  {!isDirectory(entry) && (
-                    <>
-                      <button
-                        type="button"
-                        disabled={doing.busy || Number(entry.size ?? 0) > MOST_TEXT_BYTES}
-                        aria-label={`Open ${entry.name}`}
-                        onClick={() => look(entry)}
-                      >
-                        Open
-                      </button>
-                      <a
-                        class="button"
-                        href={fileUrl(id, entry.path)}
-                        download={entry.name}
-                        aria-label={`Download ${entry.name}`}
-                      >
-                        Download
-                      </a>
-                    </>
-                  )}
-                  <Danger
-                    disabled={doing.busy}
-                    label={`Delete ${entry.name}`}
-                    onConfirm={() => then(() => callAct(id, "filesystem.Filesystem/Remove", { path: entry.path }))}
-                  >
-                    Delete
-                  </Danger>
-                </span>
-              ),
-            },
-          ]}
+      {loaded.value !== undefined && (
+        <EntryTable
+          path={path}
+          entries={loaded.value.entries ?? NONE}
+          disabled={doing.busy}
+          go={go}
+          urlOf={(file) => fileUrl(id, file)}
+          remove={(entry) => then(() => callAct(id, "filesystem.Filesystem/Remove", { path: entry.path }))}
+          open={{ mostBytes: MOST_TEXT_BYTES, show: look }}
         />
       )}
     </>
   );
-}
-
-function inside(directory: string, name: string): string {
-  return `${directory.replace(/\/$/, "")}/${name}`;
 }

@@ -1,7 +1,7 @@
 /** Log-in by OpenID Connect, against a real provider on this machine. */
 
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { freePort } from "../../../support/peers/listening.ts";
 import { CLIENT, startOidcProvider } from "../../../support/peers/oidc-provider.ts";
 import { type Browser, newBrowser } from "./browser.ts";
@@ -126,6 +126,77 @@ test("somebody whom no rule names gets no session", async () => {
   expect(to).toBe("/console/#refused=no-role");
   expect(answer.headers.getSetCookie()).toHaveLength(1);
   expect((await browser.ask("GET", "/console/api/session")).body).toMatchObject({ kind: "none" });
+});
+
+test("log-ins by name are in the audit log, also those of people without a role and those of nobody", async () => {
+  const vera = await logIn("vera");
+  await vera.ask("POST", "/console/logout");
+  const back = await provider.logIn(await begin(vera), "nobody");
+  await comeBack(vera, back);
+  await comeBack(newBrowser(cluster), back);
+  const answer = await cluster.ask("GET", "/admin/audit?objectKind=session&limit=4", {
+    key: null,
+    headers: { "x-admin-token": ADMIN_TOKEN },
+  });
+  const named = { kind: "person", id: "vera", mask: "vera@example.com" };
+  expect(answer.body).toMatchObject([
+    { action: "logIn", actor: { kind: "open" }, result: "refused", errorCode: "unauthorized", address: "127.0.0.1" },
+    { action: "logIn", actor: { kind: "person", id: "nobody" }, result: "refused", errorCode: "forbidden" },
+    { action: "logOut", actor: named, projectID: cluster.teamId, result: "done" },
+    { action: "logIn", actor: named, projectID: cluster.teamId, result: "done" },
+  ]);
+});
+
+test("the people of a project are its rules and who is logged in by them, and those who manage the project see them", async () => {
+  const ada = await logIn("ada");
+  await logIn("vera");
+  const headers = { "x-team-id": cluster.teamId };
+  const seen = await ada.ask("GET", "/console/api/members", { headers });
+  expect([seen.status, seen.body]).toMatchObject([
+    200,
+    {
+      claim: "groups",
+      rules: [
+        { value: "readers", role: "viewer" },
+        { value: "engineers", role: "member" },
+        { value: "leads", role: "admin" },
+      ],
+    },
+  ]);
+  const { people } = seen.body as { people: { subject: string; name: string; scopes: string[] }[] };
+  expect(people.map(({ subject }) => subject)).toEqual(expect.arrayContaining(["ada", "vera"]));
+  expect(people).toContainEqual(expect.objectContaining({ name: "vera@example.com", scopes: ["read"] }));
+  expect(people.filter(({ subject }) => subject === "vera")).toHaveLength(1);
+  const second = await cluster.addProject("without people");
+  const browser = newBrowser(cluster);
+  await browser.logIn(second.key);
+  expect((await browser.ask("GET", "/console/api/members")).body).toEqual({ claim: "groups", rules: [], people: [] });
+  const max = await logIn("max");
+  expect((await max.ask("GET", "/console/api/members")).status).toBe(403);
+});
+
+test("log-ins that one address begins or ends at the provider have a limit", async () => {
+  const limited = await startCluster({
+    config: {
+      oidcIssuer: `http://127.0.0.1:${await freePort()}`,
+      oidcClientId: CLIENT.id,
+      oidcRoles: ROLES,
+      rateLimitFailedAuthPerMinute: 1_000,
+    },
+  });
+  onTestFinished(() => limited.stop());
+  const browser = newBrowser(limited);
+  const reasons = async (path: string) => {
+    const answers = await Promise.all(Array.from({ length: 80 }, () => browser.ask("GET", path)));
+    const places = answers.map(({ headers }) => headers.get("location") ?? "");
+    return [...new Set(places)].sort();
+  };
+  expect(await reasons("/console/oidc/begin")).toEqual(["/console/#refused=limited", "/console/#refused=unreachable"]);
+  browser.cookie = `svc_console_login_${new URL(limited.url).port}=a.b.c`;
+  expect(await reasons("/console/oidc/back?code=a&state=a")).toEqual([
+    "/console/#refused=failed",
+    "/console/#refused=limited",
+  ]);
 });
 
 test("a log-in that another browser has begun is not finished in this one", async () => {

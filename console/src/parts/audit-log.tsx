@@ -1,0 +1,48 @@
+/** Entries of the audit log: who did what, from where, and with which result. */
+
+import type { AuditEntry } from "../../../shared/api/audit.ts";
+import { get } from "../base/client.ts";
+import { pairs, time } from "../base/format.ts";
+import { useLoaded } from "../base/loaded.ts";
+import { Empty, Failure, Table } from "./parts.tsx";
+
+const NEWEST = 100;
+
+/** The newest entries of a project's log, or of the platform's (`/admin/audit`). */
+export function AuditLog(props: {
+  readonly path: "/audit" | "/admin/audit";
+  readonly label: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  /** Said where there is no entry. */
+  readonly empty: string;
+  /** Loads again when one of them changes. */
+  readonly needs?: readonly unknown[];
+}) {
+  const { path, label, query = {}, empty, needs = [] } = props;
+  const loaded = useLoaded(
+    (signal) => get<AuditEntry[]>(path, { limit: NEWEST, ...query }, signal),
+    [path, JSON.stringify(query), ...needs],
+  );
+  return (
+    <>
+      <Failure of={loaded.error} />
+      {loaded.value?.length === 0 && <Empty title={empty} />}
+      {loaded.value !== undefined && loaded.value.length > 0 && (
+        <Table
+          label={label}
+          items={loaded.value}
+          keyOf={({ seq }) => String(seq)}
+          columns={[
+            { name: "When", show: ({ at }) => time(at) },
+            { name: "Who", show: ({ actor }) => [actor.kind, actor.mask ?? actor.id].filter(Boolean).join(" ") },
+            { name: "What", show: ({ action }) => action },
+            { name: "Of", show: ({ object }) => [object.kind, object.id].filter(Boolean).join(" ") },
+            { name: "Result", show: ({ result, errorCode }) => [result, errorCode].filter(Boolean).join(" ") },
+            { name: "From", show: ({ address }) => address ?? "–" },
+            { name: "More", show: ({ details }) => pairs(details) || "–" },
+          ]}
+        />
+      )}
+    </>
+  );
+}

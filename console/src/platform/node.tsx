@@ -1,0 +1,97 @@
+/** One node: facts, what it can do as it has found by trying, its findings, and the sandboxes on it. */
+
+import type { NodeDetail } from "../../../shared/api/nodes/nodes.ts";
+import type { adminSandboxApi } from "../../../shared/api/projects/projects.ts";
+import { get, type Reply } from "../base/client.ts";
+import { span, time } from "../base/format.ts";
+import { useLoaded } from "../base/loaded.ts";
+import { Failure, State, Table } from "../parts/parts.tsx";
+import { abilitiesOf, nodeFacts } from "./node-facts.ts";
+
+type Placed = Reply<typeof adminSandboxApi.listAllSandboxes>[number];
+
+const NEWEST = 100;
+
+export function Details({ of: node }: { readonly of: NodeDetail }) {
+  return (
+    <section aria-label={`Details of ${node.id}`}>
+      <h2>{node.id}</h2>
+      <dl class="facts">
+        {nodeFacts(node, Date.now()).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <h3>What it can do</h3>
+      <Table
+        label={`What ${node.id} can do`}
+        items={abilitiesOf(node.capabilities)}
+        keyOf={({ name }) => name}
+        columns={[
+          { name: "What", show: ({ name }) => name },
+          { name: "Found", show: ({ found }) => found },
+          { name: "How it is known, or why not", show: ({ why }) => why },
+        ]}
+      />
+      <h3>Findings</h3>
+      <Findings of={[node]} />
+      <h3>Sandboxes on it</h3>
+      <SandboxesOn id={node.id} />
+    </section>
+  );
+}
+
+/** What stands in the way of sandboxes, on any of the nodes. */
+export function Findings({ of: nodes }: { readonly of: readonly NodeDetail[] }) {
+  const all = nodes.flatMap(({ id: node, findings }) => findings.map((finding) => ({ node, ...finding })));
+  const [only, ...others] = nodes;
+  const whose = only === undefined || others.length > 0 ? "nodes" : only.id;
+  if (all.length === 0) return <p class="small">{whose === "nodes" ? "No node has a finding." : "It has none."}</p>;
+  return (
+    <Table
+      label={`Findings of ${whose}`}
+      items={all}
+      keyOf={({ node, id, evidence }) => [node, id, evidence].join(" ")}
+      columns={[
+        { name: "Node", show: ({ node }) => node },
+        { name: "Finding", show: ({ id }) => <code>{id}</code> },
+        { name: "Problem", show: ({ problem }) => problem },
+        { name: "What was seen", show: ({ evidence }) => evidence },
+        { name: "Way out", show: ({ wayOut }) => wayOut },
+      ]}
+    />
+  );
+}
+
+/** Of all projects: to look into one its project is chosen first. */
+function SandboxesOn({ id }: { readonly id: string }) {
+  const loaded = useLoaded(
+    (signal) => get<Placed[]>("/admin/sandboxes", { nodeID: id, limit: NEWEST }, signal),
+    [id],
+    5_000,
+  );
+  return (
+    <>
+      <Failure of={loaded.error} />
+      {loaded.value?.length === 0 && <p class="small">There is none.</p>}
+      {loaded.value?.length === NEWEST && <p class="small">The newest {NEWEST} are shown.</p>}
+      {loaded.value !== undefined && loaded.value.length > 0 && (
+        <Table
+          label={`Sandboxes on ${id}`}
+          items={loaded.value}
+          keyOf={({ sandboxID }) => sandboxID}
+          columns={[
+            { name: "Sandbox", show: ({ sandboxID }) => <code>{sandboxID}</code> },
+            { name: "Project", show: ({ projectName, teamID }) => projectName ?? teamID },
+            { name: "State", show: ({ state }) => <State of={state} /> },
+            { name: "Template", show: ({ templateID }) => templateID },
+            { name: "Age", show: ({ ageSeconds }) => span(ageSeconds * 1000) },
+            { name: "Ends", show: ({ endAt }) => time(endAt) },
+          ]}
+        />
+      )}
+    </>
+  );
+}
