@@ -62,6 +62,9 @@ export async function lookAtFiles({ instance }: Machine): Promise<readonly OwnFi
   const wanted: readonly Wanted[] = [
     { path: config, mode: 0o750, ...shared },
     { path: join(config, "config.env"), mode: 0o600, ...ROOT, optional: true },
+    ...instance.programs.map(
+      (program): Wanted => ({ path: join(config, `${program}.own.env`), mode: 0o600, ...ROOT, optional: true }),
+    ),
     ...(has("orchestrator") ? ofOrchestrator : []),
     ...(has("agent") ? ofAgent : []),
     ...(has("edge") ? [{ path: join(config, "edge.env"), mode: 0o600, ...ROOT }] : []),

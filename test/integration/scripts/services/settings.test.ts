@@ -1,8 +1,9 @@
 /** The step of `up` that makes a machine's settings: its files, who may read them, and what stays at the next run. */
 
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import {
   chmodSync,
+  chownSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -71,7 +72,7 @@ test("all settings are root's alone, keys stay, and the one variable that Node r
 
   // An earlier version let the programs' group read them.
   chmodSync(join(etc, "orchestrator.env"), 0o640);
-  execFileSync("chgrp", ["daemon", join(etc, "orchestrator.env")]);
+  chownSync(join(etc, "orchestrator.env"), 0, 1);
   rmSync(join(etc, "node.env"));
   set("");
   const second = run("replace");
