@@ -4,6 +4,7 @@ import { ConfigError, describeConfig } from "../shared/program/config.ts";
 import { withDeadline } from "../shared/program/deadline.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
+import { withCredentials } from "../shared/program/service/credentials.ts";
 import { withSpans } from "../shared/program/tracing/spans.ts";
 import { factsOf } from "../shared/tls/credentials.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
@@ -42,7 +43,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
     return;
   }
   try {
-    const config = readAgentConfig(process.env);
+    const config = readAgentConfig(withCredentials(process.env));
     checkSubnet(config);
     checkCompanyNetwork(config);
     process.umask(0o077);

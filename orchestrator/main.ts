@@ -7,6 +7,7 @@ import { addressList } from "../shared/http/connections/client-address.ts";
 import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
+import { withCredentials } from "../shared/program/service/credentials.ts";
 import { withSpans } from "../shared/program/tracing/spans.ts";
 import { keepSite } from "../shared/tls/site/keep.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
@@ -126,7 +127,7 @@ function refuse(error: unknown): void {
 async function main(): Promise<void> {
   let config: OrchestratorConfig;
   try {
-    config = readOrchestratorConfig(process.env);
+    config = readOrchestratorConfig(withCredentials(process.env));
     readAllowed(config.egressProxyAllow);
     targetAddresses(config.webhookAllow);
     readRules(config.oidcRoles);

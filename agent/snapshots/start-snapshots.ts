@@ -25,7 +25,7 @@ import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import { type Arrivals, createArrivals } from "./beyond/arrivals.ts";
 import { fetchSnapshot } from "./beyond/fetch-snapshot.ts";
-import { createHeldImages, type HeldImages } from "./beyond/held-images.ts";
+import { createHeldImages, type HeldImages, imageOfBuild } from "./beyond/held-images.ts";
 import { createImageArrivals, type ImageArrivals } from "./beyond/image-arrivals.ts";
 import { createImageTrees } from "./beyond/image-trees.ts";
 import { imageUploads } from "./beyond/image-uploads.ts";
@@ -35,7 +35,7 @@ import { createUploads, type Uploads } from "./beyond/uploads.ts";
 import { createSnapshotChecks, type SnapshotChecks } from "./check/checks.ts";
 import { createImageReads } from "./check/image-reads.ts";
 import { checkNodeCopy } from "./check/node-copy.ts";
-import { checkStoreCopy } from "./check/store-copy.ts";
+import { checkStoreCopy, checkStoredImage } from "./check/store-copy.ts";
 import { outsideConnections } from "./connections/outside.ts";
 import { createEviction } from "./frozen/evict.ts";
 import { createFrozenContainers, type FoundFrozen, type FrozenContainers } from "./frozen/frozen.ts";
@@ -261,7 +261,7 @@ function uploadsOf(
   return {
     snapshots: createUploads({
       ...common,
-      of: snapshotUploads({ stores, paused: config.blobStorePaused, upload }),
+      of: snapshotUploads({ stores, paused: config.blobStorePaused, upload, isRead: offers.isInUse }),
       stored: stores.uploads,
     }),
     images: createUploads({
@@ -292,17 +292,21 @@ function checksOf({ machine, stores, blobStore, now }: StartSnapshotsDeps): Snap
   const { containers } = docker;
   const images = createImageReads(containers, now);
   return createSnapshotChecks({
-    isHere: (snapshotId) => stores.snapshots.get(snapshotId) !== undefined,
-    check(snapshotId, stored, options) {
-      if (stored === undefined)
-        return checkNodeCopy(
-          snapshotId,
-          { files: memory.files, containers, images, snapshots: stores.snapshots },
-          options,
-        );
-      const sources = [storeSource(blobStore.use())];
-      const reader = createReader({ sources, codec: blobs.codec(stored.projectId), now });
-      return checkStoreCopy(stored.ref, { reader, transfers: blobs.transfers }, options);
+    isHere: ({ snapshotId: id, template }) =>
+      (template === true ? imageOfBuild(id, stores) : stores.snapshots.get(id)) !== undefined,
+    async check({ snapshotId: id, stored, template }, options) {
+      if (stored !== undefined) {
+        const sources = [storeSource(blobStore.use())];
+        const reader = createReader({ sources, codec: blobs.codec(stored.projectId), now });
+        const from = { reader, transfers: blobs.transfers };
+        return template === true
+          ? [await checkStoredImage(stored.ref, from, options)]
+          : checkStoreCopy(stored.ref, from, options);
+      }
+      if (template === true)
+        return [await images.check({ image: imageOfBuild(id, stores) ?? "", absent: "missing" }, options)];
+      const { snapshots } = stores;
+      return checkNodeCopy(id, { files: memory.files, containers, images, snapshots }, options);
     },
   });
 }

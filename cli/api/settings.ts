@@ -1,9 +1,9 @@
 /**
- * Which platform a command talks to, and with which key: from the environment, the chosen context, or the `.svc/env` of a checkout
- * after `scripts/up`. A stored key goes to the address that it is stored with and to no other.
+ * Which platform a command talks to, and with which key: from the environment, the chosen context, or what `scripts/up`
+ * has left on this machine. A stored key goes to the address that it is stored with and to no other.
  */
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { usage } from "../failure.ts";
 import { type ContextEntry, type Environment, readContexts } from "./contexts.ts";
@@ -79,7 +79,9 @@ function ofCheckout(env: Environment): Stored | undefined {
   if (checkout === "") return undefined;
   const instance = env["SVC_INSTANCE"] ?? "";
   const suffix = instance === "" ? "" : `-${instance}`;
-  const file = join(checkout, `.svc${suffix}`, "env");
+  // Nothing below the directories of the Debian package changes: there it is beside the machine's settings.
+  const isPackage = existsSync(join(checkout, ".package"));
+  const file = join(isPackage ? `/etc/svc${suffix}/own` : join(checkout, `.svc${suffix}`), "env");
   const text = textOf(file);
   if (text === undefined) return undefined;
   const lines = Object.fromEntries(

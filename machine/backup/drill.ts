@@ -6,8 +6,8 @@
 import { spawn } from "node:child_process";
 import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { settingsIn } from "../../shared/program/service/settings-lines.ts";
 import { lastWords, PATH } from "../base/commands.ts";
-import { settingsIn } from "../base/instance.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { serviceUser, type User } from "../evidence/files.ts";
 import { countRecords } from "./database.ts";

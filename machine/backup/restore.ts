@@ -13,9 +13,8 @@ import { databasePath, databaseUrl, restorePostgres } from "./database.ts";
 import { checkedManifest, type Manifest } from "./manifest.ts";
 
 const LIMIT_MS = 3_600_000;
-/** Whose files are the orchestrator's user's own; all others are root's, and readable by its group where the programs share them. */
+/** Files of the orchestrator's user, which reads them while it runs; all others are root's. */
 const OF_SERVICE = new Set(["admin-token", "secrets.key"]);
-const SHARED = /^(orchestrator|edge)(\.own)?\.env$|\.own\.env$/;
 
 /** Unpacks and verifies it in a directory for root alone, and removes that afterwards. */
 export async function withBackup<T>(
@@ -102,10 +101,7 @@ interface Placed {
 async function placesOf({ instance }: Machine, content: string): Promise<readonly Placed[]> {
   const { config, state } = instance.places;
   const service = serviceUser() ?? { uid: 0, gid: 0 };
-  const access = (name: string) => {
-    if (OF_SERVICE.has(name)) return { mode: 0o600, ...service };
-    return SHARED.test(name) ? { mode: 0o640, uid: 0, gid: service.gid } : { mode: 0o600, uid: 0, gid: 0 };
-  };
+  const access = (name: string) => ({ mode: 0o600, ...(OF_SERVICE.has(name) ? service : { uid: 0, gid: 0 }) });
   const folders: readonly (readonly [string, string])[] = [
     ["config", config],
     ["agent-membership", join(state, "agent/membership")],

@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { settingsIn } from "../../shared/program/service/settings-lines.ts";
 
 export type Program = "orchestrator" | "agent" | "edge";
 
@@ -75,17 +76,6 @@ function programsOf(role: string): readonly Program[] {
     default:
       return ["orchestrator", "agent"];
   }
-}
-
-/** Lines `NAME=value` of a file for shells and systemd. Pure. */
-export function settingsIn(text: string): Record<string, string> {
-  const found = text.split("\n").flatMap((line) => {
-    const [, name, value = ""] = /^(?:export )?([A-Z][A-Z0-9_]*)=(.*)$/.exec(line.trim()) ?? [];
-    if (name === undefined) return [];
-    const plain = value.replace(/^"(.*)"$/, "$1").replace(/^'(.*)'$/, "$1");
-    return [[name, plain.replaceAll(/\\([\\"$`])/g, "$1")] as const];
-  });
-  return Object.fromEntries(found);
 }
 
 /** Undefined for a file that is not there, or that this user may not read. */

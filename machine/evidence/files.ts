@@ -37,7 +37,7 @@ export async function lookAtFiles({ instance }: Machine): Promise<readonly OwnFi
     instance.setting("orchestrator", "DATABASE_URL") === undefined &&
     instance.setting("orchestrator", "DATABASE_URL_FILE") === undefined;
   const ofOrchestrator: readonly Wanted[] = [
-    { path: join(config, "orchestrator.env"), mode: 0o640, ...shared },
+    { path: join(config, "orchestrator.env"), mode: 0o600, ...ROOT },
     { path: join(config, "admin-token"), mode: 0o600, ...service },
     { path: join(config, "secrets.key"), mode: 0o600, ...service, optional: true },
     { path: join(state, "orchestrator"), mode: 0o700, ...service },
@@ -62,9 +62,12 @@ export async function lookAtFiles({ instance }: Machine): Promise<readonly OwnFi
   const wanted: readonly Wanted[] = [
     { path: config, mode: 0o750, ...shared },
     { path: join(config, "config.env"), mode: 0o600, ...ROOT, optional: true },
+    ...instance.programs.map(
+      (program): Wanted => ({ path: join(config, `${program}.own.env`), mode: 0o600, ...ROOT, optional: true }),
+    ),
     ...(has("orchestrator") ? ofOrchestrator : []),
     ...(has("agent") ? ofAgent : []),
-    ...(has("edge") ? [{ path: join(config, "edge.env"), mode: 0o640, ...shared }] : []),
+    ...(has("edge") ? [{ path: join(config, "edge.env"), mode: 0o600, ...ROOT }] : []),
   ];
   return wanted.flatMap(({ optional, ...file }): readonly OwnFile[] => {
     const found = statSync(file.path, { throwIfNoEntry: false });

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { ConfigError, describeConfig } from "../../shared/program/config.ts";
 import { createLog } from "../../shared/program/log.ts";
 import { run } from "../../shared/program/run.ts";
+import { withCredentials } from "../../shared/program/service/credentials.ts";
 import { withSpans } from "../../shared/program/tracing/spans.ts";
 import { factsOf } from "../../shared/tls/credentials.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
@@ -27,7 +28,7 @@ Settings (environment):\n${describeConfig(EdgeConfig)}\n`);
     return;
   }
   try {
-    const config = readEdgeConfig(process.env);
+    const config = readEdgeConfig(withCredentials(process.env));
     process.umask(0o077);
     if (process.argv.includes("--join")) {
       await joinNow(config, process.argv[process.argv.indexOf("--join") + 1] ?? config.joinToken ?? "");

@@ -1,11 +1,12 @@
 /**
- * Checks of stored snapshots. The nodes read, and hold how far they are: a check belongs to no orchestrator, so any of them answers, and
+ * Checks of stored snapshots, and of the images of templates. The nodes read, and hold how far they are: a check belongs to no orchestrator, so any of them answers, and
  * one that nobody asks about ends by itself.
  */
 
 import { randomUUID } from "node:crypto";
 import type { CheckSnapshotBody } from "../../shared/agent-api/snapshot-check-shapes.ts";
 import type { CheckedCopy, SnapshotVerification, snapshotCheckApi } from "../../shared/api/stored/snapshot-checks.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { page } from "../forms/pagination.ts";
@@ -14,12 +15,20 @@ import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
 import { totalBytes } from "../store/storage/stored-bytes.ts";
+import type { TemplateBuild } from "../store/storage/template-builds.ts";
 import type { Store } from "../store/store.ts";
 import { copyState, outcomeOf } from "./check-plan.ts";
 
 export interface SnapshotCheckDeps {
   readonly store: Pick<Store, "storage" | "blobRefs">;
   readonly nodes: Pick<Nodes, "list" | "agent">;
+}
+
+/** What can be checked, under one id on its node and in the blob store. */
+interface Stored extends Pick<StoredItem, "id" | "projectId" | "templateId" | "nodeId" | "snapshotId" | "size"> {
+  /** `template`: the image of a build, whose id it is. */
+  readonly kind: StoredItem["kind"] | "template";
+  readonly unusedSince: number;
 }
 
 interface Place {
@@ -34,9 +43,15 @@ interface Place {
 const NODE_LIMIT = { timeoutMs: 15_000 };
 
 export function createSnapshotCheckHandlers({ store, nodes }: SnapshotCheckDeps): Handlers<typeof snapshotCheckApi> {
+  async function all(): Promise<Stored[]> {
+    return [...(await store.storage.all()), ...(await store.storage.templateBuilds()).map(imageOf)];
+  }
+
   /** Where copies are, or may be. */
-  async function placesOf({ snapshotId, nodeId: home }: StoredItem): Promise<Place[]> {
+  async function placesOf({ kind, snapshotId, nodeId }: Stored): Promise<Place[]> {
     const known = nodes.list();
+    // A template outlives the node that has built it, where others have its image.
+    const home = kind === "template" && !known.some(({ id }) => id === nodeId) ? undefined : nodeId;
     const ready = known.filter(({ status }) => status !== "unhealthy" && status !== "connecting").map(({ id }) => id);
     const ids = [...new Set([...(home === undefined ? [] : [home]), ...ready])];
     const places: Place[] = ids.map((nodeId) => ({ nodeId, isHome: nodeId === home }));
@@ -46,11 +61,14 @@ export function createSnapshotCheckHandlers({ store, nodes }: SnapshotCheckDeps)
     return [...places, { nodeId: readerOf(known, home) ?? "", isHome: true, stored }];
   }
 
-  async function copyAt({ nodeId, stored, isHome }: Place, ids: CheckIds): Promise<CheckedCopy | undefined> {
+  async function copyAt(
+    { nodeId, stored, isHome }: Place,
+    { kind, ...ids }: CheckIds,
+  ): Promise<CheckedCopy | undefined> {
     const copy = { place: stored === undefined ? ("node" as const) : ("store" as const), nodeID: nodeId };
     try {
       if (nodeId === "") throw new AppError("unavailable", "no ready node uses the blob store");
-      const body = stored === undefined ? {} : { stored };
+      const body = { ...defined({ stored }), ...(kind === "template" ? { template: true as const } : {}) };
       const check = await nodes.agent(nodeId).checkSnapshot({ params: ids, body }, NODE_LIMIT);
       if (check.state === "absent" && !isHome) return undefined;
       const { doneBytes, totalBytes: ofAll, parts } = check;
@@ -58,23 +76,25 @@ export function createSnapshotCheckHandlers({ store, nodes }: SnapshotCheckDeps)
     } catch (error) {
       if (!isHome) return undefined;
       const text = isError(error, "not_found")
-        ? "the node's agent is of a version that checks no snapshots"
+        ? "the node's agent is of a version that does not check this"
         : AppError.from(error).message;
       return { ...copy, state: "unread", doneBytes: 0, totalBytes: 0, parts: [], error: text };
     }
   }
 
-  async function howFar(item: StoredItem, checkId: string): Promise<SnapshotVerification> {
-    const { snapshotId } = item;
+  async function howFar(item: Stored, checkId: string): Promise<SnapshotVerification> {
+    const { kind, snapshotId } = item;
     const places = await placesOf(item);
-    const copies = (await Promise.all(places.map((place) => copyAt(place, { snapshotId, checkId })))).filter(
+    const copies = (await Promise.all(places.map((place) => copyAt(place, { kind, snapshotId, checkId })))).filter(
       (copy) => copy !== undefined,
     );
     return { checkID: checkId, snapshotID: snapshotId, copies, ...outcomeOf(copies) };
   }
 
-  async function itemOf(snapshotID: string): Promise<StoredItem> {
-    const item = await store.storage.find(snapshotID);
+  async function itemOf(snapshotID: string): Promise<Stored> {
+    const item =
+      (await store.storage.find(snapshotID)) ??
+      (await store.storage.templateBuilds()).map(imageOf).find(({ snapshotId }) => snapshotId === snapshotID);
     if (item === undefined)
       throw new AppError("not_found", `snapshot '${snapshotID}' not found, GET /admin/snapshots lists them`);
     return item;
@@ -82,8 +102,8 @@ export function createSnapshotCheckHandlers({ store, nodes }: SnapshotCheckDeps)
 
   return {
     async listStoredStates({ query }, { header }) {
-      const placeOf = ({ unusedSince, snapshotId }: StoredItem) => ({ at: unusedSince, name: snapshotId });
-      return Promise.all(page(await store.storage.all(), { ...query, placeOf }, header).map(shown));
+      const placeOf = ({ unusedSince, snapshotId }: Stored) => ({ at: unusedSince, name: snapshotId });
+      return Promise.all(page(await all(), { ...query, placeOf }, header).map(shown));
     },
     async verifySnapshot({ params }) {
       return howFar(await itemOf(params.snapshotID), randomUUID());
@@ -100,7 +120,7 @@ export function createSnapshotCheckHandlers({ store, nodes }: SnapshotCheckDeps)
     },
   };
 
-  async function shown({ snapshotId, kind, id, projectId, templateId, nodeId, size, unusedSince }: StoredItem) {
+  async function shown({ snapshotId, kind, id, projectId, templateId, nodeId, size, unusedSince }: Stored) {
     return {
       snapshotID: snapshotId,
       kind,
@@ -115,7 +135,14 @@ export function createSnapshotCheckHandlers({ store, nodes }: SnapshotCheckDeps)
   }
 }
 
+/** The images of templates are stored under the ids of their builds. */
+function imageOf({ buildId, templateId, projectId, nodeId, builtAt }: TemplateBuild): Stored {
+  const id = buildId;
+  return { kind: "template", id, snapshotId: id, templateId, projectId, nodeId, size: undefined, unusedSince: builtAt };
+}
+
 interface CheckIds {
+  readonly kind: Stored["kind"];
   readonly snapshotId: string;
   readonly checkId: string;
 }

@@ -1,4 +1,4 @@
-# The installed versions of the programs, and the directories that all instances share. Needs instance.sh.
+# The installed versions of the programs, their user, and the directories that all instances share. Needs instance.sh.
 # shellcheck shell=bash
 
 # shared_directories: makes them, and repairs modes that an earlier version took from the user's umask, in the installed versions
@@ -10,6 +10,12 @@ shared_directories() {
     wrong=$(find "${public[@]}" -xdev ! -type l \( -type d ! -perm -0755 -o ! -perm -0444 -o -perm /0022 \) -printf . -exec chmod u=rwX,go=rX {} +); } ||
     fail "the directories below $INSTALLED and $SHARED_STATE cannot be made" "make $INSTALLED and $SHARED_STATE writable for root"
   [ -z "$wrong" ] || note "modes of ${#wrong} files and directories below $INSTALLED repaired"
+}
+
+# make_service_user: that of orchestrator and edge, whose files are no other user's.
+make_service_user() {
+  getent passwd "$SERVICE_USER" >/dev/null ||
+    useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$SERVICE_USER"
 }
 
 # node_identity: prints what tells one Node of the programs from another. Not its time, which `npm ci` sets: package-lock.json holds the

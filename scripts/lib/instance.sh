@@ -16,6 +16,14 @@ CHECKOUT=$(CDPATH='' cd -- "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 NODE=$CHECKOUT/node_modules/.bin/node
 OWN_DIR=$CHECKOUT/.svc$SUFFIX
 CONFIG_DIR=/etc/svc$SUFFIX
+# is_package: whether these scripts are those of the Debian package. It brings what a checkout builds, and nothing below /usr changes.
+is_package() { [ -e "$CHECKOUT/.package" ]; }
+# The file of the operator's own settings, where it is not that of a checkout.
+OWN_SETTINGS=
+if is_package; then
+  OWN_DIR=$CONFIG_DIR/own
+  OWN_SETTINGS=/etc/default/svc$SUFFIX
+fi
 STATE_DIR=/var/lib/svc$SUFFIX
 RUN_DIR=/run/svc$SUFFIX
 LOG_DIR=/var/log/svc$SUFFIX
@@ -103,6 +111,8 @@ runs_here() { [[ " ${PROGRAMS[*]} " == *" $1 "* ]]; }
 # The user who runs the script, also under sudo, owns the files that the scripts leave in the checkout.
 INVOKER_UID=${SUDO_UID:-$(id -u)}
 INVOKER_GID=${SUDO_GID:-$(id -g)}
+# Those of a package are the machine's.
+if is_package; then INVOKER_UID=0 INVOKER_GID=0; fi
 
 # as_owner COMMAND…: npm and the build leave files in the checkout; they run as the owner of the checkout.
 as_owner() {

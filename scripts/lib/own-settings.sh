@@ -3,7 +3,7 @@
 # with a word on the command line. Needs ui.sh, engine.sh, instance.sh and services.sh.
 # shellcheck shell=bash
 
-own_file=$OWN_DIR/config.env
+own_file=${OWN_SETTINGS:-$OWN_DIR/config.env}
 machine_file=$CONFIG_DIR/config.env
 
 # checkout_settings: prints the settings of the checkout as NAME="value", one a line. Checks them line by line, because a root

@@ -27,7 +27,10 @@ set_up_host() {
 }
 
 set_up_programs() {
-  step 'npm packages' "$here/host/programs/modules" &&
-    step 'build' "$here/host/programs/build" || return
+  # The package brings both.
+  if ! is_package; then
+    step 'npm packages' "$here/host/programs/modules" &&
+      step 'build' "$here/host/programs/build" || return
+  fi
   if runs_here agent; then step 'envd runtime' "$here/host/programs/envd-runtime"; fi
 }

@@ -1,4 +1,4 @@
-/** Checks of what is stored of a snapshot: every part is read to its end where it lies, and compared with its digest. */
+/** Checks of what is stored of a snapshot or a template: every part is read to its end where it lies, and compared with its digest. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
@@ -34,7 +34,14 @@ const Stored = Type.Object(
   { ref: FetchSnapshotBody.properties.ref, projectId: Type.String({ maxLength: 64 }) },
   closed,
 );
-export const CheckSnapshotBody = Type.Object({ stored: Type.Optional(Stored) }, closed);
+export const CheckSnapshotBody = Type.Object(
+  {
+    stored: Type.Optional(Stored),
+    /** The id is that of a build of a template, which has an image and nothing else. */
+    template: Type.Optional(Type.Literal(true)),
+  },
+  closed,
+);
 export type CheckSnapshotBody = Static<typeof CheckSnapshotBody>;
 
 /** `waiting`: other checks of the node come first; `absent`: this node has no such snapshot. */

@@ -28,6 +28,16 @@ export interface HeldImages {
   stop(): Promise<void>;
 }
 
+/** The name in Docker of a build's image; undefined: this node has neither built nor fetched it. */
+export function imageOfBuild(
+  buildId: string,
+  { builds, copies }: Pick<Stores, "builds" | "copies">,
+): string | undefined {
+  const { state, result } = builds.get(buildId) ?? {};
+  if (state === "ready" && result !== undefined) return result.image;
+  return copies.all().find((name) => NAME.exec(name)?.[1] === buildId);
+}
+
 export function createHeldImages({ containers, stores, uploads, log }: HeldImagesDeps): HeldImages {
   /** Names that Docker did not have. */
   let missing: ReadonlySet<string> = new Set();

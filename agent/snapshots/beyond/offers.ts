@@ -54,6 +54,8 @@ export interface Offers {
   read(ticket: string, ref: string, signal: AbortSignal): Promise<Uint8Array | undefined>;
   /** For another node: the reference of the image below the offered disk, which is described when the first node lacks it. */
   imageOf(ticket: string): Promise<{ readonly ref: string | undefined }>;
+  /** Another node reads it, or is about to. */
+  isInUse(snapshotId: string): boolean;
   stop(): Promise<void>;
 }
 
@@ -261,6 +263,10 @@ export function createOffers(deps: OffersDeps): Offers {
     },
     async forget(snapshotId) {
       for (const key of offers.keys()) if (key.startsWith(`snapshot ${snapshotId} `)) await close(key);
+    },
+    isInUse(snapshotId) {
+      const prefix = `snapshot ${snapshotId} `;
+      return [...offers].some(([key, { usedAt }]) => key.startsWith(prefix) && now() - usedAt <= IDLE_MS);
     },
     async read(ticket, ref, signal) {
       const [key, offer] = opened(ticket);

@@ -11,16 +11,19 @@ export interface SnapshotUploadsDeps {
   /** Paused sandboxes too. */
   readonly paused: boolean;
   readonly upload: UploadSnapshotDeps;
+  /** Another node reads the snapshot at the moment: it is on its way there, and its sandbox waits for it. */
+  readonly isRead: (snapshotId: string) => boolean;
 }
 
-export function snapshotUploads({ stores, paused, upload }: SnapshotUploadsDeps): Subjects<Snapshot> {
+export function snapshotUploads({ stores, paused, upload, isRead }: SnapshotUploadsDeps): Subjects<Snapshot> {
   return {
     kind: "snapshots",
     name: (id) => `snapshot ${id}`,
     all: () => stores.snapshots.all(),
     get: (id) => stores.snapshots.get(id),
     wanted: (snapshot) => toUpload(snapshot, { paused, build: stores.builds.get(snapshot.executionId)?.state }),
-    rests: ({ state, resuming }) => state === "stored" && !resuming,
+    // An upload would read and compress the same files beside it.
+    rests: ({ id, state, resuming }) => state === "stored" && !resuming && !isRead(id),
     // A fork may wait for long for its last copies.
     isPassing: ({ id }) =>
       upload.files.manifest(id).then(

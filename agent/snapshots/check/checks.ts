@@ -16,23 +16,22 @@ const IDLE_MS = 60_000;
 const MOST_CHECKS = 64;
 
 export interface SnapshotChecksDeps {
-  /** Whether this node has the snapshot. */
-  readonly isHere: (snapshotId: string) => boolean;
+  /** Whether this node has the snapshot, or the image of the template. */
+  readonly isHere: (what: What) => boolean;
   /** Reads one copy to its end. */
-  readonly check: (
-    snapshotId: string,
-    stored: CheckSnapshotBody["stored"],
-    options: CheckOptions,
-  ) => Promise<CheckedPart[]>;
+  readonly check: (what: What, options: CheckOptions) => Promise<CheckedPart[]>;
   /** For tests. */
   readonly waitMs?: number;
   readonly idleMs?: number;
 }
 
-interface Asked {
+/** One copy. The id is that of a build where it is the image of a template. */
+interface What extends CheckSnapshotBody {
   readonly snapshotId: string;
+}
+
+interface Asked extends What {
   readonly checkId: string;
-  readonly stored?: CheckSnapshotBody["stored"];
 }
 
 export interface SnapshotChecks {
@@ -68,12 +67,12 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
     }
   }
 
-  async function inTurn({ snapshotId, stored }: Asked, own: Check): Promise<void> {
+  async function inTurn(asked: Asked, own: Check): Promise<void> {
     const signal = AbortSignal.any([stopping.signal, own.cut.signal]);
     const release = await turns.take(signal);
     try {
       own.state = "running";
-      own.parts = await deps.check(snapshotId, stored, {
+      own.parts = await deps.check(asked, {
         signal,
         total: (bytes) => {
           own.totalBytes = bytes;
@@ -119,7 +118,7 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
   return {
     async ask(asked) {
       const { snapshotId, stored } = asked;
-      if (stored === undefined && !deps.isHere(snapshotId))
+      if (stored === undefined && !deps.isHere(asked))
         return { state: "absent", doneBytes: 0, totalBytes: 0, parts: [] };
       const key = keyOf(asked);
       const own = checks.get(key) ?? begin(key, asked);
@@ -128,7 +127,7 @@ export function createSnapshotChecks(deps: SnapshotChecksDeps): SnapshotChecks {
       try {
         await Promise.race([own.ended, delay(waitMs, undefined, { signal: patience.signal })]);
       } catch (error) {
-        throw toAppError(`snapshot ${snapshotId}`, error);
+        throw toAppError(`${asked.template === true ? "template build" : "snapshot"} ${snapshotId}`, error);
       } finally {
         patience.abort();
       }

@@ -1,4 +1,4 @@
-/** Reads the copy of a snapshot in the blob store to its end: each blob of its memory, its disk and its image has the content that its name says. */
+/** Reads the copy of a snapshot, or of a template's image, in the blob store to its end: each blob has the content that its name says. */
 
 import type { CheckedPart } from "../../../shared/agent-api/snapshot-check-shapes.ts";
 import { BlobError } from "../../blobs/content/blob-error.ts";
@@ -22,20 +22,38 @@ interface Tree {
 }
 
 /** @throws {BlobError} unreachable, denied: the store cannot be read now */
-export async function checkStoreCopy(
-  ref: string,
-  { reader, transfers }: StoreCopyDeps,
-  { signal, total, read }: CheckOptions,
-): Promise<CheckedPart[]> {
-  const treeOf = async (part: Tree["part"], of: string | undefined): Promise<Tree> => {
-    const notes = partNotes(part, read);
-    if (of === undefined) notes.fault("unread", "the manifest of the snapshot names none, or cannot be read");
-    const manifest = of === undefined ? undefined : await whole(notes, () => fetchManifest(reader, of, signal), signal);
-    return { part, notes, manifest };
-  };
-  const memory = await treeOf("memory", ref);
+export async function checkStoreCopy(ref: string, deps: StoreCopyDeps, options: CheckOptions): Promise<CheckedPart[]> {
+  const memory = await treeOf("memory", ref, deps, options);
   const trees = [memory];
-  for (const part of ["disk", "image"] as const) trees.push(await treeOf(part, memory.manifest?.parts?.[part]));
+  for (const part of ["disk", "image"] as const)
+    trees.push(await treeOf(part, memory.manifest?.parts?.[part], deps, options));
+  return readTrees(trees, deps, options);
+}
+
+/** Of a template: its image alone. @throws {BlobError} as above */
+export async function checkStoredImage(ref: string, deps: StoreCopyDeps, options: CheckOptions): Promise<CheckedPart> {
+  const tree = await treeOf("image", ref, deps, options);
+  await readTrees([tree], deps, options);
+  return tree.notes.outcome("whole");
+}
+
+async function treeOf(
+  part: Tree["part"],
+  of: string | undefined,
+  { reader }: StoreCopyDeps,
+  { signal, read }: CheckOptions,
+): Promise<Tree> {
+  const notes = partNotes(part, read);
+  if (of === undefined) notes.fault("unread", "the manifest of the snapshot names none, or cannot be read");
+  const manifest = of === undefined ? undefined : await whole(notes, () => fetchManifest(reader, of, signal), signal);
+  return { part, notes, manifest };
+}
+
+async function readTrees(
+  trees: readonly Tree[],
+  { reader, transfers }: StoreCopyDeps,
+  { signal, total }: CheckOptions,
+): Promise<CheckedPart[]> {
   total(trees.reduce((sum, { manifest }) => sum + (manifest === undefined ? 0 : bytesOf(manifest)), 0));
   for (const { manifest, notes } of trees) {
     if (manifest === undefined) continue;

@@ -1,4 +1,4 @@
-/** `svc snapshot verify`: has every copy of stored snapshots read and compared with its digests, and says where a good one is. */
+/** `svc snapshot verify`: has every copy of stored snapshots and images of templates read and compared with its digests, and says where a good one is. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Api, createApi, type Item, type Reply } from "../../api/client.ts";
@@ -78,18 +78,18 @@ async function cancel(params: { readonly snapshotID: string; readonly checkID: s
   await api.call("DELETE /admin/snapshots/{snapshotID}/checks/{checkID}", { params }).catch(() => undefined);
 }
 
-/** By its id, that of its paused sandbox or of its template, or with the project's key by its name. */
+/** By its id, that of its paused sandbox or of its template, the newest first, or with the project's key by its name. */
 async function named(asked: string, stored: readonly Stored[], context: Context): Promise<Stored> {
   const id = asked.split(":", 1)[0] ?? asked;
   const found = stored.filter(
     ({ snapshotID, id: own, templateID, kind }) =>
-      [snapshotID, own].includes(asked) || (kind === "snapshot" && templateID === id),
+      [snapshotID, own].includes(asked) || (kind !== "paused" && templateID === id),
   );
   const [first] = found.length > 0 ? found : await byName(asked, stored, context);
   if (first !== undefined) return first;
   throw new Failure(`there is no snapshot '${asked}'`, {
     exitCode: EXIT.notFound,
-    wayOut: "svc snapshot verify --all shows all of them, and paused sandboxes",
+    wayOut: "svc snapshot verify --all shows all of them, paused sandboxes and templates",
   });
 }
 

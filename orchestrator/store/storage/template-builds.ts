@@ -12,6 +12,8 @@ export interface TemplateBuild {
   readonly snapshotId: string | undefined;
   readonly inStore: boolean;
   readonly memoryInStore: boolean;
+  /** Unix milliseconds. */
+  readonly builtAt: number;
 }
 
 /** All that sandboxes start from, the newest first. */
@@ -20,6 +22,7 @@ export async function templateBuilds(db: Database): Promise<TemplateBuild[]> {
     .selectFrom("builds")
     .innerJoin("templates", "templates.id", "builds.template_id")
     .select(["builds.id", "builds.template_id", "builds.node_id", "builds.snapshot_id", "templates.project_id"])
+    .select(["builds.created_at", "builds.finished_at"])
     .where("builds.kind", "=", "template")
     .where("builds.status", "=", "ready")
     .where("templates.project_id", "is not", null)
@@ -36,5 +39,6 @@ export async function templateBuilds(db: Database): Promise<TemplateBuild[]> {
     snapshotId: row.snapshot_id ?? undefined,
     inStore: stored.has(row.id),
     memoryInStore: row.snapshot_id !== null && stored.has(row.snapshot_id),
+    builtAt: row.finished_at ?? row.created_at,
   }));
 }

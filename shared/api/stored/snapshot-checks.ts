@@ -1,4 +1,4 @@
-/** The operators' routes of checks: every stored part of a snapshot is read where it lies, and compared with its digest. */
+/** The operators' routes of checks: every stored part of a snapshot, and the image of a template, is read where it lies, and compared with its digest. */
 
 import { type Static, Type } from "typebox";
 import { MOST_FAULTS } from "../../agent-api/snapshot-check-shapes.ts";
@@ -9,13 +9,17 @@ const snapshotID = Type.String({ format: "uuid", description: "As `GET /admin/sn
 
 const StoredState = Type.Object({
   snapshotID,
-  kind: Type.Enum(["paused", "snapshot"]),
-  id: Type.String({ description: "Of the paused sandbox, or of the snapshot as events name it" }),
+  kind: Type.Enum(["paused", "snapshot", "template"], {
+    description: "`template`: the image of a build that sandboxes start from",
+  }),
+  id: Type.String({ description: "Of the paused sandbox, of the snapshot as events name it, or of the build" }),
   teamID: Type.String(),
   templateID: Type.String(),
   nodeID: nullable(Type.String({ description: "The node that has it" })),
   inStore: Type.Boolean({ description: "It is in the blob store too, and outlives the node" }),
-  storedBytes: nullable(Type.Integer({ description: "Memory and disk; null until the node has reported them" })),
+  storedBytes: nullable(
+    Type.Integer({ description: "Memory and disk; null until the node has reported them, and for an image" }),
+  ),
   unusedSince: Timestamp,
 });
 export type StoredState = Static<typeof StoredState>;
@@ -75,7 +79,7 @@ export const snapshotCheckApi = contract({
     ...admin,
     method: "GET",
     path: "/admin/snapshots",
-    summary: "Every paused sandbox and every snapshot that is stored, of all projects",
+    summary: "Every paused sandbox, every snapshot and the image of every template that is stored, of all projects",
     query: Type.Object({ ...page }),
     status: 200,
     reply: Type.Array(StoredState),
@@ -85,7 +89,7 @@ export const snapshotCheckApi = contract({
     ...admin,
     method: "POST",
     path: "/admin/snapshots/{snapshotID}/checks",
-    summary: "Begin to read every copy of a snapshot and to compare it with its digests",
+    summary: "Begin to read every copy of a snapshot, or of a template's image, and to compare it with its digests",
     params: Type.Object({ snapshotID }),
     status: 202,
     reply: SnapshotVerification,

@@ -21,12 +21,13 @@ const SEND_LIMIT_MS = 5_000;
 const LONGEST_STATUS = 200;
 const READY = "READY=1";
 
-/** Takes the settings of the service manager out of the environment: no child of the program may speak for it. */
+/** Takes the settings of the service manager out of the environment: no child of the program may speak for it, or look for its keys. */
 export function serviceManager(environment: Environment, log: Log): ServiceManager {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: limit, WATCHDOG_PID: pid } = environment;
   delete environment["NOTIFY_SOCKET"];
   delete environment["WATCHDOG_USEC"];
   delete environment["WATCHDOG_PID"];
+  delete environment["CREDENTIALS_DIRECTORY"];
   if (socket === undefined || socket === "") return { ready: () => undefined, stopping: () => undefined };
   const everyMs = intervalOf(limit, pid);
   const state = { busy: false, failed: false, stopping: false };

@@ -117,6 +117,16 @@ describe("settings", () => {
     expect(elsewhere.code).toBe(4);
   });
 
+  test("of the Debian package are beside the machine's, and not below its own directories", SLOW, async () => {
+    const checkout = join(svc.folder, "package");
+    mkdirSync(join(checkout, ".svc-none"), { recursive: true });
+    writeFileSync(join(checkout, ".svc-none/env"), `SVC_API_URL=${url}\nSVC_API_KEY=svc_stored\n`);
+    const env = { SVC_CHECKOUT: checkout, SVC_INSTANCE: "none" };
+    await svc.out(["sandbox", "list"], { env });
+    writeFileSync(join(checkout, ".package"), "1.0\n");
+    expect((await svc.run(["sandbox", "list"], { env })).code).toBe(4);
+  });
+
   test("of E2B_DOMAIN are the hosts below it", SLOW, async () => {
     const env = { E2B_DOMAIN: "nowhere.invalid", SVC_API_KEY: "svc_k" };
     const { stderr } = await svc.run(["sandbox", "list"], { env });

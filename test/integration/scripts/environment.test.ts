@@ -57,7 +57,7 @@ describe("every script", () => {
     expect(bare).toEqual([]);
   });
 
-  test.each(["up", "down", "rotate", "service", "template", "volume"])(
+  test.each(["up", "down", "rotate", "service", "template", "volume", "package", "certbot-hook"])(
     "scripts/%s shows its usage under an environment of which each part stops a careless script",
     (name) => {
       const { status, stdout, stderr } = spawnSync("bash", ["-c", `umask 077; scripts/${name} --usage-please`], {
@@ -104,6 +104,10 @@ test("environment.sh keeps the user's proxy for other machines, and none for thi
 const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/up", "mktemp below a directory of root's own (own_temporary_files)"],
   ["scripts/test", "mktemp -d: a new directory for root alone, with a name that nobody knows before"],
+  ["scripts/package", "mktemp -d: a new directory for the user alone"],
+  ["scripts/debian/offline", "mktemp -d: a new directory for the user alone"],
+  ["scripts/debian/offline-install", "mktemp -d: for root alone"],
+  ["scripts/debian/postrm", "mktemp -d: for root alone"],
   ["scripts/lib/ui.sh", "mktemp -d below a directory of root's own, or a new one for root alone"],
   ["scripts/lib/lanes.sh", "mktemp below the directory of scripts/test"],
   ["scripts/host/programs/envd-runtime", "mktemp -d below /opt/svc"],

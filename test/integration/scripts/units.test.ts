@@ -1,6 +1,6 @@
 /** The units of systemd: what they promise of themselves, by systemd's own tools where the machine has them. */
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,8 @@ import { expect, onTestFinished, test } from "vitest";
 
 const units = join(import.meta.dirname, "../../../scripts/systemd");
 const textOf = (program: string) => readFileSync(join(units, `svc-${program}.service`), "utf8");
+
+const unitFor = (program: string) => textOf(program).replaceAll("@SUFFIX@", "");
 
 const hasAnalyze = (() => {
   try {
@@ -30,6 +32,30 @@ test.each([
   expect(text).toMatch(/^NotifyAccess=all$/m);
 });
 
+test.each(["orchestrator", "agent", "edge"])("no setting with a secret is in the environment of the %s", (program) => {
+  const text = textOf(program);
+  expect(text.match(/^LoadCredential=.*$/gm)).toEqual([
+    `LoadCredential=settings:/etc/svc@SUFFIX@/${program}.env`,
+    `LoadCredential=own-settings:/etc/svc@SUFFIX@/${program}.own.env`,
+  ]);
+  // Node reads this one before any program.
+  expect(text.match(/^EnvironmentFile=.*$/gm)).toEqual(["EnvironmentFile=-/etc/svc@SUFFIX@/node.env"]);
+});
+
+test.skipIf(!hasAnalyze).each(["orchestrator", "agent", "edge"])(
+  "systemd finds no mistake in the unit of the %s (skipped without systemd-analyze)",
+  (program) => {
+    const unit = unitFor(program).replace(/^ExecStart=.*$/m, "ExecStart=/bin/true");
+    const folder = mkdtempSync(join(tmpdir(), "svc-units-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, `svc-${program}.service`);
+    writeFileSync(path, unit);
+    const { stdout, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", path], { encoding: "utf8" });
+    const about = `${stdout}${stderr}`.split("\n").filter((line) => line.includes(`svc-${program}`));
+    expect(about).toEqual([]);
+  },
+);
+
 // Exposure as docs/operating/start.md states it, from 0 (none) to 10.
 test.skipIf(!hasAnalyze).each([
   ["orchestrator", "1.8"],
@@ -39,7 +65,7 @@ test.skipIf(!hasAnalyze).each([
   const folder = mkdtempSync(join(tmpdir(), "svc-units-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const unit = join(folder, `svc-${program}.service`);
-  writeFileSync(unit, textOf(program).replaceAll("@SUFFIX@", ""));
+  writeFileSync(unit, unitFor(program));
   const said = execFileSync("systemd-analyze", ["security", "--offline=true", "--no-pager", unit], {
     encoding: "utf8",
   });

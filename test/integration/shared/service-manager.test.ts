@@ -43,8 +43,12 @@ test("it says that the program is ready, feeds the watchdog, and says at last th
   await expect.poll(sent).toContain("/run/test/notify|STOPPING=1|STATUS=stopping|");
 });
 
-test("children of the program do not inherit the way to the service manager", async () => {
-  const { environment } = await world({ WATCHDOG_USEC: "30000000", WATCHDOG_PID: "1" });
+test("children of the program do not inherit the way to the service manager, nor where its keys are", async () => {
+  const { environment } = await world({
+    WATCHDOG_USEC: "30000000",
+    WATCHDOG_PID: "1",
+    CREDENTIALS_DIRECTORY: "/run/c",
+  });
   expect(Object.keys(environment)).toEqual(["PATH"]);
 });
 

@@ -1,11 +1,11 @@
 /** How `svc doctor` reads what programs and files say. */
 
 import { expect, test } from "vitest";
-import { settingsIn } from "../../../machine/base/instance.ts";
 import { nameServersIn } from "../../../machine/evidence/name-servers.ts";
 import { slotsOf } from "../../../machine/evidence/objects.ts";
 import { listener } from "../../../machine/evidence/ports.ts";
 import { failingOfLines } from "../../../machine/evidence/programs.ts";
+import { settingsIn } from "../../../shared/program/service/settings-lines.ts";
 
 test("who listens on a port is read from ss, with IPv6 and without rights to see the program", () => {
   const text = [

@@ -8,7 +8,7 @@ import { createReader, storeSource } from "../../../../agent/blobs/sources.ts";
 import { createSnapshotChecks, type SnapshotChecksDeps } from "../../../../agent/snapshots/check/checks.ts";
 import { createImageReads } from "../../../../agent/snapshots/check/image-reads.ts";
 import { checkNodeCopy } from "../../../../agent/snapshots/check/node-copy.ts";
-import { checkStoreCopy } from "../../../../agent/snapshots/check/store-copy.ts";
+import { checkStoreCopy, checkStoredImage } from "../../../../agent/snapshots/check/store-copy.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { type BeyondNode, newNode, newPlace, storedOn } from "./beyond-nodes.ts";
 
@@ -119,11 +119,12 @@ describe("the node's copy", () => {
 });
 
 describe("the copy in the blob store", () => {
-  const inStore = async (ref: string, given = options()) => {
+  const from = () => {
     const { codec, transfers } = { codec: node.upload.blobs.codec(), transfers: node.upload.blobs.transfers };
     const reader = createReader({ sources: [storeSource(node.share)], codec, now: () => node.clock.now });
-    return checkStoreCopy(ref, { reader, transfers }, given);
+    return { reader, transfers };
   };
+  const inStore = async (ref: string, given = options()) => checkStoreCopy(ref, from(), given);
 
   /** The file of a blob in the share. */
   const fileOf = async (ref: string) => {
@@ -158,6 +159,19 @@ describe("the copy in the blob store", () => {
     expect(stateOf(await inStore(ref))).toEqual({ memory: "whole", disk: "missing", image: "whole" });
   });
 
+  test("of a template is its image alone, whole or with the blob that is gone", async () => {
+    const { snapshot } = await stored("one");
+    const { ref } = await node.uploadNow(snapshot);
+    const { parts } = JSON.parse((await node.reader.read(ref, options().signal)).toString()) as {
+      parts: { image: string };
+    };
+    const given = options();
+    expect(await checkStoredImage(parts.image, from(), given)).toMatchObject({ part: "image", state: "whole" });
+    expect(given.counts.read).toBe(given.counts.total);
+    await rm(await fileOf(parts.image));
+    expect(await checkStoredImage(parts.image, from(), options())).toMatchObject({ part: "image", state: "missing" });
+  });
+
   test("without its manifest is missing, and its other parts are unread", async () => {
     const { snapshot } = await stored("one");
     const { ref } = await node.uploadNow(snapshot);
@@ -173,7 +187,7 @@ describe("checks in the background", () => {
     const begun: { end: () => void; fail: (error: Error) => void; signal: AbortSignal }[] = [];
     const checks = createSnapshotChecks({
       isHere: () => true,
-      check: (_id, _stored, { signal, total, read }) =>
+      check: (_what, { signal, total, read }) =>
         new Promise((resolve, reject) => {
           total(10);
           read(4);
@@ -201,7 +215,7 @@ describe("checks in the background", () => {
   test("read both copies where this node has one and reads the store too, under one id", async () => {
     const read: unknown[] = [];
     const { checks } = checksOf({
-      check: (_id, stored) => {
+      check: ({ stored }) => {
         read.push(stored?.ref);
         return Promise.resolve([]);
       },

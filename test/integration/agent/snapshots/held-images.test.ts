@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { createHeldImages } from "../../../../agent/snapshots/beyond/held-images.ts";
+import { createHeldImages, imageOfBuild } from "../../../../agent/snapshots/beyond/held-images.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { memoryBlobStore } from "../../../support/fakes/memory-blob-store.ts";
 import { imageNode } from "./image-nodes.ts";
@@ -21,6 +21,12 @@ test("a node reports the images that Docker has: its own with where they are bes
   const uploads = { images: node.uploads(), snapshots: { of: () => undefined } };
   const held = createHeldImages({ containers: node.docker, stores: node.stores, uploads, log });
   onTestFinished(() => held.stop());
+  // For whoever reads one: it may be one that Docker has lost.
+  expect([stored.id, copy, randomUUID()].map((id) => imageOfBuild(id, node.stores))).toEqual([
+    stored.image,
+    `svc/build:${copy}`,
+    undefined,
+  ]);
   const ids = () => held.list().map(({ buildId }) => buildId);
   expect(ids().toSorted()).toEqual([stored.id, lost.id, old.id, copy].toSorted());
   node.docker.images.delete(lost.image);

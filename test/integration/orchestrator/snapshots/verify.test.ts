@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { PartState, SnapshotCheck } from "../../../../shared/agent-api/snapshot-check-shapes.ts";
 import type { SnapshotVerification, StoredState } from "../../../../shared/api/stored/snapshot-checks.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
+import { buildingOn } from "../../../support/cluster/building.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 import { builtSvc, SLOW } from "../../cli/running-svc.ts";
@@ -15,6 +16,7 @@ beforeEach(async () => {
 afterEach(() => cluster.stop());
 
 const { paused, create, post } = sandboxesOn(() => cluster);
+const { built } = buildingOn(() => cluster);
 const operator = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
 const svc = builtSvc(() => ({
   SVC_API_URL: cluster.url,
@@ -96,6 +98,31 @@ describe("a check", () => {
     });
   });
 
+  test("of a template has its nodes read the image of the build, and nothing else of this id", async () => {
+    const { buildID, templateID } = await built("app");
+    const [item] = await list();
+    expect(item).toMatchObject({ kind: "template", id: buildID, snapshotID: buildID, templateID, storedBytes: null });
+    if (item === undefined) throw new Error("nothing is stored");
+    const image = (state: PartState): SnapshotCheck => ({
+      state: "ended",
+      doneBytes: 3,
+      totalBytes: 3,
+      parts: [{ part: "image", state, bytes: 3, faulty: 0, faults: [] }],
+    });
+    for (const agent of cluster.agents)
+      agent.onSnapshotCheck = () => ({ ...image("whole"), state: "absent", parts: [] });
+    const home = homeOf(item);
+    home.onSnapshotCheck = () => image("damaged");
+    expect((await begin(buildID)).body).toMatchObject({
+      verdict: "lost",
+      copies: [{ place: "node", nodeID: home.nodeId, state: "damaged", parts: [{ part: "image" }] }],
+    });
+    home.onSnapshotCheck = () => image("whole");
+    expect((await begin(buildID)).body).toMatchObject({ verdict: "whole" });
+    for (const { asked } of cluster.agents.map(({ snapshotChecks }) => snapshotChecks))
+      expect(asked.every(({ template, snapshotId }) => template === true && snapshotId === buildID)).toBe(true);
+  });
+
   test("says why a node has read nothing, and is no judgement then", async () => {
     await paused();
     const [item] = await list();
@@ -125,11 +152,14 @@ describe("svc snapshot verify", () => {
     const { sandboxID } = await paused();
     const running = await create();
     expect((await post(running.sandboxID, "snapshots", {})).status).toBe(201);
+    await built("app");
     for (const agent of cluster.agents)
-      agent.onSnapshotCheck = ({ snapshotId }) =>
-        agent.snapshots.has(snapshotId) ? ended("whole") : { state: "absent", doneBytes: 0, totalBytes: 0, parts: [] };
+      agent.onSnapshotCheck = ({ snapshotId, template }) =>
+        template === true || agent.snapshots.has(snapshotId)
+          ? ended("whole")
+          : { state: "absent", doneBytes: 0, totalBytes: 0, parts: [] };
     const good = await svc.run(["snapshot", "verify", "--all"]);
-    expect(good.stdout.match(/^\S+ +(paused|snapshot) +\S+ +whole /gm)).toHaveLength(2);
+    expect(good.stdout.match(/^\S+ +(paused|snapshot|template) +\S+ +whole /gm)).toHaveLength(3);
     expect(good.code).toBe(0);
     for (const agent of cluster.agents) agent.onSnapshotCheck = () => ended("damaged");
     const bad = await svc.run(["snapshot", "verify", sandboxID]);
