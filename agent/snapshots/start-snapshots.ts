@@ -185,7 +185,9 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   const takeDeps = { ...common, diskBytes: admission.diskBytes };
   const { during, rescue } = createRescue({ ...common, diskBytes: deps.diskBytes });
 
-  const uploads = uploadsOf(deps, frozen);
+  const offers = createOffers({ blobs: machine.blobs, containers, files, frozen, snapshots: store, now, log });
+  teardown.add("offers to other nodes", () => offers.stop());
+  const uploads = uploadsOf(deps, frozen, offers);
   teardown.add("uploads of snapshots", () => uploads.snapshots.stop());
   teardown.add("uploads of images", () => uploads.images.stop());
   const heldImages = createHeldImages({ containers, stores, uploads, log });
@@ -206,8 +208,6 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     log,
   });
   teardown.add("downloads of images", () => imageArrivals.stop());
-  const offers = createOffers({ blobs: machine.blobs, containers, files, frozen, snapshots: store, now, log });
-  teardown.add("offers to other nodes", () => offers.stop());
   const snapshotChecks = checksOf(deps);
   teardown.add("checks of snapshots", () => snapshotChecks.stop());
 
@@ -251,6 +251,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
 function uploadsOf(
   { config, machine, stores, blobStore, disk, onChange, now, log }: StartSnapshotsDeps,
   frozen: FrozenContainers,
+  offers: Offers,
 ) {
   const { blobs, docker, memory } = machine;
   const { containers } = docker;

@@ -27,10 +27,13 @@ beforeEach(async () => {
 const stored = (id: string, kind: Snapshot["kind"], takenAt = 0) => storedOn(node, id, kind, { takenAt });
 
 /** Uploads of all snapshots of the node, in rounds. */
-function uploadsOf({ store, stores, upload, clock }: BeyondNode, { paused = true } = {}) {
+function uploadsOf(
+  { store, stores, upload, clock }: BeyondNode,
+  { paused = true, isRead = (_snapshotId: string): boolean => false } = {},
+) {
   const state = { changes: 0 };
   const uploads = createUploads({
-    of: snapshotUploads({ stores, paused, upload }),
+    of: snapshotUploads({ stores, paused, upload, isRead }),
     store,
     stored: stores.uploads,
     onChange: () => state.changes++,
@@ -92,6 +95,17 @@ test("the checkpoint of a fork that waits for long is not uploaded, and the othe
   own.start();
   await expect.poll(() => refOf(own, "named")).toBeDefined();
   expect(own.of(id)).toEqual({ doneBytes: 0, totalBytes: 0 });
+});
+
+test("a snapshot that another node reads is uploaded when that has ended, and the others do not wait for it", async () => {
+  const [moving, other] = [await stored("moving", "pause"), await stored("other", "checkpoint")];
+  const read = new Set(["moving"]);
+  const own = uploadsOf(node, { isRead: (id) => read.has(id) });
+  own.start();
+  await expect.poll(() => refOf(own, other.id)).toBeDefined();
+  expect(refOf(own, moving.id)).toBeUndefined();
+  read.clear();
+  await expect.poll(() => refOf(own, moving.id)).toBeDefined();
 });
 
 test("while the store is away the report has the reason, and the upload begins when it is back", async () => {
