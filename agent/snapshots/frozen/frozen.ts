@@ -97,11 +97,11 @@ export function createFrozenContainers({
   };
 
   const rounds = loop({ name: "frozen", everyMs: ROUND_MS, log }, async () => {
-    for (const container of failed.values()) {
-      // Processes that the first try has killed may still be ending, but this one would unmount the disk.
-      const held = [...holds].some(({ containerId }) => containerId === container.id);
-      if (!held) await drop(container);
-    }
+    // Processes that the first try has killed may still be ending, but this one would unmount the disk.
+    const held = new Set([...holds].map(({ containerId }) => containerId));
+    const again = [...failed.values()].filter(({ id }) => !held.has(id));
+    // A failure is logged, and keeps no other container from being dropped.
+    for (const container of again) await drop(container).catch(() => undefined);
     const kept = [...entries].filter(([id]) => !isHeld(id)).map(([id, { since, ran }]) => ({ id, since, ran }));
     const free = freeMemory();
     for (const id of planEviction({ kept, now: now(), keepMs, freeMemory: free, reservedMemory })) {

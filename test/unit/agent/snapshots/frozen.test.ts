@@ -80,6 +80,23 @@ test("a drop that has failed is tried again only when nothing reads the disk", a
   await expect.poll(() => evicted).toEqual(["not read", "read"]);
 });
 
+test("a container that cannot be dropped does not keep others from being dropped", async () => {
+  const evicted: string[] = [];
+  const frozen = createFrozenContainers({
+    evict: ({ id }) =>
+      id === "stuck" ? Promise.reject(new Error("it does not stop")) : Promise.resolve(void evicted.push(id)),
+    keepMs: 0,
+    freeMemory: () => 1,
+    reservedMemory: 0,
+    now: () => Date.now(),
+    log: createLog({ component: "test", level: "silent" }),
+  });
+  onTestFinished(() => frozen.stop());
+  await expect(frozen.drop({ id: "stuck" } as LiveContainer)).rejects.toThrow("it does not stop");
+  frozen.add("s1", { id: "other" } as LiveContainer);
+  await expect.poll(() => evicted).toEqual(["other"]);
+});
+
 test("a container that is not to be kept frozen is dropped at once, or once nothing reads its disk", async () => {
   const evicted: string[] = [];
   const frozen = createFrozenContainers({
