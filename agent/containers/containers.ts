@@ -121,6 +121,8 @@ export interface Containers {
    * Undefined: such a container can only be made with its disk.
    */
   createAhead(spec: ContainerSpec): Promise<string | undefined>;
+  /** Whether this process has made it and has not asked for its removal: then it has an owner here, also before a row names it. */
+  isMade(id: string): boolean;
   start(id: string): Promise<void>;
   inspect(id: string): Promise<InspectedContainer | undefined>;
   /** Sends SIGKILL through Docker. A stopped or unknown container counts as success. */

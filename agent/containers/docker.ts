@@ -32,6 +32,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
   const facts = once(() => readFacts(docker));
   // Docker keeps a container that is renamed during its removal, and lists it as `removing` until Docker restarts.
   const mutex = createKeyedMutex();
+  const made = new Set<string>();
   const sudo = perImage(async (image) => {
     const { Config } = await docker.getImage(image).inspect();
     return Config.Labels?.["svc.sudo"] !== "false";
@@ -43,6 +44,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
         const { diskLimit } = await facts();
         const node: NodeOptions = { ...options, diskLimit, sudo: await sudo(spec.build.image) };
         const container = await docker.createContainer(containerOptions(spec, node));
+        made.add(container.id);
         return container.id;
       } catch (cause) {
         if (statusOf(cause) === 404)
@@ -50,6 +52,8 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
         throw new AppError("sandbox_create_failed", "the container could not be created", { cause });
       }
     },
+
+    isMade: (id) => made.has(id),
 
     async start(id) {
       try {
@@ -83,6 +87,8 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
     },
 
     async remove(id) {
+      // Where this fails, nobody else removes it.
+      made.delete(id);
       // 409: its removal is already under way.
       await mutex(id, () => orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409));
     },

@@ -28,6 +28,8 @@ export interface JoinOptions {
   readonly labels: Readonly<Record<string, string>>;
   /** What the node of this name sends to the orchestrator, where this machine has that in its settings. */
   readonly nodeToken?: string | undefined;
+  /** Digests of the authorities that this machine has trusted since an earlier join. */
+  readonly trusted?: readonly string[] | undefined;
   readonly now: () => number;
 }
 
@@ -55,7 +57,7 @@ export async function join(options: JoinOptions): Promise<Membership> {
 async function joinAt(orchestratorUrl: string, token: JoinToken, options: JoinOptions): Promise<Membership> {
   const { nodeId, key, apiUrl, proxyUrl, labels, nodeToken, now } = options;
   const { digest, id, secret } = token;
-  const authority = await authorityAt(orchestratorUrl, digest);
+  const authority = await authorityAt(orchestratorUrl, digest, options.trusted);
   const connection = connect(joinApi, {
     url: orchestratorUrl,
     name: "the orchestrator",

@@ -5,11 +5,12 @@ import { AppError } from "../../shared/http/errors.ts";
 import { ConfigError } from "../../shared/program/config.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { readPrevious } from "../../shared/program/previous.ts";
+import { digestsIn } from "../../shared/tls/bundle.ts";
 import { factsOf, problemOf } from "../../shared/tls/credentials.ts";
 import { nodeName } from "../../shared/tls/names.ts";
 import { type AgentConfig, readLabels } from "../config.ts";
 import { addressProblems } from "./addresses.ts";
-import { join } from "./join.ts";
+import { type JoinOptions, join } from "./join.ts";
 import { type Membership, type MembershipFiles, membershipFiles } from "./membership.ts";
 import { type Peering, peeringByTokens, peeringOfMember } from "./peering.ts";
 
@@ -50,8 +51,11 @@ export async function openPeering(config: PeeringConfig, { now, log }: OpenPeeri
     if (problem !== undefined) log.error({ nodeId: config.nodeId }, `the platform will not take this node: ${problem}`);
     return peeringOfMember(kept);
   }
-  if (config.joinToken !== undefined)
-    return peeringOfMember(await joinPlatform(config, config.joinToken, { now, log }));
+  if (config.joinToken !== undefined) {
+    // The authority may have been replaced since the token was made.
+    const trusted = kept === undefined ? undefined : digestsIn(kept.credentials.authority);
+    return peeringOfMember(await joinPlatform(config, config.joinToken, { now, log, trusted }));
+  }
   checkTokens(config);
   const { nodeToken = "", orchestratorToken = "", orchestratorTokenPrevious } = config;
   return peeringByTokens({ nodeToken, orchestratorToken }, readPrevious(orchestratorTokenPrevious));
@@ -68,7 +72,7 @@ export function checkPeering(config: PeeringConfig): void {
 export async function joinPlatform(
   config: PeeringConfig,
   token: string,
-  { now, log }: OpenPeeringDeps,
+  { now, log, trusted }: OpenPeeringDeps & Pick<JoinOptions, "trusted">,
 ): Promise<Membership> {
   const files = filesOf(config);
   const { orchestratorUrl, nodeId, nodeToken } = config;
@@ -83,6 +87,7 @@ export async function joinPlatform(
       proxyUrl: config.proxyUrl ?? url(config.proxyHost, config.proxyPort),
       labels: readLabels(config.labels),
       nodeToken,
+      trusted,
       now,
     });
     files.write(membership);

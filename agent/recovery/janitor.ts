@@ -20,8 +20,8 @@ const PRUNE_EVERY_MS = 600_000;
 const RELEASE_EVERY_MS = 60_000;
 const SWEEP_EVERY_MS = 120_000;
 const PROCFS_EVERY_MS = 5_000;
-/** Longer than any start: a container without a row for so long has no owner. */
-const OWNERLESS_MS = 40_000;
+/** Longer than the agent waits for Docker's answer to a create (60 s): a container that nothing here knows by then has no owner. */
+const OWNERLESS_MS = 70_000;
 
 export interface JanitorDeps {
   readonly config: AgentConfig;
@@ -95,14 +95,17 @@ function owned({ containers, snapshots, remains }: SweepDeps["stores"]): Readonl
   return new Set([...containers.all().map(({ id }) => id), ...disks, ...remains.held().containers]);
 }
 
-/** Containers of this node without a row, for example because Docker's answer to a create was lost. */
+/**
+ * Containers of this node without a row, for example because Docker's answer to a create was lost. One that this process has made
+ * and works on stays: the copy of a large disk, or the turn of an entry of the pool, may come long before its row.
+ */
 export function createSweep({ containers, stores, now, log }: SweepDeps) {
   const suspects = new Map<string, number>();
   return async () => {
     const found = await containers.list();
     // Read after the list: a container that started meanwhile has its row by now, or is not in the list.
     const known = owned(stores);
-    const orphans = found.map(({ id }) => id).filter((id) => !known.has(id));
+    const orphans = found.map(({ id }) => id).filter((id) => !known.has(id) && !containers.isMade(id));
     for (const id of suspects.keys()) if (!orphans.includes(id)) suspects.delete(id);
     for (const containerId of orphans) {
       const since = suspects.get(containerId) ?? now();

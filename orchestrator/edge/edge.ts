@@ -17,6 +17,7 @@ import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
 import { shownState } from "../../shared/states/sandbox-state.ts";
 import { admission, standing } from "./admission.ts";
 import { CORS, type Refusal } from "./answers/answers.ts";
+import { refusalFor } from "./answers/failures.ts";
 import { isPreflight } from "./answers/navigation.ts";
 import { unaddressedAnswer } from "./answers/root.ts";
 import { endingOf, STOPPING } from "./answers/stream-endings.ts";
@@ -36,7 +37,7 @@ import { readSigned } from "./signed-url.ts";
 import { createSigners, type FoundSandbox } from "./signers.ts";
 import { targetOf } from "./target.ts";
 import { type NodeAccess, UpstreamPlanner } from "./upstream-planner.ts";
-import { readVisitor, type Visitor } from "./visitor.ts";
+import { pathOnly, readVisitor, type Visitor } from "./visitor.ts";
 
 /** How long a cut stream waits for the report that its sandbox ended: a report takes a few milliseconds. */
 const LOSS_GRACE_MS = 500;
@@ -103,6 +104,13 @@ interface Wrong {
 
 const WRONG_SIGNATURE: Wrong = { refusal: { is: "invalid_signature" }, tooMany: "too_many_wrong_signatures" };
 const WRONG_TOKEN: Wrong = { refusal: { is: "unknown_token" }, tooMany: "too_many_wrong_tokens" };
+
+interface Resume {
+  readonly port: number;
+  readonly autoResume: AutoResume;
+  /** The execution whose node cannot be reached. */
+  readonly unreached?: string;
+}
 
 /** One request while the checks run. */
 interface Visit {
@@ -206,7 +214,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   async function resumeAndVisit(
     visit: Visit,
     sandboxId: string,
-    { port, autoResume }: { readonly port: number; readonly autoResume: AutoResume },
+    { port, autoResume, unreached }: Resume,
   ): Promise<void> {
     const { client } = visit;
     const left = new AbortController();
@@ -215,7 +223,9 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     try {
       const result = await autoResume(sandboxId, port, tokensOf(visit), left.signal);
       if (client.gone || left.signal.aborted) return;
-      if (result.is === "running") visitRoute(visit, result.route, port);
+      if (result.is === "running" && result.route.executionId === unreached)
+        refuse(client, { is: "node_unreachable", sandboxId });
+      else if (result.is === "running") visitRoute(visit, result.route, port);
       else if (result.is === "denied") refuse(client, { is: "resume_denied", sandboxId, message: result.message });
       else refuse(client, { ...result, sandboxId });
     } catch (error) {
@@ -282,6 +292,18 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     else void resumeAndVisit(next, sandboxId, { port, autoResume });
   }
 
+  /** Its node cannot be reached: where another orchestrator may have moved the sandbox, the records say where it is now. */
+  function visitElsewhere(visit: Visit, route: EdgeRoute, port: number, unsent: boolean): void {
+    const { client } = visit;
+    const { sandboxId, executionId } = route;
+    const { autoResume } = deps;
+    const next = { ...visit, again: visit.again + 1 };
+    const mayRepeat = unsent || !announcesBody(client.request.rawHeaders);
+    if (autoResume === undefined || !mayRepeat || next.again > MOST_AGAIN || hasEveryRemoval())
+      refuse(client, { is: "node_unreachable", sandboxId });
+    else void resumeAndVisit(next, sandboxId, { port, autoResume, unreached: executionId });
+  }
+
   async function refuseAgain(client: ClientSide, sandboxId: string): Promise<void> {
     const refusal = await moves.withoutBody(sandboxId);
     if (!client.gone) refuse(client, refusal);
@@ -298,30 +320,14 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   }
 
   function failed(visit: Visit, route: EdgeRoute, port: number, failure: Failure): void {
-    const { client } = visit;
-    const { sandboxId } = route;
-    switch (failure.is) {
-      case "removed":
-        if (failure.underWay) void visitMoved(visit, route, port);
-        else visitAgain(visit, route, port);
-        return;
-      case "held":
-        refuse(client, { is: failure.cutOff ? "cut_off" : "held", sandboxId });
-        return;
-      case "closed":
-        refuse(client, { is: "closed_port", sandboxId, port });
-        return;
-      case "bad_response":
-        refuse(client, { is: "bad_response", sandboxId, port, reason: failure.reason });
-        return;
-      case "unreachable":
-        log.warn({ sandboxId, nodeId: route.nodeId }, "node proxy unreachable");
-        refuse(client, { is: "node_unreachable", sandboxId });
-        return;
-      case "unforwardable":
-        refuse(client, { is: "text", status: 501, message: failure.message });
-        return;
-    }
+    const { sandboxId, nodeId } = route;
+    if (failure.is === "removed") {
+      if (failure.underWay) void visitMoved(visit, route, port);
+      else visitAgain(visit, route, port);
+    } else if (failure.is === "unreachable") {
+      log.warn({ sandboxId, nodeId }, "node proxy unreachable");
+      visitElsewhere(visit, route, port, failure.unsent);
+    } else refuse(visit.client, refusalFor(failure, { sandboxId, port }));
   }
 
   return {
@@ -351,10 +357,6 @@ function tokensOf({ client, visitor }: Visit): VisitorTokens {
     signed: readSigned(client.request.method ?? "", visitor.path),
     apiKey: headerValue(client.request.rawHeaders, "x-api-key"),
   };
-}
-
-function pathOnly(path: string): string {
-  return path.split(/[?#]/, 1)[0] ?? "";
 }
 
 function keepsNothing(): boolean {

@@ -61,3 +61,8 @@ function readTarget(url: string, hosts: readonly string[]): RequestTarget | unde
   const host = absolute[1] ?? "";
   return { hosts: [host], path: rest.startsWith("/") ? rest : `/${rest}`, absoluteHost: host };
 }
+
+/** Without the query. */
+export function pathOnly(path: string): string {
+  return path.split(/[?#]/, 1)[0] ?? "";
+}

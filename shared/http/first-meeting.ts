@@ -1,4 +1,4 @@
-/** The first meeting with a platform, of which a machine knows only the digest of the authority. */
+/** The meeting in which a machine joins a platform, of which it may know only the digest of the authority. */
 
 import type { X509Certificate } from "node:crypto";
 import { connect, type TLSSocket } from "node:tls";
@@ -12,12 +12,13 @@ const MOST_CERTIFICATES = 5;
 /**
  * Reads the authority that the platform at the address shows. Sends nothing: what is sent comes later, over a connection
  * that this authority verifies.
- * @param digest what the authority must be
+ * @param digest of the authority that the join token names
+ * @param trusted digests of those that have taken its place, as far as an earlier join of this machine knows them
  * @throws {AppError} node_unreachable; forbidden when the authority is another one
  */
-export async function authorityAt(url: string, digest: string): Promise<string> {
+export async function authorityAt(url: string, digest: string, trusted: readonly string[] = []): Promise<string> {
   const chain = await chainAt(url);
-  const found = chain.find((certificate) => digestOf(certificate) === digest);
+  const found = chain.find((certificate) => [digest, ...trusted].includes(digestOf(certificate)));
   if (found !== undefined) return found.toString();
   const last = chain.at(-1);
   const shown = last === undefined ? "no certificate" : `the authority ${digestOf(last)}`;

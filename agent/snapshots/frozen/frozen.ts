@@ -28,6 +28,8 @@ export interface FrozenContainers {
   take(snapshotId: string): LiveContainer | undefined;
   /** Resolves when its processes are dead and its address is free; may be called for any container. */
   drop(container: LiveContainer): Promise<void>;
+  /** Drops the container of a snapshot that is not to be kept frozen: at once, or where it is held, after that. Never throws. */
+  discard(snapshotId: string, container: LiveContainer): void;
   /** Oldest first. `ran`: as given to `add`. */
   kept(): readonly { readonly id: string; readonly ran: boolean }[];
   /** Drops a container whose memory is stored; has no effect on one that was taken, is held, or whose processes have run. */
@@ -54,6 +56,11 @@ export interface FoundFrozen {
   readonly ran: boolean;
 }
 
+interface Hold {
+  readonly snapshotId: string;
+  readonly containerId: string;
+}
+
 interface Entry {
   readonly container: LiveContainer;
   readonly since: number;
@@ -71,8 +78,8 @@ export function createFrozenContainers({
   const entries = new Map<string, Entry>();
   const dropping = new Map<string, Promise<void>>();
   const failed = new Map<string, LiveContainer>();
-  /** By snapshot, each hold of its own. */
-  const holds = new Map<string, Set<symbol>>();
+  const holds = new Set<Hold>();
+  const isHeld = (id: string) => [...holds].some(({ snapshotId }) => snapshotId === id);
 
   const drop = (container: LiveContainer): Promise<void> => {
     const under = dropping.get(container.id);
@@ -90,8 +97,12 @@ export function createFrozenContainers({
   };
 
   const rounds = loop({ name: "frozen", everyMs: ROUND_MS, log }, async () => {
-    for (const container of failed.values()) await drop(container);
-    const kept = [...entries].filter(([id]) => !holds.has(id)).map(([id, { since, ran }]) => ({ id, since, ran }));
+    // Processes that the first try has killed may still be ending, but this one would unmount the disk.
+    const held = new Set([...holds].map(({ containerId }) => containerId));
+    const again = [...failed.values()].filter(({ id }) => !held.has(id));
+    // A failure is logged, and keeps no other container from being dropped.
+    for (const container of again) await drop(container).catch(() => undefined);
+    const kept = [...entries].filter(([id]) => !isHeld(id)).map(([id, { since, ran }]) => ({ id, since, ran }));
     const free = freeMemory();
     for (const id of planEviction({ kept, now: now(), keepMs, freeMemory: free, reservedMemory })) {
       const container = entries.get(id)?.container;
@@ -110,23 +121,24 @@ export function createFrozenContainers({
       return container;
     },
     drop,
+    discard(snapshotId, container) {
+      // As one that has been kept for long enough: the next round after the hold drops it.
+      if (isHeld(snapshotId)) entries.set(snapshotId, { container, since: Number.NEGATIVE_INFINITY, ran: false });
+      else drop(container).catch(() => undefined);
+    },
     kept: () => [...entries].sort(([, a], [, b]) => a.since - b.since).map(([id, { ran }]) => ({ id, ran })),
     async dropStored(snapshotId) {
       const entry = entries.get(snapshotId);
-      if (entry === undefined || entry.ran || holds.has(snapshotId)) return;
+      if (entry === undefined || entry.ran || isHeld(snapshotId)) return;
       entries.delete(snapshotId);
       await drop(entry.container);
     },
     dropped: async (containerId) => dropping.get(containerId)?.catch(() => undefined),
     async hold(snapshotId, containerId) {
-      const own = Symbol(snapshotId);
-      const all = holds.get(snapshotId) ?? new Set();
-      holds.set(snapshotId, all.add(own));
+      const own: Hold = { snapshotId, containerId };
+      holds.add(own);
       await dropping.get(containerId)?.catch(() => undefined);
-      return () => {
-        all.delete(own);
-        if (all.size === 0 && holds.get(snapshotId) === all) holds.delete(snapshotId);
-      };
+      return () => void holds.delete(own);
     },
     lost(containerId) {
       for (const [id, { container }] of entries) {

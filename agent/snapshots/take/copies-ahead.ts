@@ -38,7 +38,7 @@ interface CopiesAheadDeps {
   readonly log: Log;
 }
 
-/** A container without a row is removed by the janitor in a little more than this. */
+/** A fork that has begun no copy by then has failed. */
 const KEEP_MS = 20_000;
 
 interface Fork {

@@ -77,7 +77,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
         log.error({ err: error, sandboxId }, "could not close the network of a paused sandbox"),
       );
     if (memory && request.frozen !== false) frozen.add(snapshotId, container);
-    else frozen.drop(container).catch(() => undefined);
+    else frozen.discard(snapshotId, container);
     return toTakenSnapshot({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });
   } catch (error) {
     await teardown.run();

@@ -10,6 +10,13 @@ type Drain = Reply<"GET /nodes/{nodeID}/drain">;
 
 const POLL_MS = 1_000;
 
+const LEFT: Partial<Record<Drain["sandboxes"][number]["state"], string>> = {
+  stays: "stays",
+  waiting: "is still there",
+  moving: "is between two nodes",
+  moved: "was moved, and does not run",
+};
+
 export const drain: Action = async ({ admin, out, signal }, { first: nodeID }, options) => {
   const connection = await admin();
   let state: Drain = await connection.call("POST /nodes/{nodeID}/drain", {
@@ -30,14 +37,20 @@ export const drain: Action = async ({ admin, out, signal }, { first: nodeID }, o
     await sleep(POLL_MS, undefined, { signal });
     state = await connection.call("GET /nodes/{nodeID}/drain", { params: { nodeID } });
   }
-  for (const { sandboxID, state: its, reason } of state.sandboxes) {
-    if (reason !== null && its === "stays") out.note(`sandbox ${sandboxID} stays: ${reason}`);
-  }
+  for (const note of leftBehind(state)) out.note(note);
   if (!(await out.structured(state, options))) {
     await out.line(options.detach === true ? `node/${nodeID} drains` : `node/${nodeID} ${state.state}`);
   }
   return state.state === "done" || options.detach === true ? 0 : exitCodeOf(state);
 };
+
+/** What is not where the drain would have it, and why. While it goes on, sandboxes that wait for their turn are none of these. */
+export function leftBehind({ state, sandboxes }: Pick<Drain, "state" | "sandboxes">): string[] {
+  return sandboxes.flatMap(({ sandboxID, state: its, reason }) => {
+    const what = its === "waiting" && state === "draining" ? undefined : LEFT[its];
+    return what === undefined || reason === null ? [] : [`sandbox ${sandboxID} ${what}: ${reason}`];
+  });
+}
 
 function exitCodeOf({ state }: Drain): number {
   return state === "overdue" ? EXIT.timedOut : EXIT.failed;

@@ -25,6 +25,8 @@ interface ResumeAsk extends Resumption {
   /** What the project may start. */
   readonly limit: StartLimits;
   readonly onTimeout?: "kill" | "pause";
+  /** On the node that has it, also while that is drained. */
+  readonly here?: boolean;
 }
 
 interface Resumed {
@@ -122,7 +124,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     const refusal = deps.core.nodes.refused(home);
     if (refusal !== undefined) throw new AppError("unavailable", refusal);
     const status = deps.core.nodes.get(home)?.status;
-    if (status === "ready" || status === "standby") return home;
+    if (status === "ready" || status === "standby" || ask.here === true) return home;
     return deps.elsewhere.nodeFor({
       snapshotId,
       home,

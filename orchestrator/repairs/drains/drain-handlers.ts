@@ -3,11 +3,12 @@
 import type { Drain, drainApi } from "../../../shared/api/nodes/drains.ts";
 import type { Handlers } from "../../../shared/http/contract.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 import { iso } from "../../forms/time.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { DrainMoveRecord } from "../../store/nodes/drain-record.ts";
 import type { Store } from "../../store/store.ts";
-import { drainState, type OnNode } from "./drain-plan.ts";
+import { drainState, whyWaiting } from "./drain-plan.ts";
 
 export interface DrainHandlersDeps {
   readonly store: Store;
@@ -28,7 +29,9 @@ export function createDrainHandlers({ store, nodes, wake, now }: DrainHandlersDe
     const here = [...live, ...paused.map(({ id }) => ({ id, state: "paused" as const }))];
     const moves = await store.drains.moves(nodeId);
     const named = new Set(moves.map(({ sandboxId }) => sandboxId));
-    const waiting = here.filter(({ id }) => !named.has(id)).map((each) => toWaiting(each, drain.running));
+    const waiting = here
+      .filter(({ id }) => !named.has(id))
+      .map(({ id, state }) => toWaiting(id, state, whyWaiting(state, { drain, now: now() })));
     return {
       nodeID: nodeId,
       state: drainState({ drain, here, moves, now: now() }),
@@ -79,9 +82,7 @@ function toDrained({
   };
 }
 
-function toWaiting({ id, state }: OnNode, running: Drain["running"]): Drain["sandboxes"][number] {
-  const isPaused = state === "paused";
-  const reason = !isPaused && running === "finish" ? "it runs until its end" : null;
-  const was = isPaused ? ("paused" as const) : ("running" as const);
+function toWaiting(id: string, state: SandboxState, reason: string): Drain["sandboxes"][number] {
+  const was = state === "paused" ? ("paused" as const) : ("running" as const);
   return { sandboxID: id, was, state: "waiting", toNodeID: null, reason, stallMs: null, at: null };
 }

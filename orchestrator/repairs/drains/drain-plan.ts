@@ -1,11 +1,12 @@
 /** What a drain does next, and what its state is called. Pure: everything follows from the rows, so any orchestrator goes on with it. */
 
 import type { DrainState } from "../../../shared/api/nodes/drains.ts";
+import type { ErrorCode } from "../../../shared/http/errors.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 import type { DrainMoveRecord, DrainRecord } from "../../store/nodes/drain-record.ts";
 
 /** A sandbox on the node. */
-export interface OnNode {
+interface OnNode {
   readonly id: string;
   readonly state: SandboxState;
 }
@@ -14,7 +15,9 @@ export interface DrainSides {
   readonly drain: Pick<DrainRecord, "endedAt" | "deadlineAt" | "running" | "atDeadline" | "atOnce">;
   /** What the records have on the node. */
   readonly here: readonly OnNode[];
-  readonly moves: readonly Pick<DrainMoveRecord, "sandboxId" | "was" | "state" | "at">[];
+  readonly moves: readonly (Pick<DrainMoveRecord, "sandboxId" | "was" | "state" | "at"> & {
+    readonly stallMs?: DrainMoveRecord["stallMs"];
+  })[];
   /** Sandboxes that this process works on. */
   readonly working: ReadonlySet<string>;
   readonly now: number;
@@ -28,6 +31,9 @@ export interface DrainStep {
 
 /** What stays is tried again after this time: another node may have room, and what bound it may be gone. */
 export const STAYS_MS = 30_000;
+/** One that has stood still in vain rests this many times as long, so that a drain takes a twentieth of its time at most. */
+const RESTS_FOR_STALL = 20;
+const LONGEST_REST_MS = 600_000;
 /** A sandbox between two nodes whose last step failed is tried again soon: it does not run. */
 export const BETWEEN_MS = 1_000;
 
@@ -47,7 +53,7 @@ export function planDrain({ drain, here, moves, working, now }: DrainSides): Dra
   if (drain.endedAt === undefined && !late) {
     const due = ({ id }: OnNode) => {
       const move = moveOf.get(id);
-      return move === undefined || move.state !== "stays" || now - move.at >= STAYS_MS;
+      return move === undefined || move.state !== "stays" || now - move.at >= restOf(move);
     };
     if (drain.running === "move")
       steps.push(...runs.filter(due).map(({ id }): DrainStep => ({ sandboxId: id, do: "move" })));
@@ -63,6 +69,53 @@ export function drainState({ drain, here, moves, now }: Omit<DrainSides, "workin
   const between = moves.some(({ state }) => state === "moving");
   if (!between && here.every(({ id, state }) => state === "paused" && stored.has(id))) return "done";
   return isLate(drain, now) ? "overdue" : "draining";
+}
+
+function restOf({ stallMs = 0 }: DrainSides["moves"][number]): number {
+  return Math.max(STAYS_MS, Math.min(LONGEST_REST_MS, RESTS_FOR_STALL * stallMs));
+}
+
+/** A node that does not start a sandbox for so long gives it back to the node that it came from. */
+export const RETURN_MS = 30_000;
+/** A sandbox that its own node does not start for so long stays paused. */
+export const SETTLE_MS = 600_000;
+
+/** The same node gives these answers again. */
+const FINAL: ReadonlySet<ErrorCode> = new Set([
+  "memory_snapshots_unavailable",
+  "not_implemented",
+  "snapshot_corrupt",
+  "snapshot_files_missing",
+  "snapshot_incompatible",
+  "template_not_found",
+]);
+
+/** What follows when a sandbox that the drain has paused was not started again. `settle`: it stays paused where it is. */
+export function afterRefusal({
+  code,
+  mayReturn,
+  refusedForMs,
+}: {
+  readonly code: ErrorCode;
+  /** It is on another node, and its own one can start it. */
+  readonly mayReturn: boolean;
+  readonly refusedForMs: number;
+}): "later" | "return" | "settle" {
+  const isFinal = FINAL.has(code);
+  if (mayReturn) return isFinal || refusedForMs >= RETURN_MS ? "return" : "later";
+  return isFinal || refusedForMs >= SETTLE_MS ? "settle" : "later";
+}
+
+/** Why a sandbox that the drain has not begun with is still on the node. */
+export function whyWaiting(state: SandboxState, { drain, now }: Pick<DrainSides, "drain" | "now">): string {
+  if (drain.endedAt !== undefined) return "the drain has ended before its turn";
+  const isPaused = state === "paused";
+  const late = isLate(drain, now);
+  if (late && drain.atDeadline === "kill" && !isPaused) return "the deadline has passed: it is about to be ended";
+  if (!isPaused && drain.running === "finish") return "it runs until its end";
+  if (late) return "the deadline has passed before its turn";
+  if (!isPaused && state !== "running") return `it is ${state}: its turn comes after that`;
+  return `its turn comes: ${drain.atOnce} are moved at a time`;
 }
 
 function isLate({ deadlineAt }: DrainSides["drain"], now: number): boolean {

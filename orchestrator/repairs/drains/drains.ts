@@ -8,7 +8,6 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Loop } from "../../../shared/program/loop.ts";
-import { cleanDetail } from "../../../shared/states/end-reason.ts";
 import type { Background } from "../../base/background.ts";
 import type { Lifecycle } from "../../lifecycle/wire.ts";
 import { toPolicy } from "../../network-policy/policy.ts";
@@ -19,6 +18,8 @@ import type { DrainOutcome } from "../../store/nodes/drains.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import { type DrainStep, planDrain } from "./drain-plan.ts";
+import { asFound, reasonOf, stays } from "./outcomes.ts";
+import { createRestart } from "./restart.ts";
 
 export interface DrainsDeps {
   readonly store: Store;
@@ -36,14 +37,12 @@ const EVERY_MS = 2_000;
 /** How long a snapshot may take to another node before the sandbox runs on where it was. */
 const LONGEST_MS = 600_000;
 const LOOK_MS = 500;
-const MAX_REASON = 500;
-/** It had its place before: a move must not end at a limit that others have reached meanwhile. */
-const NO_LIMIT = { sandboxes: 2_147_483_647 };
 
 export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
   const stopping = new AbortController();
   const { store, nodes, lifecycle, background, now, log } = deps;
   const { elsewhere } = lifecycle;
+  const runAgain = createRestart(deps);
   /** Sandboxes that this process works on, by node. */
   const working = new Map<string, Set<string>>();
 
@@ -87,7 +86,11 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     const after = (await store.sandboxes.get(id))?.state;
     // The pause is this drain's, perhaps at another orchestrator.
     const isOwn = state === "pausing" || refused?.code !== "conflict";
-    if (after === "pausing" && isOwn) return "pausing";
+    if (after === "pausing" && isOwn) {
+      if (refused !== undefined)
+        await store.drains.explain({ nodeId: record.nodeId, sandboxId: id }, reasonOf(refused));
+      return "pausing";
+    }
     return refused !== undefined && (!isOwn || after === "running") ? stays(refused) : undefined;
   }
 
@@ -111,30 +114,11 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     if (stopping.signal.aborted) return undefined;
     if (why !== undefined)
       log.warn({ err: why, sandboxId: id, home }, "a drain could not take a sandbox to another node");
-    const after = await runAgain(paused, { endAt, home });
+    const after = await runAgain(paused, { endAt, home, begun, why });
     if (after === undefined) return undefined;
-    // It is superseded, and would be held on its node for hours.
-    if (after.state === "moved") lifecycle.snapshots.removeSoon(home, paused.snapshot.id);
-    return { ...(after.state === "stays" && why !== undefined ? stays(why) : after), stallMs: now() - begun };
-  }
-
-  /** Starts it where its snapshot is now. Undefined: it does not run yet, and the next round goes on. */
-  async function runAgain(
-    { id, snapshot }: SandboxRecord,
-    { endAt, home }: Pick<DrainMoveRecord, "endAt"> & { readonly home: string },
-  ): Promise<DrainOutcome | undefined> {
-    // Its owner has paused it meanwhile: the next round carries it as it is.
-    if (!(await store.drains.isMoving(id))) return undefined;
-    const seconds = Math.max(1, Math.ceil((endAt - now()) / 1000));
-    try {
-      // On a draining node too, where no other one has the snapshot.
-      await lifecycle.resuming.resume(id, { memory: snapshot?.memory ?? true, seconds, limit: NO_LIMIT });
-    } catch (error) {
-      log.error({ err: error, sandboxId: id, home }, "a drain could not start a sandbox again yet");
-      const current = await store.sandboxes.get(id);
-      return current === undefined || current.state === "gone" ? { state: "ended" } : undefined;
-    }
-    return asFound(await store.sandboxes.get(id), home);
+    // It is superseded, and would be held on its node for hours. Where it does not run on the other node, it may be needed.
+    if (after.state === "moved" && after.reason === undefined) lifecycle.snapshots.removeSoon(home, paused.snapshot.id);
+    return { ...after, stallMs: now() - begun };
   }
 
   /** A paused sandbox, as it is. */
@@ -203,7 +187,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     // Its start there has failed, or is under way at another orchestrator: requests wait until it runs.
     const found =
       record !== undefined && isBetween(record, known)
-        ? await runAgain(record, { endAt: known.endAt, home: key.nodeId })
+        ? await runAgain(record, { endAt: known.endAt, home: key.nodeId, begun: known.at })
         : asFound(record, key.nodeId);
     if (found === undefined) return false;
     await store.drains.settle(key, { ...found, stallMs: stallOf(known) });
@@ -278,25 +262,10 @@ function isBetween({ state }: SandboxRecord, known: DrainMoveRecord): boolean {
   return known.state === "moving" && known.was === "running" && (state === "paused" || state === "starting");
 }
 
-/** What became of a sandbox that something else has changed, or that has arrived. */
-function asFound(record: SandboxRecord | undefined, home: string): DrainOutcome {
-  if (record === undefined || record.state === "gone" || record.state === "killing") return { state: "ended" };
-  if (record.nodeId !== home) return { state: "moved", toNode: record.nodeId };
-  return { state: "stays", reason: `it is ${record.state} on its node` };
-}
-
 /** Undefined: it succeeded. */
 async function failureOf(work: Promise<unknown>): Promise<AppError | undefined> {
   return work.then(
     () => undefined,
     (error: unknown) => AppError.from(error),
   );
-}
-
-function stays(error: unknown): DrainOutcome {
-  return { state: "stays", reason: reasonOf(error) };
-}
-
-function reasonOf(error: unknown): string {
-  return cleanDetail(AppError.from(error).message, MAX_REASON) ?? "the reason is not known";
 }

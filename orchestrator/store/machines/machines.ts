@@ -142,17 +142,18 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
           return;
         }
         checkUsable(token, now());
-        if (known !== undefined && known.key_digest !== keyDigest) {
-          throw new AppError(
-            "conflict",
-            `edge '${edgeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_EDGE_ID, or remove that edge first (DELETE /admin/edges/${edgeId})`,
-          );
-        }
+        if (known !== undefined && known.key_digest !== keyDigest) throw edgeTaken(edgeId);
         await take(session, tokenId, { usedAt: now(), edgeId });
         const row = edgeTable.toRow({ id: edgeId, keyDigest, joinTokenId: tokenId, joinedAt: now() });
         // A machine that joins under another name leaves its former one.
         await session.deleteFrom("edges").where("key_digest", "=", keyDigest).execute();
-        await session.insertInto("edges").values(row).execute();
+        const written = await session
+          .insertInto("edges")
+          .values(row)
+          .onConflict((conflict) => conflict.doNothing())
+          .returning("id")
+          .executeTakeFirst();
+        if (written === undefined) throw await edgeConflict(session, edgeId, keyDigest);
         await audit.noteUnlessRequested(session, {
           at: now(),
           action: "joinEdge",
@@ -197,6 +198,20 @@ function nodeTaken(nodeId: string): AppError {
     "conflict",
     `node '${nodeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_NODE_ID, or remove that node first`,
   );
+}
+
+function edgeTaken(edgeId: string): AppError {
+  return new AppError(
+    "conflict",
+    `edge '${edgeId}' is on this platform with another key, so this machine cannot have its name: choose another SVC_EDGE_ID, or remove that edge first (DELETE /admin/edges/${edgeId})`,
+  );
+}
+
+/** Of a join that another one has overtaken at this moment: of another machine under the name, or of this machine. */
+async function edgeConflict(session: Session, edgeId: string, keyDigest: string): Promise<AppError> {
+  const now = await session.selectFrom("edges").select("key_digest").where("id", "=", edgeId).executeTakeFirst();
+  if (now !== undefined && now.key_digest !== keyDigest) return edgeTaken(edgeId);
+  return new AppError("conflict", `another join of this machine as an edge is under way: join as '${edgeId}' again`);
 }
 
 /** @throws {AppError} forbidden when there is no such token, or it makes something else of a machine */

@@ -112,6 +112,11 @@ export function drainStore(db: Database, now: () => number) {
         .execute();
     },
 
+    /** Why a sandbox that is on its way does not run yet. */
+    async explain({ nodeId, sandboxId }: Pick<DrainMoveRecord, "nodeId" | "sandboxId">, reason: string): Promise<void> {
+      await moveOf(nodeId, sandboxId).set({ reason }).where("state", "=", "moving").execute();
+    },
+
     /** Whether some drain has taken the sandbox from its node, and will start it again: requests for it wait. */
     async isMoving(sandboxId: string): Promise<boolean> {
       const row = await db

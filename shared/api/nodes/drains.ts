@@ -32,7 +32,7 @@ const Drained = Type.Object({
   was: Type.Enum(["running", "paused"]),
   state: DrainedState,
   toNodeID: nullable(Type.String()),
-  reason: nullable(Type.String({ description: "Why it is not on another node (yet)" })),
+  reason: nullable(Type.String({ description: "Why it is not on another node (yet), or does not run there" })),
   stallMs: nullable(Type.Integer({ description: "From the beginning of its pause until it ran again" })),
   at: nullable(Timestamp),
 });

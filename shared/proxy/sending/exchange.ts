@@ -268,7 +268,7 @@ export class Exchange {
     if (error instanceof DialError) {
       if (this.#attempts.another()) this.#take();
       else if (this.#attempts.knowsServer(attempt.nextHop)) this.#fail({ is: "closed", cause: error.cause });
-      else this.#fail({ is: "unreachable" });
+      else this.#fail({ is: "unreachable", unsent: true });
     } else if (call !== undefined && this.#information.count === 0 && this.#attempts.again(call, attempt)) this.#take();
     else this.#fail({ is: "bad_response", reason: answerFault(error) ?? NO_ANSWER });
   }

@@ -29,8 +29,8 @@ export interface NextHop {
 export type Failure =
   /** No next hop could be dialled, and the last answer is that nothing listens. `cause` is what the last dialling threw. */
   | { readonly is: "closed"; readonly cause?: unknown }
-  /** The next hop itself cannot be reached, so nothing is known of the server. */
-  | { readonly is: "unreachable" }
+  /** The next hop itself cannot be reached, so nothing is known of the server. `unsent`: it got nothing of the request, nor of its body. */
+  | { readonly is: "unreachable"; readonly unsent: boolean }
   /**
    * The server closed the connection, or sent something else than HTTP, before a response. `reason` completes
    * "the server: …".

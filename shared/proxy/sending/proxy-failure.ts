@@ -23,5 +23,6 @@ export function proxyFailure(answer: IncomingMessage): Failure | undefined {
   if (value === "bad_response") return { is: value, reason: reason ?? UNKNOWN };
   if (value === "held") return { is: value, cutOff: reason === LEASE_REASON };
   if (value === "removed") return { is: value, underWay: reason === UNDER_WAY_REASON };
-  return { is: value === "unauthorized" ? "unreachable" : value };
+  // The proxy has refused the edge, perhaps after some of the body.
+  return value === "unauthorized" ? { is: "unreachable", unsent: false } : { is: value };
 }

@@ -2,7 +2,7 @@
 
 import { nodeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
 import { startFakeAgent } from "../fakes/fake-agent.ts";
-import type { FakeAgent } from "../fakes/fake-agent-shapes.ts";
+import type { FakeAgent, FakeAgentOptions } from "../fakes/fake-agent-shapes.ts";
 import { startPostgres } from "../postgres/cluster.ts";
 import type { TestDatabase } from "../store/databases.ts";
 import { NODE_KEY } from "./cluster.ts";
@@ -29,6 +29,7 @@ export interface Pair {
 
 interface PairOptions {
   readonly agents?: number;
+  readonly agent?: Pick<FakeAgentOptions, "facts">;
   readonly settings?: Readonly<Record<string, string>>;
   /** A database of the test's own, which the test removes. */
   readonly database?: TestDatabase;
@@ -42,7 +43,12 @@ const SETTINGS = {
   SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000",
 };
 
-export async function startPair({ agents: count = 2, settings = {}, database }: PairOptions = {}): Promise<Pair> {
+export async function startPair({
+  agents: count = 2,
+  agent: shown = {},
+  settings = {},
+  database,
+}: PairOptions = {}): Promise<Pair> {
   const shared = process.env["SVC_TEST_POSTGRES"];
   const server = shared === undefined && database === undefined ? await startPostgres() : undefined;
   const given = { ...SETTINGS, ...settings };
@@ -61,7 +67,7 @@ export async function startPair({ agents: count = 2, settings = {}, database }: 
       nodeToken: nodeToken(NODE_KEY, nodeId, "from node"),
       orchestratorToken: nodeToken(NODE_KEY, nodeId, "to node"),
     };
-    agents.push(await startFakeAgent({ orchestratorUrl, nodeId, ...tokens, heartbeatMs: 500 }));
+    agents.push(await startFakeAgent({ orchestratorUrl, nodeId, ...tokens, heartbeatMs: 500, ...shown }));
   }
 
   async function send(by: 0 | 1, method: string, path: string, more: { headers: object; body?: object | undefined }) {

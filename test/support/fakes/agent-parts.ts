@@ -58,6 +58,7 @@ export interface Parts {
   readonly lease: Lease;
   readonly taker: SnapshotTaker;
   readonly snapshots: Snapshots;
+  readonly frozen: SnapshotParts["frozen"];
   readonly copy: SnapshotParts["copy"];
   readonly pool: ReturnType<typeof createPool>;
   readonly stores: Stores;
@@ -244,6 +245,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     lease,
     taker,
     snapshots: storing.snapshots,
+    frozen: storing.frozen,
     copy: (...request) => storing.copy(...request),
     pool,
     stores,

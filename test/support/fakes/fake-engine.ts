@@ -43,6 +43,8 @@ export interface FakeEngine {
   freeMemory: number;
   readonly mounts: Map<string, readonly { readonly source: string; readonly path: string }[]>;
   fail(fault: Fault): void;
+  /** As if Docker's answer to its create had been lost. */
+  forget(id: string): void;
   /** Ends the container's first process, as if by itself. */
   die(id: string, exit?: { code?: number; oom?: boolean }): void;
   /** The egress process that each agent starts. */
@@ -58,6 +60,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const mounts: FakeEngine["mounts"] = new Map();
   const [steps, images, company] = [[] as string[], new Set<string>(), fakeCompany()];
   const listeners = new Set<(event: ContainerEvent) => void>();
+  const made = new Set<string>();
   const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
   const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
 
@@ -89,8 +92,10 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("create");
       const id = `c${containers.size}-${steps.length}`;
       containers.set(id, newContainer(id, spec));
+      made.add(id);
       return id;
     },
+    isMade: (id) => made.has(id),
     async start(id) {
       await step("start");
       const container = known(id);
@@ -116,6 +121,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       if (container !== undefined) end(container, 137, false);
     },
     async remove(id) {
+      made.delete(id);
       await step("remove");
       const container = containers.get(id);
       if (container === undefined) return;
@@ -284,6 +290,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     fail(fault) {
       state.fault = fault;
     },
+    forget: (id) => void made.delete(id),
     die: (id, { code = 1, oom = false } = {}) => end(known(id), code, oom),
     egressProcess,
     machine: () => ({

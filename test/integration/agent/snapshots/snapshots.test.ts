@@ -165,6 +165,23 @@ describe("a checkpoint", () => {
   );
 });
 
+test("a pause that keeps nothing frozen leaves the disk alone while another node or the store reads it", async () => {
+  const { executionId } = await running();
+  const [container] = here.engine.containers.values();
+  const { snapshotId } = snapshotRequest();
+  let release: () => void = () => undefined;
+  here.engine.fail(async (step) => {
+    // The snapshot is stored already, and its container not dropped yet.
+    if (step === "end connections") release = await here.parts.frozen.hold(snapshotId, container?.id ?? "");
+  });
+  await here.parts.taker.pause(executionId, { snapshotId, memory: true, frozen: false });
+  here.engine.fail(() => undefined);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(container).toMatchObject({ running: true, frozen: true });
+  release();
+  await expect.poll(() => container?.running, { timeout: 20_000 }).toBe(false);
+});
+
 describe("a sandbox that storing its memory has ended", () => {
   const idOf = () => [...here.engine.containers.keys()][0] ?? "";
   const killedIn = (step: string) => {

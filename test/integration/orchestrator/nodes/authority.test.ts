@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { filesOf } from "../../../../agent/joining/open-peering.ts";
+import { filesOf, openPeering } from "../../../../agent/joining/open-peering.ts";
 import { createOrchestrators } from "../../../../agent/joining/orchestrators.ts";
 import { startRenewal } from "../../../../agent/joining/renewal.ts";
 import { openMembership, startEdgeRenewal } from "../../../../orchestrator/edge/program/joining.ts";
@@ -15,8 +15,11 @@ import type { AuthorityRotation } from "../../../../shared/api/keys/authority-ro
 import type { Rotation } from "../../../../shared/api/keys/rotation.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { Teardown } from "../../../../shared/program/teardown.ts";
+import { makePlatformAuthority, openAuthority } from "../../../../shared/tls/authority.ts";
 import { digestsIn } from "../../../../shared/tls/bundle.ts";
 import { saidBy } from "../../../../shared/tls/follow.ts";
+import { nodeName } from "../../../../shared/tls/names.ts";
+import { requestFor } from "../../../../shared/tls/request.ts";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import {
   admin,
@@ -24,6 +27,7 @@ import {
   joinCluster,
   keptBy,
   newJoinToken,
+  newMachine,
   nodesUrlOf,
   startMember,
 } from "../../../support/cluster/members.ts";
@@ -174,6 +178,27 @@ test("an edge that has joined follows, with a certificate of the new authority",
   await single();
   await expect.poll(() => digestsIn(credentials.current.authority)).toEqual([next]);
   expect(edgeFiles(edgeStateDir).read()).toEqual(credentials.current);
+});
+
+test("a node whose certificate has ended since comes back with the token that it had joined with", LONG, async () => {
+  const config = await newMachine(cluster, { joinToken: await newJoinToken(cluster) });
+  const deps = { now: Date.now, log };
+  const machine = { config, peering: await openPeering(config, deps) };
+  const rounds = following(machine);
+  await said(config.nodeId);
+  expect((await begin()).status).toBe(202);
+  await single();
+  const { digest } = await state();
+  await expect.poll(() => digestsIn(keptBy(config).credentials.authority)).toEqual([digest]);
+  await rounds.run();
+  const { credentials, ...tokens } = keptBy(config);
+  const long = Date.now() - 100 * 3_600_000;
+  const other = await openAuthority(await makePlatformAuthority(long));
+  const ended = await other.sign(await requestFor(credentials.key), nodeName(config.nodeId), long);
+  const authority = `${other.certificate}${credentials.authority}`;
+  filesOf(config).write({ ...tokens, credentials: { authority, certificate: ended, key: credentials.key } });
+  await openPeering(config, deps);
+  expect(saidBy(keptBy(config).credentials)).toEqual({ trusted: [digest], issuer: digest });
 });
 
 test("it is refused while a join token would be of no use, and where there is no port for nodes", async () => {

@@ -49,6 +49,44 @@ test("of machines that join under one name at the same time one gets it, and the
   }
 });
 
+test("of edges that join under one name at the same time one gets it, and the others are told that it is taken", async () => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const edgeId = `edge${round}`;
+    const keyOf = (index: number) => `key ${index} of ${edgeId}`;
+    const tokens = await Promise.all(Array.from({ length: AT_ONCE }, () => newToken("edge")));
+    const joined = await Promise.allSettled(
+      tokens.map((tokenId, index) =>
+        stores[index % 2 === 0 ? 0 : 1].machines.joinEdge({ tokenId, hash: HASH, edgeId, keyDigest: keyOf(index) }),
+      ),
+    );
+    const winners = joined.flatMap(({ status }, index) => (status === "fulfilled" ? [keyOf(index)] : []));
+    expect(winners).toHaveLength(1);
+    expect(await stores[0].machines.edgeOf(winners[0] ?? "")).toBe(edgeId);
+    for (const each of joined)
+      if (each.status === "rejected") expect(String(each.reason)).toContain("is on this platform with another key");
+  }
+});
+
+test("a machine that joins as two edges at the same time is one of them, and its other join can be repeated", async () => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const keyDigest = `key of twins ${round}`;
+    const names = ["one", "two"].map((name) => `${name}-${round}`);
+    const tokens = await Promise.all(names.map(() => newToken("edge")));
+    const joins = names.map((edgeId, index) => () => {
+      const { machines } = stores[index === 0 ? 0 : 1];
+      return machines.joinEdge({ tokenId: tokens[index] ?? "", hash: HASH, edgeId, keyDigest });
+    });
+    const joined = await Promise.allSettled(joins.map((join) => join()));
+    for (const [index, each] of joined.entries()) {
+      if (each.status === "fulfilled") continue;
+      expect(each.reason).toMatchObject({ code: "conflict" });
+      expect(String(each.reason)).toContain("is under way: join as");
+      await joins[index]?.();
+    }
+    expect(names).toContain(await stores[0].machines.edgeOf(keyDigest));
+  }
+});
+
 test("a join token that is revoked while a machine joins is used or revoked, never both", async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const tokenId = await newToken();

@@ -57,6 +57,66 @@ test("a frozen container whose disk is being read is dropped only after that, al
   await expect.poll(() => evicted).toEqual(["not read", "read"]);
 });
 
+test("a drop that has failed is tried again only when nothing reads the disk", async () => {
+  const evicted: string[] = [];
+  const docker = { isAway: true };
+  const frozen = createFrozenContainers({
+    evict: ({ id }) =>
+      docker.isAway ? Promise.reject(new Error("Docker is away")) : Promise.resolve(void evicted.push(id)),
+    keepMs: 0,
+    freeMemory: () => 1,
+    reservedMemory: 0,
+    now: () => Date.now(),
+    log: createLog({ component: "test", level: "silent" }),
+  });
+  onTestFinished(() => frozen.stop());
+  await expect(frozen.drop({ id: "read" } as LiveContainer)).rejects.toThrow("Docker is away");
+  docker.isAway = false;
+  const release = await frozen.hold("s1", "read");
+  // Dropped by the round that would also try the other one again.
+  frozen.add("s2", { id: "not read" } as LiveContainer);
+  await expect.poll(() => evicted).toEqual(["not read"]);
+  release();
+  await expect.poll(() => evicted).toEqual(["not read", "read"]);
+});
+
+test("a container that cannot be dropped does not keep others from being dropped", async () => {
+  const evicted: string[] = [];
+  const frozen = createFrozenContainers({
+    evict: ({ id }) =>
+      id === "stuck" ? Promise.reject(new Error("it does not stop")) : Promise.resolve(void evicted.push(id)),
+    keepMs: 0,
+    freeMemory: () => 1,
+    reservedMemory: 0,
+    now: () => Date.now(),
+    log: createLog({ component: "test", level: "silent" }),
+  });
+  onTestFinished(() => frozen.stop());
+  await expect(frozen.drop({ id: "stuck" } as LiveContainer)).rejects.toThrow("it does not stop");
+  frozen.add("s1", { id: "other" } as LiveContainer);
+  await expect.poll(() => evicted).toEqual(["other"]);
+});
+
+test("a container that is not to be kept frozen is dropped at once, or once nothing reads its disk", async () => {
+  const evicted: string[] = [];
+  const frozen = createFrozenContainers({
+    evict: ({ id }) => Promise.resolve(void evicted.push(id)),
+    keepMs: 3_600_000,
+    freeMemory: () => 1,
+    reservedMemory: 0,
+    now: () => Date.now(),
+    log: createLog({ component: "test", level: "silent" }),
+  });
+  onTestFinished(() => frozen.stop());
+  const release = await frozen.hold("s1", "read");
+  frozen.discard("s1", { id: "read" } as LiveContainer);
+  frozen.discard("s2", { id: "not read" } as LiveContainer);
+  await expect.poll(() => evicted).toEqual(["not read"]);
+  expect(frozen.ids()).toEqual(["read"]);
+  release();
+  await expect.poll(() => evicted).toEqual(["not read", "read"]);
+});
+
 test("a hold begins when the drop under way is over", async () => {
   const dropping = gateway();
   const frozen = createFrozenContainers({

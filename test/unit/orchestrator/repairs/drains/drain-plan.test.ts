@@ -1,11 +1,15 @@
 import { array, assert, constant, constantFrom, integer, nat, oneof, property, record } from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  afterRefusal,
   BETWEEN_MS,
   type DrainSides,
   drainState,
   planDrain,
+  RETURN_MS,
+  SETTLE_MS,
   STAYS_MS,
+  whyWaiting,
 } from "../../../../../orchestrator/repairs/drains/drain-plan.ts";
 
 const NOW = 1_000_000;
@@ -70,6 +74,17 @@ describe("a drain", () => {
     expect(plan(NOW - STAYS_MS)).toEqual([{ sandboxId: "r", do: "move" }]);
   });
 
+  test.each([
+    { stallMs: 1_000, restMs: STAYS_MS },
+    { stallMs: 10_000, restMs: 200_000 },
+    { stallMs: 90_000, restMs: 600_000 },
+  ])("leaves a sandbox that stood still for $stallMs ms in vain alone for $restMs ms", ({ stallMs, restMs }) => {
+    const plan = (at: number) =>
+      planDrain(sides({ here: [running], moves: [{ ...moved("r", "stays", at), stallMs }] }));
+    expect(plan(NOW - restMs + 1)).toEqual([]);
+    expect(plan(NOW - restMs)).toEqual([{ sandboxId: "r", do: "move" }]);
+  });
+
   test("is done when nothing runs there and what is paused is in the store", () => {
     const state = (more: Partial<DrainSides>) => drainState(sides(more));
     expect(state({})).toBe("done");
@@ -80,6 +95,42 @@ describe("a drain", () => {
     expect(state({ here: [running], drain: { ...drain, deadlineAt: NOW } })).toBe("overdue");
     expect(state({ drain: { ...drain, endedAt: NOW } })).toBe("stopped");
   });
+});
+
+test.each([
+  { code: "snapshot_incompatible", mayReturn: true, refusedForMs: 0, next: "return" },
+  { code: "snapshot_incompatible", mayReturn: false, refusedForMs: 0, next: "settle" },
+  { code: "node_busy", mayReturn: true, refusedForMs: RETURN_MS - 1, next: "later" },
+  { code: "node_busy", mayReturn: true, refusedForMs: RETURN_MS, next: "return" },
+  { code: "node_busy", mayReturn: false, refusedForMs: SETTLE_MS - 1, next: "later" },
+  { code: "node_busy", mayReturn: false, refusedForMs: SETTLE_MS, next: "settle" },
+] as const)(
+  "after $code for $refusedForMs ms, where a way back is $mayReturn, a sandbox that stands still: $next",
+  ({ next, ...refusal }) => {
+    expect(afterRefusal(refusal)).toBe(next);
+  },
+);
+
+test.each([
+  { state: "running", more: {}, reason: "its turn comes: 10 are moved at a time" },
+  { state: "paused", more: {}, reason: "its turn comes: 10 are moved at a time" },
+  { state: "snapshotting", more: {}, reason: "it is snapshotting: its turn comes after that" },
+  { state: "running", more: { running: "finish" }, reason: "it runs until its end" },
+  { state: "paused", more: { running: "finish" }, reason: "its turn comes: 10 are moved at a time" },
+  { state: "running", more: { deadlineAt: NOW }, reason: "the deadline has passed before its turn" },
+  {
+    state: "running",
+    more: { deadlineAt: NOW, atDeadline: "kill" },
+    reason: "the deadline has passed: it is about to be ended",
+  },
+  {
+    state: "paused",
+    more: { deadlineAt: NOW, atDeadline: "kill" },
+    reason: "the deadline has passed before its turn",
+  },
+  { state: "running", more: { endedAt: NOW }, reason: "the drain has ended before its turn" },
+] as const)("a sandbox that is $state and that a drain has not begun with ($more) says: $reason", (each) => {
+  expect(whyWaiting(each.state, { drain: { ...drain, ...each.more }, now: NOW })).toBe(each.reason);
 });
 
 /** A node with sandboxes, and an orchestrator that carries plans out, fails at steps, and ends in the middle of them. */

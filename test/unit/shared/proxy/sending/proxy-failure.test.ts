@@ -13,7 +13,7 @@ test.each<readonly [string, string | undefined, Failure | undefined]>([
   ["held", "lease", { is: "held", cutOff: true }],
   ["closed", undefined, { is: "closed" }],
   ["bad_response", "it sent nothing", { is: "bad_response", reason: "it sent nothing" }],
-  ["unauthorized", undefined, { is: "unreachable" }],
+  ["unauthorized", undefined, { is: "unreachable", unsent: false }],
   ["a failure of a later version", undefined, undefined],
 ])("an answer of a node's proxy with the error '%s' and the reason '%s' is this failure", (error, reason, failure) => {
   const more = reason === undefined ? [] : ["Svc-Proxy-Reason", reason];
