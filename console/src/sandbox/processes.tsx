@@ -5,6 +5,7 @@ import { useDoing, useLoaded } from "../base/loaded.ts";
 import { TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
 import { call, callAct } from "./envd.ts";
+import { portAddress } from "./port-address.ts";
 import type { TabProps } from "./tab.ts";
 
 interface Process {
@@ -61,16 +62,15 @@ export function ProcessesTab({ sandbox }: TabProps) {
   );
 }
 
-/** A port is on a host name of its own, never on the console's. */
-function Ports({ sandbox: { sandboxID, domain } }: Pick<TabProps, "sandbox">) {
+function Ports({ sandbox }: Pick<TabProps, "sandbox">) {
   const [port, setPort] = useState("8000");
   const number = Number(port);
   const isPort = Number.isInteger(number) && number > 0 && number < 65_536;
-  const url = `${location.protocol}//${port}-${sandboxID}.${domain ?? ""}`;
+  const url = isPort ? portAddress(sandbox, number, location.protocol) : undefined;
   return (
     <div class="bar">
       <TextField label="Open port" type="number" value={port} onValue={setPort} />
-      {isPort && typeof domain === "string" && (
+      {url !== undefined && (
         <a href={url} target="_blank" rel="noopener noreferrer">
           {url}
         </a>
