@@ -1,7 +1,7 @@
 /** A real program of the matrix: how it is started in a sandbox, and how it shows that it is the same one and goes on. */
 
 /** The templates of the rows; `programs` is that of `./scripts/template programs`. */
-export type TemplateName = "programs" | "browser" | "desktop";
+type TemplateName = "programs" | "browser" | "desktop";
 
 export interface Program {
   readonly name: string;
