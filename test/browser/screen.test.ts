@@ -47,8 +47,9 @@ test("a sandbox's screen is watched in the console, and is taken over in a windo
   const page = await open();
   await page.goto(`${platform.apiUrl}/console/sandboxes/${sandbox.sandboxId}/screen`);
   await page.getByText("watching, 320 × 200").waitFor();
-  const picture = page.getByRole("img", { name: "The sandbox's screen", exact: true });
-  await expect.poll(() => picture.evaluate("(shown) => shown.naturalWidth"), { timeout: 30_000 }).toBe(320);
+  await page.getByRole("img", { name: "The sandbox's screen", exact: true }).waitFor();
+  const drawn = () => page.evaluate("document.querySelector('.screen-picture').naturalWidth");
+  await expect.poll(drawn, { timeout: 30_000 }).toBe(320);
   await sandbox.files.write("/home/user/width", "300");
   await page.getByText("watching, 300 × 200").waitFor();
   expect(await violations(page)).toEqual([]);
