@@ -25,6 +25,7 @@ const SCREENS: Readonly<Record<string, RegExp>> = {
 const TABS: Readonly<Record<string, RegExp>> = {
   timeline: /^created$/,
   terminal: /^connected, process/,
+  screen: /^This sandbox has no screen/,
   logs: /^Search$/,
   files: /^Mode$/,
   metrics: /^Processors: /,

@@ -1,9 +1,12 @@
 /** The template browser: its Chromium driven from outside through the sandbox's port and from inside, and copies of a session. */
 
+import { execFile } from "node:child_process";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
 import { Sandbox } from "e2b";
 import { type Browser, chromium } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import { api, openPlatform } from "../support/platform/platform.ts";
+import { api, checkout, openPlatform } from "../support/platform/platform.ts";
 import { killedAfterwards } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
@@ -169,4 +172,18 @@ test("a browser is paused, goes on, and is rewound to before a click", async () 
   expect(answer.status, answer.text).toBeLessThan(300);
   const rewound = await shown();
   expect(await rewound.page?.textContent("button")).toBe("fresh");
+});
+
+test("the program of the documentation tries each action from one state of a browser", async () => {
+  const page = await readFile(`${checkout}docs/using.md`, "utf8");
+  const program = /### Explore actions from one state\n[^]*?```js\n([^]*?)```/.exec(page)?.[1] ?? "";
+  // Beside the tests, where the SDK is found.
+  const file = `${checkout}test/starters/actions-${process.pid}.mjs`;
+  await writeFile(file, program);
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [file]);
+    expect(stdout.trim().split("\n")).toEqual(["Buy: 1 in the cart", "Search: 7 results", "Log out: nobody"]);
+  } finally {
+    await rm(file);
+  }
 });

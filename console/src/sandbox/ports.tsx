@@ -6,6 +6,7 @@ import { TextField } from "../parts/field.tsx";
 import { Failure, Table } from "../parts/parts.tsx";
 import { follow, fromBase64 } from "./envd.ts";
 import { type Listening, listeningOf } from "./listening.ts";
+import { portAddress } from "./port-address.ts";
 import type { TabProps } from "./tab.ts";
 
 interface Message {
@@ -51,8 +52,8 @@ export function Ports({ sandbox: { sandboxID: id, domain } }: Pick<TabProps, "sa
 
 function PortLink(props: { readonly id: string; readonly port: number; readonly domain: string | null | undefined }) {
   const { id, port, domain } = props;
-  if (typeof domain !== "string") return null;
-  const url = `${location.protocol}//${port}-${id}.${domain}`;
+  const url = portAddress({ sandboxID: id, domain }, port, location.protocol);
+  if (url === undefined) return null;
   return (
     <a href={url} target="_blank" rel="noopener noreferrer">
       {url}

@@ -19,6 +19,7 @@ import { MetricsTab } from "./metrics.tsx";
 import { NetworkTab } from "./network/network.tsx";
 import { ProcessesTab } from "./processes.tsx";
 import { RawTab } from "./raw.tsx";
+import { ScreenTab } from "./screen/screen.tsx";
 import { SnapshotsTab } from "./snapshots/snapshots.tsx";
 import type { TabProps } from "./tab.ts";
 import { TerminalTab } from "./terminal.tsx";
@@ -40,6 +41,7 @@ interface Tab {
 const TABS: readonly Tab[] = [
   { id: "timeline", name: "Timeline", show: TimelineTab },
   { id: "terminal", name: "Terminal", show: TerminalTab, runs: true, changes: true },
+  { id: "screen", name: "Screen", show: ScreenTab, runs: true, changes: true },
   { id: "logs", name: "Logs", show: LogsTab },
   { id: "files", name: "Files", show: FilesTab, runs: true, changes: true },
   { id: "metrics", name: "Metrics", show: MetricsTab },

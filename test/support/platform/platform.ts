@@ -30,6 +30,8 @@ export interface ApiCall {
   readonly headers?: Readonly<Record<string, string>>;
   /** The API key: the platform's key when absent, no key at all when null. */
   readonly key?: string | null;
+  /** For calls that store much on a busy machine. */
+  readonly timeoutMs?: number;
 }
 
 export const checkout = fileURLToPath(new URL("../../../", import.meta.url));
@@ -84,7 +86,7 @@ export async function api(platform: Platform, method: string, path: string, call
       ...call.headers,
     },
     body: body ?? null,
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(call.timeoutMs ?? 30_000),
   });
   return readReply(response);
 }

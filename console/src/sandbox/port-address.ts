@@ -1,0 +1,10 @@
+/** A port of a sandbox as a page of its own: on a host name of its own, never on the console's. Pure. */
+
+import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+
+type Place = Pick<SandboxDetail, "sandboxID" | "domain">;
+
+/** Undefined where the platform has no domain. @param protocol `http:` or `https:`, that of the console */
+export function portAddress({ sandboxID, domain }: Place, port: number, protocol: string): string | undefined {
+  return typeof domain === "string" ? `${protocol}//${port}-${sandboxID}.${domain}` : undefined;
+}

@@ -1,0 +1,58 @@
+/** The templates of coding agents: each program starts as its maker ships it, and says that nobody is logged in. */
+
+import { Sandbox } from "e2b";
+import { expect, test } from "vitest";
+import { openPlatform } from "../support/platform/platform.ts";
+import { killedAfterwards } from "../support/sandbox/sdk.ts";
+
+openPlatform();
+
+interface Agent {
+  readonly version: string;
+  /** What somebody without an account does first, and what the program says to it. */
+  readonly first: string;
+  readonly says: RegExp;
+}
+
+const AGENTS: Readonly<Record<string, Agent>> = {
+  claude: { version: "claude --version", first: "claude -p hello", says: /not logged in|please run \/login/i },
+  codex: { version: "codex --version", first: "codex login status", says: /not logged in/i },
+  opencode: { version: "opencode --version", first: "opencode auth list", says: /0 credentials/i },
+};
+
+test.each(Object.entries(AGENTS))(
+  "the program of the template %s starts without a key, and asks for one",
+  async (name, agent) => {
+    const sandbox = killedAfterwards(await Sandbox.create(name, { timeoutMs: 300_000 }));
+    const run = async (command: string) =>
+      (await sandbox.commands.run(`${command} </dev/null 2>&1 || true`, { timeoutMs: 120_000 })).stdout;
+    expect(await run(agent.version)).toMatch(/\d+\.\d+\.\d+/);
+    expect(await run(agent.first)).toMatch(agent.says);
+    expect(await run("env | grep -iE '(api_?key|token|secret)=' | grep -v '^E2B_'")).toBe("");
+  },
+);
+
+test.each(Object.keys(AGENTS))(
+  "a session of the template %s is paused while its program waits for a person, and goes on",
+  async (name) => {
+    const sandbox = killedAfterwards(await Sandbox.create(name, { timeoutMs: 300_000 }));
+    const size = { cols: 100, rows: 30 };
+    const screen = { text: "" };
+    const terminal = await sandbox.pty.create({
+      ...size,
+      timeoutMs: 0,
+      onData: (data) => {
+        screen.text += Buffer.from(data).toString("utf8");
+      },
+    });
+    await sandbox.pty.sendInput(terminal.pid, Buffer.from(`${name}\n`));
+    const pids = async () => (await sandbox.commands.run(`pgrep -x ${name} | sort -n || true`)).stdout.trim();
+    await expect.poll(pids, { timeout: 60_000 }).not.toBe("");
+    await expect.poll(() => screen.text.length, { timeout: 60_000 }).toBeGreaterThan(500);
+    const before = await pids();
+    await terminal.disconnect();
+    await sandbox.pause();
+    await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 300_000 });
+    expect(await pids()).toBe(before);
+  },
+);
