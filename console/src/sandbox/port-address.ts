@@ -1,8 +1,9 @@
 /** A port of a sandbox as a page of its own: on a host name of its own, never on the console's. Pure. */
 
-import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
-
-type Place = Pick<SandboxDetail, "sandboxID" | "domain">;
+interface Place {
+  readonly sandboxID: string;
+  readonly domain?: string | null | undefined;
+}
 
 /** Undefined where the platform has no domain. @param protocol `http:` or `https:`, that of the console */
 export function portAddress({ sandboxID, domain }: Place, port: number, protocol: string): string | undefined {
