@@ -262,7 +262,7 @@ function uploadsOf(
   return {
     snapshots: createUploads({
       ...common,
-      of: snapshotUploads({ stores, paused: config.blobStorePaused, upload, isRead: offers.isInUse }),
+      of: snapshotUploads({ stores, paused: config.blobStorePaused, upload, isRead: (id) => offers.isInUse(id) }),
       stored: stores.uploads,
     }),
     images: createUploads({
