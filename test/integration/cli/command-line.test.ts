@@ -124,7 +124,7 @@ describe("settings", () => {
     const env = { SVC_CHECKOUT: checkout, SVC_INSTANCE: "none" };
     await svc.out(["sandbox", "list"], { env });
     writeFileSync(join(checkout, ".package"), "1.0\n");
-    expect((await svc.run(["sandbox", "list"], { env })).code).toBe(4);
+    expect((await svc.run(["sandbox", "list"], { env })).code).toBe(2);
   });
 
   test("of E2B_DOMAIN are the hosts below it", SLOW, async () => {

@@ -1,7 +1,7 @@
 /** The lines of a sandbox's log that the page has, and those that a reading adds. */
 
 import { expect, test } from "vitest";
-import { type Entry, merged } from "../../../console/src/sandbox/log-entries.ts";
+import { type Entry, merged } from "../../../../console/src/sandbox/log-entries.ts";
 
 /** Lines such as `3:text`: a second, and what was printed. */
 function lines(...texts: readonly string[]): Entry[] {

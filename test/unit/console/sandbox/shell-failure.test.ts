@@ -1,8 +1,8 @@
 /** What a terminal does when the connection to its shell fails. */
 
 import { expect, test } from "vitest";
-import { Failed } from "../../../console/src/base/failed.ts";
-import { afterFailure, waitingText } from "../../../console/src/sandbox/shell-failure.ts";
+import { Failed } from "../../../../console/src/base/failed.ts";
+import { afterFailure, waitingText } from "../../../../console/src/sandbox/shell-failure.ts";
 
 const failed = (status: number, code?: string) =>
   new Failed(`answered ${status}`, { status, ...(code === undefined ? {} : { code }) });
