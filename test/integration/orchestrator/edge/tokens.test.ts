@@ -61,8 +61,12 @@ describe.each(WAYS)("a token that names its sandbox, $route,", ({ sameHost }) =>
       expect(answer).toMatch(/^HTTP\/1\.1 502 [^]*belongs to none/);
     }
     const statuses = new Set<string>();
-    for (let count = 0; count < 60; count++)
-      statuses.add((await ask(door.port, request("GET", "/health", `wrong-${count}`))).slice(9, 12));
+    // Many at a time: one more is allowed each second, and on a busy machine single ones may take as long.
+    for (let round = 0; round < 6; round++) {
+      const wrong = Array.from({ length: 20 }, (_, index) => request("GET", "/health", `wrong-${round}-${index}`));
+      for (const answer of await Promise.all(wrong.map((each) => ask(door.port, each))))
+        statuses.add(answer.slice(9, 12));
+    }
     expect([...statuses]).toEqual(["502", "429"]);
     expect(await ask(door.port, request("GET", "/health", route.envdAccessToken))).toMatch(/^HTTP\/1\.1 200 /);
     await door.remove(route.sandboxId, "killed");
