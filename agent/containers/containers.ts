@@ -121,7 +121,7 @@ export interface Containers {
    * Undefined: such a container can only be made with its disk.
    */
   createAhead(spec: ContainerSpec): Promise<string | undefined>;
-  /** Whether this process has made it and has not asked for its removal: then it has an owner here, also before a row names it. */
+  /** True while this process owns the container: it has made it, and has not asked for its removal. A row may name it later. */
   isMade(id: string): boolean;
   start(id: string): Promise<void>;
   inspect(id: string): Promise<InspectedContainer | undefined>;

@@ -87,7 +87,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
     },
 
     async remove(id) {
-      // Where this fails, nobody else removes it.
+      // The sweep may take the container from now on: it removes what this call fails to remove.
       made.delete(id);
       // 409: its removal is already under way.
       await mutex(id, () => orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409));

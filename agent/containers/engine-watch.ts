@@ -1,6 +1,7 @@
 /** Watches Docker's events for containers that end unexpectedly; compares all containers after each possible gap. */
 
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
+import { pause } from "../../shared/program/deadline.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { ContainerEvent, Containers } from "./containers.ts";
 
@@ -102,17 +103,4 @@ export function createEngineWatch({ containers, owned, onGone, onBack, now, log 
       await running;
     },
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end, { once: true });
-  });
 }

@@ -39,3 +39,20 @@ export async function withDeadline<T, L>(work: Promise<T>, limit: number | Abort
     stop();
   }
 }
+
+/** Resolves after a time, or when the signal aborts. The timer and the listener are gone with it. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end, { once: true });
+  });
+}

@@ -1,4 +1,4 @@
-/** Who waits for what, by its key, in the order of their arrival. Nothing is kept of a key for which nobody waits. Pure. */
+/** Lines of waiting starts, one for each key, in the order of arrival. A line ends with its last start. Pure. */
 
 export interface Lines<T> {
   join(key: string, one: T): void;

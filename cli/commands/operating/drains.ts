@@ -44,7 +44,7 @@ export const drain: Action = async ({ admin, out, signal }, { first: nodeID }, o
   return state.state === "done" || options.detach === true ? 0 : exitCodeOf(state);
 };
 
-/** What is not where the drain would have it, and why. While it goes on, sandboxes that wait for their turn are none of these. */
+/** The sandboxes that the drain has left behind, and why. While the drain goes on, a sandbox that waits for its turn is not one of them. */
 export function leftBehind({ state, sandboxes }: Pick<Drain, "state" | "sandboxes">): string[] {
   return sandboxes.flatMap(({ sandboxID, state: its, reason }) => {
     const what = its === "waiting" && state === "draining" ? undefined : LEFT[its];

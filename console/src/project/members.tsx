@@ -1,4 +1,4 @@
-/** The people of the project: which role the rules of the settings give to whom, and who is logged in by one. */
+/** The members of the project: the settings' rules give each one a role, and the sessions show who is logged in. */
 
 import { get } from "../base/client.ts";
 import { time } from "../base/format.ts";
@@ -7,7 +7,7 @@ import { Failure, Table } from "../parts/parts.tsx";
 
 /** What the console's own route answers. */
 interface Members {
-  /** Null: nobody logs in by name. */
+  /** Null: the platform has no provider of log-ins, so keys alone log in. */
   readonly claim: string | null;
   readonly rules: readonly { readonly value: string; readonly role: string }[];
   readonly people: readonly {

@@ -3,7 +3,7 @@
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { Danger, Empty, Failure, Table } from "../parts/parts.tsx";
 import { call, callAct } from "./envd.ts";
-import { Ports } from "./ports.tsx";
+import { Ports } from "./ports/ports.tsx";
 import type { TabProps } from "./tab.ts";
 
 interface Process {

@@ -3,6 +3,7 @@
  * as far as nodes confirm them (`isCurrent`), while the next orchestrator is tried.
  */
 
+import { pause } from "../../../shared/program/deadline.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import {
   type AutoResume,
@@ -246,20 +247,4 @@ function wire({
         }),
     ...(apiKey === undefined ? {} : { apiKey }),
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) {
-      resolve();
-      return;
-    }
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end, { once: true });
-  });
 }

@@ -40,7 +40,7 @@ describe("the same program that has gone on", () => {
       { after: { me: "b", n: 8 }, problem: "another one answers: b, not a" },
     ],
     [
-      "has any larger number where that grows by itself",
+      "has grown by itself to a larger number, however large",
       time,
       "pause",
       { after: { me: "a", n: 70 }, problem: undefined },

@@ -2,7 +2,7 @@
 
 /** Larger ones are not read: a screen of 4096 × 4096 with a photograph on it is smaller. */
 export const MOST_PICTURE_BYTES = 32 * 1024 * 1024;
-/** A browser holds four bytes for each pixel, whatever few bytes of a file describe it. */
+/** The browser takes four bytes of memory for each pixel; a file of a few bytes can describe very many of them. */
 const MOST_PIXELS = 4096 * 4096;
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];

@@ -29,7 +29,7 @@ export async function handScreenOver(id: string, left: AbortSignal): Promise<Pas
   return passwordsOf(new TextDecoder().decode(output));
 }
 
-/** Cuts off whoever watches by noVNC or has taken over. @throws {Failed} */
+/** The hand-over ends: x11vnc and noVNC stop, which disconnects everybody who watches or steers. @throws {Failed} */
 export async function endHandOver(id: string, left: AbortSignal): Promise<void> {
   await run(id, END, left, MOST_TEXT_BYTES);
 }

@@ -10,7 +10,7 @@ import { time } from "../../base/format.ts";
 import { useDoing } from "../../base/loaded.ts";
 import { pause } from "../../base/stream.ts";
 import { Code, Empty, Failure } from "../../parts/parts.tsx";
-import { portAddress } from "../port-address.ts";
+import { portAddress } from "../ports/port-address.ts";
 import type { TabProps } from "../tab.ts";
 import type { Size } from "./picture.ts";
 import { endHandOver, handScreenOver, NoScreen, takePicture } from "./run.ts";

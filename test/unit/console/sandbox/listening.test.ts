@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { listeningOf } from "../../../../console/src/sandbox/listening.ts";
+import { listeningOf } from "../../../../console/src/sandbox/ports/listening.ts";
 
 const HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode";
 const REST = "00000000:00000000 00:00000000 00000000";

@@ -1,7 +1,7 @@
 /** The console's screen of a sandbox: what it takes of what a program of the sandbox has sent. */
 
 import { describe, expect, test } from "vitest";
-import { portAddress } from "../../../../console/src/sandbox/port-address.ts";
+import { portAddress } from "../../../../console/src/sandbox/ports/port-address.ts";
 import { sizeOf } from "../../../../console/src/sandbox/screen/picture.ts";
 import { passwordsOf } from "../../../../console/src/sandbox/screen/scripts.ts";
 import { pageFile } from "../page-files.ts";

@@ -1,13 +1,13 @@
 /** Ports that programs of the sandbox listen at, as addresses to open. A port is on a host name of its own, never on the console's. */
 
 import { useState } from "preact/hooks";
-import { useLoaded } from "../base/loaded.ts";
-import { TextField } from "../parts/field.tsx";
-import { Failure, Table } from "../parts/parts.tsx";
-import { follow, fromBase64 } from "./envd.ts";
+import { useLoaded } from "../../base/loaded.ts";
+import { TextField } from "../../parts/field.tsx";
+import { Failure, Table } from "../../parts/parts.tsx";
+import { follow, fromBase64 } from "../envd.ts";
+import type { TabProps } from "../tab.ts";
 import { type Listening, listeningOf } from "./listening.ts";
 import { portAddress } from "./port-address.ts";
-import type { TabProps } from "./tab.ts";
 
 interface Message {
   readonly event?: { readonly data?: { readonly stdout?: string } };
