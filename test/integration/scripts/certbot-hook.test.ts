@@ -65,7 +65,7 @@ interface Ended {
 }
 
 function hook(path: string, domains = `api.${DOMAIN} *.${DOMAIN}`): Promise<Ended> {
-  const env = { ...process.env, RENEWED_LINEAGE: path, RENEWED_DOMAINS: domains };
+  const env = { ...process.env, SVC_INSTANCE: "", RENEWED_LINEAGE: path, RENEWED_DOMAINS: domains };
   return new Promise((resolve) => {
     execFile(join(home, "scripts/certbot-hook"), { env }, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stdout, stderr }),

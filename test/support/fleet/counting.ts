@@ -46,10 +46,14 @@ export async function allThere(
   for (const by of through) await inTurn(some, (one) => expectGoesOn(fleet, one, by));
 }
 
-/** What a command prints in a sandbox. */
+/** What a command prints in a sandbox. It may run more than once: the orchestrator that is asked first may be away. */
 export async function says(fleet: Fleet, id: string, command: string): Promise<string> {
-  const sandbox = await Sandbox.connect(id, { ...fleet.sdk(1), timeoutMs: 300_000 });
-  return (await sandbox.commands.run(command)).stdout;
+  const said = { printed: "" };
+  await speak(fleet, { id, by: 1, edge: 1, what: `the output of '${command}'` }, async (sandbox) => {
+    said.printed = (await sandbox.commands.run(command)).stdout;
+    return true;
+  });
+  return said.printed;
 }
 
 interface Speech {

@@ -9,6 +9,8 @@ import type { Reporter, SerializedError, TestCase, TestModule } from "vitest/nod
 interface Outcome {
   readonly state: "passed" | "failed" | "skipped";
   readonly name: string;
+  /** How long it took, with the hooks around it. */
+  readonly ms?: number;
   /** The first lines of the error, for a failure. */
   readonly message?: string;
 }
@@ -21,7 +23,8 @@ export default class ResultsReporter implements Reporter {
   onTestCaseResult(test: TestCase): void {
     const { state, errors } = test.result();
     if (state === "pending") return;
-    this.write({ state, name: `${test.module.relativeModuleId} > ${test.fullName}`, ...messageOf(errors) });
+    const ms = Math.round(test.diagnostic()?.duration ?? 0);
+    this.write({ state, name: `${test.module.relativeModuleId} > ${test.fullName}`, ms, ...messageOf(errors) });
   }
 
   /** Records failures outside of tests: a file that could not be loaded, or a hook around the whole file. */

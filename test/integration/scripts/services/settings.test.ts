@@ -49,7 +49,11 @@ esac`;
   return {
     etc,
     set: (lines: string) => writeFileSync(join(own, ".svc/config.env"), lines),
-    run: (how = "add") => spawnSync(join(own, "scripts/host/services/settings"), [how], { encoding: "utf8" }),
+    // Of the default instance, as whose the directories above stand, whichever the run of the tests has.
+    run: (how = "add") => {
+      const env = { ...process.env, SVC_INSTANCE: "" };
+      return spawnSync(join(own, "scripts/host/services/settings"), [how], { encoding: "utf8", env });
+    },
     read: (name: string) => settingsIn(readFileSync(join(etc, name), "utf8")),
     modeOf: (name: string) => (statSync(join(etc, name)).mode & 0o777).toString(8),
     hasRoot: (name: string) => statSync(join(etc, name)).uid === 0 && statSync(join(etc, name)).gid === 0,
