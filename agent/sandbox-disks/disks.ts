@@ -13,6 +13,7 @@ import type { RunCommand } from "../host/command.ts";
 import { sync } from "../host/sync.ts";
 import { formatted } from "./formatted.ts";
 import { checkLower, imageOfLayer, LAYER, putLayer } from "./layer.ts";
+import { lendBlocks } from "./reserve.ts";
 import { isFailed, limitUnwritten } from "./unwritten.ts";
 
 const IMAGE = ".img";
@@ -86,6 +87,8 @@ export interface Disks {
    * when it is mounted, or gone. @throws {AppError} snapshot_corrupt
    */
   mount(containerId: string): Promise<void>;
+  /** Before a start: on a full disk too there is room for the directories that a start makes. Resolves to what ends that. */
+  lend(containerId: string): Promise<() => Promise<void>>;
   /** Unmounts and deletes the disk; a copy of it under way fails. An unknown container counts as success. */
   remove(containerId: string): Promise<void>;
   use(containerId: string): DiskUse | undefined;
@@ -232,12 +235,17 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       await rm(image(containerId), { force: true });
     });
 
+  const putLayerOf = async (disk: Omit<Disk, "sizeMb" | "from">, keep: boolean) => {
+    const giveBack = await lendBlocks(mountPoint(disk.containerId));
+    await putLayer({ ...disk, own: layer(disk.containerId), keep }, run).finally(giveBack);
+  };
+
   const put = async (disk: Disk) => {
     const { containerId, sizeMb, from } = disk;
     if (from === undefined) await clone(await empty(sizeMb), image(containerId));
     else await cloneStored(from, image(containerId));
     await attach(image(containerId), mountPoint(containerId));
-    await putLayer({ ...disk, own: layer(containerId), keep: from !== undefined }, run);
+    await putLayerOf(disk, from !== undefined);
   };
 
   const probe = async () => {
@@ -292,7 +300,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
         await rename(image(from), image(disk.containerId));
         await sync(root);
         await attach(image(disk.containerId), mountPoint(disk.containerId));
-        await putLayer({ ...disk, own: layer(disk.containerId), keep: true }, run);
+        await putLayerOf(disk, true);
       }),
 
     async mount(containerId) {
@@ -305,6 +313,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
         if (existsSync(image(containerId))) await attach(image(containerId), place);
       });
     },
+    lend: (containerId) => lendBlocks(mountPoint(containerId)),
     remove,
 
     use(containerId) {

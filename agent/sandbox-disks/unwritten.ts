@@ -10,7 +10,7 @@ const UNWRITTEN_BYTES = 32 * 1024 * 1024;
  * is still written. Where the kernel has no such limit, the reserve alone must be large enough.
  */
 export async function limitUnwritten(device: number): Promise<void> {
-  const bdi = `/sys/dev/block/${major(device)}:${minor(device)}/bdi`;
+  const bdi = `${blockDevice(device)}/bdi`;
   try {
     await writeFile(`${bdi}/max_bytes`, String(UNWRITTEN_BYTES));
     await writeFile(`${bdi}/strict_limit`, "1");
@@ -23,6 +23,11 @@ export async function limitUnwritten(device: number): Promise<void> {
 export async function isFailed(place: string): Promise<boolean> {
   const mounts = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" "));
   return mounts.some(([, at, , options = ""]) => at === place && /(^|,)(ro|emergency_ro|shutdown)(,|$)/.test(options));
+}
+
+/** The kernel's directory of a block device. */
+export function blockDevice(device: number): string {
+  return `/sys/dev/block/${major(device)}:${minor(device)}`;
 }
 
 // As glibc encodes the number of a device.

@@ -89,8 +89,10 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
     },
 
     async start(id) {
-      if (disks.has(id)) await disks.mount(id);
-      await engine.start(id);
+      if (!disks.has(id)) return engine.start(id);
+      await disks.mount(id);
+      const giveBack = await disks.lend(id);
+      await engine.start(id).finally(giveBack);
     },
 
     async inspect(id) {

@@ -2,7 +2,7 @@
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, statfs, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
@@ -73,6 +73,24 @@ test("files can be deleted in every copy of a sandbox whose disk has not one blo
   await agent.call.deleteSnapshot({ params: { snapshotId } });
   await nothingLeft();
 }, 300_000);
+
+test("a sandbox starts again on a full disk whose file system takes for itself what the pause has freed", async () => {
+  const begun = await agent.start(SMALL);
+  expect(await shell(begun, FILL_WHOLLY)).toBe("0");
+  const [place = ""] = await mounts();
+  const loop = basename((await run("findmnt", ["--noheadings", "--output", "SOURCE", place])).stdout.trim());
+  const taken = await agent.call.pauseExecution(ask(begun.executionId));
+  await agent.drop();
+  // As after bookkeeping that has used up what was kept for it: a hundred blocks have to be freed before a program gets one.
+  const { bfree } = await statfs(place);
+  await writeFile(`/sys/fs/ext4/${loop}/reserved_clusters`, String(bfree + 100));
+  const origin = { is: "paused" as const, snapshotId: taken.snapshotId, memory: true };
+  const again = await agent.start({ ...SMALL, sandboxId: begun.sandboxId, origin });
+  expect(again.restored).toBe("memory");
+  expect(await shell(again, "rm /root/full && echo removed")).toBe("removed");
+  await agent.stop(again.executionId);
+  await nothingLeft();
+}, 120_000);
 
 test("df shows the disk's size, and a full disk ends neither envd nor a pause, a resume, a fork or a neighbour", async () => {
   const [one, neighbour] = await Promise.all([agent.start(SMALL), agent.start(SMALL)]);
