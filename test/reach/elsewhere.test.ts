@@ -91,7 +91,7 @@ test("the SDK's programs pass, with the certificate changed in their middle", as
   expect(code, `${stdout}\n${stderr}`).toBe(0);
   await renewed;
   await expect.poll(shown).not.toBe(before);
-});
+}, 1_200_000);
 
 const answer = (status: number, version: string) => `${status} ${version}`;
 const curl = (url: string, ...more: readonly string[]) =>
