@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { allThere } from "../support/fleet/counting.ts";
 import { type Fleet, type FleetNode, openFleet } from "../support/fleet/fleet.ts";
 import { expectInvariants } from "../support/fleet/invariants.ts";
@@ -43,6 +43,8 @@ test("a drain moves twenty busy sandboxes with their memory, and clients see a s
   const all = await createOn(fleet, node, SANDBOXES);
   await inTurn(all, busy);
   const over = new AbortController();
+  // Also when the drain fails: the watches would not end by themselves.
+  onTestFinished(() => over.abort());
   const watches = all.map(({ id }, index) => watch(id, index, over.signal));
   const platform = fleet.through(0);
   const begun = await api(platform, "POST", `/nodes/${node.id}/drain`, { ...asAdmin(platform), body: {} });

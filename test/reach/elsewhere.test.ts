@@ -80,7 +80,8 @@ async function renew(): Promise<void> {
 test("the SDK's programs pass, with the certificate changed in their middle", async () => {
   const before = await shown();
   let renewed: Promise<void> | undefined;
-  const words = ["npx", "vitest", "run", "--config", "test/reach/programs.config.ts"];
+  const vitest = join(checkout, "node_modules/vitest/vitest.mjs");
+  const words = [process.execPath, vitest, "run", "--config", "test/reach/programs.config.ts"];
   const { code, stdout, stderr } = await runThere(words, {
     env: { SVC_TEST_DOMAIN: domain, SVC_INSTANCE: platform.instance },
     onOutput: (output) => {
