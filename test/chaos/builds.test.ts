@@ -59,5 +59,5 @@ test.each([
     await sandbox.kill();
     await expect.poll(() => findProblems(platform), SLOW).toEqual([]);
   },
-  240_000,
+  600_000,
 );

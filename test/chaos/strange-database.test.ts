@@ -27,7 +27,7 @@ const node = settingOf(platform, "agent", "SVC_NODE_ID");
 const COUNT = Number(process.env.SVC_TEST_KEPT_SANDBOXES ?? "2");
 /** After this time the orchestrator has a node hold what its database does not name. */
 const GRACE_MS = 1_000;
-const LIMIT_MS = 120_000 + COUNT * 60_000;
+const LIMIT_MS = 300_000 + COUNT * 60_000;
 const folder = mkdtempSync(join(tmpdir(), "svc-databases-"));
 const settings = { restore: () => Promise.resolve() };
 const lines: string[] = [];
@@ -95,7 +95,7 @@ describe(`with ${COUNT} running and ${COUNT} paused sandboxes`, () => {
         paused: [...early.paused.slice(1), runs, ...late.slice(1)],
       };
       // The node learns every few seconds how far its database has come.
-      await expect.poll(() => database.isOlderThanHeard(backup), { timeout: 30_000 }).toBe(true);
+      await expect.poll(() => database.isOlderThanHeard(backup), { timeout: 90_000 }).toBe(true);
       await survives(kept, backup);
       expect(await createOn(platform.apiKey)).toMatchObject({ status: 503 });
       for (const { id } of [...kept.paused.slice(0, 1), ...early.running.slice(1, 2)]) {
@@ -109,7 +109,7 @@ describe(`with ${COUNT} running and ${COUNT} paused sandboxes`, () => {
       await expectAllThere([...kept.running, ...kept.paused], platform.apiKey);
       note("adopted: each runs, or was resumed with its memory");
       await expect
-        .poll(() => whereabouts({ sandboxId: ended.id } as Sandbox), { timeout: 30_000 })
+        .poll(() => whereabouts({ sandboxId: ended.id } as Sandbox), { timeout: 90_000 })
         .toBe("SandboxNotFoundError");
       await backByAdoption(kept);
     },
@@ -174,7 +174,7 @@ async function survives(kept: Kept, strange: string | undefined): Promise<void> 
 async function strangeComes(kept: Kept, strange: string | undefined): Promise<void> {
   const since = Date.now();
   await database.use(strange);
-  await expect.poll(refused, { timeout: 30_000 }).toMatch(`scripts/node adopt ${node}`);
+  await expect.poll(refused, { timeout: 90_000 }).toMatch(`scripts/node adopt ${node}`);
   const named = Date.now();
   await expect.poll(() => database.reportedAt() - named, { timeout: 60_000 }).toBeGreaterThan(3 * GRACE_MS);
   const states = new Map((await containersOf(platform)).map(({ name, state }) => [name, state]));
@@ -195,7 +195,7 @@ async function strangeComes(kept: Kept, strange: string | undefined): Promise<vo
 /** The node served the strange database meanwhile: the true one takes over by the same command what has changed. */
 async function backByAdoption({ running, paused }: Kept): Promise<void> {
   await database.putBack();
-  await expect.poll(refused, { timeout: 30_000 }).toMatch("scripts/node adopt");
+  await expect.poll(refused, { timeout: 90_000 }).toMatch("scripts/node adopt");
   note("the true database comes back, adopt", await scriptsNode("adopt"));
   await untilReady(platform);
   await expectAllThere([...running, ...paused], platform.apiKey);

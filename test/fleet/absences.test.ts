@@ -82,10 +82,8 @@ async function agentGone(): Promise<void> {
   const comesBack = await endForGood(goneNode);
   try {
     await expect.poll(() => stateOf(fleet, 0, runs.id), { timeout: 150_000, interval: 1_000 }).toBe("gone");
-    expect(await lastEvent(runs.id)).toMatchObject({
-      type: "sandbox.lifecycle.killed",
-      eventData: { reason: "node_lost" },
-    });
+    const killed = { type: "sandbox.lifecycle.killed", eventData: { reason: "node_lost" } };
+    await expect.poll(() => lastEvent(runs.id)).toMatchObject(killed);
     for (const [index, { id }] of rests.entries()) await insist(fleet, { kind: "resume", id }, index);
     await allThere(fleet, [...rests, ...lasting], [1]);
     await expectInvariants(fleet, { gone: goneNode });

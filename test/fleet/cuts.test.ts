@@ -144,7 +144,7 @@ test("a node that is cut off for good loses what ran there, and what was stored 
   const others = await othersSide(fleet, near);
   await whileCut([await sideOf(near), others], "both ways", async () => {
     await expect.poll(() => stateOf(fleet, 0, runs.id), { timeout: 240_000, interval: 1_000 }).toBe("gone");
-    expect(await lastEvent(runs.id)).toMatchObject({ eventData: { reason: "node_lost" } });
+    await expect.poll(() => lastEvent(runs.id)).toMatchObject({ eventData: { reason: "node_lost" } });
     expect(await freezerOf(near, runs.id)).toBe("FROZEN");
     await insist(fleet, { kind: "resume", id: rests.id }, 0);
     await expectGoesOn(fleet, rests, 1);

@@ -11,6 +11,9 @@ const FAKE_TIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
 /** Longer than a certificate is valid. */
 const OFF_H = 100;
 
+/** A machine with two cores that is busy takes a quarter of an hour for the packages and the image of each of the two. */
+const SET_UP_MS = 3_600_000;
+
 const SVC = "./scripts/svc";
 
 let first: Machine;
@@ -22,7 +25,7 @@ beforeAll(async () => {
   first = await newMachine("one", "198.51.100.66");
   second = await newMachine("two", "198.51.100.67");
   console.log(await insist(first, "./scripts/up"));
-}, 1_200_000);
+}, SET_UP_MS);
 afterAll(async () => {
   for (const machine of [second, first]) {
     if (machine === undefined) continue;
@@ -59,7 +62,7 @@ test("a bare machine is a node after two commands, and sandboxes run there", asy
   expect(await insist(first, `${SVC} sandbox exec ${sandbox} -- echo there`)).toContain("there");
   expect(await insist(second, "docker ps --format '{{.Names}}'")).toContain(`svc-${sandbox}`);
   await insist(first, `${SVC} sandbox kill ${sandbox}`);
-}, 1_200_000);
+}, SET_UP_MS);
 
 interface Mistake {
   readonly what: string;

@@ -98,12 +98,9 @@ async function go(platform: Platform, program: Program, way: Exclude<Way, "start
     if (way === "disk") await call(platform, `/sandboxes/${sandboxId}/pause`, { frozen: false });
     else await live.sandbox.pause({ requestTimeoutMs: REQUEST_MS });
     const timeout = LIFE_MS / 1000;
-    if (way === "boot") {
-      await call(platform, `/sandboxes/${sandboxId}/connect`, { timeout, memory: false });
-      await script(live.sandbox, program, program.start, START_MS);
-    } else {
-      live.sandbox = await Sandbox.connect(sandboxId, { timeoutMs: LIFE_MS, requestTimeoutMs: REQUEST_MS });
-    }
+    if (way === "boot") await call(platform, `/sandboxes/${sandboxId}/connect`, { timeout, memory: false });
+    live.sandbox = await Sandbox.connect(sandboxId, { timeoutMs: LIFE_MS, requestTimeoutMs: REQUEST_MS });
+    if (way === "boot") await script(live.sandbox, program, program.start, START_MS);
   }
   live.seen = await goneOn(live.sandbox, program, way, before);
 }

@@ -6,6 +6,7 @@ import { openPlatform } from "../support/platform/platform.ts";
 import { killedAfterwards } from "../support/sandbox/sdk.ts";
 
 openPlatform();
+const LIVES = { timeoutMs: 900_000 };
 
 interface Agent {
   readonly version: string;
@@ -23,9 +24,9 @@ const AGENTS: Readonly<Record<string, Agent>> = {
 test.each(Object.entries(AGENTS))(
   "the program of the template %s starts without a key, and asks for one",
   async (name, agent) => {
-    const sandbox = killedAfterwards(await Sandbox.create(name, { timeoutMs: 300_000 }));
+    const sandbox = killedAfterwards(await Sandbox.create(name, LIVES));
     const run = async (command: string) =>
-      (await sandbox.commands.run(`${command} </dev/null 2>&1 || true`, { timeoutMs: 120_000 })).stdout;
+      (await sandbox.commands.run(`{ ${command}; } </dev/null 2>&1 || true`, { timeoutMs: 120_000 })).stdout;
     expect(await run(agent.version)).toMatch(/\d+\.\d+\.\d+/);
     expect(await run(agent.first)).toMatch(agent.says);
     expect(await run("env | grep -iE '(api_?key|token|secret)=' | grep -v '^E2B_'")).toBe("");
@@ -35,7 +36,7 @@ test.each(Object.entries(AGENTS))(
 test.each(Object.keys(AGENTS))(
   "a session of the template %s is paused while its program waits for a person, and goes on",
   async (name) => {
-    const sandbox = killedAfterwards(await Sandbox.create(name, { timeoutMs: 300_000 }));
+    const sandbox = killedAfterwards(await Sandbox.create(name, LIVES));
     const size = { cols: 100, rows: 30 };
     const screen = { text: "" };
     const terminal = await sandbox.pty.create({
@@ -46,13 +47,14 @@ test.each(Object.keys(AGENTS))(
       },
     });
     await sandbox.pty.sendInput(terminal.pid, Buffer.from(`${name}\n`));
-    const pids = async () => (await sandbox.commands.run(`pgrep -x ${name} | sort -n || true`)).stdout.trim();
-    await expect.poll(pids, { timeout: 60_000 }).not.toBe("");
-    await expect.poll(() => screen.text.length, { timeout: 60_000 }).toBeGreaterThan(500);
-    const before = await pids();
+    // The oldest: what it starts for a moment may have its name.
+    const pid = async () => (await sandbox.commands.run(`pgrep -o -x ${name} || true`)).stdout.trim();
+    await expect.poll(pid, { timeout: 120_000, interval: 500 }).not.toBe("");
+    await expect.poll(() => screen.text.length, { timeout: 120_000 }).toBeGreaterThan(500);
+    const before = await pid();
     await terminal.disconnect();
     await sandbox.pause();
-    await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 300_000 });
-    expect(await pids()).toBe(before);
+    await Sandbox.connect(sandbox.sandboxId, LIVES);
+    expect(await pid()).toBe(before);
   },
 );

@@ -12,6 +12,7 @@ import { countAtRest, expectNothingLeft } from "../support/platform/leaks.ts";
 import { expectNoProblems } from "../support/platform/no-problems.ts";
 import { api, checkout, openPlatform } from "../support/platform/platform.ts";
 import { untilReady } from "../support/platform/programs.ts";
+import { killedAfterwards } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const ROUNDS = Number(process.env.SVC_TEST_ROUNDS ?? 5);
@@ -69,13 +70,13 @@ interface Counted {
 const SHOWN = {
   desktop: async () => {
     const desktop = await Desktop.create(LIVES);
-    const sandbox = await Sandbox.connect(desktop.sandboxId, LIVES);
+    const sandbox = killedAfterwards(await Sandbox.connect(desktop.sandboxId, LIVES));
     await serve(sandbox);
     await desktop.open("http://127.0.0.1:8000/");
     return sandbox;
   },
   browser: async () => {
-    const sandbox = await Sandbox.create("browser", LIVES);
+    const sandbox = killedAfterwards(await Sandbox.create("browser", LIVES));
     await serve(sandbox);
     await sandbox.files.write("open.mjs", OPEN);
     await sandbox.commands.run("node open.mjs", { timeoutMs: 120_000 });

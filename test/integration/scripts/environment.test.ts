@@ -124,6 +124,7 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/host/starters/npm-package.sh", "mktemp -d: for the owner of the checkout alone"],
   ["scripts/host/starters/finish", "mktemp -d: for root alone; the image's own /tmp"],
   ["scripts/starters/desktop/in-place-of", "in a sandbox: files of its own screen"],
+  ["scripts/starters/desktop/start", "in a sandbox: the lock of its own screen"],
   ["scripts/host/test/busybox-image", "mktemp -d: for root alone; the image's own /tmp"],
   ["scripts/host/test/postgres", "mktemp -d: for root alone"],
   ["scripts/host/test/prometheus", "mktemp -d: for root alone"],

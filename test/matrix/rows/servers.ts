@@ -155,8 +155,13 @@ reached env SCRIPT_NAME=/status SCRIPT_FILENAME=/status REQUEST_METHOD=GET cgi-f
     start: `${placed("haproxy.conf")}
 /usr/sbin/haproxy -D -p "$PWD/pid" -f haproxy.conf 2>>log
 ${listens(8224)}`,
+    // Of the frontend: the number of the whole process has the questions to its socket, too.
     ask: `curl -fsS http://127.0.0.1:8224/ >>log
-echo 'show info' | socat -t 2 - UNIX:socket | awk '/^Pid:/ { me = $2 } /^CumReq:/ { n = $2 } END { print me, n }'`,
+echo 'show info;show stat' | socat -t 2 - UNIX:socket | awk '
+  /^Pid:/ { me = $2 }
+  /^# pxname,/ { columns = split($0, name, ","); for (i = 1; i <= columns; i++) if (name[i] == "req_tot") at = i }
+  /^front,FRONTEND,/ { split($0, value, ","); n = value[at] }
+  END { print me, n }'`,
   }),
   program({
     name: "Gunicorn",

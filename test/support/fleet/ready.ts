@@ -38,7 +38,9 @@ export async function untilFleetReady(fleet: Fleet, without: readonly Member[] =
 
 /** Waits until another process than `former` is the member's program, and is ready. */
 export async function untilBack(member: Member, former: number): Promise<void> {
-  const back = async () => (await memberPid(member)) !== former && (await isReady(member));
+  // While it is away it has no process.
+  const pid = () => memberPid(member).catch(() => former);
+  const back = async () => (await pid()) !== former && (await isReady(member));
   await until(back, { what: `the return of the ${nameOf(member)}`, timeoutMs: READY_MS, everyMs: 100 });
 }
 

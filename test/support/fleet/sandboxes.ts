@@ -2,7 +2,8 @@
 
 import { expect } from "vitest";
 import { containersOf } from "../platform/host-objects.ts";
-import { api, asAdmin } from "../platform/platform.ts";
+import { api, asAdmin, type Platform } from "../platform/platform.ts";
+import { until } from "../runner/until.ts";
 import { inTurn, type Lasting } from "../sandbox/lasting.ts";
 import { createCounting } from "./counting.ts";
 import type { Fleet, FleetNode } from "./fleet.ts";
@@ -54,14 +55,25 @@ export async function removeAllBut(fleet: Fleet, kept: readonly Lasting[]): Prom
   const platform = fleet.through(0);
   const keep = new Set(kept.map(({ id }) => id));
   for (;;) {
-    const { json } = await api(platform, "GET", "/v2/sandboxes?limit=100");
-    const others = (json as { sandboxID: string }[]).filter(({ sandboxID }) => !keep.has(sandboxID));
+    const all = await listed<{ sandboxID: string }>(platform, "/v2/sandboxes?limit=100");
+    const others = all.filter(({ sandboxID }) => !keep.has(sandboxID));
     if (others.length === 0) break;
     await inTurn(others, ({ sandboxID }) => insist(fleet, { kind: "kill", id: sandboxID }, 0));
   }
-  const { json } = await api(platform, "GET", "/snapshots?limit=100");
-  await inTurn(json as { snapshotID: string }[], async ({ snapshotID }) => {
+  await inTurn(await listed<{ snapshotID: string }>(platform, "/snapshots?limit=100"), async ({ snapshotID }) => {
     const { status, text } = await api(platform, "DELETE", `/templates/${encodeURIComponent(snapshotID)}`);
     expect(status, text).toBeLessThan(300);
   });
+}
+
+/** What an orchestrator lists, asked again while it does not answer: it or its database may have been killed a moment ago. */
+async function listed<One>(platform: Platform, path: string): Promise<readonly One[]> {
+  const said: { list?: readonly One[] } = {};
+  const ask = async () => {
+    const reply = await api(platform, "GET", path).catch(() => undefined);
+    if (reply?.status === 200) said.list = reply.json as readonly One[];
+    return said.list !== undefined;
+  };
+  await until(ask, { what: `an answer to GET ${path}`, timeoutMs: 60_000, everyMs: 300 });
+  return said.list ?? [];
 }

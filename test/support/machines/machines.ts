@@ -6,7 +6,7 @@ import { checkout } from "../platform/platform.ts";
 const TOOL = `${checkout}test/support/machines/machine`;
 const OWN_CHECKOUT = "/root/svc";
 /** A set-up of a bare machine installs and builds everything. */
-const LIMIT_MS = 900_000;
+const LIMIT_MS = 1_800_000;
 
 export interface Machine {
   readonly name: string;

@@ -43,8 +43,11 @@ export function settingOf(platform: Platform, program: Service, name: string, fa
   return value;
 }
 
+/** Throws while the program has no process: as a number, no answer would be this process's own group. */
 export async function pidOf(platform: Platform, program: Service): Promise<number> {
-  return Number((await service(platform, "pid", program)).trim());
+  const pid = Number((await service(platform, "pid", program)).trim());
+  if (!(pid > 0)) throw new Error(`the ${program} does not run`);
+  return pid;
 }
 
 /** Kills a program with SIGKILL; its supervisor starts it again. */

@@ -178,6 +178,8 @@ test(
     );
     const required = createRequire(join(home, "scripts/host/services/first-sandbox.mjs"));
     for (const name of ["e2b", "pg", "better-sqlite3"]) expect(required.resolve(name), name).toContain(home);
+    // The image of the template browser is made of it.
+    expect(existsSync(join(home, "node_modules/playwright-core/index.mjs"))).toBe(true);
     // The whole closure is there: it loads.
     execFileSync(join(home, "node_modules/.bin/node"), ["-e", "import('e2b').then(() => require('pg'))"], {
       cwd: home,
