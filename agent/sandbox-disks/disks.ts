@@ -13,8 +13,9 @@ import type { RunCommand } from "../host/command.ts";
 import { sync } from "../host/sync.ts";
 import { formatted } from "./formatted.ts";
 import { checkLower, imageOfLayer, LAYER, putLayer } from "./layer.ts";
-import { lendBlocks } from "./reserve.ts";
-import { isFailed, limitUnwritten } from "./unwritten.ts";
+import { isFailed, isOther } from "./mounts.ts";
+import { lending } from "./reserve.ts";
+import { limitUnwritten } from "./unwritten.ts";
 
 const IMAGE = ".img";
 const UNFINISHED = ".new";
@@ -87,8 +88,8 @@ export interface Disks {
    * when it is mounted, or gone. @throws {AppError} snapshot_corrupt
    */
   mount(containerId: string): Promise<void>;
-  /** Before a start: on a full disk too there is room for the directories that a start makes. Resolves to what ends that. */
-  lend(containerId: string): Promise<() => Promise<void>>;
+  /** Does the work of a start: on a full disk too there is room for the directories that it makes. */
+  lending(containerId: string, work: () => Promise<void>): Promise<void>;
   /** Unmounts and deletes the disk; a copy of it under way fails. An unknown container counts as success. */
   remove(containerId: string): Promise<void>;
   use(containerId: string): DiskUse | undefined;
@@ -235,10 +236,8 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       await rm(image(containerId), { force: true });
     });
 
-  const putLayerOf = async (disk: Omit<Disk, "sizeMb" | "from">, keep: boolean) => {
-    const giveBack = await lendBlocks(mountPoint(disk.containerId));
-    await putLayer({ ...disk, own: layer(disk.containerId), keep }, run).finally(giveBack);
-  };
+  const putLayerOf = (disk: Omit<Disk, "sizeMb" | "from">, keep: boolean) =>
+    lending(mountPoint(disk.containerId), () => putLayer({ ...disk, own: layer(disk.containerId), keep }, run));
 
   const put = async (disk: Disk) => {
     const { containerId, sizeMb, from } = disk;
@@ -313,7 +312,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
         if (existsSync(image(containerId))) await attach(image(containerId), place);
       });
     },
-    lend: (containerId) => lendBlocks(mountPoint(containerId)),
+    lending: (containerId, work) => lending(mountPoint(containerId), work),
     remove,
 
     use(containerId) {
@@ -375,18 +374,6 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
 
 async function namesIn(directory: string): Promise<string[]> {
   return readdir(directory).catch(() => []);
-}
-
-/** Whether a directory exists and is on another file system than `than`. */
-function isOther(directory: string, than: string): boolean {
-  const device = statSync(than).dev;
-  try {
-    const found = statSync(directory, { throwIfNoEntry: false });
-    return found !== undefined && found.dev !== device;
-  } catch {
-    // A damaged file system is mounted, and may answer nothing.
-    return true;
-  }
 }
 
 /** The end of the host's disk, as programs and Node report it. */

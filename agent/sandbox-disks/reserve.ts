@@ -11,22 +11,25 @@ import { blockDevice } from "./unwritten.ts";
 /** More than a start needs, and little beside what is kept: programs that go on writing as soon as they run may get these too. */
 const LENT_BLOCKS = 16;
 
-const nothing = () => Promise.resolve();
-
 /**
- * Lends what a start needs, where a mounted disk is full. Resolves to the function that takes the rest back; the kernel sets it anew at
- * each mount. Where it cannot lend, as with a disk that has just been removed, the start says why it fails.
+ * Does the work of a start, for which a mounted disk that is full lends what it needs. The kernel sets the rest anew at each mount. Where
+ * nothing can be lent, as with a disk that has just been removed, the work says why it fails.
  */
-export function lendBlocks(place: string): Promise<() => Promise<void>> {
-  return lend(place).catch(() => nothing);
+export async function lending<T>(place: string, work: () => Promise<T>): Promise<T> {
+  const takeBack = await lend(place).catch(() => undefined);
+  try {
+    return await work();
+  } finally {
+    await takeBack?.().catch(() => undefined);
+  }
 }
 
-async function lend(place: string): Promise<() => Promise<void>> {
+async function lend(place: string): Promise<(() => Promise<void>) | undefined> {
   const { bfree, bavail } = await statfs(place);
-  if (bavail >= LENT_BLOCKS) return nothing;
+  if (bavail >= LENT_BLOCKS) return undefined;
   const loop = basename(realpathSync(blockDevice(statSync(place).dev)));
   const file = `/sys/fs/ext4/${loop}/reserved_clusters`;
   const kept = await readFile(file, "utf8");
   await writeFile(file, String(Math.max(0, bfree - LENT_BLOCKS)));
-  return () => writeFile(file, kept).catch(nothing);
+  return () => writeFile(file, kept);
 }

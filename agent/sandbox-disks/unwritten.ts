@@ -1,6 +1,6 @@
-/** What the kernel still writes to one disk: the limit of what waits in memory, and whether it takes writes at all. */
+/** What the kernel still writes to one disk: the limit of what waits in memory. */
 
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 
 /** Large enough that writing stays as fast as the host. */
 const UNWRITTEN_BYTES = 32 * 1024 * 1024;
@@ -17,12 +17,6 @@ export async function limitUnwritten(device: number): Promise<void> {
   } catch {
     // An older kernel.
   }
-}
-
-/** Whether a mounted file system takes no writes any more, as after a write that the host's full disk refused. */
-export async function isFailed(place: string): Promise<boolean> {
-  const mounts = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" "));
-  return mounts.some(([, at, , options = ""]) => at === place && /(^|,)(ro|emergency_ro|shutdown)(,|$)/.test(options));
 }
 
 /** The kernel's directory of a block device. */

@@ -91,8 +91,7 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
     async start(id) {
       if (!disks.has(id)) return engine.start(id);
       await disks.mount(id);
-      const giveBack = await disks.lend(id);
-      await engine.start(id).finally(giveBack);
+      await disks.lending(id, () => engine.start(id));
     },
 
     async inspect(id) {

@@ -48,7 +48,7 @@ function world(changes: { unusable?: string; damaged?: boolean } = {}) {
     hasDraft: () => false,
     layer: (id) => `/disks/${id}/layer`,
     make: (disk) => Promise.resolve(void state.made.push(disk)),
-    lend: () => Promise.resolve(() => Promise.resolve()),
+    lending: (_id, work) => work(),
     mount: () =>
       changes.damaged === true ? Promise.reject(new AppError("snapshot_corrupt", "damaged")) : Promise.resolve(),
     remove: (id) => Promise.resolve(void state.removed.push(`disk ${id}`)),
