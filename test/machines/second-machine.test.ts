@@ -47,22 +47,26 @@ async function secondId(): Promise<string> {
   return (await insist(second, "sed -n s/^SVC_NODE_ID=//p /etc/svc/agent.env")).trim();
 }
 
-test("a bare machine is a node after two commands, and sandboxes run there", async () => {
-  const begun = performance.now();
-  const { command, token } = await added();
-  const joined = await type(second, command);
-  usedToken = token;
-  console.log(joined.said);
-  console.log(`to the second node: 2 commands, ${Math.round((performance.now() - begun) / 1000)} s`);
-  expect(joined.said).toContain(`Node ${await secondId()} of https://${first.address}:3003 is ready`);
-  // Nothing but the new node takes sandboxes now.
-  const own = (await insist(first, `${SVC} node list -o name`)).trim().split("\n");
-  for (const id of own) if (id !== (await secondId())) await insist(first, `${SVC} node cordon ${id}`);
-  const sandbox = (await insist(first, `${SVC} sandbox create base`)).trim();
-  expect(await insist(first, `${SVC} sandbox exec ${sandbox} -- echo there`)).toContain("there");
-  expect(await insist(second, "docker ps --format '{{.Names}}'")).toContain(`svc-${sandbox}`);
-  await insist(first, `${SVC} sandbox kill ${sandbox}`);
-}, SET_UP_MS);
+test(
+  "a bare machine is a node after two commands, and sandboxes run there",
+  async () => {
+    const begun = performance.now();
+    const { command, token } = await added();
+    const joined = await type(second, command);
+    usedToken = token;
+    console.log(joined.said);
+    console.log(`to the second node: 2 commands, ${Math.round((performance.now() - begun) / 1000)} s`);
+    expect(joined.said).toContain(`Node ${await secondId()} of https://${first.address}:3003 is ready`);
+    // Nothing but the new node takes sandboxes now.
+    const own = (await insist(first, `${SVC} node list -o name`)).trim().split("\n");
+    for (const id of own) if (id !== (await secondId())) await insist(first, `${SVC} node cordon ${id}`);
+    const sandbox = (await insist(first, `${SVC} sandbox create base`)).trim();
+    expect(await insist(first, `${SVC} sandbox exec ${sandbox} -- echo there`)).toContain("there");
+    expect(await insist(second, "docker ps --format '{{.Names}}'")).toContain(`svc-${sandbox}`);
+    await insist(first, `${SVC} sandbox kill ${sandbox}`);
+  },
+  SET_UP_MS,
+);
 
 interface Mistake {
   readonly what: string;
