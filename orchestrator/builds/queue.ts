@@ -9,6 +9,7 @@ import { loop } from "../../shared/program/loop.ts";
 import type { Base } from "../base/base.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { ofNodes } from "../nodes/of-nodes.ts";
 import { type Demand, placementPolicy } from "../nodes/placement/candidate.ts";
 import { choose } from "../nodes/placement/choose.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
@@ -71,7 +72,7 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
   /** Registry credentials of queued builds: kept in this memory only. `begun`: the record says that the build is queued. */
   const access = new Map<string, { readonly credentials: RegistryAccess; readonly begun: boolean }>();
   const followed = new Map<string, { readonly stopping: AbortController; readonly done: Promise<void> }>();
-  const refusedUntil = new Map<string, number>();
+  const refusedUntil = ofNodes<number>((nodeId) => nodes.place(nodeId) !== undefined);
 
   async function run(build: Build & { readonly nodeId: string }, signal: AbortSignal): Promise<void> {
     const { id, nodeId } = build;

@@ -9,6 +9,7 @@ import type { EdgeRoute, RemovalReason } from "../edge/sandbox-lookup.ts";
 
 /** Bytes that wait for a slow edge. One that lets more wait is cut off, and begins again. */
 const MOST_WAITING = 16 * 1024 * 1024;
+const LEAST_NODES = 64;
 
 export interface FollowerStreamDeps {
   readonly routes: { running(): Iterable<EdgeRoute> };
@@ -34,6 +35,8 @@ export class FollowerStream {
   #rest: Iterator<EdgeRoute> | undefined;
   /** The nodes as they were sent. */
   readonly #nodes = new Map<string, string>();
+  /** With so many, those that were removed are forgotten. */
+  #mostNodes = LEAST_NODES;
   readonly #waiting = new Map<number, Waiting>();
   #count = 0;
   #pongAt = Number.NEGATIVE_INFINITY;
@@ -148,10 +151,16 @@ export class FollowerStream {
     if (node === undefined) return true;
     const line = JSON.stringify(node);
     if (this.#nodes.get(route.nodeId) !== line) {
+      if (this.#nodes.size >= this.#mostNodes) this.#forgetRemoved();
       this.#nodes.set(route.nodeId, line);
       this.#push(node);
     }
     return this.#push(lineOf(route));
+  }
+
+  #forgetRemoved(): void {
+    for (const id of this.#nodes.keys()) if (this.#deps.nodeOf(id) === undefined) this.#nodes.delete(id);
+    this.#mostNodes = Math.max(LEAST_NODES, 2 * this.#nodes.size);
   }
 
   #push(line: Line): boolean {

@@ -14,6 +14,7 @@ import type { Core } from "./core.ts";
 import { createDeadlines } from "./ending/deadlines.ts";
 import { startExpiry } from "./ending/expiry.ts";
 import { createEnding } from "./ending/kill.ts";
+import { createNodeLoss } from "./ending/node-loss.ts";
 import { createLifetime } from "./ending/timeout.ts";
 import { createHistory } from "./history.ts";
 import { createHolding } from "./holding.ts";
@@ -120,6 +121,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
     connecting: createConnecting({ core, lifetime, resuming }),
     forking: createForking({ core, checkpointing, launch, placeholders, tokenNames, concurrency }),
     ending,
+    nodeLoss: createNodeLoss({ core, ending }),
     resuming,
     rewinding: createRewinding({ core, ending, elsewhere, observe: (outcome) => metrics.rewound(outcome) }),
     autoResuming,

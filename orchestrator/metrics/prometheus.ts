@@ -25,8 +25,8 @@ export interface Metrics {
   used(samples: readonly ProjectSample[]): void;
   /** One attempt to deliver an event to a webhook. */
   sent(result: "delivered" | "retry" | "failed"): void;
-  /** What the last comparison of a node's volumes with the records found. */
-  volumeProblems(node: string, counts: Readonly<Record<"unknown" | "missing", number>>): void;
+  /** What the last comparison of a node's volumes with the records found; undefined: the node was removed. */
+  volumeProblems(node: string, counts: Readonly<Record<"unknown" | "missing", number>> | undefined): void;
   /** Measures the duration of each answered request of a server. */
   watch(server: FastifyInstance): void;
 }
@@ -230,8 +230,9 @@ function volumeMetrics(registers: Registry[], { store }: MetricsSources) {
     registers,
   });
   return {
-    problems: (node: string, counts: Readonly<Record<"unknown" | "missing", number>>) => {
-      for (const [kind, count] of Object.entries(counts)) problems.set({ node, kind }, count);
+    problems: (node: string, counts: Readonly<Record<"unknown" | "missing", number>> | undefined) => {
+      if (counts === undefined) for (const kind of ["unknown", "missing"]) problems.remove({ node, kind });
+      else for (const [kind, count] of Object.entries(counts)) problems.set({ node, kind }, count);
     },
     answered: (status: number) => answers.inc({ class: `${Math.floor(status / 100)}xx` }),
   };

@@ -251,6 +251,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     entries.delete(id);
     heardAt.delete(id);
     admission.forget(id);
+    deps.nodeKeys.forget(id);
     await entry?.connection.close();
   }
 

@@ -11,6 +11,7 @@ import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { ofNodes } from "../nodes/of-nodes.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { RoutingTable } from "../nodes/routing-table.ts";
 import type { Lineage } from "../store/lineage.ts";
@@ -19,7 +20,7 @@ import type { Store } from "../store/store.ts";
 import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
 import type { Leases } from "./leases.ts";
-import { type Grace, noSuspicions, type Plan, reconcile } from "./reconcile.ts";
+import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
 import { createStoredRefs } from "./stored-refs.ts";
 import { createSuspicionMemory } from "./suspicions.ts";
 
@@ -55,14 +56,23 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   const { leases } = deps;
   const { store, nodes, lineage, routes, pools, metrics, meter } = deps.parts;
   const { ending, pausing, holding } = deps.parts.lifecycle;
-  const suspicions = createSuspicionMemory({ store: store.nodes, alone: deps.alone });
+  const isKnown = (nodeId: string) => nodes.place(nodeId) !== undefined;
+  const suspicions = createSuspicionMemory({
+    store: store.nodes,
+    alone: deps.alone,
+    own: ofNodes<Suspicions>(isKnown),
+  });
 
   async function handleExits(exits: readonly ExitReport[], nodeId: string): Promise<void> {
     await Promise.all(exits.map((exit) => ending.ended({ ...exit, nodeId }, endOf(exit))));
   }
 
-  const checkedAt = new Map<string, number>();
-  const storedRefs = createStoredRefs({ refs: store.blobRefs, log: deps.log });
+  const checkedAt = ofNodes<number>(isKnown);
+  const storedRefs = createStoredRefs({
+    refs: store.blobRefs,
+    known: ofNodes<ReadonlySet<string>>(isKnown),
+    log: deps.log,
+  });
 
   /**
    * Live records of the node, and the records of reported sandboxes and snapshots beyond those. A failed read fails the

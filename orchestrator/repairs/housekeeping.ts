@@ -3,7 +3,7 @@
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { OrchestratorConfig } from "../config.ts";
-import { isResuming } from "../lifecycle/record-state.ts";
+import { afterLoss, isResuming } from "../lifecycle/record-state.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Hearing } from "../nodes/hear-others.ts";
 import type { Nodes } from "../nodes/nodes.ts";
@@ -18,7 +18,10 @@ import { createForgetting } from "./forgetting.ts";
 export interface AbandonedDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly lifecycle: Pick<Lifecycle, "ending" | "pausing" | "resuming" | "rewinding" | "checkpointing" | "networks">;
+  readonly lifecycle: Pick<
+    Lifecycle,
+    "ending" | "nodeLoss" | "pausing" | "resuming" | "rewinding" | "checkpointing" | "networks"
+  >;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -67,6 +70,9 @@ export async function finishAbandoned(deps: AbandonedDeps): Promise<void> {
 /** False: the node is unreachable; the record stays as it is. */
 async function finish(record: SandboxRecord, deps: AbandonedDeps): Promise<boolean> {
   if (!deps.nodes.mayChange(record.nodeId)) return false;
+  // A kill, and that of a create, ends without the node.
+  if (afterLoss(record) !== "stays" && (await isRemoved(record.nodeId, deps)))
+    return deps.lifecycle.nodeLoss.removed(record);
   if (record.state === "snapshotting") {
     await deps.lifecycle.checkpointing.recover(record);
     return true;
@@ -82,10 +88,15 @@ async function finish(record: SandboxRecord, deps: AbandonedDeps): Promise<boole
   return true;
 }
 
+/** Its operator removed the node while the transition began. A node that only this orchestrator does not know yet has a row. */
+async function isRemoved(nodeId: string, { store, nodes }: Pick<AbandonedDeps, "store" | "nodes">): Promise<boolean> {
+  return nodes.get(nodeId) === undefined && (await store.nodes.getMany([nodeId])).length === 0;
+}
+
 export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
   const { abandoned, rounds, config } = deps;
   const { store, nodes, now, log } = abandoned;
-  const { ending, checkpointing } = abandoned.lifecycle;
+  const { ending, nodeLoss, checkpointing } = abandoned.lifecycle;
   const endedMs = config.endedSandboxKeepHours * HOUR_MS;
   const historyMs = config.historyDays * DAY_MS;
   const everyMs = config.reconcileEveryMs;
@@ -102,11 +113,11 @@ export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
       // A report in which nothing has changed is not written at once.
       if (now() - (nodes.get(id)?.lastHeardAt ?? 0) < config.nodeLostMs) continue;
       for (const record of await store.sandboxes.onNode(id)) {
-        if (record.state !== "running") continue;
-        await ending.ended(
-          { sandboxId: record.id, executionId: record.executionId, nodeId: id },
-          { reason: "node_lost" },
-        );
+        try {
+          await nodeLoss.lost(record);
+        } catch (error) {
+          log.warn({ err: error, sandboxId: record.id, nodeId: id }, "could not settle a sandbox of a lost node yet");
+        }
       }
     }
   }

@@ -6,14 +6,14 @@
 import type { NodeContents } from "../../shared/api/nodes/nodes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { NodeLoss } from "../lifecycle/ending/node-loss.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Store } from "../store/store.ts";
 
 export interface NodeRemovalDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly ending: Ending;
+  readonly nodeLoss: Pick<NodeLoss, "removed">;
   /** Time without a report after which a node counts as silent. */
   readonly nodeTimeoutMs: number;
   readonly now: () => number;
@@ -26,7 +26,7 @@ export interface NodeRemoval {
 }
 
 export function createNodeRemoval(deps: NodeRemovalDeps): NodeRemoval {
-  const { store, nodes, ending, now, log } = deps;
+  const { store, nodes, nodeLoss, now, log } = deps;
 
   /** A node that has joined loses its key, so that its reports are refused. Another one would register itself again. */
   async function refuseReporting(nodeId: string, lastHeardAt: number): Promise<void> {
@@ -39,13 +39,11 @@ export function createNodeRemoval(deps: NodeRemovalDeps): NodeRemoval {
   }
 
   async function loseAll(nodeId: string): Promise<void> {
-    for (const record of await store.sandboxes.onNode(nodeId)) await ending.removed(record);
-    for (const { id, snapshotId } of await store.pausedSandboxes.pausedOn(nodeId)) {
+    for (const record of await store.sandboxes.onNode(nodeId)) await nodeLoss.removed(record);
+    for (const { id } of await store.pausedSandboxes.pausedOn(nodeId)) {
       const record = await store.sandboxes.get(id);
-      if (record === undefined) continue;
-      // Its volumes are lost with the node.
-      const isStored = record.volumeMounts.length === 0 && (await store.blobRefs.of(snapshotId)) !== undefined;
-      if (!isStored) await ending.removed(record);
+      // A drain may have taken it to another node meanwhile.
+      if (record?.nodeId === nodeId) await nodeLoss.removed(record);
     }
     await store.loseSnapshots(nodeId);
   }
@@ -66,10 +64,13 @@ export function createNodeRemoval(deps: NodeRemovalDeps): NodeRemoval {
       // First, so that no report of it is taken any more, and it gets no request and no new sandbox.
       await store.machines.removeMember(nodeId);
       await nodes.remove(nodeId);
+      // A later node of this name is not drained.
+      await store.drains.end(nodeId);
       await loseAll(nodeId);
       await store.nodes.remove(nodeId);
-      // Again, because a report that was under way may have made it known once more.
+      // Again, because a report that was under way may have made it known once more, and a start may have chosen it meanwhile.
       await nodes.remove(nodeId);
+      await loseAll(nodeId);
       log.warn({ nodeId, ...contents }, "an operator removed a node");
       return contents;
     },

@@ -2,6 +2,7 @@
 
 import type { Beyond, Heartbeat } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { OfNodes } from "../nodes/of-nodes.ts";
 import type { BlobRefStore } from "../store/storage/blob-refs.ts";
 
 export interface StoredRefs {
@@ -22,13 +23,14 @@ type Uploaded = Parameters<BlobRefStore["record"]>[0][number];
 
 export function createStoredRefs({
   refs,
+  known,
   log,
 }: {
   readonly refs: Pick<BlobRefStore, "record" | "owners">;
+  /** What was recorded of each node's last report: `<id> <reference>`. */
+  readonly known: Pick<OfNodes<ReadonlySet<string>>, "get" | "set">;
   readonly log: Log;
 }): StoredRefs {
-  /** What was recorded of each node's last report: `<id> <reference>`. */
-  const known = new Map<string, ReadonlySet<string>>();
   return {
     async heard(report, wanted) {
       const { nodeId } = report.node;

@@ -4,6 +4,7 @@
  * report between them, to any of them, was without it.
  */
 
+import type { OfNodes } from "../nodes/of-nodes.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
 import { noSuspicions, type Suspicions } from "./reconcile.ts";
 
@@ -17,10 +18,11 @@ interface SuspicionDeps {
   readonly store: Pick<NodeStore, "suspicions" | "suspect">;
   /** Whether no other orchestrator can use the database. */
   readonly alone: boolean;
+  /** Where they are while no other orchestrator can use the database. */
+  readonly own: Pick<OfNodes<Suspicions>, "get" | "set">;
 }
 
-export function createSuspicionMemory({ store, alone }: SuspicionDeps): SuspicionMemory {
-  const own = new Map<string, Suspicions>();
+export function createSuspicionMemory({ store, alone, own }: SuspicionDeps): SuspicionMemory {
   if (alone) {
     return {
       of: (nodeId) => Promise.resolve(own.get(nodeId) ?? noSuspicions),

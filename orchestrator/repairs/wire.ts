@@ -42,9 +42,9 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   teardown.add("housekeeping", () => housekeeping.stop());
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
   const grace = { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs };
-  const { ending } = lifecycle;
+  const { nodeLoss } = lifecycle;
   const leases = createLeases({ nodes, alone, nodeLostMs: config.nodeLostMs });
-  const removal = createNodeRemoval({ store, nodes, ending, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
+  const removal = createNodeRemoval({ store, nodes, nodeLoss, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
   const { background } = base;
   const drains = startDrains({ store, nodes, lifecycle, rounds, background, now, log });
   teardown.add("drains", () => drains.stop());

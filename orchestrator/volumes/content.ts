@@ -17,6 +17,7 @@ import { isUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Meeting } from "../../shared/tls/peers.ts";
 import type { Auth } from "../access/auth.ts";
+import { ofNodes } from "../nodes/of-nodes.ts";
 import type { Volume } from "../store/volumes/record.ts";
 import type { VolumeTokens } from "./tokens.ts";
 
@@ -71,7 +72,10 @@ export function createContent({ tokens, find, reach, log }: ContentDeps): Conten
     });
   const dispatcher = open();
   /** Of nodes that are met by name: a connection to one must not carry the content of another. */
-  const met = new Map<string, Agent>();
+  const met = ofNodes<Agent>(
+    (nodeId) => reach(nodeId) !== undefined,
+    (agent) => void agent.close(),
+  );
   const dispatcherOf = (nodeId: string, { meeting }: NodeDoor) => {
     if (meeting === undefined) return dispatcher;
     const known = met.get(nodeId) ?? open(meeting);

@@ -27,6 +27,8 @@ interface SweepDeps {
   readonly now: () => number;
   readonly log: Log;
   observe(nodeId: string, problems: VolumeProblems): void;
+  /** The node was removed. */
+  forget(nodeId: string): void;
 }
 
 export interface VolumeSweep {
@@ -91,7 +93,17 @@ export function createVolumeSweep(deps: SweepDeps): VolumeSweep {
     deps.observe(nodeId, problems);
   }
 
+  function forgetRemoved(): void {
+    for (const nodeId of firstSeen.keys()) {
+      if (nodes.get(nodeId) !== undefined) continue;
+      firstSeen.delete(nodeId);
+      found.delete(nodeId);
+      deps.forget(nodeId);
+    }
+  }
+
   async function sweep(): Promise<void> {
+    forgetRemoved();
     for (const { id, facts, status } of nodes.list()) {
       if (facts.capabilities.volumes !== true || status === "unhealthy" || status === "connecting") continue;
       try {

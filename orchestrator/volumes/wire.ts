@@ -77,6 +77,7 @@ export function startVolumes(base: Base, sources: VolumeSources) {
     log,
     observe: (nodeId, { unknown, missing }) =>
       metrics.volumeProblems(nodeId, { unknown: unknown.length, missing: missing.length }),
+    forget: (nodeId) => metrics.volumeProblems(nodeId, undefined),
   });
   const sweeps = sweep.start();
   teardown.add("volume sweep", () => sweeps.stop());

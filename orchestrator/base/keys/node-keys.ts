@@ -17,6 +17,8 @@ export interface NodeKeys {
   keyOf(nodeId: string): string | undefined;
   /** Remembers what was recorded of the node; undefined: nothing, so the oldest key made its tokens. */
   restore(nodeId: string, keyId: string | undefined): void;
+  /** The node was removed. */
+  forget(nodeId: string): void;
   /** The token that the orchestrator and the edge send to the node. */
   tokenTo(nodeId: string): string;
   /** Whether the token is that of edge programs on this machine. */
@@ -41,6 +43,7 @@ export function createNodeKeys(current: string, previous: readonly string[]): No
     tokensFrom: (nodeId) => keys.all.map((key) => nodeToken(key, nodeId, "from node")),
     keyOf: (nodeId) => used.get(nodeId),
     restore: (nodeId, keyId) => void used.set(nodeId, keyId ?? keys.oldestId),
+    forget: (nodeId) => void used.delete(nodeId),
     tokenTo: (nodeId) => nodeToken(keys.of(used.get(nodeId) ?? "") ?? current, nodeId, "to node"),
     isEdge: (token) => keys.ids.some((id) => sameSecret(token, edgeToken(keys.of(id) ?? current))),
   };

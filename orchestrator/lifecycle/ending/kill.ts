@@ -28,8 +28,11 @@ export interface Ending {
    * node's next report has it held, from where an operator may take it back.
    */
   lost(record: SandboxRecord, detail: string): Promise<SandboxRecord | undefined>;
-  /** The sandbox's node was removed from the platform: whatever the sandbox was doing or had stored there is lost. */
-  removed(record: SandboxRecord): Promise<boolean>;
+  /**
+   * The sandbox's node is lost: whatever the sandbox was doing or had stored there is lost with it. False: it has ended, is being killed
+   * or is another execution now.
+   */
+  nodeLost(record: SandboxRecord, detail?: string): Promise<boolean>;
   /** Asks a node to end an execution; limited, never throws: the node's next report repairs what was missed. */
   end(nodeId: string, executionId: string): Promise<void>;
   /** Records the kills that could not be recorded when they were made; never throws: the next call tries the rest again. */
@@ -153,11 +156,12 @@ export function createEnding(deps: EndingDeps): Ending {
       await routes.remove(id, executionId, "lost");
       return gone;
     },
-    async removed({ id, executionId, nodeId }) {
-      const end: End = { reason: "node_lost", detail: "an operator removed its node" };
+    async nodeLost({ id, executionId, nodeId }, detail) {
+      const end: End = { reason: "node_lost", detail };
       // Without the wait for transitions under way: what they try on the node fails, and then finds the sandbox gone.
       const when = { executionId, nodeId, from: statesBefore("gone") };
-      const set = { endedAt: now(), end, resumption: null };
+      // No record needs the snapshot that was being taken, so its build is removed.
+      const set = { endedAt: now(), end, resumption: null, pendingSnapshot: null };
       const gone = await store.move({ id, to: "gone", when, set }, killed(end));
       if (gone === undefined) return false;
       deps.observe(end.reason);

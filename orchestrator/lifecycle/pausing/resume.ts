@@ -45,7 +45,7 @@ export interface Resuming {
 export interface ResumingDeps {
   readonly core: Core;
   readonly ending: Ending;
-  readonly elsewhere: Pick<Elsewhere, "nodeFor">;
+  readonly elsewhere: Pick<Elsewhere, "nodeFor" | "bringBack">;
 }
 
 interface Done {
@@ -77,7 +77,8 @@ export function createResuming(deps: ResumingDeps): Resuming {
     });
   }
 
-  async function resumeNow(id: string, ask: ResumeAsk | undefined): Promise<Done> {
+  /** @param again its node has just fetched the snapshot that it had lost */
+  async function resumeNow(id: string, ask: ResumeAsk | undefined, again = false): Promise<Done> {
     const record = await store.sandboxes.get(id);
     // Its callers have checked the owner.
     if (record === undefined) throw notFound(id);
@@ -93,12 +94,28 @@ export function createResuming(deps: ResumingDeps): Resuming {
       throw new AppError("conflict", `Sandbox "${id}" is changing state`);
     }
     if (ask === undefined) return { record, by: undefined, memory: false };
-    return start(await claim(record, record.snapshot.id, ask), ask);
+    const claimed = await claim(record, record.snapshot.id, ask);
+    return start(claimed, ask).catch(async (reason: unknown) => {
+      if (again || !(await isBack(claimed, ask, reason))) throw reason;
+      return resumeNow(id, ask, true);
+    });
+  }
+
+  /** Whether its node, which came back as an empty machine, has the snapshot again. @throws {AppError} unavailable: it is on its way */
+  async function isBack(record: SandboxRecord, ask: ResumeAsk, reason: unknown): Promise<boolean> {
+    if (!isError(reason, "snapshot_files_missing")) return false;
+    try {
+      return await deps.elsewhere.bringBack(await storedStart(record, ask));
+    } catch (error) {
+      if (isError(error, "unavailable")) throw error;
+      deps.core.log.warn({ err: error, sandboxId: record.id }, "a node could not fetch a snapshot that it had lost");
+      return false;
+    }
   }
 
   async function claim(record: SandboxRecord, snapshotId: string, ask: ResumeAsk): Promise<SandboxRecord> {
     const { id } = record;
-    const nodeId = await nodeOf(record, snapshotId, ask);
+    const nodeId = await nodeOf(record, ask);
     const claimed = await store.move({
       id,
       to: "starting",
@@ -119,21 +136,26 @@ export function createResuming(deps: ResumingDeps): Resuming {
   }
 
   /** The node that starts it: its own, or one that has fetched its snapshot. */
-  async function nodeOf(record: SandboxRecord, snapshotId: string, ask: ResumeAsk): Promise<string> {
-    const { nodeId: home, projectId, cpuCount, memoryMB, diskSizeMB, volumeMounts, snapshot } = record;
+  async function nodeOf(record: SandboxRecord, ask: ResumeAsk): Promise<string> {
+    const { nodeId: home } = record;
     const refusal = deps.core.nodes.refused(home);
     if (refusal !== undefined) throw new AppError("unavailable", refusal);
     const status = deps.core.nodes.get(home)?.status;
     if (status === "ready" || status === "standby" || ask.here === true) return home;
-    return deps.elsewhere.nodeFor({
-      snapshotId,
+    return deps.elsewhere.nodeFor(await storedStart(record, ask));
+  }
+
+  async function storedStart(record: SandboxRecord, ask: ResumeAsk) {
+    const { nodeId: home, projectId, cpuCount, memoryMB, diskSizeMB, volumeMounts, snapshot } = record;
+    return {
+      snapshotId: snapshot?.id ?? "",
       home,
       memory: ask.memory && snapshot?.memory === true,
       resources: { cpuCount, memoryMB, diskSizeMB },
       network: allowsAnything(toPolicy({ ...record, proxyPassword: undefined })),
       region: (await store.projects.find(projectId))?.region,
       hasVolumes: volumeMounts.length > 0,
-    });
+    };
   }
 
   async function start(record: SandboxRecord, by: ResumeAsk | undefined): Promise<Done> {

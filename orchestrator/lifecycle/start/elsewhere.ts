@@ -36,6 +36,8 @@ export interface Elsewhere {
   nodeFor(start: StoredStart): Promise<string>;
   /** Returns when this node has the snapshot. @throws {AppError} unavailable while it is on its way; what the nodes say */
   bringTo(nodeId: string, start: StoredStart): Promise<void>;
+  /** Its own node lives and has lost the snapshot: fetches it again. False: that node cannot. @throws {AppError} as `bringTo` */
+  bringBack(start: StoredStart): Promise<boolean>;
   /** Why no other node could take it now; undefined: one could. Nothing is fetched. */
   refusal(start: Omit<StoredStart, "snapshotId">): AppError | undefined;
   /**
@@ -235,6 +237,21 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
       const from = stored ?? (await offered(start, until));
       const later = from instanceof AppError ? from : await bring(nodeId, start, from, until);
       if (later !== undefined) throw later;
+    },
+
+    async bringBack(start) {
+      const { home, snapshotId, hasVolumes } = start;
+      // Its volumes are lost too.
+      if (hasVolumes || nodes.get(home)?.facts.capabilities.blobStore !== true) return false;
+      const stored = await storedRef(snapshotId);
+      if (stored === undefined) return false;
+      const later = await bring(home, start, stored, now() + timeouts.resumeTimeoutMs);
+      if (later !== undefined) throw later;
+      log.warn(
+        { snapshotId, home },
+        "a node has fetched a snapshot of its own from the blob store, because it had lost it",
+      );
+      return true;
     },
 
     refusal(start) {

@@ -219,6 +219,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
         settled = await carryOut(nodeId, step, known);
       } finally {
         own.delete(step.sandboxId);
+        if (own.size === 0 && working.get(nodeId) === own) working.delete(nodeId);
         // What has failed at once is not tried again at once.
         if (settled && !stopping.signal.aborted) drains.wake();
       }

@@ -98,7 +98,10 @@ export function createRestart({ store, nodes, lifecycle, now, log }: RestartDeps
   return async (record, still) => {
     const { id } = record;
     // Its owner has paused it meanwhile: the next round carries it as it is.
-    if (!(await store.drains.isMoving(id))) return undefined;
+    if (!(await store.drains.isMoving(id))) {
+      refusals.delete(id);
+      return undefined;
+    }
     const outcome = await start(record, still, false).then(
       () => found(id, still.home, still.why),
       (error: unknown) => refused(id, still, error),

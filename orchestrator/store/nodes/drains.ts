@@ -20,6 +20,15 @@ export function drainStore(db: Database, now: () => number) {
   const moveOf = (nodeId: string, sandboxId: string) =>
     db.updateTable("drain_moves").where("node_id", "=", nodeId).where("sandbox_id", "=", sandboxId);
 
+  const movingRow = (sandboxId: string) =>
+    db
+      .selectFrom("drain_moves")
+      .select("node_id")
+      .where("sandbox_id", "=", sandboxId)
+      .where("state", "=", "moving")
+      .where("was", "=", "running")
+      .executeTakeFirst();
+
   return {
     /** Begins a drain, or changes the one under way, whose progress stays. */
     async begin(nodeId: string, wish: DrainWish): Promise<void> {
@@ -119,14 +128,13 @@ export function drainStore(db: Database, now: () => number) {
 
     /** Whether some drain has taken the sandbox from its node, and will start it again: requests for it wait. */
     async isMoving(sandboxId: string): Promise<boolean> {
-      const row = await db
-        .selectFrom("drain_moves")
-        .select("node_id")
-        .where("sandbox_id", "=", sandboxId)
-        .where("state", "=", "moving")
-        .where("was", "=", "running")
-        .executeTakeFirst();
-      return row !== undefined;
+      return (await movingRow(sandboxId)) !== undefined;
+    },
+
+    /** The node that a drain takes the sandbox from, which still has its snapshot; undefined: none does. */
+    async movedFrom(sandboxId: string): Promise<string | undefined> {
+      const row = await movingRow(sandboxId);
+      return row?.node_id;
     },
 
     /** Its owner has paused a sandbox that a drain would start again: it is carried as it is. False: no drain has it. */

@@ -128,6 +128,24 @@ describe("a paused sandbox in the blob store", () => {
     expect(others.filter(({ live }) => live.size === 1)).toHaveLength(1);
   });
 
+  test("of a node that came back as an empty machine resumes there, after the node has fetched it", async () => {
+    const { sandboxID } = await paused();
+    const { home, snapshotId } = nodes();
+    const own = ref();
+    await upload(home, own);
+    const [snapshot] = home.snapshots.values();
+    home.snapshots.clear();
+    home.onFetch = () => {
+      if (snapshot !== undefined) home.snapshots.set(snapshotId, snapshot);
+      return { here: true, doneBytes: 0, totalBytes: 0 };
+    };
+    const answer = await connect(sandboxID);
+    expect(answer.status, answer.text).toBe(201);
+    expect(home.fetches).toMatchObject([{ snapshotId, ref: own, memory: true }]);
+    expect(home.live.size).toBe(1);
+    expect((await read(sandboxID)).state).toBe("running");
+  });
+
   test("that fits no other node stays paused, and the answer says what differs", async () => {
     const { sandboxID } = await paused();
     const { home, others } = nodes();

@@ -128,7 +128,7 @@ test("a difference that one has seen and a report to the other does not have is 
     refusal: undefined,
     news: false,
   });
-  const [one, two] = stores.map((store) => createSuspicionMemory({ store: store.nodes, alone: false }));
+  const [one, two] = stores.map((store) => createSuspicionMemory({ store: store.nodes, alone: false, own: new Map() }));
   const missing = { ...noSuspicions, missing: new Map([["e", 5]]) };
   await one?.keep("n4", missing, noSuspicions);
   expect(await two?.of("n4")).toEqual(missing);

@@ -86,6 +86,19 @@ test("a node with something on it stays, and the refusal counts it; forced, all 
   expect(audit).toContain(agent.nodeId);
 });
 
+test("a drain ends with the removal of its node: a later machine of the same name is not drained", async () => {
+  const agent = await startMember(cluster, await joinCluster(cluster), { heartbeatMs: 0 });
+  const { nodeId } = agent;
+  const drain = () => cluster.ask("GET", `/nodes/${nodeId}/drain`, admin);
+  expect((await cluster.ask("POST", `/nodes/${nodeId}/drain`, { ...admin, body: {} })).status).toBe(202);
+  expect((await drain()).body).toMatchObject({ state: "done" });
+  expect((await remove(nodeId)).status).toBe(200);
+  await startMember(cluster, await joinCluster(cluster, { nodeId, joinToken: await newJoinToken(cluster) }), {
+    heartbeatMs: 0,
+  });
+  expect((await drain()).body).toMatchObject({ state: "stopped" });
+});
+
 test("a node of the orchestrator's machine that reports is not removed, because it would come back; a silent one is", async () => {
   const one = await startCluster({ agent: { heartbeatMs: 0 } });
   onTestFinished(() => one.stop());

@@ -3,6 +3,7 @@
 import { createBackground } from "../../../../orchestrator/base/background.ts";
 import { createSeeds } from "../../../../orchestrator/base/keys/seeds.ts";
 import { createEnding, type Ending } from "../../../../orchestrator/lifecycle/ending/kill.ts";
+import { createNodeLoss, type NodeLoss } from "../../../../orchestrator/lifecycle/ending/node-loss.ts";
 import { createPausing } from "../../../../orchestrator/lifecycle/pausing/pause.ts";
 import { createResuming } from "../../../../orchestrator/lifecycle/pausing/resume.ts";
 import { createNetworkUpdating } from "../../../../orchestrator/lifecycle/replace-policy.ts";
@@ -34,6 +35,7 @@ export interface Process {
   readonly died: Promise<void>;
   readonly die: () => void;
   readonly ending: Ending;
+  readonly nodeLoss: NodeLoss;
   readonly pausing: ReturnType<typeof createPausing>;
   readonly resuming: ReturnType<typeof createResuming>;
   readonly rewinding: ReturnType<typeof createRewinding>;
@@ -104,6 +106,7 @@ export function bootProcess(own: {
     died,
     die,
     ending,
+    nodeLoss: createNodeLoss({ core, ending }),
     routes,
     background,
     store: mine,
@@ -112,7 +115,7 @@ export function bootProcess(own: {
     resuming: createResuming({
       core: patient,
       ending,
-      elsewhere: { nodeFor: ({ home }) => Promise.resolve(home) },
+      elsewhere: { nodeFor: ({ home }) => Promise.resolve(home), bringBack: () => Promise.resolve(false) },
     }),
     rewinding: createRewinding({
       core: patient,

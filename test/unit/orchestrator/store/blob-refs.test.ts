@@ -165,6 +165,7 @@ test("a report is written down once, and again when a reference is new", async (
         );
       },
     },
+    known: new Map(),
     log,
   });
   const report = (...stored: readonly (readonly [id: string, ref: string])[]) => {
@@ -201,6 +202,7 @@ test("images and memories of templates are reported with their builds, and a nod
         return Promise.resolve({ recorded: new Set(["image"]), late: new Set(["memory"]) });
       },
     },
+    known: new Map(),
     log,
   });
   const report = {
