@@ -31,7 +31,7 @@ test("a key leaked: it is revoked, and the sandboxes that it created are killed"
   const { key } = made.body as { key: string };
   const [leaked, other] = [await createdBy(cluster, key), await createdBy(cluster, cluster.key)];
   await page.getByRole("link", { name: "Project" }).click();
-  await page.getByRole("button", { name: "What of an agent did" }).click();
+  await page.getByRole("button", { name: "What it did: of an agent" }).click();
   await page
     .getByRole("region", { name: "Audit log of of an agent" })
     .getByRole("link", { name: leaked })

@@ -77,7 +77,7 @@ export function Keys() {
                     <button
                       type="button"
                       aria-pressed={key.id === traced?.id}
-                      aria-label={`What ${key.name} did`}
+                      aria-label={`What it did: ${key.name}`}
                       onClick={() => trace(key.id === traced?.id ? undefined : key)}
                     >
                       What it did
