@@ -8,6 +8,7 @@ import { changeTheme, theme } from "./base/theme.ts";
 import { DoneScreen } from "./code/done.tsx";
 import { EventsScreen } from "./events/events.tsx";
 import { WebhooksScreen } from "./events/webhooks.tsx";
+import { LoginByLink } from "./login/by-link.tsx";
 import { Login } from "./login/login.tsx";
 import { Choice } from "./parts/field.tsx";
 import { Palette } from "./parts/palette.tsx";
@@ -54,6 +55,7 @@ export function App() {
   const now = session.value;
   if (now.kind === "asking") return <main class="login" aria-busy="true" />;
   if (now.kind === "none") return <Login />;
+  if (now.kind === "link") return <LoginByLink offer={now} />;
   return (
     <Router base="/console">
       <Frame places={now.kind === "admin" ? [PLATFORM, ...PLACES, DONE] : [...PLACES, DONE]} />

@@ -7,4 +7,8 @@ import { begin } from "./base/session.ts";
 const page = document.getElementById("page");
 if (page === null) throw new Error("the page has no element #page");
 void begin();
+// A one-time link that is opened in a tab of the console changes nothing but this part of the address.
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#code=")) location.reload();
+});
 render(<App />, page);

@@ -65,7 +65,7 @@ export function addLogIns(server: FastifyInstance, { sessions, auth, around, sho
         fromPage(request);
         const found = await auth.logIn(
           request,
-          typeof code === "string" ? () => sessions.ownerOfLink(code) : undefined,
+          typeof code === "string" ? () => sessions.ownerOfLink(code, true) : undefined,
         );
         // The session that the browser had is not what this entry is about.
         await sessions.end(request, reply);
@@ -90,6 +90,21 @@ export function addLogIns(server: FastifyInstance, { sessions, auth, around, sho
       await recorded(around, { operation: "logOut", request, reply, find: () => Promise.resolve(owner), act: end });
     }
     return reply.status(204).send();
+  });
+
+  // Anybody with a key can make a link and send it, so the page says whom it logs in before a person decides.
+  server.get("/link", async (request, reply) => {
+    const { "x-console-code": code = "" } = request.headers;
+    try {
+      fromPage(request);
+      const owner = await auth.logIn(request, () => sessions.ownerOfLink(String(code), false));
+      void reply.header("cache-control", "no-store");
+      return shown(owner);
+    } catch (error) {
+      // The page does not try to log in by a link that is of no use, and the audit log has such attempts.
+      around.failed({ operation: "logIn", route: ROUTES.logIn, request }, error);
+      throw error;
+    }
   });
 
   // For programs with a key, which have no page: browsers cannot send the key's header from another site.

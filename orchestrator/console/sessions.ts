@@ -87,9 +87,13 @@ export function createSessions({ sessions, keys, adminTokens, people, now }: Ses
     begin,
     read,
 
-    /** @throws {AppError} unauthorized: no such link, or it was used. */
-    async ownerOfLink(code: string): Promise<Owner> {
-      const keyId = await sessions.takeLink(hashOf(code));
+    /**
+     * Whom a link logs in.
+     * @param isUse takes the link, which works once; false: it stays
+     * @throws {AppError} unauthorized: no such link, or it was used
+     */
+    async ownerOfLink(code: string, isUse: boolean): Promise<Owner> {
+      const keyId = await (isUse ? sessions.takeLink(hashOf(code)) : sessions.keyOfLink(hashOf(code)));
       if (keyId === undefined)
         throw new AppError("unauthorized", "this link has been used or is older than ten minutes: log in with a key");
       return { kind: "key", owner: await keyOwner(keyId) };

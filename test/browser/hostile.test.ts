@@ -2,6 +2,7 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { sharedConsole } from "../support/browser/browser.ts";
+import { logInByLink } from "../support/browser/by-link.ts";
 import { ATTEMPTS, ESCAPES, FILES, TEXTS } from "../support/browser/hostile.ts";
 import { ownSandbox } from "../support/sandbox/sdk.ts";
 
@@ -88,8 +89,7 @@ test("the page of a sandbox's port reaches nothing of the console in the browser
   });
   const tenant = await page.context().newPage();
   onTestFinished(() => tenant.close());
-  await tenant.goto(at + ((await code.json()) as { path: string }).path);
-  await tenant.getByRole("heading", { name: "Sandboxes" }).waitFor();
+  await logInByLink(tenant, at + ((await code.json()) as { path: string }).path);
   await expect
     .poll(async () => (await tenant.goto(`http://${sandbox.getHost(8000)}/`))?.status(), { timeout: 60_000 })
     .toBe(200);

@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
 import { newExecutionId, newSandboxId } from "../../shared/ids.ts";
 import { newPage, sharedBrowser } from "../support/browser/browser.ts";
+import { logInByLink } from "../support/browser/by-link.ts";
 import { type FrameCosts, frameCosts, percentile, tabMemory } from "../support/browser/costs.ts";
 import { type Cluster, startCluster } from "../support/cluster/cluster.ts";
 
@@ -33,7 +34,8 @@ test("ten thousand sandboxes are listed whole, scroll with few rows in the page,
   }));
   const page = await newPage(browser(), cluster.url);
   const { path } = (await cluster.ask("POST", "/console/link")).body as { path: string };
-  await page.goto(`${cluster.url}${path}`);
+  await logInByLink(page, `${cluster.url}${path}`);
+  await page.reload();
   await page.getByRole("link", { name: first }).waitFor();
   const usable = await page.evaluate("performance.now()");
   await page.getByText(`${COUNT} of ${COUNT}, 0 chosen, live`).waitFor();

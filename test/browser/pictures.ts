@@ -7,6 +7,7 @@ import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Sandbox } from "e2b";
 import { type Browser, chromium, type Page } from "playwright-core";
+import { logInByLink } from "../support/browser/by-link.ts";
 import { api, openPlatform, type Platform } from "../support/platform/platform.ts";
 
 const TO = join(import.meta.dirname, "../../docs/pictures");
@@ -54,7 +55,7 @@ async function takeAll(from: Browser, { apiUrl, adminToken }: Platform, made: re
   const page = await newPage(from, apiUrl);
   const go = async (path: string) => page.goto(`${apiUrl}/console/${path}`);
   const link = await api(platform, "POST", "/console/link");
-  await page.goto(`${apiUrl}${(link.json as { path: string }).path}`);
+  await logInByLink(page, `${apiUrl}${(link.json as { path: string }).path}`);
 
   await paused.pause();
   await page.getByRole("row").filter({ hasText: paused.sandboxId }).getByText("paused").waitFor();

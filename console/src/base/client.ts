@@ -85,6 +85,8 @@ interface Pages<T> {
   readonly query?: Options["query"];
   /** Items of a page. */
   readonly limit?: number;
+  /** Further pages are read while there are fewer items. */
+  readonly most?: number;
   /** Gets what there is after each page. */
   readonly soFar?: (items: readonly T[]) => void;
 }
@@ -93,7 +95,7 @@ interface Pages<T> {
 export async function pages<T>(
   path: string,
   signal: AbortSignal,
-  { query = {}, limit = 100, soFar = () => undefined }: Pages<T> = {},
+  { query = {}, limit = 100, most = Number.POSITIVE_INFINITY, soFar = () => undefined }: Pages<T> = {},
 ): Promise<T[]> {
   const items: T[] = [];
   let nextToken: string | undefined;
@@ -102,6 +104,6 @@ export async function pages<T>(
     items.push(...((await answer.json()) as T[]));
     soFar(items);
     nextToken = answer.headers.get("x-next-token") ?? undefined;
-  } while (nextToken !== undefined);
+  } while (nextToken !== undefined && items.length < most);
   return items;
 }

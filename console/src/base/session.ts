@@ -8,6 +8,7 @@ type Scope = "read" | "sandboxes" | "templates" | "admin";
 export type Session =
   | { readonly kind: "asking" }
   | { readonly kind: "none"; readonly why?: string; readonly provider?: string }
+  | LinkOffer
   | { readonly kind: "admin"; readonly version: string }
   | {
       readonly kind: "person";
@@ -16,17 +17,29 @@ export type Session =
       /** At least one. */
       readonly projects: readonly { readonly id: string; readonly name: string; readonly scopes: readonly Scope[] }[];
     }
-  | {
-      readonly kind: "key";
-      readonly version: string;
-      readonly project: { readonly id: string; readonly name: string };
-      readonly key: {
-        readonly name: string;
-        readonly mask: string;
-        readonly scopes: readonly Scope[];
-        readonly expiresAt: string | null;
-      };
-    };
+  | KeySession;
+
+interface KeySession {
+  readonly kind: "key";
+  readonly version: string;
+  readonly project: { readonly id: string; readonly name: string };
+  readonly key: {
+    readonly name: string;
+    readonly mask: string;
+    readonly scopes: readonly Scope[];
+    readonly expiresAt: string | null;
+  };
+}
+
+/** A one-time link was opened, and the person has not said yet whether it may log in. */
+export interface LinkOffer {
+  readonly kind: "link";
+  readonly code: string;
+  /** Whom it logs in. */
+  readonly whose: KeySession;
+  /** Who is logged in meanwhile, and stays so without an answer. */
+  readonly before: Session;
+}
 
 export const session = signal<Session>({ kind: "asking" });
 
@@ -56,29 +69,43 @@ const REFUSED: Readonly<Record<string, string>> = {
   unreachable: "The provider of log-ins does not answer. An API key logs in all the same.",
 };
 
-/**
- * Asks whether somebody is logged in, or logs in by the code of a one-time link in the address. Anybody can make such a link
- * with a key of their own and send it, so it does not take the place of another log-in unasked.
- */
+/** Asks whether somebody is logged in, and whom the one-time link logs in that is in the address. */
 export async function begin(): Promise<void> {
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
   const refused = /^#refused=([\w-]+)$/.exec(location.hash)?.[1];
-  if (location.hash !== "") history.replaceState(null, "", location.pathname);
+  if (location.hash !== "") history.replaceState(null, "", location.pathname + location.search);
   const found = await ask("GET", "/console/api/session", {});
-  if (code !== undefined && (found.kind === "none" || confirm(`${loggedIn(found)} ${INSTEAD}`))) {
-    const made = await ask("POST", "/console/login", { "x-console-code": code });
-    become(made.kind === "none" && found.kind !== "none" ? found : made);
+  if (code !== undefined) {
+    become(await offerOf(code, found));
     return;
   }
   const why = refused === undefined ? undefined : REFUSED[refused];
   become(found.kind === "none" && why !== undefined ? { ...found, why } : found);
 }
 
-const INSTEAD = "Log in by this link instead? Whoever has made the link may see what you do then.";
+/**
+ * Anybody can make a link with a key of their own and send it: whoever were logged in by it unasked would work in the
+ * sender's project. So the link is not used before a person presses a button that names whom it logs in.
+ */
+async function offerOf(code: string, before: Session): Promise<Session> {
+  const whose = await ask("GET", "/console/link", { "x-console-code": code });
+  return whose.kind === "key" ? { kind: "link", code, whose, before } : afterRefusal(before, whose);
+}
 
-function loggedIn(now: Session): string {
-  if (now.kind === "person") return `You are logged in as ${now.name}.`;
-  return now.kind === "key" ? `You are logged in to ${now.project.name}.` : "You are logged in as an operator.";
+/** Whoever was logged in stays so; otherwise the log-in tells why. */
+function afterRefusal(before: Session, refused: Session): Session {
+  return before.kind === "none" ? { ...before, ...refused } : before;
+}
+
+/** Uses the link. */
+export async function acceptLink({ code, before }: LinkOffer): Promise<void> {
+  const made = await ask("POST", "/console/login", { "x-console-code": code });
+  become(made.kind === "none" ? afterRefusal(before, made) : made);
+}
+
+/** Leaves the link as it is. */
+export function declineLink({ before }: LinkOffer): void {
+  become(before);
 }
 
 /** Forgets the project of the former session: the page would send it with each request. */

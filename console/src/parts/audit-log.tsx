@@ -1,5 +1,6 @@
 /** Entries of the audit log: who did what, from where, and with which result. */
 
+import { Link } from "wouter-preact";
 import type { AuditEntry } from "../../../shared/api/audit.ts";
 import { get } from "../base/client.ts";
 import { pairs, time } from "../base/format.ts";
@@ -36,13 +37,29 @@ export function AuditLog(props: {
             { name: "When", show: ({ at }) => time(at) },
             { name: "Who", show: ({ actor }) => [actor.kind, actor.mask ?? actor.id].filter(Boolean).join(" ") },
             { name: "What", show: ({ action }) => action },
-            { name: "Of", show: ({ object }) => [object.kind, object.id].filter(Boolean).join(" ") },
+            { name: "Of", show: ({ object }) => <Thing of={object} isOfProject={path === "/audit"} /> },
             { name: "Result", show: ({ result, errorCode }) => [result, errorCode].filter(Boolean).join(" ") },
             { name: "From", show: ({ address }) => address ?? "–" },
             { name: "More", show: ({ details }) => pairs(details) || "–" },
           ]}
         />
       )}
+    </>
+  );
+}
+
+/** Of the log of all projects a sandbox is no link: its screen is that of the chosen project. */
+function Thing({
+  of: { kind, id },
+  isOfProject,
+}: {
+  readonly of: AuditEntry["object"];
+  readonly isOfProject: boolean;
+}) {
+  if (kind !== "sandbox" || id === null || !isOfProject) return <>{[kind, id].filter(Boolean).join(" ")}</>;
+  return (
+    <>
+      sandbox <Link href={`/sandboxes/${encodeURIComponent(id)}`}>{id}</Link>
     </>
   );
 }

@@ -63,3 +63,24 @@ export function abilitiesOf({ details, ...found }: NodeDetail["capabilities"]): 
 function wordsOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
+
+type Load = Pick<NodeDetail, "sandboxCount" | "maxSandboxes"> & {
+  readonly metrics: Pick<NodeDetail["metrics"], "allocatedMemoryBytes" | "memoryUsedBytes" | "memoryTotalBytes">;
+};
+
+interface Taken {
+  readonly what: string;
+  /** More than 1 where more is promised than there is. */
+  readonly share: number;
+}
+
+/** What a node has least left of. */
+export function mostTaken({ sandboxCount, maxSandboxes, metrics }: Load): Taken {
+  const { allocatedMemoryBytes, memoryUsedBytes, memoryTotalBytes } = metrics;
+  const taken = (what: string, part: number, whole: number) => ({ what, share: whole === 0 ? 0 : part / whole });
+  return [
+    taken("places", sandboxCount, maxSandboxes),
+    taken("memory promised", allocatedMemoryBytes, memoryTotalBytes),
+    taken("memory used", memoryUsedBytes, memoryTotalBytes),
+  ].reduce((most, each) => (each.share > most.share ? each : most));
+}

@@ -9,6 +9,7 @@ import { Danger, Empty, Failure, State, Table } from "../parts/parts.tsx";
 import { type Alert, alertsOf } from "./alerts.ts";
 import { DrainOfNode } from "./drain.tsx";
 import { Details, Findings } from "./node.tsx";
+import { mostTaken } from "./node-facts.ts";
 
 export function Nodes() {
   const [chosen, choose] = useState<string | undefined>(undefined);
@@ -31,7 +32,7 @@ export function Nodes() {
       {loaded.value !== undefined && loaded.value.length > 0 && (
         <Table
           label="Nodes"
-          items={loaded.value}
+          items={loaded.value.toSorted((a, b) => mostTaken(b).share - mostTaken(a).share)}
           keyOf={({ id }) => id}
           columns={[
             { name: "Node", show: ({ id }) => id },
@@ -46,6 +47,13 @@ export function Nodes() {
               name: "Memory: promised / used",
               show: ({ metrics }) =>
                 `${bytes(metrics.allocatedMemoryBytes)} / ${bytes(metrics.memoryUsedBytes)} of ${bytes(metrics.memoryTotalBytes)}`,
+            },
+            {
+              name: "Most taken",
+              show: (each) => {
+                const { what, share } = mostTaken(each);
+                return `${Math.round(share * 100)} % ${what}`;
+              },
             },
             { name: "Disk free", show: ({ metrics }) => bytes(metrics.diskFreeBytes) },
             { name: "Version", show: ({ version }) => version },
@@ -94,6 +102,10 @@ export function Nodes() {
         <>
           <h2>Findings of nodes</h2>
           <Findings of={loaded.value} />
+          <p class="small">
+            Nodes find these while they run. <code>sudo ./scripts/svc doctor</code> on a machine looks at its files,
+            kernel, Docker, firewall and certificates too, names the cause first, and works while the programs are down.
+          </p>
         </>
       )}
       {node !== undefined && <Details of={node} />}

@@ -2,11 +2,13 @@
 
 import { useState } from "preact/hooks";
 import type { Static } from "typebox";
+import { Link } from "wouter-preact";
 import type { CreatedTeamApiKey, TeamApiKey } from "../../../shared/api/teams.ts";
 import { act, get } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
+import { AuditLog } from "../parts/audit-log.tsx";
 import { Choice, onSubmit, TextField } from "../parts/field.tsx";
 import { Code, Danger, Failure, Table } from "../parts/parts.tsx";
 
@@ -23,6 +25,7 @@ export function Keys() {
   const [scopes, setScopes] = useState<string>(KINDS[1][0]);
   const [days, setDays] = useState("");
   const [made, setMade] = useState<string | undefined>(undefined);
+  const [traced, trace] = useState<Pick<TeamApiKey, "id" | "name"> | undefined>(undefined);
   const doing = useDoing();
   const loaded = useLoaded((signal) => get<TeamApiKey[]>("/api-keys", {}, signal), []);
   const create = () =>
@@ -69,14 +72,46 @@ export function Keys() {
             {
               name: "Acts",
               show: (key) => (
-                <Danger disabled={disabled} label={`Revoke ${key.name}`} onConfirm={() => revoke(key.id)}>
-                  Revoke
-                </Danger>
+                <span class="acts">
+                  {may("admin") && (
+                    <button
+                      type="button"
+                      aria-pressed={key.id === traced?.id}
+                      aria-label={`What it did: ${key.name}`}
+                      onClick={() => trace(key.id === traced?.id ? undefined : key)}
+                    >
+                      What it did
+                    </button>
+                  )}
+                  <Danger disabled={disabled} label={`Revoke ${key.name}`} onConfirm={() => revoke(key.id)}>
+                    Revoke
+                  </Danger>
+                </span>
               ),
             },
           ]}
         />
       )}
+      {traced !== undefined && <Trace key={traced.id} of={traced} />}
     </>
+  );
+}
+
+/** Stays when the key is revoked: what a leaked key has begun goes on after that. */
+function Trace({ of: { id, name } }: { readonly of: Pick<TeamApiKey, "id" | "name"> }) {
+  return (
+    <section aria-label={`What ${name} did`}>
+      <h3>What {name} did</h3>
+      <p class="small">
+        A key that has leaked: revoke it, then end <Link href={`/?key=${id}`}>the sandboxes that it created</Link>, and
+        look below for keys, secrets and webhooks that it made.
+      </p>
+      <AuditLog
+        path="/audit"
+        label={`Audit log of ${name}`}
+        query={{ actor: id }}
+        empty="The audit log has no entry of this key."
+      />
+    </section>
   );
 }

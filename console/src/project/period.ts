@@ -37,3 +37,15 @@ export function rangeOf(period: Period, now: number): Range {
 export function isPeriod(text: string): text is Period {
   return PERIODS.some(([period]) => period === text);
 }
+
+/** The name of the file that has these samples, by the days on the clock of the browser. @param times Unix seconds, the oldest first */
+export function csvName(times: readonly number[]): string {
+  const days = [times[0], times.at(-1)].filter((each) => each !== undefined).map(dayOf);
+  return `${["usage", ...new Set(days)].join("-")}.csv`;
+}
+
+function dayOf(seconds: number): string {
+  const at = new Date(seconds * 1000);
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${at.getFullYear()}${two(at.getMonth() + 1)}${two(at.getDate())}`;
+}

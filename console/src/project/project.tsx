@@ -12,7 +12,7 @@ import { Empty, Failure, Screen, Table } from "../parts/parts.tsx";
 import { Figure } from "../sandbox/metrics.tsx";
 import { Keys } from "./keys.tsx";
 import { MembersOfProject } from "./members.tsx";
-import { isPeriod, PERIODS, type Period, rangeOf } from "./period.ts";
+import { csvName, isPeriod, PERIODS, type Period, rangeOf } from "./period.ts";
 
 type Limits = Reply<typeof projectApi.projectLimits>;
 type Metric = Reply<typeof teamMetricsApi.teamMetrics>[number];
@@ -81,6 +81,9 @@ function Use({ id }: { readonly id: string }) {
           options={PERIODS}
           onValue={(value) => isPeriod(value) && setPeriod(value)}
         />
+        <button type="button" disabled={samples.length === 0} onClick={() => saveCsv(samples, csvName(times))}>
+          Save as CSV
+        </button>
       </div>
       <Failure of={loaded.error} />
       {loaded.value !== undefined && samples.length === 0 && (
@@ -95,21 +98,18 @@ function Use({ id }: { readonly id: string }) {
           />
           <Figure title="Processors in use" times={times} used={samples.map(({ cpuUsed }) => cpuUsed)} />
           <Figure title="Memory in use" times={times} used={samples.map(({ memUsed }) => memUsed)} isBytes />
-          <button type="button" onClick={() => saveCsv(samples)}>
-            Save as CSV
-          </button>
         </>
       )}
     </>
   );
 }
 
-function saveCsv(samples: readonly Metric[]): void {
+function saveCsv(samples: readonly Metric[], name: string): void {
   const names = Object.keys(samples[0] ?? {}) as (keyof Metric)[];
   const lines = samples.map((sample) => names.map((name) => String(sample[name])).join(","));
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([[names.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" }));
-  link.download = "usage.csv";
+  link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);
 }

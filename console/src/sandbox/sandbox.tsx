@@ -105,7 +105,18 @@ function Acts({ sandbox, again }: TabProps) {
   const doing = useDoing();
   const [, go] = useLocation();
   const { sandboxID: id, state } = sandbox;
-  if (state === "ended") return <span class="small">ended {time(sandbox.endedAt)}</span>;
+  const like = (
+    <Link class="button" href={`/create?like=${id}`}>
+      Start one like it
+    </Link>
+  );
+  if (state === "ended")
+    return (
+      <>
+        <span class="small">ended {time(sandbox.endedAt)}</span>
+        {like}
+      </>
+    );
   const disabled = doing.busy || !may("sandboxes");
   const then = (work: () => Promise<void>) => () =>
     doing.run(async () => {
@@ -137,6 +148,7 @@ function Acts({ sandbox, again }: TabProps) {
           Resume
         </button>
       )}
+      {like}
       <Danger disabled={disabled} onConfirm={then(() => killSandbox(id))}>
         Kill
       </Danger>

@@ -34,6 +34,9 @@ export function TimelineTab({ sandbox }: TabProps) {
           ]}
         />
       )}
+      {!may("admin") && (
+        <p class="small">Who changed it is in the audit log, which is shown to keys with the scope ‘admin’.</p>
+      )}
       {may("admin") && (
         <>
           <h2>Who changed it</h2>

@@ -1,6 +1,6 @@
 /** What the form of a new sandbox asks the platform for. Pure. */
 
-import type { CreateBody } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { CreateBody, SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 
 export interface CreateForm {
   readonly template: string;
@@ -52,6 +52,70 @@ export function bodyOf(form: CreateForm): CreateBody {
     ...(Object.keys(envVars).length === 0 ? {} : { envVars }),
     ...(form.volume === "" ? {} : { volumeMounts: [{ name: form.volume, path: form.mountPath }] }),
   };
+}
+
+type Model = Pick<
+  SandboxDetail,
+  | "templateID"
+  | "alias"
+  | "cpuCount"
+  | "memoryMB"
+  | "allowInternetAccess"
+  | "network"
+  | "metadata"
+  | "volumeMounts"
+  | "lifecycle"
+  | "iam"
+>;
+
+type Size = Pick<Model, "cpuCount" | "memoryMB">;
+
+interface Likeness {
+  readonly form: CreateForm;
+  /** What of the model the form does not ask for. */
+  readonly left: readonly string[];
+}
+
+/** The form for a sandbox like this one. @param template its size; undefined: the model is from a snapshot, which has its own */
+export function formLike(model: Model, template: Size | undefined): Likeness {
+  const { network = {}, metadata = {}, volumeMounts: [mount] = [] } = model;
+  const labels = Object.entries(metadata).map(([name, value]) => `${name}=${value}`);
+  const areWritten = JSON.stringify(fromLines(labels.join("\n"))) === JSON.stringify(metadata);
+  const own = (size: keyof Size) =>
+    template === undefined || template[size] === model[size] ? "" : String(model[size]);
+  return {
+    form: {
+      ...EMPTY_FORM,
+      template: model.alias ?? model.templateID,
+      cpu: own("cpuCount"),
+      memory: own("memoryMB"),
+      internet: model.allowInternetAccess === false ? "no" : "",
+      allowOut: (network.allowOut ?? []).join("\n"),
+      denyOut: (network.denyOut ?? []).join("\n"),
+      labels: areWritten ? labels.join("\n") : "",
+      ...(mount === undefined ? {} : { volume: mount.name, mountPath: mount.path }),
+    },
+    left: [...(areWritten ? [] : ["labels that are no lines"]), ...leftOf(model)],
+  };
+}
+
+/** What would be different of the new one without a word, and may open it. */
+function leftOf({ network = {}, volumeMounts = [], lifecycle, iam }: Model): readonly string[] {
+  const is: readonly (readonly [what: string, isLeft: boolean])[] = [
+    ["variables, which the platform does not show", true],
+    ["the volumes after the first", volumeMounts.length > 1],
+    ["the headers that rules set", isAny(network.rules)],
+    ["the proxy", isAny(network.egressProxy)],
+    ["the token that its ports ask for", network.allowPublicTraffic === false],
+    ["how its ports are called", network.maskRequestHost !== undefined || isAny(network.httpsPorts)],
+    ["the pause at its end", lifecycle?.onTimeout === "pause"],
+    ["its identity", isAny(iam)],
+  ];
+  return is.filter(([, isLeft]) => isLeft).map(([what]) => what);
+}
+
+function isAny(value: object | null | undefined): boolean {
+  return Object.keys(value ?? {}).length > 0;
 }
 
 function networkOf(form: CreateForm): NonNullable<CreateBody["network"]> {

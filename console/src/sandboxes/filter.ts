@@ -14,16 +14,20 @@ export interface Filter {
 
 export const EVERY: Filter = { text: "", state: "", olderThan: "", node: "" };
 
-/** @param onNode ids of the sandboxes on the chosen node; undefined: they are not known, so none is shown of a chosen node */
-export function filtered(
-  all: Iterable<SandboxRow>,
-  filter: Filter,
-  { now, onNode }: { readonly now: number; readonly onNode?: ReadonlySet<string> | undefined },
-): SandboxRow[] {
+interface Around {
+  readonly now: number;
+  /** Ids of the sandboxes on the chosen node; undefined: they are not known, so none is shown of a chosen node. */
+  readonly onNode?: ReadonlySet<string> | undefined;
+  /** No others are shown. */
+  readonly only?: ReadonlySet<string> | undefined;
+}
+
+export function filtered(all: Iterable<SandboxRow>, filter: Filter, { now, onNode, only }: Around): SandboxRow[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   const before = filter.olderThan === "" ? undefined : now - Number(filter.olderThan) * 60_000;
   const shown = [...all].filter((sandbox) => {
     if (filter.state !== "" && sandbox.state !== filter.state) return false;
+    if (only?.has(sandbox.sandboxID) === false) return false;
     if (filter.node !== "" && onNode?.has(sandbox.sandboxID) !== true) return false;
     if (before !== undefined && Date.parse(sandbox.startedAt) > before) return false;
     if (words.length === 0) return true;

@@ -1,26 +1,38 @@
 /** The live list of sandboxes, its filter, and what is done with those that are chosen. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Link } from "wouter-preact";
+import { Link, useSearchParams } from "wouter-preact";
 import { useDoing } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
 import { Choice, TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Screen } from "../parts/parts.tsx";
 import { killSandbox, pauseSandbox, resumeSandbox, withEach } from "./acts.ts";
+import { useCreatedBy } from "./created-by.ts";
 import { EVERY, type Filter, filtered } from "./filter.ts";
 import { failure, followSandboxes, isLive, isWhole, known } from "./live.ts";
 import { useOnNode } from "./on-node.ts";
 import { Rows } from "./rows.tsx";
+import { UseTable } from "./use-table.tsx";
+
+/** The same in every drawing. */
+const NONE: ReadonlySet<string> = new Set();
 
 export function SandboxesScreen() {
   const [filter, setFilter] = useState<Filter>(EVERY);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [isUse, setUse] = useState(false);
   const doing = useDoing();
   useEffect(followSandboxes, []);
   const all = known.value;
   const placed = useOnNode(filter.node);
   const { ids: onNode } = placed;
-  const shown = useMemo(() => filtered(all.values(), filter, { now: Date.now(), onNode }), [all, filter, onNode]);
+  const key = useSearchParams()[0].get("key");
+  const created = useCreatedBy(key);
+  const byKey = key === null ? undefined : (created.ids ?? NONE);
+  const shown = useMemo(
+    () => filtered(all.values(), filter, { now: Date.now(), onNode, only: byKey }),
+    [all, filter, onNode, byKey],
+  );
   const ids = shown.filter(({ sandboxID }) => chosen.has(sandboxID)).map(({ sandboxID }) => sandboxID);
   const each = (work: (id: string) => Promise<void>) => () =>
     doing.run(async () => {
@@ -32,9 +44,14 @@ export function SandboxesScreen() {
     <Screen
       title="Sandboxes"
       acts={
-        <Link href="/create" class="button main">
-          Create a sandbox
-        </Link>
+        <>
+          <button type="button" aria-pressed={isUse} onClick={() => setUse(!isUse)}>
+            Use of memory
+          </button>
+          <Link href="/create" class="button main">
+            Create a sandbox
+          </Link>
+        </>
       }
     >
       <div class="bar">
@@ -93,7 +110,14 @@ export function SandboxesScreen() {
       <p class="small">
         Ended ones are among the <Link href="/events">events</Link>, and Ctrl K opens one by its id.
       </p>
-      <Failure of={failure.value ?? placed.error ?? doing.error} />
+      {key !== null && (
+        <p>
+          Only those that the key <code>{key}</code> created, by the audit log; their forks are not among them.{" "}
+          <Link href="/">Show all</Link>
+        </p>
+      )}
+      <Failure of={failure.value ?? placed.error ?? created.error ?? doing.error} />
+      {isUse && <UseTable of={shown} filter={filter} />}
       {all.size === 0 && isWhole.value ? (
         <Empty title="No sandbox runs or is paused.">
           <p>

@@ -17,12 +17,14 @@ type Build = TemplateWithBuilds["builds"][number];
 export function TemplateScreen({ id }: { readonly id: string }) {
   const path = `/templates/${encodeURIComponent(id)}`;
   const [search, setSearch] = useSearchParams();
-  const shown = search.get("build") ?? undefined;
   const setShown = (build: string) => setSearch({ build });
   const [, go] = useLocation();
   const doing = useDoing();
   const loaded = useLoaded((signal) => get<TemplateWithBuilds>(path, { limit: 100 }, signal), [path], 5_000);
   const template = loaded.value;
+  // Whoever opens a template whose newest build has failed asks what it says.
+  const [newest] = template?.builds ?? [];
+  const shown = search.get("build") ?? (newest?.status === "error" ? newest.buildID : undefined);
   const remove = () =>
     doing.run(async () => {
       await act("DELETE", path);

@@ -77,6 +77,18 @@ export function sessionStore(db: Database, now: () => number) {
       return rows.map((row) => sessionTable.toRecord(row));
     },
 
+    /** The id of the key that a link logs in with; the link stays. */
+    async keyOfLink(hash: string): Promise<string | undefined> {
+      const row = await db
+        .selectFrom("console_sessions")
+        .select("key_id")
+        .where("hash", "=", hash)
+        .where("kind", "=", "link")
+        .where("expires_at", ">", now())
+        .executeTakeFirst();
+      return row?.key_id ?? undefined;
+    },
+
     /** Takes a link's code, which works once: of several requests with it one gets the key's id. */
     async takeLink(hash: string): Promise<string | undefined> {
       const row = await db

@@ -1,6 +1,7 @@
 /** One visit of somebody who has logged in and has nothing of the page stored, measured by the browser itself. */
 
 import type { Browser } from "playwright-core";
+import { logInByLink } from "../../support/browser/by-link.ts";
 import { api, type Platform } from "../../support/platform/platform.ts";
 import { until } from "../../support/runner/until.ts";
 
@@ -58,8 +59,7 @@ export async function visit(browser: Browser, platform: Platform, { path, shows,
   try {
     const first = await context.newPage();
     const link = await api(platform, "POST", "/console/link");
-    await first.goto(`${platform.apiUrl}${(link.json as { path: string }).path}`);
-    await first.getByRole("heading", { name: "Sandboxes" }).waitFor();
+    await logInByLink(first, `${platform.apiUrl}${(link.json as { path: string }).path}`);
     await first.close();
     const page = await context.newPage();
     const tab = await context.newCDPSession(page);

@@ -7,6 +7,7 @@ import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import { api, openPlatform, type Platform } from "../platform/platform.ts";
+import { logInByLink } from "./by-link.ts";
 
 /** Debian's, which `scripts/host/test/chromium` installs. */
 const CHROMIUM = "/usr/bin/chromium";
@@ -42,8 +43,7 @@ export function sharedConsole(): () => Console {
           "/console/link",
           options.key === undefined ? {} : { key: options.key },
         );
-        await page.goto(`${platform.apiUrl}${(link.json as { path: string }).path}`);
-        await page.getByRole("heading", { name: "Sandboxes" }).waitFor();
+        await logInByLink(page, `${platform.apiUrl}${(link.json as { path: string }).path}`);
         return page;
       },
     };

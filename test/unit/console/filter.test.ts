@@ -8,7 +8,7 @@ const { EVERY, filtered } = await pageFile<{
   readonly filtered: (
     all: Iterable<object>,
     filter: object,
-    at: { readonly now: number; readonly onNode?: ReadonlySet<string> },
+    at: { readonly now: number; readonly onNode?: ReadonlySet<string>; readonly only?: ReadonlySet<string> },
   ) => readonly { readonly sandboxID: string }[];
 }>("sandboxes/filter.ts");
 
@@ -38,6 +38,11 @@ test.each<[string, object, readonly string[]]>([
 ])("a filter by %s shows what it names, the newest first", (_name, filter, expected) => {
   const shown = filtered(ALL, { ...EVERY, ...filter }, { now: NOW, onNode: new Set(["old", "young"]) });
   expect(shown.map(({ sandboxID }) => sandboxID)).toEqual(expected);
+});
+
+test("of the sandboxes of a key no others are shown", () => {
+  const shown = filtered(ALL, { ...EVERY, state: "running" }, { now: NOW, only: new Set(["old", "asleep", "ended"]) });
+  expect(shown.map(({ sandboxID }) => sandboxID)).toEqual(["old"]);
 });
 
 test("of a node whose sandboxes are not known yet none is shown, and nothing is done with one by mistake", () => {

@@ -1,7 +1,7 @@
 /** What the console tells of a node. */
 
 import { expect, test } from "vitest";
-import { abilitiesOf, nodeFacts } from "../../../console/src/platform/node-facts.ts";
+import { abilitiesOf, mostTaken, nodeFacts } from "../../../console/src/platform/node-facts.ts";
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 const iso = (ms: number) => new Date(NOW + ms).toISOString();
@@ -59,4 +59,15 @@ test("what a node can do is told with how it is known", () => {
   expect(told).toContainEqual({ name: "lazy pages", found: "no", why: "the kernel has no userfaultfd" });
   expect(told).toContainEqual({ name: "kernel", found: "6.1.0", why: "–" });
   expect(told).toContainEqual({ name: "criu", found: "none", why: "–" });
+});
+
+test.each([
+  ["places", { sandboxCount: 9, maxSandboxes: 10 }, 0.9],
+  ["memory promised", { allocatedMemoryBytes: 12 }, 1.5],
+  ["memory used", { memoryUsedBytes: 6 }, 0.75],
+  ["places", { memoryTotalBytes: 0 }, 0.5],
+])("of a node that is short of %s this is told as most taken", (what, change, share) => {
+  const load = { sandboxCount: 5, maxSandboxes: 10 };
+  const metrics = { allocatedMemoryBytes: 3, memoryUsedBytes: 2, memoryTotalBytes: 8 };
+  expect(mostTaken({ ...load, ...change, metrics: { ...metrics, ...change } })).toEqual({ what, share });
 });

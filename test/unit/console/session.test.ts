@@ -9,8 +9,10 @@ interface Who {
   readonly project?: { readonly name: string };
 }
 
-const { begin, logIn, logOut, operatorProject, session } = await pageFile<{
+const { acceptLink, begin, declineLink, logIn, logOut, operatorProject, session } = await pageFile<{
+  readonly acceptLink: (offer: Who) => Promise<void>;
   readonly begin: () => Promise<void>;
+  readonly declineLink: (offer: Who) => void;
   readonly logIn: (secret: string) => Promise<void>;
   readonly logOut: () => Promise<void>;
   readonly operatorProject: { value: string | undefined };
@@ -22,16 +24,11 @@ const OWN = { kind: "key", project: { id: "own", name: "own" } };
 const OF_THE_LINK = { kind: "key", project: { id: "of-the-link", name: "of the link" } };
 const USED = { status: 401, body: { message: "this link has been used" } };
 
-/** The page at an address, a server that answers each path, and a person who answers its question. */
-function open(hash: string, answers: Readonly<Record<string, object>>, says = false) {
+/** The page at an address, and a server that answers each path. Returns the paths that the page has sent something to. */
+function open(hash: string, answers: Readonly<Record<string, object>>): readonly string[] {
   const sent: string[] = [];
-  const questions: string[] = [];
-  vi.stubGlobal("location", { hash, pathname: "/console/" });
+  vi.stubGlobal("location", { hash, pathname: "/console/", search: "" });
   vi.stubGlobal("history", { replaceState: () => undefined });
-  vi.stubGlobal("confirm", (question: string) => {
-    questions.push(question);
-    return says;
-  });
   vi.stubGlobal("fetch", (path: string) => {
     sent.push(path);
     const answer = answers[path];
@@ -39,7 +36,7 @@ function open(hash: string, answers: Readonly<Record<string, object>>, says = fa
     const { status = 200, body = answer } = answer as { readonly status?: number; readonly body?: object };
     return Promise.resolve(Response.json(body, { status }));
   });
-  return { sent, questions };
+  return sent;
 }
 
 afterEach(() => {
@@ -48,24 +45,37 @@ afterEach(() => {
   operatorProject.value = undefined;
 });
 
+const REFUSED = { kind: "none", why: "this link has been used" };
+
 test.each([
-  ["nobody is logged in", NOBODY, OF_THE_LINK, false, OF_THE_LINK, 0],
-  ["the person does not want to change", OWN, OF_THE_LINK, false, OWN, 1],
-  ["the person wants to change", OWN, OF_THE_LINK, true, OF_THE_LINK, 1],
-  ["the person wants to change, and the link was used", OWN, USED, true, OWN, 1],
-])("a link that anybody can send does not take the place of a log-in unasked: %s", async (...row) => {
-  const [, now, byLink, says, expected, asked] = row;
-  const { sent, questions } = open("#code=abc", { "/console/api/session": now, "/console/login": byLink }, says);
+  ["nobody is logged in, and the person accepts it", NOBODY, true, OF_THE_LINK, OF_THE_LINK],
+  ["nobody is logged in, and the person declines it", NOBODY, false, OF_THE_LINK, NOBODY],
+  ["somebody is logged in, and the person accepts it", OWN, true, OF_THE_LINK, OF_THE_LINK],
+  ["somebody is logged in, and the person declines it", OWN, false, OF_THE_LINK, OWN],
+  ["nobody is logged in, and the link was used meanwhile", NOBODY, true, USED, REFUSED],
+  ["somebody is logged in, and the link was used meanwhile", OWN, true, USED, OWN],
+])("a link that anybody can send logs nobody in before the person presses the button: %s", async (...row) => {
+  const [, before, accepts, byLink, expected] = row;
+  const answers = { "/console/api/session": before, "/console/link": OF_THE_LINK, "/console/login": byLink };
+  const sent = open("#code=abc", answers);
   await begin();
+  const offer = session.value;
+  expect(offer).toEqual({ kind: "link", code: "abc", whose: OF_THE_LINK, before });
+  expect(sent).not.toContain("/console/login");
+  if (accepts) await acceptLink(offer);
+  else declineLink(offer);
   expect(session.value).toEqual(expected);
-  expect(questions).toHaveLength(asked);
-  expect(sent.includes("/console/login")).toBe(asked === 0 || says);
+  expect(sent.includes("/console/login")).toBe(accepts);
 });
 
-test("a link that was used tells why nobody is logged in", async () => {
-  open("#code=abc", { "/console/api/session": NOBODY, "/console/login": USED });
+test.each([
+  ["nobody is logged in, and the log-in tells why", NOBODY, REFUSED],
+  ["somebody is logged in, and stays so", OWN, OWN],
+])("a link that was used asks nothing: %s", async (_name, before, expected) => {
+  const sent = open("#code=abc", { "/console/api/session": before, "/console/link": USED });
   await begin();
-  expect(session.value).toEqual({ kind: "none", why: "this link has been used" });
+  expect(session.value).toEqual(expected);
+  expect(sent).not.toContain("/console/login");
 });
 
 test("whoever logs in with a key after an operator sends no project of the operator", async () => {

@@ -5,7 +5,7 @@ import type { NetworkDecision, NetworkVerdict } from "../../../../shared/api/san
 import { get } from "../../base/client.ts";
 import { bytes, time } from "../../base/format.ts";
 import { useDoing, useLoaded } from "../../base/loaded.ts";
-import { onSubmit, TextField } from "../../parts/field.tsx";
+import { CheckField, onSubmit, TextField } from "../../parts/field.tsx";
 import { Empty, Failure, State, Table } from "../../parts/parts.tsx";
 import type { TabProps } from "../tab.ts";
 import { Rules } from "./rules.tsx";
@@ -20,7 +20,9 @@ interface Log {
 export function NetworkTab({ sandbox, again }: TabProps) {
   const path = `/sandboxes/${sandbox.sandboxID}/network`;
   const log = useLoaded((signal) => get<Log>(`${path}/log`, { limit: 500, ended: true }, signal), [path], EVERY_MS);
-  const entries = [...(log.value?.entries ?? [])].reverse();
+  const [refusedOnly, setRefusedOnly] = useState(false);
+  const all = log.value?.entries ?? [];
+  const entries = all.filter(({ verdict }) => !refusedOnly || verdict === "deny").reverse();
   return (
     <>
       {sandbox.state === "running" && (
@@ -34,7 +36,14 @@ export function NetworkTab({ sandbox, again }: TabProps) {
       {(log.value?.suppressed ?? 0) > 0 && (
         <p class="small">{log.value?.suppressed} more are not listed, because there were too many.</p>
       )}
-      {log.value !== undefined && entries.length === 0 && <Empty title="The sandbox has opened no connection yet." />}
+      {all.length > 0 && <CheckField label="Refused only" checked={refusedOnly} onChecked={setRefusedOnly} />}
+      {log.value !== undefined && entries.length === 0 && (
+        <Empty
+          title={
+            all.length === 0 ? "The sandbox has opened no connection yet." : "None of its connections was refused."
+          }
+        />
+      )}
       {entries.length > 0 && (
         <Table
           label="Decisions about connections"

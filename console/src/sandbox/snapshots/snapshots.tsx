@@ -56,7 +56,11 @@ export function SnapshotsTab({ sandbox, again }: TabProps) {
           .
         </p>
       )}
-      {lineage?.root.snapshots.length === 0 && <Empty title="No snapshot was taken of this sandbox." />}
+      {lineage?.root.snapshots.length === 0 && (
+        <Empty title="No snapshot was taken of this sandbox.">
+          {state === "running" && <p>Take one before work that may go wrong: the sandbox can be put back to it.</p>}
+        </Empty>
+      )}
       {lineage !== undefined && (
         <Branches
           of={lineage.root}

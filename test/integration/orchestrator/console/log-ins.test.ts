@@ -63,7 +63,7 @@ test("an operator's log-in is an entry of the platform, not of a project", async
   expect(await entriesOf(answer)).toMatchObject([{ projectID: null, actor: { kind: "admin" }, action: "logIn" }]);
 });
 
-test("a link is recorded when it is made, when it logs in, and when somebody tries it again", async () => {
+test("a link is recorded when it is made, when it logs in, and when somebody tries or opens it again", async () => {
   const { id, key } = await makeKey();
   const made = await cluster.ask("POST", "/console/link", { key });
   expect(await entriesOf(made)).toMatchObject([
@@ -71,10 +71,12 @@ test("a link is recorded when it is made, when it logs in, and when somebody tri
   ]);
   const code = (made.body as { path: string }).path.replace("/console/#code=", "");
   const logIn = () => newBrowser(cluster).ask("POST", "/console/login", { headers: { "x-console-code": code } });
+  const open = () => newBrowser(cluster).ask("GET", "/console/link", { headers: { "x-console-code": code } });
   expect(await entriesOf(await logIn())).toMatchObject([{ action: "logIn", actor: { id }, result: "done" }]);
-  expect(await entriesOf(await logIn())).toMatchObject([
-    { action: "logIn", actor: { kind: "open" }, result: "refused", status: 401, errorCode: "unauthorized" },
-  ]);
+  for (const again of [logIn, open])
+    expect(await entriesOf(await again())).toMatchObject([
+      { action: "logIn", actor: { kind: "open" }, result: "refused", status: 401, errorCode: "unauthorized" },
+    ]);
 });
 
 test.each([

@@ -128,6 +128,25 @@ test("a link logs in once, and no session can be had with its code in a cookie",
   expect((await browser.ask("POST", "/console/login", { headers })).status).toBe(401);
 });
 
+test("whom a link logs in can be asked before it is used, by the page alone", async () => {
+  const made = await cluster.ask("POST", "/console/link");
+  const headers = { "x-console-code": (made.body as { path: string }).path.replace("/console/#code=", "") };
+  const browser = newBrowser(cluster);
+  for (let count = 0; count < 2; count++) {
+    const asked = await browser.ask("GET", "/console/link", { headers });
+    expect([asked.status, asked.body]).toEqual([
+      200,
+      expect.objectContaining({ kind: "key", project: { id: cluster.teamId, name: "Test Project" } }),
+    ]);
+    expect([asked.headers.getSetCookie(), asked.headers.get("cache-control")]).toEqual([[], "no-store"]);
+  }
+  const other = { ...headers, "sec-fetch-site": "cross-site" };
+  expect((await browser.ask("GET", "/console/link", { headers: other })).status).toBe(403);
+  expect((await browser.ask("GET", "/console/link")).status).toBe(401);
+  expect((await browser.ask("POST", "/console/login", { headers })).status).toBe(200);
+  expect((await browser.ask("GET", "/console/link", { headers })).status).toBe(401);
+});
+
 test("a key that logs in without end has the newest thousand of its sessions", async () => {
   const { id, key } = await makeKey();
   const first = newBrowser(cluster);
