@@ -77,6 +77,10 @@ export interface FoundImage {
   readonly labels: Readonly<Record<string, string>>;
   /** Paths that it declares with `VOLUME`. */
   readonly volumes: readonly string[];
+  /** Instructions that it has for builds on top of it, from `ONBUILD`. */
+  readonly triggers: readonly string[];
+  /** The words of its `SHELL`; none: Docker's own. */
+  readonly shell: readonly string[];
   /** Bytes of all its layers. */
   readonly bytes: number;
 }

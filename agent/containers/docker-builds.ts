@@ -3,7 +3,7 @@
 import type { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { AppError } from "../../shared/http/errors.ts";
-import type { Containers } from "./containers.ts";
+import type { Containers, FoundImage } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
 import { loadFailure } from "./images/load-failure.ts";
 import { cleanedForLog, pullFailure } from "./images/pull-failure.ts";
@@ -31,6 +31,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
         env: Config.Env ?? [],
         labels: Config.Labels ?? {},
         volumes: Object.keys(Config.Volumes ?? {}),
+        ...triggersOf(Config),
         bytes: Size,
       };
     },
@@ -133,4 +134,10 @@ function said(error: unknown): string {
   const { json } = (error ?? {}) as { json?: { message?: unknown } };
   if (typeof json?.message === "string") return json.message.slice(0, 500);
   return error instanceof Error ? error.message.slice(0, 500) : "Docker refused the request";
+}
+
+/** The library's types lack what builds on top of an image inherit. */
+function triggersOf(config: object): Pick<FoundImage, "triggers" | "shell"> {
+  const { OnBuild, Shell }: { readonly OnBuild?: string[] | null; readonly Shell?: string[] | null } = config;
+  return { triggers: OnBuild ?? [], shell: Shell ?? [] };
 }

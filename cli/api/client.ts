@@ -5,6 +5,7 @@
 
 import type { describedApi } from "../../shared/api/public.ts";
 import type { Client } from "../../shared/http/contract.ts";
+import { within } from "../../shared/program/deadline.ts";
 import { EXIT, Failure } from "../failure.ts";
 
 type Routes = typeof describedApi;
@@ -40,10 +41,11 @@ export interface Api {
 }
 
 export function createApi(connection: Connection): Api {
-  async function read(name: Name, input: AnyInput): Promise<{ readonly body: unknown; readonly next: string | null }> {
-    const limit = AbortSignal.timeout(connection.timeoutMs);
-    const response = await send(connection, name, input, { signal: AbortSignal.any([limit, connection.signal]) });
-    return { body: await bodyOf(response, connection), next: response.headers.get("x-next-token") };
+  function read(name: Name, input: AnyInput): Promise<{ readonly body: unknown; readonly next: string | null }> {
+    return within(connection.timeoutMs, async (limit) => {
+      const response = await send(connection, name, input, { signal: AbortSignal.any([limit, connection.signal]) });
+      return { body: await bodyOf(response, connection), next: response.headers.get("x-next-token") };
+    });
   }
   return {
     call: async (name, input) => (await read(name, input)).body as never,

@@ -39,8 +39,17 @@ interface Picked {
   readonly needsDirectory: boolean;
 }
 
-export async function readIgnored(folder: string): Promise<Ignores> {
-  return ignoredBy(await readFile(join(folder, ".dockerignore"), "utf8").catch(() => ""));
+/** What the folder's `.dockerignore` leaves out. As in Docker, a file beside the Dockerfile that has its name before counts alone. */
+export async function readIgnored(folder: string, dockerfile: string): Promise<Ignores> {
+  return ignoredBy((await textAt(`${dockerfile}.dockerignore`)) ?? (await textAt(join(folder, ".dockerignore"))) ?? "");
+}
+
+/** Undefined: there is no such file. One that cannot be read may name what must not be sent. */
+function textAt(path: string): Promise<string | undefined> {
+  return readFile(path, "utf8").catch((cause: unknown) => {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw usage(`cannot read ${path}: ${(cause as Error).message}`);
+  });
 }
 
 /** The files that a source means, which may have wildcards. A link that the source names is followed, others are copied. */
@@ -61,7 +70,8 @@ export async function filesOf(folder: string, source: string, isIgnored: Ignores
     const isOfSource = path === wanted.start || isNamed(path, wanted);
     const place = isOfSource ? await followed(folder, named, source) : named;
     const info = await lstat(join(folder, place)).catch(() => {
-      throw usage(`COPY ${source}: ${place} is not in ${folder}`);
+      const why = place.includes("\uFFFD") ? "has a name that is not UTF-8" : `is not in ${folder}`;
+      throw usage(`COPY ${source}: ${place} ${why}`);
     });
     const about = { place, mode: info.mode & 0o777, mtime: info.mtime, size: 0, target: "" };
     if (info.isDirectory()) {
@@ -89,16 +99,16 @@ function wantedBy(source: string): Source {
   }
 }
 
-/** Where the link leads; the place itself where it is none. */
+/** Where the place is, with the links on the way and its own followed; the place itself where nothing is there. */
 async function followed(folder: string, place: string, source: string): Promise<string> {
   const info = await lstat(join(folder, place)).catch(() => undefined);
-  if (place === "" || info?.isSymbolicLink() !== true) return place;
+  if (place === "" || info === undefined) return place;
   const end = await realpath(join(folder, place)).catch(() => {
     throw usage(`COPY ${source}: ${place} is a link to nothing`);
   });
   const inside = relative(await realpath(folder), end);
   if (inside === ".." || inside.startsWith("../") || isAbsolute(inside))
-    throw usage(`COPY ${source}: ${place} is a link that leaves the folder`);
+    throw usage(`COPY ${source}: ${place} is a link that leaves the folder, or is below one`);
   return inside;
 }
 

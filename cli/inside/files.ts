@@ -3,6 +3,7 @@
 import { createReadStream, createWriteStream } from "node:fs";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { within } from "../../shared/program/deadline.ts";
 import { refusal, unreached } from "../api/client.ts";
 import type { Context } from "../context.ts";
 import { Failure } from "../failure.ts";
@@ -61,13 +62,15 @@ export async function readSmall(transfer: Transfer, path: string, mostBytes: num
 }
 
 export async function writeSmall(transfer: Transfer, path: string, data: Buffer): Promise<void> {
-  const response = await request(transfer, path, {
-    method: "POST",
-    headers: { "content-type": "application/octet-stream" },
-    body: data as never,
-    signal: AbortSignal.any([AbortSignal.timeout(LONGEST_SILENCE_MS), transfer.context.signal]),
+  await within(LONGEST_SILENCE_MS, async (limit) => {
+    const response = await request(transfer, path, {
+      method: "POST",
+      headers: { "content-type": "application/octet-stream" },
+      body: data as never,
+      signal: AbortSignal.any([limit, transfer.context.signal]),
+    });
+    await response.arrayBuffer();
   });
-  await response.arrayBuffer();
 }
 
 interface Init {

@@ -1,5 +1,6 @@
 /** Runs a program in a sandbox and keeps what it writes, up to a limit: a model reads it. */
 
+import { within } from "../../shared/program/deadline.ts";
 import type { Inside } from "../inside/sandbox.ts";
 
 /** Of each of the two streams; the beginning and the end of a longer one are kept. */
@@ -23,8 +24,15 @@ export interface Ran {
   readonly stderr: string;
 }
 
-export async function runProgram(inside: Inside, program: Program, signal: AbortSignal): Promise<Ran> {
-  const over = AbortSignal.timeout(program.timeoutMs);
+export function runProgram(inside: Inside, program: Program, signal: AbortSignal): Promise<Ran> {
+  return within(program.timeoutMs, (over) => runUntil(inside, program, { over, signal }));
+}
+
+async function runUntil(
+  inside: Inside,
+  program: Program,
+  { over, signal }: { readonly over: AbortSignal; readonly signal: AbortSignal },
+): Promise<Ran> {
   const ending = AbortSignal.any([over, signal]);
   const { cmd, args, cwd, input } = program;
   const events = inside.process.start(

@@ -96,10 +96,13 @@ module.exports = {
     {
       name: "the-command-knows-the-api-alone",
       comment:
-        "svc is an ordinary client: contracts, what a Dockerfile means, the generated code of envd's services, the version",
+        "svc is an ordinary client: contracts, what a Dockerfile means, the generated code of envd's services, limits of time, the version",
       severity: "error",
       from: { path: "^cli/" },
-      to: { path: "^shared/", pathNot: "^shared/(api/|dockerfile/|envd-rpc/gen/|http/contract\\.ts$|version\\.ts$)" },
+      to: {
+        path: "^shared/",
+        pathNot: "^shared/(api/|dockerfile/|envd-rpc/gen/|http/contract\\.ts$|program/deadline\\.ts$|version\\.ts$)",
+      },
     },
     {
       name: "the-command-loads-no-contract",

@@ -3,13 +3,11 @@
  * template that lacks a part of its Dockerfile is found much later. Pure.
  */
 
-import { DockerfileParser, type Instruction } from "dockerfile-ast";
-import type { ModifiableInstruction } from "dockerfile-ast/lib/modifiableInstruction.js";
-import type { PropertyInstruction } from "dockerfile-ast/lib/propertyInstruction.js";
+import { type Dockerfile, DockerfileParser, type Instruction } from "dockerfile-ast";
+import { DockerfileError, type InstructionText, lineOf, refused, textOf } from "./instruction-text.ts";
 import { SubstitutionError, substitute } from "./substitute.ts";
-
-/** The file cannot be built as it is; the message says where and why. */
-export class DockerfileError extends Error {}
+import { argumentsOf, valueIn, variablesOf } from "./variables.ts";
+import { plain } from "./words.ts";
 
 export interface Step {
   readonly type: "RUN" | "COPY" | "ENV" | "WORKDIR" | "USER";
@@ -29,6 +27,8 @@ interface Reading {
   readonly steps: Step[];
   readonly notes: string[];
   readonly given: Readonly<Record<string, string>>;
+  /** Names of all ARG. */
+  readonly asked: Set<string>;
   /** Values of `ARG` before `FROM`, which FROM sees, and an ARG of the same name after it. */
   readonly before: Map<string, string>;
   /** What ARG and ENV after FROM have set, as far as it is known without the image. */
@@ -56,8 +56,9 @@ export function readDockerfile(text: string, given: Readonly<Record<string, stri
       { type: "USER", args: ["root"] },
       { type: "WORKDIR", args: ["/"] },
     ],
-    notes: [],
+    notes: syntaxNotes(parsed),
     given,
+    asked: new Set(),
     before: new Map(),
     variables: new Map(),
     envs: new Set(),
@@ -71,7 +72,17 @@ export function readDockerfile(text: string, given: Readonly<Record<string, stri
   if (reading.from === undefined) throw new DockerfileError("the Dockerfile has no FROM");
   if (!reading.hasUser) reading.steps.push({ type: "USER", args: ["user"] });
   if (!reading.hasWorkdir) reading.steps.push({ type: "WORKDIR", args: ["/home/user"] });
+  for (const name of Object.keys(given))
+    if (!reading.asked.has(name)) reading.notes.push(`no ARG asks for the build argument ${name}`);
   return { from: reading.from, steps: reading.steps, startCommand: startCommand(reading), notes: reading.notes };
+}
+
+/** Docker lets another program read the file where its first lines name one. */
+function syntaxNotes(parsed: Dockerfile): string[] {
+  const syntax = parsed.getDirectives().find((directive) => directive.getName().toLowerCase() === "syntax");
+  const name = syntax?.getValue() ?? "";
+  if (name === "" || /(^|\/)docker\/dockerfile(-upstream)?([:@]|$)/.test(name)) return [];
+  return [`the syntax ${name} is read as that of docker/dockerfile`];
 }
 
 function read(instruction: Instruction, reading: Reading): void {
@@ -92,62 +103,58 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
     if (reading.from !== undefined) {
       throw refused(instruction, "a template has one FROM; copy what another build made, or upload an image");
     }
-    flagsOf(instruction, []);
-    reading.from = known(contentOf(instruction).split(/\s+/, 1)[0] ?? "", instruction, reading.before);
+    const [image = "", as, ...more] = textOf(instruction, []).content.split(/\s+/);
+    const isRead = image !== "" && (as === undefined || (as.toUpperCase() === "AS" && more.length === 1));
+    if (!isRead) throw refused(instruction, "FROM takes an image, and may give it a name with AS");
+    reading.from = known(valueIn(image, instruction), instruction, reading.before);
   },
 
   ARG: argument,
 
   ENV(instruction, reading) {
-    const pairs = pairsOf(instruction);
-    reading.steps.push({ type: "ENV", args: pairs.flatMap(([name, value = ""]) => [name, value]) });
-    for (const [name, value = ""] of pairs) {
+    const pairs = variablesOf(instruction);
+    reading.steps.push({ type: "ENV", args: pairs.flat() });
+    for (const [name, value] of pairs) {
       reading.envs.add(name);
       remember(name, value, reading.variables);
     }
   },
 
   RUN(instruction, reading) {
-    for (const mount of flagValues(instruction, "mount")) {
+    const text = textOf(instruction, ["mount"]);
+    for (const [, mount] of text.flags) {
       const type = /(?:^|,)type=(\w+)/.exec(mount)?.[1] ?? "bind";
       if (type !== "cache") throw refused(instruction, `--mount of type ${type} is not supported`);
       reading.notes.push(
         `line ${lineOf(instruction)}: --mount=type=cache keeps no cache, and its files stay in the template`,
       );
     }
-    flagsOf(instruction, ["mount"]);
-    const words = jsonWords(instruction);
-    const command = words === undefined ? script(instruction) : words.map(quoted).join(" ");
-    reading.steps.push({ type: "RUN", args: [command] });
+    const words = jsonWords(text);
+    reading.steps.push({ type: "RUN", args: [words === undefined ? script(text) : commandOf(words)] });
   },
 
   COPY: copy,
 
-  ADD(instruction, reading) {
-    const words = copied(instruction);
-    const special = words.slice(0, -1).find((word) => /^[a-z]+:\/\/|^git@|\.(tar(\.\w+)?|tgz|tbz2|txz)$/.test(word));
-    if (special !== undefined) {
-      throw refused(instruction, `ADD of '${special}' is not supported: RUN curl, or COPY and RUN tar -x`);
-    }
-    copy(instruction, reading);
-  },
+  ADD: copy,
 
   WORKDIR(instruction, reading) {
     reading.hasWorkdir = true;
-    reading.steps.push({ type: "WORKDIR", args: [unquoted(contentOf(instruction).trim())] });
+    reading.steps.push({ type: "WORKDIR", args: [valueIn(textOf(instruction, []).content, instruction)] });
   },
 
   USER(instruction, reading) {
     reading.hasUser = true;
-    reading.steps.push({ type: "USER", args: [contentOf(instruction).trim()] });
+    reading.steps.push({ type: "USER", args: [valueIn(textOf(instruction, []).content, instruction)] });
   },
 
   CMD(instruction, reading) {
-    reading.command = jsonWords(instruction) ?? contentOf(instruction);
+    const text = textOf(instruction, []);
+    reading.command = jsonWords(text) ?? text.content;
   },
 
   ENTRYPOINT(instruction, reading) {
-    reading.entrypoint = jsonWords(instruction) ?? contentOf(instruction);
+    const text = textOf(instruction, []);
+    reading.entrypoint = jsonWords(text) ?? text.content;
   },
 };
 
@@ -156,7 +163,8 @@ const AUTOMATIC = /^(TARGET|BUILD)(PLATFORM|OS|ARCH|VARIANT)$/;
 
 function argument(instruction: Instruction, reading: Reading): void {
   const { given, before, variables, notes } = reading;
-  for (const [name, own] of pairsOf(instruction)) {
+  for (const [name, own] of argumentsOf(instruction)) {
+    reading.asked.add(name);
     const chosen = given[name] ?? (own === undefined ? before.get(name) : undefined);
     // What was chosen elsewhere is plain text, as in Docker.
     const value = chosen === undefined ? own : plain(chosen);
@@ -208,38 +216,50 @@ function known(text: string, instruction: Instruction, variables: ReadonlyMap<st
 }
 
 function copy(instruction: Instruction, { steps, variables }: Reading): void {
-  const flags = flagsOf(instruction, ["chown", "chmod", "link"]);
-  const words = copied(instruction);
+  const text = textOf(instruction, ["chown", "chmod", "link"]);
+  const flags = new Map(text.flags);
+  const words = copied(instruction, text);
   if (words.length < 2) throw refused(instruction, "a source and a destination are needed");
   const destination = words.at(-1) ?? "";
   if (words.length > 2 && !destination.endsWith("/")) {
     throw refused(instruction, "the destination of several sources must end with /");
   }
-  for (const source of words.slice(0, -1)) {
-    const path = known(source, instruction, variables).replace(/^\/+/, "");
-    steps.push({
-      type: "COPY",
-      args: [path === "" ? "." : path, destination, flags["chown"] ?? "root", flags["chmod"] ?? ""],
-    });
+  const mode = modeOf(known(flags.get("chmod") ?? "", instruction, variables), instruction);
+  for (const word of words.slice(0, -1)) {
+    const source = known(word, instruction, variables);
+    if (instruction.getKeyword() === "ADD") refuseSpecial(source, instruction);
+    const path = source.replace(/^\/+/, "");
+    steps.push({ type: "COPY", args: [path === "" ? "." : path, destination, flags.get("chown") || "root", mode] });
   }
 }
 
-function copied(instruction: Instruction): readonly string[] {
-  const content = contentOf(instruction);
-  if (content.includes("<<"))
+function copied(instruction: Instruction, text: InstructionText): readonly string[] {
+  if (text.content.includes("<<"))
     throw refused(instruction, "a text in the Dockerfile cannot be copied: put it into a file");
-  return jsonWords(instruction) ?? joined(content).split(/\s+/).filter(Boolean).map(unquoted);
+  return jsonWords(text) ?? text.content.split(/\s+/).filter(Boolean).map(unquoted);
 }
 
-/** The text for a shell. Lines of comments between its lines are Docker's, not the shell's. */
-function script(instruction: Instruction): string {
-  const content = contentOf(instruction);
-  const [, tabs, , end, given] = /^<<(-?)\s*(['"]?)(\w+)\2[ \t]*\n([^]*?)\n?[ \t]*\3\s*$/.exec(content) ?? [];
-  if (given !== undefined) {
-    const text = tabs === "-" ? given.replaceAll(/^\t+/gm, "") : given;
-    return text.startsWith("#!") ? program(text, end ?? "") : text;
-  }
-  return content.includes("<<") ? content : joined(content);
+/** What ADD fetches or unpacks in Docker. Archives are known by their names. */
+function refuseSpecial(source: string, instruction: Instruction): void {
+  if (/^[a-z][a-z0-9+.-]*:\/\/|^git@|\.(tar(\.\w+)?|tgz|tbz2?|txz)$/i.test(source))
+    throw refused(instruction, `ADD of '${source}' is not supported: RUN curl, or COPY and RUN tar -x`);
+}
+
+/** The mode as the platform takes it; empty: as in the folder. */
+function modeOf(mode: string, instruction: Instruction): string {
+  if (mode === "") return "";
+  if (!/^[0-7]{1,4}$/.test(mode)) throw refused(instruction, `--chmod takes an octal mode such as 755, not '${mode}'`);
+  return mode.padStart(3, "0");
+}
+
+/** The text for a shell: a command with the texts that it reads, or such a text alone. */
+function script({ content, below }: InstructionText): string {
+  if (below.length === 0) return content;
+  const [, tabs, , end] = /^<<(-?)(['"]?)([^\s<'"]+)\2$/.exec(content) ?? [];
+  if (end === undefined) return [content, ...below].join("\n");
+  const lines = below.slice(0, -1);
+  const text = (tabs === "-" ? lines.map((line) => line.replace(/^\t+/, "")) : lines).join("\n");
+  return text.startsWith("#!") ? program(text, end) : text;
 }
 
 /** A text that names its own interpreter is run by that, as a file. @param end a line that the text does not have */
@@ -251,22 +271,8 @@ function program(text: string, end: string): string {
   );
 }
 
-/** Lines that end with a backslash are one, without the comments and empty lines between them. */
-function joined(content: string): string {
-  return content
-    .split("\n")
-    .filter((line, index) => index === 0 || !/^\s*(#.*)?$/.test(line))
-    .join("\n")
-    .replaceAll(/\\[ \t]*\n/g, " ");
-}
-
-function contentOf(instruction: Instruction): string {
-  return instruction.getRawArgumentsContent() ?? "";
-}
-
 /** The words of the exec form; undefined: the shell form. */
-function jsonWords(instruction: Instruction): readonly string[] | undefined {
-  const content = joined(contentOf(instruction)).trim();
+function jsonWords({ content }: InstructionText): readonly string[] | undefined {
   if (!content.startsWith("[")) return undefined;
   try {
     const words = JSON.parse(content) as unknown;
@@ -277,40 +283,16 @@ function jsonWords(instruction: Instruction): readonly string[] | undefined {
   return undefined;
 }
 
-function pairsOf(instruction: Instruction): readonly (readonly [name: string, value: string | undefined])[] {
-  const properties = (instruction as PropertyInstruction).getProperties();
-  return properties.map((property) => {
-    const value = property.getValue() ?? undefined;
-    // Between single quotes nothing is a variable; the platform would read one.
-    const isPlain = property.getAssignmentOperator() === "=" && property.getUnescapedValue()?.startsWith("'") === true;
-    return [property.getName(), isPlain && value !== undefined ? plain(value) : value] as const;
-  });
+/** As in Docker, an empty exec form of ENTRYPOINT or CMD is none, and the shell form of ENTRYPOINT takes nothing from CMD. */
+function startCommand({ entrypoint = [], command = [] }: Reading): string | undefined {
+  if (entrypoint.length === 0) return command.length === 0 ? undefined : commandOf(command);
+  if (typeof entrypoint === "string" || command.length === 0) return commandOf(entrypoint);
+  return `${commandOf(entrypoint)} ${typeof command === "string" ? `/bin/sh -c ${quoted(command)}` : commandOf(command)}`;
 }
 
-/** The text as a value in which the platform finds no variable. */
-function plain(text: string): string {
-  return text.replaceAll("$", "\\$");
-}
-
-function flagValues(instruction: Instruction, name: string): readonly string[] {
-  const flags = (instruction as ModifiableInstruction).getFlags();
-  return flags.filter((flag) => flag.getName() === name).map((flag) => flag.getValue() ?? "");
-}
-
-function flagsOf(instruction: Instruction, known: readonly string[]): Readonly<Record<string, string>> {
-  const flags = (instruction as ModifiableInstruction).getFlags();
-  const unknown = flags.find((flag) => !known.includes(flag.getName()));
-  if (unknown !== undefined) throw refused(instruction, `--${unknown.getName()} is not supported`);
-  return Object.fromEntries(flags.map((flag) => [flag.getName(), flag.getValue() ?? ""]));
-}
-
-function startCommand({ entrypoint, command }: Reading): string | undefined {
-  const text = (words: readonly string[] | string) =>
-    typeof words === "string" ? joined(words) : words.map(quoted).join(" ");
-  if (entrypoint === undefined) return command === undefined || command.length === 0 ? undefined : text(command);
-  // As in Docker, the shell form of ENTRYPOINT takes no arguments of CMD.
-  if (typeof entrypoint === "string" || command === undefined) return text(entrypoint);
-  return `${text(entrypoint)} ${typeof command === "string" ? `/bin/sh -c ${quoted(command)}` : text(command)}`;
+/** What a shell runs as the command: the shell form as it is, the exec form with its words quoted. */
+function commandOf(command: readonly string[] | string): string {
+  return typeof command === "string" ? command : command.map(quoted).join(" ");
 }
 
 function quoted(word: string): string {
@@ -319,12 +301,4 @@ function quoted(word: string): string {
 
 function unquoted(word: string): string {
   return word.replace(/^(["'])(.*)\1$/, "$2");
-}
-
-function lineOf(instruction: Instruction): number {
-  return instruction.getRange().start.line + 1;
-}
-
-function refused(instruction: Instruction, why: string): Error {
-  return new DockerfileError(`Dockerfile, line ${lineOf(instruction)}: ${why}`);
 }

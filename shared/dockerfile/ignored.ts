@@ -12,16 +12,16 @@ export type Ignores = (path: string) => boolean;
  */
 export function ignoredBy(text: string): Ignores {
   const rules = text
+    .replace(/^\uFEFF/, "")
     .split(/\r?\n/)
+    .filter((line) => !line.startsWith("#"))
     .map((line) => line.trim())
-    .filter((line) => line !== "" && !line.startsWith("#"))
+    .filter((line) => line !== "")
     .map((line) => {
       const isKept = line.startsWith("!");
-      const pattern = (isKept ? line.slice(1) : line)
-        .trim()
-        .replace(/^\.?\/+/, "")
-        .replace(/\/+$/, "");
-      return { isKept, ignores: ignore({ allowRelativePaths: true }).add(`/${pattern}`) };
+      const pattern = cleaned(isKept ? line.slice(1).trim() : line);
+      const ignores = ignore({ allowRelativePaths: true, ignoreCase: false });
+      return { isKept, ignores: pattern === "" ? ignores : ignores.add(`/${pattern}`) };
     });
   return (path) => {
     if (path === "") return false;
@@ -29,4 +29,16 @@ export function ignoredBy(text: string): Ignores {
     for (const { isKept, ignores } of rules) if (isIgnored === isKept && ignores.ignores(path)) isIgnored = !isKept;
     return isIgnored;
   };
+}
+
+/** The pattern without what leads nowhere: `/` around it, `.`, and names that a `..` takes back. Empty: no file can match it. */
+function cleaned(pattern: string): string {
+  const names: string[] = [];
+  for (const name of pattern.split("/")) {
+    if (name === ".." && names.length === 0 && !pattern.startsWith("/")) return "";
+    if (name === "..") names.pop();
+    // As in Docker, two stars at the beginning of a name are those of the directories above it.
+    else if (name !== "" && name !== ".") names.push(name.replace(/^\*\*(?=[^*])/, "**/"));
+  }
+  return names.join("/");
 }

@@ -13,6 +13,7 @@ import { type BaseArchiveDeps, type Fetched, fetchArchive } from "./base-archive
 import { type ImageName, isBaseName, matchesAny, parseImageName, starterOf } from "./image-name.ts";
 import { baseKey } from "./layer-key.ts";
 import type { Layers } from "./layers.ts";
+import { leftOut } from "./left-out.ts";
 import { IMAGE_LIMITS } from "./oci-archive.ts";
 import { CHECK_SCRIPT, PACKAGES_SCRIPT, PROVISIONING, USER_SCRIPT, VOLUMES_SCRIPT } from "./provision-script.ts";
 import type { Login } from "./registry-login.ts";
@@ -85,6 +86,7 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
   const context = contextOf(found.env);
   // Templates and tests may use the name `svc/base` as well.
   if (found.labels["svc.image"] === "base") return { image, id: found.id, context, settings: undefined };
+  for (const line of leftOut(found)) log.write("warn", `${PREFIX} ${line}`, BASE_STEP);
   const key = baseKey(found.id, PROVISIONING);
   const cached = force ? undefined : await deps.layers.use(key);
   if (cached !== undefined) {

@@ -1,5 +1,6 @@
 /** The platform at a glance. */
 
+import { within } from "../../../shared/program/deadline.ts";
 import type { Api, Item, Reply } from "../../api/client.ts";
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
@@ -84,10 +85,11 @@ export async function readiness(
   apiUrl: string,
   { timeoutMs, signal }: Context,
 ): Promise<Pick<Overview, "ready" | "checks">> {
-  const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), signal]);
-  const response = await fetch(`${apiUrl}/readyz?verbose`, { signal: limit });
-  const body = (await response.json()) as Partial<Reply<"GET /readyz">>;
-  return { ready: response.ok && body.ready === true, checks: body.checks ?? {} };
+  return within(timeoutMs, async (limit) => {
+    const response = await fetch(`${apiUrl}/readyz?verbose`, { signal: AbortSignal.any([limit, signal]) });
+    const body = (await response.json()) as Partial<Reply<"GET /readyz">>;
+    return { ready: response.ok && body.ready === true, checks: body.checks ?? {} };
+  });
 }
 
 interface Use {

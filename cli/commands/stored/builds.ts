@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DockerfileError, type Recipe, readDockerfile, type Step } from "../../../shared/dockerfile/dockerfile.ts";
+import { type Recipe, readDockerfile, type Step } from "../../../shared/dockerfile/dockerfile.ts";
+import { DockerfileError } from "../../../shared/dockerfile/instruction-text.ts";
 import { type Api, type Reply, refusal, unreached } from "../../api/client.ts";
 import { filesOf, hashOf, readIgnored, writeArchive } from "../../build/archive.ts";
 import type { Context } from "../../context.ts";
@@ -25,7 +26,7 @@ interface BuildId {
 
 export const build: Action = async (context, { first, second }, options) => {
   const api = await context.api();
-  const { folder, text } = await source(second === "" ? "." : second, options.file);
+  const { folder, path, text } = await source(second === "" ? "." : second, options.file);
   const recipe = recipeOf(text, options);
   for (const note of recipe.notes) context.out.note(note);
   const [name = "", tag] = first.split(/:(.*)/s);
@@ -37,7 +38,7 @@ export const build: Action = async (context, { first, second }, options) => {
       ...(options.memorySize === undefined ? {} : { memoryMB: options.memorySize }),
     },
   });
-  const steps = await withFiles({ context, api, folder, templateID }, recipe.steps, options);
+  const steps = await withFiles({ context, api, folder, path, templateID }, recipe.steps, options);
   const startCmd = options.start ?? recipe.startCommand;
   await api.call("POST /v2/templates/{templateID}/builds/{buildID}", {
     params: { templateID, buildID },
@@ -63,7 +64,14 @@ function recipeOf(text: string, { buildArg }: Options): Recipe {
   }
 }
 
-async function source(place: string, file: string | undefined): Promise<{ folder: string; text: string }> {
+interface Source {
+  readonly folder: string;
+  /** Of the Dockerfile. */
+  readonly path: string;
+  readonly text: string;
+}
+
+async function source(place: string, file: string | undefined): Promise<Source> {
   const info = await stat(place).catch(() => undefined);
   if (info === undefined) throw new Failure(`${place} is not there`, { exitCode: EXIT.notFound });
   const folder = info.isDirectory() ? place : dirname(place);
@@ -71,7 +79,7 @@ async function source(place: string, file: string | undefined): Promise<{ folder
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
     throw usage(`cannot read ${path}: ${(cause as Error).message}`, "name the Dockerfile with --file");
   });
-  return { folder, text };
+  return { folder, path, text };
 }
 
 /** `FROM` names a template where there is one of that name, otherwise an image. */
@@ -92,13 +100,15 @@ interface Place {
   readonly context: Context;
   readonly api: Api;
   readonly folder: string;
+  /** Of the Dockerfile. */
+  readonly path: string;
   readonly templateID: string;
 }
 
 type WireStep = { type: string; args: string[]; filesHash?: string; force?: boolean };
 
 async function withFiles(place: Place, steps: readonly Step[], { force }: Options): Promise<WireStep[]> {
-  const isIgnored = await readIgnored(place.folder);
+  const isIgnored = await readIgnored(place.folder, place.path);
   const done: WireStep[] = [];
   for (const { type, args } of steps) {
     const step = { type, args: [...args], ...(force === true ? { force: true } : {}) };

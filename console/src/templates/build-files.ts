@@ -10,7 +10,7 @@ import { ignoredBy } from "../../../shared/dockerfile/ignored.ts";
 import { untilAnswered } from "../base/again.ts";
 import { API, act, get, type Reply, send } from "../base/client.ts";
 import { Failed } from "../base/failed.ts";
-import { filesUnder, type Picked, parents } from "./copied.ts";
+import { filesUnder, ignoringOf, type Picked, parents } from "./copied.ts";
 
 /** A file of the folder: its path from there on, with `/` between names. */
 export interface Found {
@@ -135,7 +135,7 @@ async function origin({ from }: Recipe): Promise<{ fromTemplate: string } | { fr
 
 /** The files of each source, before anything is requested, so that a wrong Dockerfile leaves nothing behind. */
 async function sourcesOf({ steps }: Recipe, files: readonly Found[]): Promise<Map<string, Picked<Found>>> {
-  const ignoring = files.find(({ path }) => path === ".dockerignore");
+  const ignoring = ignoringOf(files);
   const isIgnored = ignoredBy(ignoring === undefined ? "" : await ignoring.file.text());
   const copied = steps.flatMap(({ type, args: [from = ""] }) => (type === "COPY" ? [from] : []));
   return new Map(copied.map((source) => [source, filesUnder(files, source, isIgnored)]));

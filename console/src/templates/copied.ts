@@ -36,6 +36,12 @@ export function filesUnder<F extends Placed>(files: readonly F[], source: string
   return { files: [...named.values()], needsDirectory: needsDirectory(paths, wanted) };
 }
 
+/** The file that says what stays: as in Docker, one beside the Dockerfile that has its name before counts alone. */
+export function ignoringOf<F extends Placed>(files: readonly F[]): F | undefined {
+  const at = (name: string) => files.find(({ path }) => path === name);
+  return at("Dockerfile.dockerignore") ?? at(".dockerignore");
+}
+
 /** The directories that a path is in, the outermost first. */
 export function parents(path: string): string[] {
   const names = path.split("/");

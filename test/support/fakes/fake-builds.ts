@@ -34,7 +34,17 @@ interface Part {
 }
 
 export function fakeImage(id: string, more: Partial<FakeImage> = {}): FakeImage {
-  return { id, env: ["PATH=/usr/bin"], labels: {}, volumes: [], bytes: 1_000, history: [], ...more };
+  return {
+    id,
+    env: ["PATH=/usr/bin"],
+    labels: {},
+    volumes: [],
+    triggers: [],
+    shell: [],
+    bytes: 1_000,
+    history: [],
+    ...more,
+  };
 }
 
 export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {

@@ -1,7 +1,7 @@
 /** Which of the chosen files a COPY step of the console's builds sends. */
 
 import { expect, test } from "vitest";
-import { filesUnder } from "../../../console/src/templates/copied.ts";
+import { filesUnder, ignoringOf } from "../../../console/src/templates/copied.ts";
 import { ignoredBy } from "../../../shared/dockerfile/ignored.ts";
 
 const folder = ["app/main.py", "app/deep/data.bin", "app/main.pyc", "README.md", "z.txt"].map((path) => ({ path }));
@@ -22,6 +22,13 @@ test.each([
 test("what .dockerignore names stays, also below a directory", () => {
   expect(paths("app", ignoredBy("**/*.pyc\napp/deep\n"))).toEqual(["app/main.py"]);
   expect(() => paths("app/deep", ignoredBy("app/deep"))).toThrow(".dockerignore leaves nothing of it");
+});
+
+test("a file with the name of the Dockerfile before it counts in place of .dockerignore", () => {
+  const named = (...all: string[]) => ignoringOf(all.map((path) => ({ path })))?.path;
+  expect(named("a", ".dockerignore", "Dockerfile.dockerignore")).toBe("Dockerfile.dockerignore");
+  expect(named(".dockerignore", "b/Dockerfile.dockerignore")).toBe(".dockerignore");
+  expect(named("b/.dockerignore")).toBeUndefined();
 });
 
 test.each([

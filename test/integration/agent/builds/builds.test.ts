@@ -98,6 +98,18 @@ test("an image of a registry is pulled and provisioned once, and its own name is
   expect([...made.engine.builds.named.keys()].filter((name) => /example|from/.test(name))).toEqual([]);
 });
 
+test("what an image has for builds on top of it and is not done is told in the log, also when it comes from the cache", async () => {
+  const made = await world();
+  const more = { triggers: ["COPY . /app", "RUN npm ci"], shell: ["/bin/ash", "-c"] };
+  made.engine.builds.registry.set("example.com/a/b:1", fakeImage("sha256:foreign", more));
+  const given = body({ from: { is: "image", image: "example.com/a/b:1" }, startCmd: "", steps: [] });
+  for (const { entries } of [await built(made, given), await built(made, given)])
+    expect(entries.filter(({ level }) => level === "warn").map(({ message }) => message)).toEqual([
+      "[base] The image's ONBUILD instructions are not run, make them steps of this build: COPY . /app; RUN npm ci",
+      "[base] The image's SHELL is not used, commands run in bash -l -c: /bin/ash -c",
+    ]);
+});
+
 test("a pulled image that is larger than an upload may be fails its build with both sizes and leaves nothing behind", async () => {
   const made = await world();
   const bytes = 20 * 1024 ** 3 + 1;

@@ -23,7 +23,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { cleanArchive } from "../../../../agent/builds/steps/archive.ts";
 import { ARCHIVE_LIMITS, createArchiveCheck } from "../../../../agent/builds/steps/archive-rules.ts";
 import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
-import { filesOf, writeArchive } from "../../../../cli/build/archive.ts";
+import { filesOf, readIgnored, writeArchive } from "../../../../cli/build/archive.ts";
 import { copyInto } from "../../../../envd/steps/copy.ts";
 import { unpack } from "../../../../envd/steps/unpack.ts";
 
@@ -77,6 +77,7 @@ test.each([
   ["current", "out", { "out/app.txt": "app" }],
   ["current/*.txt", "out/", { "out/app.txt": "app" }],
   ["link.json", "out", { out: "package" }],
+  ["current/app.txt", "out", { out: "app" }],
   ["{{name}}", "out", { "out/t.txt": "t" }],
   ["wow!.txt", "out", { out: "wow" }],
   ["none*", "out", {}],
@@ -116,6 +117,33 @@ test("a COPY of a link that leads out of the folder, or to nothing, is refused",
   symlinkSync("nothing", at("context/gone"));
   await expect(filesOf(at("context"), "out", () => false)).rejects.toThrow("is a link that leaves the folder");
   await expect(filesOf(at("context"), "gone", () => false)).rejects.toThrow("is a link to nothing");
+  symlinkSync("..", at("context/up"));
+  await expect(filesOf(at("context"), "up/secret", () => false)).rejects.toThrow("up/secret is a link that leaves");
+  await expect(filesOf(at("context"), "up/sec*", () => false)).rejects.toThrow("up is a link that leaves");
+});
+
+test("a file with the name of the Dockerfile before it counts in place of .dockerignore", async () => {
+  const left = async (dockerfile: string) => {
+    const isIgnored = await readIgnored(at("context"), at(dockerfile));
+    return ["a.log", "a.txt"].filter((path) => !isIgnored(path));
+  };
+  write("context/x");
+  expect(await left("context/Dockerfile")).toEqual(["a.log", "a.txt"]);
+  write("context/.dockerignore", "*.txt\n");
+  expect(await left("context/Dockerfile")).toEqual(["a.log"]);
+  write("context/Dockerfile.dockerignore", "*.log\n");
+  write("elsewhere/dev.dockerignore", "");
+  expect(await left("context/Dockerfile")).toEqual(["a.txt"]);
+  expect(await left("elsewhere/dev")).toEqual(["a.log", "a.txt"]);
+  expect(await left("context/other")).toEqual(["a.log"]);
+  mkdirSync(at("context/odd.dockerignore"));
+  await expect(left("context/odd")).rejects.toThrow("cannot read");
+});
+
+test("a name that is not UTF-8 is refused as such", async () => {
+  write("context/x");
+  writeFileSync(Buffer.concat([Buffer.from(at("context/a")), Buffer.from([0xff])]), "");
+  await expect(filesOf(at("context"), ".", () => false)).rejects.toThrow("has a name that is not UTF-8");
 });
 
 test("an archive is unpacked with long names, long targets of links, modes and times", async () => {

@@ -26,7 +26,14 @@ test("a file begins as root in /, and ends as the sandboxes' user at home unless
 
 test("RUN keeps its shell form, with lines joined and comments between them left out", () => {
   const text = "RUN apt-get update && \\\n  # why\n\n  apt-get install -y curl";
-  expect(steps(text)[0]).toEqual(["RUN", "apt-get update &&    apt-get install -y curl"]);
+  expect(steps(text)[0]).toEqual(["RUN", "apt-get update &&   apt-get install -y curl"]);
+});
+
+test("a line that goes on has no blank before the next, as in the middle of an address", () => {
+  expect(steps("RUN curl https://example.com/\\\nfile \\\n\t# why\n -o x")[0]).toEqual([
+    "RUN",
+    "curl https://example.com/file  -o x",
+  ]);
 });
 
 test("RUN in exec form is quoted for a shell", () => {
@@ -36,6 +43,10 @@ test("RUN in exec form is quoted for a shell", () => {
 test("RUN with a text of several lines runs it, alone or as the input of a program", () => {
   expect(steps("RUN <<EOT\nset -e\n# kept\necho hi\nEOT")[0]).toEqual(["RUN", "set -e\n# kept\necho hi"]);
   expect(steps("RUN python3 <<EOF\nprint(1)\nEOF")[0]).toEqual(["RUN", "python3 <<EOF\nprint(1)\nEOF"]);
+  expect(steps("RUN cat \\\n# why\n <<'A' <<B \\\n >/x\n# kept \\\nA\n\"b\nB\nRUN c").slice(0, 2)).toEqual([
+    ["RUN", "cat  <<'A' <<B  >/x\n# kept \\\nA\n\"b\nB"],
+    ["RUN", "c"],
+  ]);
 });
 
 test("RUN with a text that names its interpreter is run by that", () => {
@@ -49,6 +60,50 @@ test("RUN with a text that names its interpreter is run by that", () => {
 
 test("ENV keeps quoted values with blanks", () => {
   expect(steps(`ENV A="a b" B=c\nENV C d e`)).toEqual([["ENV", "A", "a b", "B", "c"], ["ENV", "C", "d e"], user, home]);
+});
+
+test.each([
+  ['ENV P="/opt/bin":$PATH', ["P", "/opt/bin:$PATH"]],
+  ["ENV A=a\\ b B='it''s' C=\"x'y\"", ["A", "a b", "B", "its", "C", "x'y"]],
+  ['ENV A=1 \\\n# why\n\n  B="x \\\n y"', ["A", "1", "B", "x  y"]],
+  ["ENV A 'b  c' d=e", ["A", "b  c d=e"]],
+  ['ENV A=${B:-"x y"}', ["A", "${B:-x y}"]],
+  ["env A=", ["A", ""]],
+])("%j sets %j", (text, variables) => {
+  expect(steps(text)[0]).toEqual(["ENV", ...variables]);
+});
+
+test("values of one ENV see what was set before it, and not each other", () => {
+  expect(steps("ENV A=1 B=$A C=$B")[0]).toEqual(["ENV", "C", "$B", "B", "$A", "A", "1"]);
+  expect(steps("ENV A=1 PATH=/x:$PATH A=2")[0]).toEqual(["ENV", "A", "2", "PATH", "/x:$PATH"]);
+});
+
+test("USER and WORKDIR lose their quotes", () => {
+  expect(steps('USER "app":staff\nWORKDIR "/a b"')).toEqual([
+    ["USER", "app:staff"],
+    ["WORKDIR", "/a b"],
+  ]);
+});
+
+test("flags are read before what they are for, also on lines of their own", () => {
+  const text = 'ARG M=755\nCOPY --link --chown=app \\\n  # why\n  --chmod="0$M" \\\n  a /b';
+  expect(steps(text)[1]).toEqual(["COPY", "a", "/b", "app", "0755"]);
+  expect(steps("RUN --mount=type=cache,target=/c \\\n  --mount=type=cache,target=/d make")[0]).toEqual(["RUN", "make"]);
+});
+
+test("lines for Docker's own reader change nothing, and another reader is told", () => {
+  const notes = (text: string) => readDockerfile(`${text}FROM base AS Last\n`).notes;
+  expect(notes("# syntax=docker/dockerfile:1.7-labs\n# check=skip=all\n# escape=\\\n")).toEqual([]);
+  expect(notes("#syntax=example.com/other:1\n")).toEqual([
+    "the syntax example.com/other:1 is read as that of docker/dockerfile",
+  ]);
+});
+
+test("a build argument that no ARG asks for is told", () => {
+  expect(readDockerfile("ARG A\nFROM base\nARG B", { A: "1", B: "2", C: "3" }).notes).toEqual([
+    "line 3: ARG B is an environment variable, also in sandboxes",
+    "no ARG asks for the build argument C",
+  ]);
 });
 
 test("COPY makes a step for each source, with owner and mode", () => {
@@ -97,7 +152,7 @@ test("sources of COPY have the variables of the file", () => {
 test("line ends of Windows and a byte order mark change nothing of what a file says", () => {
   const text = "\uFEFFFROM base\r\nRUN a && \\\r\n  b\r\nCOPY x /y\r\n";
   expect(readDockerfile(text).steps.slice(2, 4)).toEqual([
-    { type: "RUN", args: ["a &&    b"] },
+    { type: "RUN", args: ["a &&   b"] },
     { type: "COPY", args: ["x", "/y", "root", ""] },
   ]);
 });
@@ -113,6 +168,11 @@ test.each([
   ['CMD ["python3", "a b.py"]', "python3 'a b.py'"],
   ['ENTRYPOINT ["serve"]\nCMD ["--port", "80"]', "serve --port 80"],
   ["ENTRYPOINT serve\nCMD more", "serve"],
+  ['ENTRYPOINT ["sh", "-c"]\nCMD run \\\n# why\n  it', "sh -c /bin/sh -c 'run   it'"],
+  ['ENTRYPOINT []\nCMD ["serve"]', "serve"],
+  ['ENTRYPOINT ["serve"]\nCMD []', "serve"],
+  ["CMD ['serve']", "['serve']"],
+  ["ENTRYPOINT []", undefined],
   ["RUN true", undefined],
 ])("the start command of %j is %j", (text, wanted) => {
   expect(readDockerfile(`FROM base\n${text}`).startCommand).toBe(wanted);
@@ -143,6 +203,23 @@ test.each([
   ["FROM a\nENV P=/x:$PATH\nCOPY $P /y", "line 3: $P has no value"],
   ["FROM a\nARG X=1\nCOPY ${X:0} /y", "line 3: the reference '${X:0' cannot be substituted"],
   ["FROM --platform=linux/arm64 a", "line 1: --platform is not supported"],
+  ["FROM a b", "line 1: FROM takes an image"],
+  ["FROM a AS Build\nfrom build", "line 2: a template has one FROM"],
+  ["# escape=`\nFROM a", "another escape character"],
+  ["FROM a\nCOPY --chmod=u+x a /b", "line 2: --chmod takes an octal mode such as 755, not 'u+x'"],
+  ["FROM a\nCOPY --exclude=*.md a /b", "line 2: --exclude is not supported"],
+  ["FROM a\nCOPY \\\n  --parents a /b", "line 2: --parents is not supported"],
+  ["FROM a\nADD --checksum=sha256:1 a /b", "line 2: --checksum is not supported"],
+  ["FROM a\nARG U=https://example.com/x\nADD $U /x", "line 3: ADD of 'https://example.com/x'"],
+  ["FROM a\nCOPY <<EOF /x\nhi\nEOF", "line 2: a text in the Dockerfile cannot be copied"],
+  ["FROM a\nCMD --x", "line 2: --x is not supported"],
+  ["FROM a\nENV A=it's", "line 2: 'it's' has a quote without an end"],
+  ["FROM a\nENV A=1 B", "line 2: 'B' has no ="],
+  ["FROM a\nENV A", "line 2: ENV takes a name and a value"],
+  ["FROM a\nENV A=$B B=$A", "line 2: its values read each other"],
+  ["FROM a\nENV A=x\\\\$B", "line 2: 'x\\\\$B' has a backslash before a variable"],
+  ["FROM a\nRUN <<EOF\necho hi\n EOF\nUSER x", "line 2: the text that <<EOF begins has no end"],
+  ["FROM a\nRUN echo a\\\\\nRUN b", "line 2: two backslashes at the end of a line"],
 ])("%j is refused: %s", (text, why) => {
   expect(() => readDockerfile(text)).toThrow(why);
 });

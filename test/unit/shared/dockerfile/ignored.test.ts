@@ -9,6 +9,11 @@ test.each([
   ["**\n!src/\n**/*.pyc", ["src/app.py"]],
   ["src/\n!src/deep", ["README.md", "package.json", "src/deep/x.pyc"]],
   ["\uFEFF# a comment\r\n/src\r\n", ["README.md", "package.json"]],
+  ["**.pyc\n/**README.md", ["package.json", "src/app.py", "src/deep/x.pyc", "src/x.pyc"]],
+  ["Src\nreadme.MD", ["README.md", "package.json", "src/app.py", "src/deep/x.pyc", "src/x.pyc"]],
+  [" src/deep/../app.py  \n./src//x.pyc/", ["README.md", "package.json", "src/deep/x.pyc"]],
+  ["src\n!  /src/app.py", ["README.md", "package.json", "src/app.py"]],
+  ["#src\n  \n../src\n/\n.\n!", ["README.md", "package.json", "src/app.py", "src/deep/x.pyc", "src/x.pyc"]],
   ["*.pyc", ["README.md", "package.json", "src/app.py", "src/deep/x.pyc", "src/x.pyc"]],
 ])("%j keeps %j", (text, kept) => {
   const all = ["README.md", "package.json", "src/app.py", "src/deep/x.pyc", "src/x.pyc"];
