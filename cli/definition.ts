@@ -37,8 +37,8 @@ export interface Command {
   readonly more?: string;
   readonly arguments?: readonly Argument[];
   readonly options?: readonly Option[];
-  /** `list`: it shows a table and takes -o, --no-headers and --watch. `one`: it shows one thing and takes -o. */
-  readonly shows?: "list" | "one";
+  /** `list`: it shows a table and takes -o, --no-headers and --watch. `table`: the same once. `one`: it shows one thing and takes -o. */
+  readonly shows?: "list" | "table" | "one";
   /** One line for a shell. */
   readonly example: string;
   /** Not in help and completion. */

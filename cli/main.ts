@@ -7,5 +7,10 @@ if ((first === "--version" || first === "-V") && others.length === 0) {
   process.stdout.write(`${VERSION}\n`);
 } else {
   const { run } = await import("./run.ts");
-  process.exit(await run(process.argv.slice(2), { env: process.env, streams: process }));
+  const code = await run(process.argv.slice(2), { env: process.env, streams: process });
+  // What a slow reader of a pipe has not taken yet would be lost.
+  await Promise.all(
+    [process.stdout, process.stderr].map((stream) => new Promise<void>((done) => void stream.write("", () => done()))),
+  );
+  process.exit(code);
 }

@@ -31,11 +31,9 @@ export function shownOptions({ shows }: Pick<Command, "shows">): readonly Option
     choices: ["json", "yaml", "wide", "name"],
   };
   if (shows === "one") return [output];
-  return [
-    output,
-    { flags: "--no-headers", about: "without the line of titles" },
-    { flags: "-w, --watch", about: "goes on, and shows what is new or has changed" },
-  ];
+  const headers: Option = { flags: "--no-headers", about: "without the line of titles" };
+  if (shows === "table") return [output, headers];
+  return [output, headers, { flags: "-w, --watch", about: "goes on, and shows what is new or has changed" }];
 }
 
 export function createProgram({ commands, groups, write, act }: ProgramOptions): Parser {
@@ -75,9 +73,10 @@ function addCommand(parser: Parser, command: Command, act: ProgramOptions["act"]
   parser.action(() => act(command, argsOf(command, parser.processedArgs), parser.opts()));
 }
 
-/** What `-o name` writes before an id: `svc node cordon node/n1` means the node n1. */
+/** What `-o name` writes before an id: `svc node cordon node/n1` means the node n1, `--sandbox sandbox/i1` the sandbox i1. */
 const KINDS: ReadonlySet<string> = new Set([
   "build",
+  "context",
   "delivery",
   "key",
   "node",
@@ -112,6 +111,7 @@ function parserOption({ flags, about, read, choices }: Option): ParserOption {
   if (choices !== undefined) option.choices(choices);
   switch (read) {
     case undefined:
+      if (KINDS.has(option.name())) option.argParser((text) => withoutKind(option.name(), text));
       break;
     case "integer":
       option.argParser((text) => {

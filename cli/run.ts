@@ -4,7 +4,8 @@ import { CommanderError } from "commander";
 import { type Context, createContext, type Streams } from "./context.ts";
 import { COMMANDS, GROUPS } from "./definitions/all.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { escapeText } from "./output/escape.ts";
+import { wordsOf } from "./installed.ts";
+import { escapeLine, escapeText } from "./output/escape.ts";
 import { createProgram } from "./program.ts";
 
 export interface Surroundings {
@@ -12,10 +13,14 @@ export interface Surroundings {
   readonly streams: Streams;
 }
 
+/** What a command may take to put away what it was making, when nobody reads its output any more. */
+const PUT_AWAY_MS = 15_000;
+
 /** For the shell: 128 and the number of the signal. */
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
-export async function run(words: readonly string[], { env, streams }: Surroundings): Promise<number> {
+export async function run(line: readonly string[], { env, streams }: Surroundings): Promise<number> {
+  const words = line[0] === "help" ? [...line.slice(1), "--help"] : line;
   const ended = new AbortController();
   let code: number = EXIT.interrupted;
   for (const [signal, status] of Object.entries(SIGNALS)) {
@@ -26,9 +31,17 @@ export async function run(words: readonly string[], { env, streams }: Surroundin
       ended.abort(new Failure("interrupted", { exitCode: status }));
     });
   }
-  // The reader has closed the pipe, as `head` does: the command ends without a message.
-  streams.stdout.on("error", () => process.exit(EXIT.failed));
-  streams.stderr.on("error", () => process.exit(EXIT.failed));
+  // The reader has closed the pipe, as `head` does: the command ends as after a signal, without a message. Of a full disk there is one.
+  const onClosed = ({ code: cause, message }: NodeJS.ErrnoException) => {
+    if (ended.signal.aborted) return;
+    if (cause !== "EPIPE")
+      streams.stderr.write(`error: the output cannot be written: ${escapeLine(cause ?? message)}\n`);
+    code = EXIT.failed;
+    ended.abort(new Failure("nobody reads the output", { exitCode: EXIT.failed }));
+    setTimeout(() => process.exit(EXIT.failed), PUT_AWAY_MS).unref();
+  };
+  streams.stdout.on("error", onClosed);
+  streams.stderr.on("error", onClosed);
 
   let exitCode = 0;
   const program = createProgram({
@@ -50,15 +63,17 @@ export async function run(words: readonly string[], { env, streams }: Surroundin
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
     if (ended.signal.aborted) return code;
-    return failed(error, streams);
+    return failed(error, { env, streams });
   }
 }
 
-function failed(error: unknown, { stderr }: Streams): number {
+function failed(error: unknown, { env, streams }: Surroundings): number {
   const { message, wayOut, exitCode } =
     error instanceof Failure
       ? error
       : new Failure(error instanceof Error ? error.message : String(error), { cause: error });
-  stderr.write(`error: ${escapeText(message)}\n${wayOut === undefined ? "" : `${escapeText(wayOut)}\n`}`);
+  const words = wordsOf(env);
+  const way = wayOut === undefined ? "" : `${escapeText(words(wayOut))}\n`;
+  streams.stderr.write(`error: ${escapeText(words(message))}\n${way}`);
   return exitCode;
 }

@@ -6,7 +6,7 @@
 import type { describedApi } from "../../shared/api/public.ts";
 import type { Client } from "../../shared/http/contract.ts";
 import { within } from "../../shared/program/deadline.ts";
-import { EXIT, Failure } from "../failure.ts";
+import { EXIT, Failure, usage } from "../failure.ts";
 
 type Routes = typeof describedApi;
 type ByName = {
@@ -36,6 +36,8 @@ export interface Api {
   call<N extends Name>(name: N, input: Input<N>): Promise<Reply<N>>;
   /** Every item of a list that comes in pages, at most `most`. */
   all<N extends Name>(name: N, input: Input<N>, most?: number): Promise<readonly Item<N>[]>;
+  /** Every page of an answer that has its list in a field. */
+  pages<N extends Name>(name: N, input: Input<N>): AsyncIterable<Reply<N>>;
   /** The answer as it comes, for a stream. */
   stream<N extends Name>(name: N, input: Input<N>, headers: Readonly<Record<string, string>>): Promise<Response>;
 }
@@ -47,21 +49,26 @@ export function createApi(connection: Connection): Api {
       return { body: await bodyOf(response, connection), next: response.headers.get("x-next-token") };
     });
   }
+  /** @param left how many items are still wanted; asked before each page */
+  async function* pagesOf(name: Name, input: AnyInput, left: () => number): AsyncGenerator<unknown> {
+    let token: string | null = null;
+    do {
+      const limit = Number.isFinite(left()) ? { limit: Math.max(1, Math.min(100, left())) } : {};
+      const query = { ...input.query, ...limit, ...(token === null ? {} : { nextToken: token }) };
+      const page = await read(name, { ...input, query });
+      yield page.body;
+      token = page.next;
+    } while (token !== null && left() > 0);
+  }
   return {
     call: async (name, input) => (await read(name, input)).body as never,
     async all(name, input, most = Number.POSITIVE_INFINITY) {
-      const given: AnyInput = input;
+      if (most < 1) throw usage("--limit is at least 1");
       const items: unknown[] = [];
-      let token: string | null = null;
-      do {
-        const limit = Number.isFinite(most) ? { limit: Math.max(1, Math.min(100, most - items.length)) } : {};
-        const query = { ...given.query, ...limit, ...(token === null ? {} : { nextToken: token }) };
-        const page = await read(name, { ...given, query });
-        items.push(...(page.body as unknown[]));
-        token = page.next;
-      } while (token !== null && items.length < most);
+      for await (const page of pagesOf(name, input, () => most - items.length)) items.push(...(page as unknown[]));
       return items as never;
     },
+    pages: (name, input) => pagesOf(name, input, () => Number.POSITIVE_INFINITY) as never,
     stream: (name, input, headers) => send(connection, name, input, { signal: connection.signal, headers }),
   };
 }
@@ -101,7 +108,11 @@ function target(path: string, { params = {}, query = {} }: AnyInput): string {
   return search.size === 0 ? filled : `${filled}?${search.toString()}`;
 }
 
-async function bodyOf(response: Response, { url, timeoutMs, signal }: Connection): Promise<unknown> {
+/** The JSON of an answer. Undefined: it has none. */
+export async function bodyOf(
+  response: Response,
+  { url, timeoutMs, signal }: Omit<Connection, "headers">,
+): Promise<unknown> {
   const text = await response.text().catch((cause: unknown) => {
     if (signal.aborted) throw signal.reason;
     throw unreached(url, cause, timeoutMs);
@@ -117,6 +128,9 @@ async function bodyOf(response: Response, { url, timeoutMs, signal }: Connection
   }
 }
 
+/** Of a certificate whose authority is not among those of this machine. */
+const UNTRUSTED = /SELF_SIGNED_CERT|UNABLE_TO_(?:GET|VERIFY)/;
+
 /** What a request to an address failed of, before there was an answer. */
 export function unreached(url: string, cause: unknown, timeoutMs: number): Failure {
   if (cause instanceof DOMException && cause.name === "TimeoutError") {
@@ -127,9 +141,12 @@ export function unreached(url: string, cause: unknown, timeoutMs: number): Failu
     });
   }
   const reason = (cause as { readonly cause?: { readonly code?: string; readonly message?: string } }).cause;
+  const isUntrusted = UNTRUSTED.test(reason?.code ?? "");
   return new Failure(`cannot reach ${url}: ${reason?.code ?? reason?.message ?? String(cause)}`, {
     cause,
-    wayOut: "look whether the platform runs there; SVC_API_URL and `svc context list` say which address is used",
+    wayOut: isUntrusted
+      ? "this machine does not know the authority of that certificate: NODE_EXTRA_CA_CERTS=FILE names its PEM file"
+      : "look whether the platform runs there; SVC_API_URL and `svc context list` say which address is used",
   });
 }
 

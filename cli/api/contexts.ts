@@ -54,7 +54,11 @@ export async function readContexts(env: Environment): Promise<Contexts> {
       contexts: Object.fromEntries(Object.entries(contexts).map(([name, entry]) => [name, entryOf(entry)])),
     };
   } catch (cause) {
-    throw usage(`${file} cannot be read: ${(cause as Error).message}`, "mend it, or remove it and add contexts again");
+    // The lines behind the first one show the file, and with it a key.
+    const [problem = ""] = (cause as Error).message.split("\n", 1);
+    const at = (cause as { readonly line?: number }).line;
+    const place = at === undefined ? "" : ` (line ${at})`;
+    throw usage(`${file} cannot be read: ${problem}${place}`, "mend it, or remove it and add contexts again");
   }
 }
 

@@ -81,14 +81,14 @@ export const accountCommands: readonly Command[] = [
   {
     name: "context use",
     about: "make a context the current one",
-    arguments: [{ name: "<name>", about: "name of the context, or - for none" }],
+    arguments: [{ name: "<context>", about: "name of the context, or - for none" }],
     example: "svc context use work",
     load: async () => (await contexts()).use,
   },
   {
     name: "context remove",
     about: "forget a context and its key",
-    arguments: [{ name: "<name>", about: "name of the context" }],
+    arguments: [{ name: "<context>", about: "name of the context" }],
     example: "svc context remove work",
     load: async () => (await contexts()).remove,
   },

@@ -15,6 +15,7 @@ export const machineCommands: readonly Command[] = [
         about: "mends what can be mended without any loss: access to files, forwarding, kernel modules",
       },
       { flags: "--json", about: "the whole report, with the checks that passed" },
+      { flags: "-o, --output <form>", about: "the same in this form", choices: ["json", "yaml"] },
       { flags: "--all", about: "shows the checks that passed, too" },
     ],
     example: "svc doctor --fix",
@@ -34,7 +35,7 @@ export const machineCommands: readonly Command[] = [
   {
     name: "backup",
     about: "write the records of the platform, its keys, certificates and settings into one archive, while it runs",
-    more: "For root, on the orchestrator's machine. The archive is for its owner alone (0600) and has a checksum of each file. Memory, disks, images and volumes of nodes are not in it.",
+    more: "For root, on the orchestrator's machine. The archive is for its owner alone (0600) and has a checksum of each file. Memory, disks, images and volumes of nodes are not in it. A file that is there is not replaced; Ctrl-C leaves nothing behind.",
     arguments: [{ name: "[file]", about: "where it is written (svc-backup-TIME.tar.gz)" }],
     example: "svc backup /var/backups/svc.tar.gz",
     load: async () => (await import("../commands/machine/backup.ts")).backup,
@@ -102,6 +103,7 @@ export const machineCommands: readonly Command[] = [
   {
     name: "rotate status",
     about: "show which earlier tokens, seeds and keys are still in use",
+    more: "For root, on the orchestrator's machine.",
     example: "svc rotate status",
     load: async () => (await rotate()).status,
   },

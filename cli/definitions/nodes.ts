@@ -35,6 +35,7 @@ export const nodeCommands: readonly Command[] = [
   {
     name: "node cordon",
     about: "place no new sandbox on a node; what runs there stays",
+    more: "Its status is draining then, as during a drain.",
     arguments: [NODE],
     example: "svc node cordon n1",
     load: async () => (await nodes()).cordon,

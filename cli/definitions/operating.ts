@@ -179,7 +179,7 @@ export const operatingCommands: readonly Command[] = [
     about: "remove builds and uploaded files that nothing needs, and list what nodes will remove",
     more: "For operators. A node deletes by itself what no record names, when it is old enough; volumes are for an operator to decide.",
     options: [{ flags: "--dry-run", about: "removes nothing, and lists all of it" }],
-    shows: "list",
+    shows: "table",
     example: "svc gc --dry-run",
     load: async () => (await import("../commands/operating/garbage.ts")).collect,
   },

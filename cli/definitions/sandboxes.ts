@@ -111,10 +111,10 @@ export const sandboxCommands: readonly Command[] = [
     about: "show the log of a sandbox, oldest first",
     arguments: [SANDBOX],
     options: [
-      { flags: "-f, --follow", about: "goes on with new lines" },
+      { flags: "-f, --follow", about: "goes on with new lines, until the sandbox has ended" },
       { flags: "--level <level>", about: "this level and above", choices: ["debug", "info", "warn", "error"] },
       { flags: "--search <text>", about: "only lines with this text" },
-      { flags: "--limit <number>", about: "the newest lines (1000)", read: "integer" },
+      { flags: "--limit <number>", about: "so many of the newest lines, at most 1000 (1000)", read: "integer" },
       PROJECT,
       { flags: "-o, --output <form>", about: "how it is shown", choices: ["json", "yaml"] },
     ],

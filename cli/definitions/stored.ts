@@ -53,7 +53,7 @@ export const storedCommands: readonly Command[] = [
     more: "With the operators' token. Each node reads its own copy, one at a time, and one node reads what is in the blob store. Nothing is changed. Exit code 1: something is damaged, missing or could not be read; the table says where a good copy of each damaged part is, and standard error what is wrong. A disk of a paused sandbox has no digest: it is read to its end. Of a template its image is read. Ctrl-C ends the checks.",
     arguments: [{ name: "[snapshot]", about: "id or name of a snapshot, or id of a paused sandbox or a template" }],
     options: [{ flags: "--all", about: "every snapshot, every paused sandbox and every template" }],
-    shows: "one",
+    shows: "table",
     example: "svc snapshot verify --all",
     load: async () => (await import("../commands/stored/verify.ts")).verify,
   },

@@ -58,7 +58,7 @@ export const templateCommands: readonly Command[] = [
     name: "template tag",
     about: "put tags on a build of a template",
     arguments: [
-      { name: "<target>", about: "name[:tag] of the build" },
+      { name: "<template>", about: "name[:tag] of the build" },
       { name: "<tag...>", about: "the new tags" },
     ],
     options: [PROJECT],

@@ -1,11 +1,33 @@
 /** Shows a list, and with `--watch` each row again that is new or has changed, until the user ends it. */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { EXIT, Failure } from "../failure.ts";
 import type { Options } from "../options.ts";
 import type { Output, View } from "./output.ts";
 import { cells } from "./table.ts";
 
 const EVERY_MS = 2_000;
+const DEFAULT_LIMIT = 100;
+
+interface Limited {
+  readonly most: number;
+  /** Says once that there may be more where nobody has asked for a limit: a list that ends there would look whole. */
+  readonly told: <T>(items: readonly T[]) => readonly T[];
+}
+
+/** The limit of lists that grow without end. */
+export function limitOf({ out }: { readonly out: Output }, { limit }: Options): Limited {
+  const most = limit ?? DEFAULT_LIMIT;
+  let isTold = limit !== undefined;
+  return {
+    most,
+    told(items) {
+      if (!isTold && items.length >= most) out.note(`only ${most} are shown: --limit shows more`);
+      isTold ||= items.length >= most;
+      return items;
+    },
+  };
+}
 
 export async function showList<T>(
   { out, signal }: { readonly out: Output; readonly signal: AbortSignal },
@@ -19,13 +41,29 @@ export async function showList<T>(
   const still = view.columns.filter(({ moving }) => moving !== true);
   const states = (all: readonly T[]) => new Map(all.map((item) => [view.name(item), cells(still, item).join("\t")]));
   let known = states(items);
+  let hasHead = items.length > 0;
+  let isAway = false;
   for (;;) {
     await sleep(EVERY_MS, undefined, { signal });
-    items = await read();
+    try {
+      items = await read();
+      isAway = false;
+    } catch (error) {
+      if (signal.aborted || !mayPass(error)) throw error;
+      if (!isAway) out.note(`${error.message}: trying again`);
+      isAway = true;
+      continue;
+    }
     const now = states(items);
     const changed = items.filter((item) => known.get(view.name(item)) !== now.get(view.name(item)));
-    if (changed.length > 0) await out.list(view, changed, { ...options, headers: false });
+    if (changed.length > 0) await out.list(view, changed, hasHead ? { ...options, headers: false } : options);
+    hasHead ||= changed.length > 0;
     for (const name of known.keys()) if (!now.has(name)) out.note(`${name} is gone`);
     known = now;
   }
+}
+
+/** Of a platform that is restarted or away. What it refuses, it refuses again. */
+function mayPass(error: unknown): error is Failure {
+  return error instanceof Failure && (error.exitCode === EXIT.failed || error.exitCode === EXIT.timedOut);
 }

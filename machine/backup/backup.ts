@@ -5,16 +5,20 @@
 
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { chmod, chown, cp, mkdir, open, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, cp, mkdir, open, readdir, rm, stat, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { VERSION } from "../../shared/version.ts";
+import { giveName } from "../base/appear.ts";
 import { lastWords } from "../base/commands.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import { copySqlite, countRecords, databaseUrl, dumpPostgres } from "./database.ts";
-import { listFiles, MANIFEST, type Manifest, manifestOf } from "./manifest.ts";
+import { copySqlite, countRecords, databasePath, databaseUrl, dumpPostgres } from "./database.ts";
+import { accessOf, foldersOf, placeOf } from "./folders.ts";
+import { type FileEntry, listFiles, MANIFEST, type Manifest, manifestOf } from "./manifest.ts";
 
 const LIMIT_MS = 3_600_000;
+/** What a copy leaves free beside the database. */
+const ROOM_BYTES = 64 * 2 ** 20;
 
 export interface BackupOptions {
   /** The archive; it is made in one step. */
@@ -35,7 +39,7 @@ export async function makeBackup(machine: Machine, { path, onStep }: BackupOptio
     const { database, counts } = await copyDatabase(machine, work, content);
     onStep(database === "none" ? "no database on this machine" : `${database}: ${sum(counts)} records`);
     await copySettings(machine, content);
-    const files = await listFiles(content);
+    const files = await withAccess(machine, await listFiles(content));
     onStep(`settings, keys and certificates: ${files.length} files`);
     const madeAt = new Date(machine.now()).toISOString();
     const manifest = manifestOf({
@@ -49,7 +53,7 @@ export async function makeBackup(machine: Machine, { path, onStep }: BackupOptio
     });
     await writeFile(join(content, MANIFEST), JSON.stringify(manifest, null, 2), { mode: 0o600 });
     await pack(machine, content, join(work, "archive"));
-    await rename(join(work, "archive"), path);
+    await giveName(join(work, "archive"), path);
     return manifest;
   } finally {
     await rm(work, { recursive: true, force: true });
@@ -76,6 +80,7 @@ async function copyDatabase(
   // In the state directory, to which the orchestrator's user has a way.
   const place = join(instance.places.state, "orchestrator", `.backup-${work.slice(-12)}`);
   const user = serviceUser();
+  await refuseShortDisk(databasePath(instance), dirname(place));
   await mkdir(place, { mode: 0o700 });
   try {
     if (user !== undefined) await chown(place, user.uid, user.gid);
@@ -93,24 +98,50 @@ async function copyDatabase(
   }
 }
 
-/** The settings' directory, and what makes this machine a node or an edge of a platform. */
+/** A copy that fills the disk of the database would stop the platform. */
+async function refuseShortDisk(database: string, folder: string): Promise<void> {
+  const size = (await stat(database).catch(() => undefined))?.size ?? 0;
+  const { bavail, bsize } = await statfs(folder);
+  if (leavesRoom({ size, free: bavail * bsize })) return;
+  const mebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+  throw new Error(
+    `${folder} has ${mebibytes(bavail * bsize)} free, and the copy of the database takes ${mebibytes(size)}: make room first`,
+  );
+}
+
+/** Pure. */
+export function leavesRoom({ size, free }: { readonly size: number; readonly free: number }): boolean {
+  return free - size >= ROOM_BYTES;
+}
+
+/** The settings' directory with the folders in it, such as that of the certificates, and what makes this machine a node or an edge of a platform. */
 async function copySettings({ instance }: Machine, content: string): Promise<void> {
-  const { config, state } = instance.places;
-  await copyFiles(config, join(content, "config"));
-  for (const program of ["agent", "edge"]) {
-    const from = join(state, program, "membership");
-    if (existsSync(from)) await copyFiles(from, join(content, `${program}-membership`));
+  for (const [name, from] of Object.entries(foldersOf(instance))) {
+    if (existsSync(from)) await copyFiles(from, join(content, name));
   }
 }
 
-/** Plain files alone: no link is followed. */
+/** Plain files and folders alone: no link is followed. */
 async function copyFiles(from: string, to: string): Promise<void> {
   await mkdir(to, { mode: 0o700 });
   for (const entry of await readdir(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) await copyFiles(source, target);
     if (!entry.isFile()) continue;
-    await cp(join(from, entry.name), join(to, entry.name));
-    await chmod(join(to, entry.name), 0o600);
+    await cp(source, target);
+    await chmod(target, 0o600);
   }
+}
+
+/** A restored key that its program cannot read would be of no use, so who may read each file is written down. */
+async function withAccess({ instance }: Machine, files: readonly FileEntry[]): Promise<readonly FileEntry[]> {
+  return Promise.all(
+    files.map(async (file) => {
+      const place = placeOf(instance, file.path);
+      const access = place === undefined ? undefined : await accessOf(place);
+      return access === undefined ? file : { ...file, access };
+    }),
+  );
 }
 
 async function pack({ run }: Machine, content: string, archive: string): Promise<void> {

@@ -4,6 +4,7 @@
  */
 
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { settingsIn } from "../../shared/program/service/settings-lines.ts";
@@ -28,6 +29,10 @@ export async function drill(machine: Machine, content: string, manifest: Manifes
   const records = Object.values(manifest.counts).reduce((sum, one) => sum + one, 0);
   if (manifest.database !== "SQLite")
     return { problems: await listed(machine, content, manifest), records, seconds: seconds() };
+  if (!existsSync(join(machine.instance.places.app, "orchestrator.js")))
+    throw new Error(
+      "a drill starts the orchestrator of this machine, and there is none: run it where ./scripts/up has",
+    );
   const user = serviceUser() ?? { uid: 0, gid: 0 };
   // Below a directory to which the orchestrator's user has a way.
   const scratch = await mkdtemp(join(machine.instance.places.state, "orchestrator", ".drill-"));
@@ -154,6 +159,7 @@ async function questions(machine: Machine, pid: number, { token, log, isOver }: 
   };
   const deadline = performance.now() + START_MS;
   while ((await call("/livez")).status !== 204) {
+    machine.signal?.throwIfAborted();
     const last = log().trim().split("\n").at(-1)?.slice(0, 400) ?? "";
     if (isOver()) return [`the orchestrator does not start on it: ${last}`];
     if (performance.now() > deadline) return [`the orchestrator did not answer within ${START_MS / 1_000} s: ${last}`];

@@ -9,10 +9,19 @@ import { pipeline } from "node:stream/promises";
 export const MANIFEST = "manifest.json";
 const FORM = 1;
 
+/** Who may read a file on its machine: root, or the user of the orchestrator. */
+export interface Access {
+  readonly mode: number;
+  readonly owner: "root" | "service";
+  readonly group: "root" | "service";
+}
+
 export interface FileEntry {
   readonly path: string;
   readonly bytes: number;
   readonly sha256: string;
+  /** Absent in backups of earlier versions, and for the records. */
+  readonly access?: Access;
 }
 
 export interface Manifest {

@@ -2,18 +2,19 @@
 
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
+import { chmod, chown, cp, mkdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { lastWords } from "../base/commands.ts";
-import { readInstance } from "../base/instance.ts";
+import { type Instance, readInstance } from "../base/instance.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
 import { lookAtPrograms } from "../evidence/programs.ts";
 import { databasePath, databaseUrl, restorePostgres } from "./database.ts";
-import { checkedManifest, type Manifest } from "./manifest.ts";
+import { placeOf } from "./folders.ts";
+import { checkedManifest, type FileEntry, type Manifest } from "./manifest.ts";
 
 const LIMIT_MS = 3_600_000;
-/** Files of the orchestrator's user, which reads them while it runs; all others are root's. */
+/** Files of the orchestrator's user in backups that do not say whose each is; all others are root's. */
 const OF_SERVICE = new Set(["admin-token", "secrets.key"]);
 
 /** Unpacks and verifies it in a directory for root alone, and removes that afterwards. */
@@ -57,27 +58,28 @@ export async function restore(
   { force, onStep }: RestoreOptions,
 ): Promise<void> {
   await refuseWhileItRuns(machine);
+  // Before anything is put back: half a restore is none.
+  if (manifest.database === "PostgreSQL" && !force)
+    throw new Error("restoring replaces every record in the PostgreSQL database: say --force");
   const stamp = new Date(machine.now()).toISOString().replaceAll(/[:.]/g, "");
-  const other = await otherFiles(machine, content);
+  const places = placesOf(machine, content, manifest);
+  const other = await otherFiles(places);
   if (other.length > 0 && !force) {
     throw new Error(
       `these files of the machine differ from the backup's: ${other.join(", ")}; --force replaces them and keeps the former beside them`,
     );
   }
-  await putSettings(machine, content, stamp);
+  await putSettings(machine, places, stamp);
   onStep("settings, keys and certificates are back");
   if (manifest.database === "none") return;
   // The settings that are now in force say where the database is.
-  const restored: Machine = { ...machine, instance: readInstance(machine.instance.name) };
+  const restored: Machine = { ...machine, instance: readInstance(machine.instance.name, machine.instance.root) };
   const url = await databaseUrl(restored.instance);
   if ((url !== undefined) !== (manifest.database === "PostgreSQL")) {
     throw new Error(`the backup is of ${manifest.database}, and the settings name another kind of database`);
   }
   if (url === undefined) await putSqlite(restored, content, stamp);
-  else {
-    if (!force) throw new Error("restoring replaces every record in the PostgreSQL database: say --force");
-    await restorePostgres(restored, url, join(content, "database.dump"));
-  }
+  else await restorePostgres(restored, url, join(content, "database.dump"));
   onStep(`${manifest.database}: the records of ${manifest.madeAt} are back`);
 }
 
@@ -85,6 +87,8 @@ async function refuseWhileItRuns(machine: Machine): Promise<void> {
   const running = (await lookAtPrograms(machine)).filter(
     ({ pid, program }) => pid !== undefined && program !== "agent",
   );
+  // What a killed command did not say is no sign that nothing runs.
+  machine.signal?.throwIfAborted();
   if (running.length === 0) return;
   const [program = ""] = running.map((one) => one.program);
   throw new Error(`the ${program} runs: stop it first (./scripts/service stop ${program})`);
@@ -98,38 +102,48 @@ interface Placed {
   readonly gid: number;
 }
 
-async function placesOf({ instance }: Machine, content: string): Promise<readonly Placed[]> {
-  const { config, state } = instance.places;
-  const service = serviceUser() ?? { uid: 0, gid: 0 };
-  const access = (name: string) => ({ mode: 0o600, ...(OF_SERVICE.has(name) ? service : { uid: 0, gid: 0 }) });
-  const folders: readonly (readonly [string, string])[] = [
-    ["config", config],
-    ["agent-membership", join(state, "agent/membership")],
-    ["edge-membership", join(state, "edge/membership")],
-  ];
-  const all: Placed[] = [];
-  for (const [name, to] of folders) {
-    const from = join(content, name);
-    if (!existsSync(from)) continue;
-    for (const file of await readdir(from)) all.push({ from: join(from, file), to: join(to, file), ...access(file) });
-  }
-  return all;
+const ROOT = { uid: 0, gid: 0 };
+
+function placesOf({ instance }: Machine, content: string, { files }: Manifest): readonly Placed[] {
+  return files.flatMap((file) => {
+    const to = placeOf(instance, file.path);
+    return to === undefined ? [] : [{ from: join(content, file.path), to, ...accessAfter(file) }];
+  });
 }
 
-async function otherFiles(machine: Machine, content: string): Promise<readonly string[]> {
+function accessAfter({ path, access }: FileEntry): Pick<Placed, "mode" | "uid" | "gid"> {
+  const service = serviceUser() ?? ROOT;
+  if (access === undefined) return { mode: 0o600, ...(OF_SERVICE.has(basename(path)) ? service : ROOT) };
+  const of = (who: "root" | "service") => (who === "service" ? service : ROOT);
+  return { mode: access.mode, uid: of(access.owner).uid, gid: of(access.group).gid };
+}
+
+async function otherFiles(places: readonly Placed[]): Promise<readonly string[]> {
   const other: string[] = [];
-  for (const { from, to } of await placesOf(machine, content)) {
+  for (const { from, to } of places) {
     if (existsSync(to) && !(await readFile(to)).equals(await readFile(from))) other.push(to);
   }
   return other;
 }
 
-async function putSettings(machine: Machine, content: string, stamp: string): Promise<void> {
-  for (const { from, to, mode, uid, gid } of await placesOf(machine, content)) {
+async function putSettings({ instance }: Machine, places: readonly Placed[], stamp: string): Promise<void> {
+  for (const { from, to, mode, uid, gid } of places) {
     if (existsSync(to) && (await readFile(to)).equals(await readFile(from))) continue;
-    if (!existsSync(dirname(to))) await mkdir(dirname(to), { recursive: true, mode: 0o750 });
+    await makeFolder(instance, dirname(to));
     if (existsSync(to)) await rename(to, `${to}.before-${stamp}`);
     await put(from, to, { mode, uid, gid });
+  }
+}
+
+/** The orchestrator's user has a way to the settings and to the folders in them; a membership is root's alone. */
+async function makeFolder({ places: { config } }: Instance, path: string): Promise<void> {
+  if (existsSync(path)) return;
+  const isOfSettings = path === config || path.startsWith(`${config}/`);
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  if (!isOfSettings) return;
+  for (let folder = path; folder.length >= config.length; folder = dirname(folder)) {
+    await chown(folder, 0, (serviceUser() ?? ROOT).gid);
+    await chmod(folder, 0o750);
   }
 }
 

@@ -18,17 +18,24 @@ interface Given {
   readonly uid?: number;
   readonly gid?: number;
   readonly cwd?: string;
+  /** Aborted: the program is killed, or not started. */
+  readonly signal?: AbortSignal;
 }
 
 const LIMIT_MS = 10_000;
 const MOST = 32 * 1024 * 1024;
+const INTERRUPTED = "interrupted";
 export const PATH = "/opt/svc/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 export type Run = (program: string, args: readonly string[], given?: Given) => Promise<Said>;
 
 /** Never rejects. The environment of the caller is not passed on, apart from what `given` names. */
-export const run: Run = (program, args, { limitMs = LIMIT_MS, input = "", env = {}, ...who } = {}) =>
+export const run: Run = (program, args, { limitMs = LIMIT_MS, input = "", env = {}, signal, ...who } = {}) =>
   new Promise((resolve) => {
+    if (signal?.aborted === true) {
+      resolve({ status: undefined, stdout: "", stderr: "", problem: INTERRUPTED });
+      return;
+    }
     const child = spawn(program, args, {
       detached: true,
       stdio: ["pipe", "pipe", "pipe"],
@@ -42,6 +49,8 @@ export const run: Run = (program, args, { limitMs = LIMIT_MS, input = "", env = 
       problem = why;
       killGroup(child);
     };
+    const onAbort = () => end(INTERRUPTED);
+    signal?.addEventListener("abort", onAbort, { once: true });
     const timer = setTimeout(() => end(`${program} did not end within ${limitMs / 1000} s`), limitMs);
     for (const name of ["stdout", "stderr"] as const) {
       child[name].setEncoding("utf8").on("data", (text: string) => {
@@ -51,6 +60,7 @@ export const run: Run = (program, args, { limitMs = LIMIT_MS, input = "", env = 
     }
     const settle = (status: number | undefined, why: string | undefined) => {
       clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
       resolve({ status, ...said, problem: problem ?? why });
     };
     child.on("error", (error: NodeJS.ErrnoException) =>

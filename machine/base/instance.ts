@@ -9,6 +9,8 @@ export type Program = "orchestrator" | "agent" | "edge";
 export interface Instance {
   /** Empty for the platform without a name. */
   readonly name: string;
+  /** `/`, and for tests another directory. */
+  readonly root: string;
   readonly role: string;
   /** Those that run on this machine. */
   readonly programs: readonly Program[];
@@ -32,7 +34,7 @@ export interface Instance {
 
 const NAME = /^[a-z][a-z0-9]{0,4}$/;
 
-/** @param root for tests: the machine's root directory */
+/** @param root of the machine */
 export function readInstance(name: string, root = "/"): Instance {
   if (name !== "" && !NAME.test(name)) {
     throw new Error(
@@ -56,6 +58,7 @@ export function readInstance(name: string, root = "/"): Instance {
   });
   return {
     name,
+    root,
     role,
     programs: programsOf(role),
     network: environment("agent")["SVC_NETWORK_NAME"] ?? `svc${name}`,

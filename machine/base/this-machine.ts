@@ -14,13 +14,17 @@ export interface Machine {
   readonly run: typeof run;
   readonly now: () => number;
   readonly places: Places;
+  /** Aborted when the operator ends the command: programs that `run` has started are killed. */
+  readonly signal?: AbortSignal;
 }
 
-export function thisMachine(instance: Instance): Machine {
+export function thisMachine(instance: Instance, signal?: AbortSignal): Machine {
   const places = {
     dockerSocket: "/var/run/docker.sock",
     criu: `${instance.places.bin}/criu`,
     resolvConf: "/etc/resolv.conf",
   };
-  return { instance, run, now: Date.now, places };
+  if (signal === undefined) return { instance, run, now: Date.now, places };
+  const interruptible: typeof run = (program, args, given) => run(program, args, { ...given, signal });
+  return { instance, run: interruptible, now: Date.now, places, signal };
 }

@@ -1,10 +1,12 @@
 /** Makes a debug bundle: an archive of text files without secrets, for whoever helps. A part that fails or hangs leaves the others. */
 
+import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { pack } from "tar-stream";
+import { giveName } from "../base/appear.ts";
 import { withDeadline } from "../base/deadline.ts";
 import type { Part } from "./parts.ts";
 import type { Redact } from "./redact.ts";
@@ -23,17 +25,28 @@ export interface BundleOptions {
   /** The file is made in one step, for its owner alone. */
   readonly path: string;
   readonly onPart?: (part: Bundled) => void;
+  /** Aborted: no further part is made, and there is no archive. */
+  readonly signal?: AbortSignal;
 }
 
-export async function writeBundle({ parts, redact, path, onPart }: BundleOptions): Promise<readonly Bundled[]> {
+export async function writeBundle(options: BundleOptions): Promise<readonly Bundled[]> {
+  const { parts, redact, path, onPart, signal } = options;
   const archive = pack();
-  const unfinished = `${path}.new`;
+  // Between two entries nobody else listens.
+  archive.on("error", () => undefined);
+  // Two at once have a file each.
+  const unfinished = `${path}.${randomBytes(6).toString("hex")}.new`;
   const written = pipeline(archive, createGzip(), createWriteStream(unfinished, { mode: 0o600, flags: "wx" }));
+  let ofDisk: Error | undefined;
   // The first failure of the disk ends the archive; the parts see it at their next entry.
-  written.catch((error: Error) => archive.destroy(error));
+  written.catch((error: Error) => {
+    ofDisk = error;
+    archive.destroy(error);
+  });
   const done: Bundled[] = [];
   try {
     for (const part of parts) {
+      signal?.throwIfAborted();
       const { text, ...bundled } = await made(part, redact);
       await add(archive, bundled.problem === undefined ? part.name : `${part.name}.failed`, text);
       done.push(bundled);
@@ -42,13 +55,16 @@ export async function writeBundle({ parts, redact, path, onPart }: BundleOptions
     await add(archive, "manifest.json", JSON.stringify(done, null, 2));
     archive.finalize();
     await written;
-    await rename(unfinished, path);
+    await giveName(unfinished, path);
     return done;
   } catch (error) {
+    // An archive that has ended says only that it has; the disk says why, and a moment later.
+    await new Promise((resolve) => void setImmediate(resolve));
+    const cause = ofDisk ?? error;
     archive.destroy();
     await written.catch(() => undefined);
     await rm(unfinished, { force: true });
-    throw error;
+    throw cause;
   }
 }
 

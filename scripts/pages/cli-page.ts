@@ -15,7 +15,8 @@ const HEAD = `# The command svc
 
 \`./scripts/svc\` in a checkout is the command for people who use the platform and who run it. After \`./scripts/up\` it works on that machine
 without any setting. [How settings, output and exit codes work](#settings), then each command with an example.
-\`svc COMMAND --help\` shows the same; \`npm run man-pages\` writes it as manual pages (\`man -l dist/man/svc.1\`). Sandboxes are named by their ids, the rest by name or id.
+\`svc COMMAND --help\` shows the same; \`npm run man-pages\` writes it as manual pages (\`man -l dist/man/svc.1\`). Sandboxes, nodes
+and projects are named by their ids, the rest by name or id.
 
 ## Settings
 

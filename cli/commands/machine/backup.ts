@@ -1,17 +1,16 @@
 /** `svc backup` and `svc restore`: the records of the platform and all that opens them. */
 
-import { resolve } from "node:path";
 import { makeBackup } from "../../../machine/backup/backup.ts";
 import { drill } from "../../../machine/backup/drill.ts";
 import { restore as putBack, withBackup } from "../../../machine/backup/restore.ts";
 import type { Action } from "../../definition.ts";
 import { EXIT } from "../../failure.ts";
-import { hereAsRoot } from "./here.ts";
+import { wordsOf } from "../../installed.ts";
+import { fileTime, hereAsRoot, knownFile, newFile } from "./here.ts";
 
 export const backup: Action = async (context, { first }) => {
   const machine = hereAsRoot(context);
-  const stamp = new Date(machine.now()).toISOString().slice(0, 19).replaceAll(":", "");
-  const path = resolve(first === "" ? `svc-backup-${stamp}.tar.gz` : first);
+  const path = newFile(first === "" ? `svc-backup-${fileTime(machine.now())}.tar.gz` : first);
   await makeBackup(machine, { path, onStep: (text) => context.out.note(text) });
   context.out.note(
     "It holds every key of the platform: keep it where only you can read it. Try it with `svc restore --drill`.",
@@ -21,7 +20,7 @@ export const backup: Action = async (context, { first }) => {
 
 export const restore: Action = async (context, { first }, options) => {
   const machine = hereAsRoot(context);
-  return withBackup(machine, resolve(first), async (content, manifest) => {
+  return withBackup(machine, knownFile(first), async (content, manifest) => {
     context.out.note(
       `backup of ${manifest.madeAt}, version ${manifest.version}: ${manifest.files.length} files, checksums are right`,
     );
@@ -34,13 +33,15 @@ export const restore: Action = async (context, { first }, options) => {
       );
       return 0;
     }
-    await putBack(machine, content, manifest, {
+    context.signal.throwIfAborted();
+    // Half of a restore would be none.
+    context.signal.addEventListener("abort", () => context.out.note("the restore goes on to its end"));
+    await putBack(hereAsRoot({ env: context.env }), content, manifest, {
       force: options.force === true,
       onStep: (text) => context.out.note(text),
     });
-    context.out.note(
-      "Start the orchestrator (./scripts/service start orchestrator), then ./scripts/node adopt: docs/operating/backup.md",
-    );
+    const next = "Start the orchestrator (./scripts/service start orchestrator), then ./scripts/node adopt";
+    context.out.note(`${wordsOf(context.env)(next)}: docs/operating/backup.md`);
     return 0;
   });
 };

@@ -4,6 +4,7 @@ import type { Result } from "../../../machine/checks/check.ts";
 import { examine, type Mended, mend, type Report } from "../../../machine/doctor/doctor.ts";
 import type { Action } from "../../definition.ts";
 import { EXIT } from "../../failure.ts";
+import { wordsOf } from "../../installed.ts";
 import { hereAsRoot } from "./here.ts";
 
 const WORDS = { failed: "FAIL", warning: "WARN", unknown: "?", ok: "ok" } as const;
@@ -11,6 +12,7 @@ const WORDS = { failed: "FAIL", warning: "WARN", unknown: "?", ok: "ok" } as con
 export const doctor: Action = async (context, _args, options) => {
   const machine = hereAsRoot(context);
   let report = await examine(machine);
+  context.signal.throwIfAborted();
   let mended: readonly Mended[] = [];
   if (options.fix === true) {
     mended = await mend(report, machine);
@@ -18,8 +20,9 @@ export const doctor: Action = async (context, _args, options) => {
     if (mended.length > 0) report = await examine(machine);
   }
   const code = report.ok ? 0 : EXIT.failed;
-  if (options.json === true) {
-    await context.out.structured({ ...report, mended }, { output: "json" });
+  const output = options.output ?? (options.json === true ? "json" : undefined);
+  if (output !== undefined) {
+    await context.out.structured({ ...report, mended }, { output });
     return code;
   }
   for (const { id, evidence, problem } of mended) {
@@ -30,7 +33,7 @@ export const doctor: Action = async (context, _args, options) => {
   for (const result of report.checks) {
     if (result.status === "ok" && options.all !== true) continue;
     if (result.status === "unknown" && options.all !== true) continue;
-    await context.out.line(...linesOf(result));
+    await context.out.line(...linesOf(result).map(wordsOf(context.env)));
   }
   context.out.note(summary(report));
   return code;

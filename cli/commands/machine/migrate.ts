@@ -3,6 +3,7 @@
 import { databasePath, moveToPostgres } from "../../../machine/backup/database.ts";
 import { readValue } from "../../api/value.ts";
 import type { Action } from "../../definition.ts";
+import { wordsOf } from "../../installed.ts";
 import { hereAsRoot } from "./here.ts";
 
 export const sqliteToPostgres: Action = async (context, _args, { file }) => {
@@ -17,12 +18,11 @@ export const sqliteToPostgres: Action = async (context, _args, { file }) => {
       ? `the audit log is whole: ${audit.entries} entries`
       : `the audit log was broken before, and was moved as it is: entry ${audit.broken.seq} is ${audit.broken.fault}`,
   );
-  context.out.note(
-    [
-      "Next:",
-      "  1. put DATABASE_URL=postgresql://… , or DATABASE_URL_FILE with the path of a file that has it, into .svc/config.env",
-      "  2. ./scripts/up --change-settings",
-      `  3. ./scripts/node status: each node serves the database; then put ${databasePath(machine.instance)} away, and start no orchestrator on it any more`,
-    ].join("\n"),
-  );
+  const next = [
+    "Next:",
+    "  1. put DATABASE_URL=postgresql://… , or DATABASE_URL_FILE with the path of a file that has it, into .svc/config.env",
+    "  2. ./scripts/up --change-settings",
+    `  3. ./scripts/node status: each node serves the database; then put ${databasePath(machine.instance)} away, and start no orchestrator on it any more`,
+  ];
+  context.out.note(wordsOf(context.env)(next.join("\n")));
 };

@@ -71,11 +71,16 @@ export const status: Action = async (context) => {
 };
 
 async function rotate(context: Context, { words, restarts, next }: Rotation): Promise<void> {
-  const machine = hereAsRoot(context);
+  const { env, out, signal } = context;
+  const machine = hereAsRoot({ env });
   const checkout = checkoutOf(context);
-  context.out.note(`${restarts} A run that is cut is repeated with the same command.`);
-  await context.out.line(...(await runScript(machine, checkout, words, context.env)));
-  if (next !== undefined) context.out.note(next);
+  out.note(`${restarts} A run that is cut is repeated with the same command.`);
+  // Half of a rotation would leave a program stopped: the script goes on to its end, also without this command.
+  signal.addEventListener("abort", () =>
+    out.note("the rotation goes on to its end; Ctrl-C again does not wait for it"),
+  );
+  await out.line(...(await runScript(machine, checkout, words, env)));
+  if (next !== undefined) out.note(next);
 }
 
 function checkoutOf({ env }: Pick<Context, "env">): string {

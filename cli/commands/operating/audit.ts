@@ -4,7 +4,7 @@ import type { Item } from "../../api/client.ts";
 import type { Action } from "../../definition.ts";
 import type { View } from "../../output/output.ts";
 import { age } from "../../output/time.ts";
-import { showList } from "../../output/watch.ts";
+import { limitOf, showList } from "../../output/watch.ts";
 
 const view: View<Item<"GET /audit">> = {
   name: ({ seq }) => `audit/${seq}`,
@@ -26,21 +26,20 @@ const view: View<Item<"GET /audit">> = {
   ],
 };
 
-const DEFAULT_LIMIT = 100;
-
 export const list: Action = async (context, _args, options) => {
   const query = {
     ...(options.action === undefined ? {} : { action: options.action }),
     ...(options.actor === undefined ? {} : { actor: options.actor }),
     ...(options.since === undefined ? {} : { start: Math.floor(Date.now() / 1000) - options.since }),
   };
-  const most = options.limit ?? DEFAULT_LIMIT;
+  const { most, told } = limitOf(context, options);
   if (options.admin === true) {
     const admin = await context.admin();
     const team = options.project === undefined ? {} : { teamID: options.project };
-    await showList(context, options, view, () => admin.all("GET /admin/audit", { query: { ...query, ...team } }, most));
+    const all = { query: { ...query, ...team } };
+    await showList(context, options, view, async () => told(await admin.all("GET /admin/audit", all, most)));
     return;
   }
   const api = await context.api();
-  await showList(context, options, view, () => api.all("GET /audit", { query }, most));
+  await showList(context, options, view, async () => told(await api.all("GET /audit", { query }, most)));
 };

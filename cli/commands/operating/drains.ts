@@ -29,13 +29,22 @@ export const drain: Action = async ({ admin, out, signal }, { first: nodeID }, o
     },
   });
   let told = "";
-  for (;;) {
-    const now = progress(state);
-    if (now !== told) out.note(`node ${nodeID}: ${now}`);
-    told = now;
-    if (state.state !== "draining" || options.detach === true) break;
-    await sleep(POLL_MS, undefined, { signal });
-    state = await connection.call("GET /nodes/{nodeID}/drain", { params: { nodeID } });
+  try {
+    for (;;) {
+      const now = progress(state);
+      if (now !== told) out.note(`node ${nodeID}: ${now}`);
+      told = now;
+      if (state.state !== "draining" || options.detach === true) break;
+      await sleep(POLL_MS, undefined, { signal });
+      state = await connection.call("GET /nodes/{nodeID}/drain", { params: { nodeID } });
+    }
+  } catch (error) {
+    if (signal.aborted) {
+      out.note(
+        `the drain goes on: svc node drain ${nodeID} follows it again, svc node uncordon ${nodeID} takes the node back`,
+      );
+    }
+    throw error;
   }
   for (const note of leftBehind(state)) out.note(note);
   if (!(await out.structured(state, options))) {

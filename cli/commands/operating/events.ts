@@ -1,19 +1,19 @@
 /** Events of the project: those of the past, and those to come. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Api, type Item } from "../../api/client.ts";
-import { readEvents } from "../../api/event-stream.ts";
+import type { Api, Item } from "../../api/client.ts";
+import { readEvents, type SentEvent } from "../../api/event-stream.ts";
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { EXIT, Failure } from "../../failure.ts";
 import type { Options } from "../../options.ts";
 import { escapeLine, escapeQuoted } from "../../output/escape.ts";
 import type { View } from "../../output/output.ts";
+import { limitOf } from "../../output/watch.ts";
 import { shortType, wholeType } from "./event-types.ts";
 
 type Event = Item<"GET /events">;
 
-const DEFAULT_LIMIT = 100;
 const AGAIN_MS = 1_000;
 const TIME_WIDTH = 26;
 const TYPE_WIDTH = 16;
@@ -42,14 +42,17 @@ export function whatOf({ eventData }: Pick<Event, "eventData">): string {
 
 export const events: Action = async (context, _args, options) => {
   const api = await context.api();
-  const query = filters(options);
-  const past = await api.all("GET /events", { query: { ...query, order: "desc" } }, options.limit ?? DEFAULT_LIMIT);
-  const oldest = past.toReversed();
-  if (options.output === "json") for (const event of oldest) await asJson(context, event);
-  else if (options.follow === true) for (const event of oldest) await asLine(context, event);
-  else await context.out.list(eventView, oldest, options);
-  if (options.follow === true) await follow(context, api, options);
+  if (options.follow === true) return follow(context, api, options);
+  const { most, told } = limitOf(context, options);
+  const past = told(await pastOf(api, options, most));
+  if (options.output === "json") for (const event of past) await asJson(context, event);
+  else await context.out.list(eventView, past, options);
 };
+
+async function pastOf(api: Api, options: Options, most: number): Promise<readonly Event[]> {
+  const newest = await api.all("GET /events", { query: { ...filters(options), order: "desc" } }, most);
+  return newest.toReversed();
+}
 
 function filters({ sandbox, type, since }: Options) {
   return {
@@ -59,34 +62,43 @@ function filters({ sandbox, type, since }: Options) {
   };
 }
 
-/** The stream ends when the user ends it. After a cut it goes on behind the last event that came. */
-async function follow(context: Context, api: Api, options: Options): Promise<void> {
-  const { from: _, ...query } = filters(options) as { from?: number };
+/**
+ * Ends when the user ends it. The stream is opened before the past is read, so that no event falls between the two; after a cut it goes
+ * on behind the last event that came, and where none has come yet, the past is read again.
+ */
+async function follow(context: Context, api: Api, options: Options): Promise<never> {
+  const { most } = limitOf(context, options);
+  const shown = new Set<string>();
   let last: string | undefined;
-  let isFirst = true;
+  let isOpen = false;
+  const show = async (event: Event) => {
+    if (shown.has(event.id)) return;
+    if (last === undefined) shown.add(event.id);
+    await (options.output === "json" ? asJson(context, event) : asLine(context, event));
+  };
   for (;;) {
     try {
-      const response = await api.stream(
-        "GET /events",
-        { query },
-        {
-          accept: "text/event-stream",
-          ...(last === undefined ? {} : { "last-event-id": last }),
-        },
-      );
-      isFirst = false;
-      for await (const { id, data } of readEvents(response.body as unknown as AsyncIterable<Uint8Array>)) {
+      const coming = await open(api, options, last);
+      if (last === undefined) for (const event of await pastOf(api, options, most)) await show(event);
+      isOpen = true;
+      for await (const { id, data } of coming) {
+        await show(JSON.parse(data) as Event);
         last = id ?? last;
-        const event = JSON.parse(data) as Event;
-        await (options.output === "json" ? asJson(context, event) : asLine(context, event));
       }
     } catch (error) {
       const isRefused = error instanceof Failure && error.exitCode !== EXIT.failed;
-      if (context.signal.aborted || isFirst || isRefused) throw error;
+      if (context.signal.aborted || !isOpen || isRefused) throw error;
       context.out.note("the stream of events was cut: trying again");
     }
     await sleep(AGAIN_MS, undefined, { signal: context.signal });
   }
+}
+
+async function open(api: Api, options: Options, last: string | undefined): Promise<AsyncIterable<SentEvent>> {
+  const { from: _, ...query } = filters(options) as { from?: number };
+  const behind = last === undefined ? {} : { "last-event-id": last };
+  const { body } = await api.stream("GET /events", { query }, { accept: "text/event-stream", ...behind });
+  return readEvents(body as unknown as AsyncIterable<Uint8Array>);
 }
 
 async function asJson({ out }: Context, event: Event): Promise<void> {

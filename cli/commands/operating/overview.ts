@@ -1,10 +1,14 @@
 /** The platform at a glance. */
 
+<<<<<<< HEAD
 import { within } from "../../../shared/program/deadline.ts";
 import type { Api, Item, Reply } from "../../api/client.ts";
+=======
+import { type Api, bodyOf, type Item, type Reply, unreached } from "../../api/client.ts";
+>>>>>>> w-ops
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
-import { EXIT } from "../../failure.ts";
+import { EXIT, Failure } from "../../failure.ts";
 import type { View } from "../../output/output.ts";
 import { age, bytes } from "../../output/time.ts";
 import { showList } from "../../output/watch.ts";
@@ -47,34 +51,39 @@ const view: View<Overview> = {
 
 export const status: Action = async (context, _args, options) => {
   const { apiUrl, adminToken } = await context.settings();
-  const found = await (adminToken === undefined ? ofProject(context) : ofPlatform(await context.admin()));
-  const { api, ...counts } = found;
-  const versions = await api.call("GET /version", {});
+  // First: a platform whose database is away answers little else.
   const { ready, checks } = await readiness(apiUrl, context);
+  const isOperator = adminToken !== undefined;
+  const api = await (isOperator ? context.admin() : context.api());
+  const versions = await api.call("GET /version", {});
+  const counts = await (isOperator ? ofPlatform(api) : ofProject(api)).catch((error: unknown): Counts => {
+    if (ready || !(error instanceof Failure)) throw error;
+    context.out.note(`error: sandboxes and nodes cannot be read: ${error.message}`);
+    return { running: null, paused: null, nodes: null };
+  });
   const overview: Overview = { apiUrl, ready, checks, ...versions, ...counts };
   if (!(await context.out.structured(overview, options))) {
     await context.out.one(view, overview, options);
     if (overview.nodes !== null) {
       await context.out.line("");
       await context.out.list(nodeView, overview.nodes, options);
-    } else
+    } else if (!isOperator)
       context.out.note("without the operators' token: sandboxes are those of the project, and nodes are not shown");
   }
   return ready ? 0 : EXIT.failed;
 };
 
-type Counts = Pick<Overview, "running" | "paused" | "nodes"> & { readonly api: Api };
+type Counts = Pick<Overview, "running" | "paused" | "nodes">;
 
-async function ofProject(context: Context): Promise<Counts> {
-  const api = await context.api();
+async function ofProject(api: Api): Promise<Counts> {
   const all = await api.all("GET /v2/sandboxes", { query: {} });
-  return { api, running: all.filter(isRunning).length, paused: all.filter(isPaused).length, nodes: null };
+  return { running: all.filter(isRunning).length, paused: all.filter(isPaused).length, nodes: null };
 }
 
 async function ofPlatform(api: Api): Promise<Counts> {
   const all = await api.all("GET /admin/sandboxes", { query: {} });
   const nodes = await api.call("GET /nodes", { query: {} });
-  return { api, running: all.filter(isRunning).length, paused: all.filter(isPaused).length, nodes };
+  return { running: all.filter(isRunning).length, paused: all.filter(isPaused).length, nodes };
 }
 
 const isRunning = ({ state }: { readonly state: string }) => state !== "paused";
@@ -85,11 +94,22 @@ export async function readiness(
   apiUrl: string,
   { timeoutMs, signal }: Context,
 ): Promise<Pick<Overview, "ready" | "checks">> {
+<<<<<<< HEAD
   return within(timeoutMs, async (limit) => {
     const response = await fetch(`${apiUrl}/readyz?verbose`, { signal: AbortSignal.any([limit, signal]) });
     const body = (await response.json()) as Partial<Reply<"GET /readyz">>;
     return { ready: response.ok && body.ready === true, checks: body.checks ?? {} };
   });
+=======
+  const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), signal]);
+  const response = await fetch(`${apiUrl}/readyz?verbose`, { signal: limit }).catch((cause: unknown) => {
+    throw unreached(apiUrl, cause, timeoutMs);
+  });
+  const body = (await bodyOf(response, { url: apiUrl, timeoutMs, signal })) as
+    | Partial<Reply<"GET /readyz">>
+    | undefined;
+  return { ready: response.ok && body?.ready === true, checks: body?.checks ?? {} };
+>>>>>>> w-ops
 }
 
 interface Use {

@@ -6,6 +6,7 @@ import { COMMIT, ENVD_VERSION, SCHEMA, VERSION } from "../../../shared/version.t
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { EXIT, usage } from "../../failure.ts";
+import { wordsOf } from "../../installed.ts";
 import { readiness } from "./overview.ts";
 import { type Here, type Running, upgradePlan } from "./upgrade-plan.ts";
 
@@ -28,7 +29,9 @@ export const upgrade: Action = async (context, _args, options) => {
     context.out.note(`Everything runs ${here.version} (${here.commit.slice(0, 12)}) already.`);
   else if (code === 0)
     context.out.note(
-      "One after the other: git pull && ./scripts/up on each machine, after `svc backup` and `svc doctor`.",
+      wordsOf(context.env)(
+        "One after the other: git pull && ./scripts/up on each machine, after `svc backup` and `svc doctor`.",
+      ),
     );
   return code;
 };

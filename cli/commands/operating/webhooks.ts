@@ -6,7 +6,7 @@ import type { Action } from "../../definition.ts";
 import { EXIT, Failure, usage } from "../../failure.ts";
 import type { View } from "../../output/output.ts";
 import { age } from "../../output/time.ts";
-import { showList } from "../../output/watch.ts";
+import { limitOf, showList } from "../../output/watch.ts";
 import { each } from "../each.ts";
 import { wholeType } from "./event-types.ts";
 
@@ -66,8 +66,9 @@ export const deliveries: Action = async (context, { first }, options) => {
   const api = await context.api();
   const webhookID = await idOf(api, first);
   const query = options.state === undefined ? {} : { status: options.state as "pending" | "delivered" | "failed" };
-  await showList(context, options, deliveryView, () =>
-    api.all("GET /events/webhooks/{webhookID}/deliveries", { params: { webhookID }, query }, options.limit ?? 100),
+  const { most, told } = limitOf(context, options);
+  await showList(context, options, deliveryView, async () =>
+    told(await api.all("GET /events/webhooks/{webhookID}/deliveries", { params: { webhookID }, query }, most)),
   );
 };
 

@@ -32,9 +32,9 @@ export const copy: Action = async (context, { first: from, second: to }, { user 
   }
 };
 
-/** `ID:PATH`; a path here with a colon begins with `./` or `/`. */
+/** `ID:PATH`, also behind the `sandbox/` of `-o name`; a path here with a colon begins with `./` or `/`. */
 function remote(text: string): { readonly sandboxID: string; readonly path: string } | undefined {
-  const found = /^([A-Za-z0-9][A-Za-z0-9-]*):(.*)$/s.exec(text);
+  const found = /^(?:sandbox\/)?([A-Za-z0-9][A-Za-z0-9-]*):(.*)$/s.exec(text);
   if (found === null) return undefined;
   const [, sandboxID = "", path = ""] = found;
   return { sandboxID, path: path === "" ? "." : path };

@@ -104,9 +104,17 @@ async function follow(
   return stopped.code ?? code;
 }
 
+/** Waits for a slow reader. One that has gone ends the command, and so the program: what it still writes is dropped. */
 function written(stream: NodeJS.WritableStream, data: Uint8Array): Promise<void> | void {
   if (stream.write(data)) return;
-  return new Promise((resolve) => void stream.once("drain", resolve));
+  return new Promise((resolve) => {
+    const onEither = () => {
+      stream.off("drain", onEither);
+      stream.off("error", onEither);
+      resolve();
+    };
+    stream.once("drain", onEither).once("error", onEither);
+  });
 }
 
 interface Stopping {
@@ -130,7 +138,9 @@ function stopping(context: Context, inside: Inside, { pid, options, over }: Stop
     }
   };
   const onEnd = () => void end((context.signal.reason as Failure).exitCode);
-  context.signal.addEventListener("abort", onEnd, { once: true });
+  // It may have been ended while the program was started.
+  if (context.signal.aborted) onEnd();
+  else context.signal.addEventListener("abort", onEnd, { once: true });
   over.addEventListener("abort", () => context.signal.removeEventListener("abort", onEnd), { once: true });
   if (options.timeout !== undefined) {
     const timer = setTimeout(() => void end(EXIT.timedOut), options.timeout * 1000);

@@ -31,6 +31,7 @@ export const explain: Action = async (context, { first: sandboxID }, options) =>
   const query = { sandboxID, order: "desc" as const, limit: LAST_EVENTS };
   const newest = await api.call("GET /events", { query });
   const placed = await placeOf(context, sandboxID);
+  const { adminToken } = await context.settings();
   const explanation: Explanation = {
     sandboxID,
     state: placed?.state ?? detail.state,
@@ -48,7 +49,7 @@ export const explain: Action = async (context, { first: sandboxID }, options) =>
         { title: "STATE", of: ({ state }) => state, state: true },
         { title: "WHY", of: (it) => it.why },
         { title: "SINCE", of: ({ since }) => (since === null ? "" : `${since} (${age(since)} ago)`) },
-        { title: "NODE", of: ({ nodeID }) => nodeID ?? "(only operators see nodes)" },
+        { title: "NODE", of: ({ nodeID }) => nodeID ?? (adminToken === undefined ? "(only operators see nodes)" : "") },
         { title: "NEXT", of: ({ next }) => next },
       ],
     },

@@ -78,7 +78,10 @@ function serve(
   server.on("upgrade", (request, socket, head) => proxy.ws(request, socket, head));
   return new Promise((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
-      reject(new Failure(`cannot listen on ${at.host}:${at.port}: ${cause.code ?? cause.message}`, { cause }));
+      const wayOut = cause.code === "EADDRINUSE" ? { wayOut: "name another local port, or 0 for a free one" } : {};
+      reject(
+        new Failure(`cannot listen on ${at.host}:${at.port}: ${cause.code ?? cause.message}`, { cause, ...wayOut }),
+      );
     });
     server.listen(at.port, at.host, () => resolve(server));
   });

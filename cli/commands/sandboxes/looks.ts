@@ -32,18 +32,29 @@ export const logs: Action = async ({ api, out, signal }, { first: sandboxID }, o
     if (await out.structured(entries, options)) return;
     await out.line(...entries.map(logLine));
   };
-  const newest = await read({ direction: "backward", limit: Math.min(options.limit ?? MOST, MOST) });
+  const { limit = MOST } = options;
+  if (limit < 1 || limit > MOST) throw usage(`--limit is 1 to ${MOST}`);
+  const newest = await read({ direction: "backward", limit });
+  if (newest.length === MOST)
+    out.note(`only the newest ${MOST} lines are shown: --search and --level leave others out`);
   const first = newest.toReversed();
   if (first.length > 0 || options.output !== undefined) await show(first);
   if (options.follow !== true) return;
   let last = first.at(-1);
-  for (;;) {
+  for (let isOver = false; ; ) {
     await sleep(POLL_MS, undefined, { signal });
     const from = last === undefined ? {} : { cursor: Date.parse(last.timestamp) };
     const fresh = after(await read({ direction: "forward", limit: MOST, ...from }), last);
-    if (fresh.length === 0) continue;
-    await show(fresh);
-    last = fresh.at(-1);
+    if (fresh.length > 0) {
+      await show(fresh);
+      last = fresh.at(-1);
+      continue;
+    }
+    // Its last lines are read after its end.
+    if (isOver) return;
+    const query = { ended: true };
+    const { state } = await connection.call("GET /sandboxes/{sandboxID}", { params: { sandboxID }, query });
+    isOver = state === "ended";
   }
 };
 

@@ -5,7 +5,7 @@ import type { Action } from "../../definition.ts";
 import { EXIT, usage } from "../../failure.ts";
 import type { View } from "../../output/output.ts";
 import { age, bytes } from "../../output/time.ts";
-import { showList } from "../../output/watch.ts";
+import { limitOf, showList } from "../../output/watch.ts";
 
 type Verdict = Reply<"GET /sandboxes/{sandboxID}/network/check">;
 type Decision = Reply<"GET /sandboxes/{sandboxID}/network/log">["entries"][number];
@@ -59,12 +59,13 @@ export const check: Action = async ({ api, out }, { first: sandboxID, second }, 
 
 export const log: Action = async (context, { first: sandboxID }, options) => {
   const api = await context.api();
+  const { most, told } = limitOf(context, options);
   await showList(context, options, logView, async () => {
     const { entries, suppressed } = await api.call("GET /sandboxes/{sandboxID}/network/log", {
       params: { sandboxID },
-      query: { limit: options.limit ?? 100, ended: true },
+      query: { limit: most, ended: true },
     });
     if (suppressed > 0) context.out.note(`${suppressed} more decisions are not listed, because there were too many`);
-    return entries;
+    return told(entries);
   });
 };

@@ -68,7 +68,7 @@ export const create: Action = async (context, { first: templateID }, options) =>
   const api = await context.api();
   const created = await api.call("POST /v2/sandboxes", {
     body: {
-      templateID: templateID === "" ? "base" : templateID,
+      templateID: templateID === "" ? "base" : templateID.replace(/^snapshot\//, ""),
       ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
       ...(options.env === undefined ? {} : { envVars: { ...options.env } }),
       ...(options.metadata === undefined ? {} : { metadata: { ...options.metadata } }),
@@ -93,7 +93,7 @@ export async function started(
   options: Options,
 ): Promise<number> {
   const shown = results.map(({ sandbox, ...rest }) =>
-    sandbox === undefined ? rest : { ...rest, sandbox: withoutToken(sandbox) },
+    sandbox === undefined ? rest : { ...rest, sandbox: withoutTokens(sandbox) },
   );
   const [only] = shown;
   const value = shown.length === 1 && only !== undefined && "sandbox" in only ? only.sandbox : shown;
@@ -126,12 +126,17 @@ export const info: Action = async (context, { first: sandboxID }, options) => {
   const api = await context.api();
   const detail = await api.call("GET /sandboxes/{sandboxID}", { params: { sandboxID }, query: { ended: true } });
   if (options.output === "json" || options.output === "yaml") {
-    await context.out.structured(withoutToken(detail), options);
+    await context.out.structured(withoutTokens(detail), options);
   } else await context.out.one(detailView, detail, options);
 };
 
-/** The token opens everything in the sandbox: it is no part of what people paste into reports. */
-function withoutToken<T extends { readonly envdAccessToken?: string }>(sandbox: T): Omit<T, "envdAccessToken"> {
-  const { envdAccessToken: _, ...shown } = sandbox;
+interface Tokens {
+  readonly envdAccessToken?: string;
+  readonly trafficAccessToken?: string | null;
+}
+
+/** They open everything in the sandbox, and its ports: they are no part of what people paste into reports. */
+function withoutTokens<T extends Tokens>(sandbox: T): Omit<T, keyof Tokens> {
+  const { envdAccessToken: _envd, trafficAccessToken: _traffic, ...shown } = sandbox;
   return shown;
 }

@@ -59,6 +59,7 @@ export const setTimeout: Action = async (context, { first: sandboxID, second }) 
 export const kill: Action = async (context, { rest }, options) => {
   const api = await context.api();
   const ids = await chosen(api, rest, options);
+  if (ids.length === 0) context.out.note("Nothing found.");
   return each(context, ids, async (sandboxID) => {
     await api.call("DELETE /sandboxes/{sandboxID}", { params: { sandboxID } });
     return `sandbox/${sandboxID} killed`;

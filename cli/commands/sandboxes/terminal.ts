@@ -111,14 +111,14 @@ function createTerminal(context: Context, inside: Inside, options: Options) {
     for (;;) {
       try {
         return await follow(stream, () => {
-          if (cutAt !== undefined) out.note("\r[connected again]\r");
+          if (cutAt !== undefined) out.note("\n[connected again]");
           cutAt = undefined;
           onResize();
         });
       } catch (error) {
         if (left.signal.aborted) return leave();
         if (signal.aborted || pid === undefined || !isCut(error)) throw error;
-        if (cutAt === undefined) out.note("\r[the connection is cut: trying again; ~. leaves]\r");
+        if (cutAt === undefined) out.note("\n[the connection is cut: trying again; ~. leaves]");
         cutAt ??= Date.now();
         if (Date.now() - cutAt > LONGEST_CUT_MS) throw lost();
       }
@@ -129,7 +129,7 @@ function createTerminal(context: Context, inside: Inside, options: Options) {
   }
 
   function leave(): number {
-    out.note(`\r[left; the shell runs on: svc sandbox connect ${inside.sandboxID} --pid ${pid ?? 0}]`);
+    out.note(`\n[left; the shell runs on: svc sandbox connect ${inside.sandboxID} --pid ${pid ?? 0}]`);
     return 0;
   }
 

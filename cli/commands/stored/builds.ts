@@ -51,7 +51,10 @@ export const build: Action = async (context, { first, second }, options) => {
     },
   });
   const following = { api, signal: context.signal, show: (line: string) => context.out.note(line) };
-  await follow(following, { templateID, buildID });
+  await follow(following, { templateID, buildID }).catch((error: unknown) => {
+    if (context.signal.aborted) context.out.note(`the build goes on: svc template logs ${templateID} ${buildID} -f`);
+    throw error;
+  });
   context.out.note(`build/${buildID} is ready`);
   await context.out.line(templateID);
 };

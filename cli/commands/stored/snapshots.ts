@@ -3,7 +3,7 @@
 import type { Item } from "../../api/client.ts";
 import type { Action } from "../../definition.ts";
 import type { View } from "../../output/output.ts";
-import { bytes } from "../../output/time.ts";
+import { age, bytes } from "../../output/time.ts";
 import { showList } from "../../output/watch.ts";
 import { each } from "../each.ts";
 
@@ -13,6 +13,9 @@ const view: View<Item<"GET /snapshots">> = {
     { title: "ID", of: ({ snapshotID }) => snapshotID },
     { title: "NAMES", of: ({ names }) => names.join(",") },
     { title: "STORED", of: ({ storedBytes }) => bytes(storedBytes) },
+    { title: "AGE", of: ({ createdAt }) => age(createdAt), moving: true },
+    { title: "SANDBOX", of: ({ sourceSandboxID }) => sourceSandboxID ?? "", wide: true },
+    { title: "TEMPLATE", of: ({ templateID }) => templateID, wide: true },
   ],
 };
 

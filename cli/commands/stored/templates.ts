@@ -57,8 +57,10 @@ export const list: Action = async (context, _args, options) => {
 export const builds: Action = async (context, { first: templateID }, options) => {
   const api = await context.api();
   await showList(context, options, buildView, async () => {
-    const { builds } = await api.call("GET /templates/{templateID}", { params: { templateID }, query: {} });
-    return builds;
+    const all: Build[] = [];
+    const pages = api.pages("GET /templates/{templateID}", { params: { templateID }, query: {} });
+    for await (const { builds: some } of pages) all.push(...some);
+    return all;
   });
 };
 
@@ -69,12 +71,12 @@ export const tag: Action = async ({ api, out }, { first: target, rest }) => {
 };
 
 export const warm: Action = async (context, { first: templateID, second: count }) => {
-  if (count !== undefined && !/^\d{1,4}$/.test(count))
-    throw usage(`'${count}' is no number of containers`, "write 0 to 1024");
+  const isGiven = count !== "";
+  if (isGiven && !/^\d{1,4}$/.test(count)) throw usage(`'${count}' is no number of containers`, "write 0 to 1024");
   const api = await context.api();
-  const warmPool = count === undefined ? null : Number(count);
+  const warmPool = isGiven ? Number(count) : null;
   await api.call("PATCH /v2/templates/{templateID}", { params: { templateID }, body: { warmPool } });
-  await context.out.line(`template/${templateID} is kept warm: ${count ?? "what the demand asks for"}`);
+  await context.out.line(`template/${templateID} is kept warm: ${isGiven ? count : "what the demand asks for"}`);
 };
 
 export const tags: Action = async (context, { first: templateID }, options) => {

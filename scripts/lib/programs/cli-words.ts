@@ -20,11 +20,11 @@ export const VARIABLES: readonly Variable[] = [
 
 export const EXIT_CODES: readonly (readonly [string, string])[] = [
   ["0", "done"],
-  ["1", "failed; also: not ready (`status`), denied (`network check`)"],
+  ["1", "failed; also: not ready (`status`), denied (`network check`), nobody reads the output any more"],
   ["2", "the command line or a setting is wrong"],
   ["3", "not found"],
   ["4", "the key or token is missing, or may not do this"],
   ["5", "in conflict with the present state"],
   ["124", "not done in time"],
-  ["130, 143", "ended by Ctrl-C, by SIGTERM"],
+  ["129, 130, 143", "ended by the end of its terminal, by Ctrl-C, by SIGTERM"],
 ];

@@ -76,6 +76,15 @@ describe("exec", () => {
     expect((await exec(["sh", "-c", "pgrep -f '[s]leep 601'"])).stdout).toBe("");
   });
 
+  test("ends its program when nobody reads the output any more", SLOW, async () => {
+    const words = ["sh", "-c", "echo begun; exec yes sleep-603"];
+    const running = svc.start(["sandbox", "exec", id, "--", ...words]);
+    await expect.poll(running.output, { timeout: 60_000 }).toContain("begun\n");
+    running.stopReading();
+    expect((await running.ended).code).toBe(1);
+    expect((await exec(["sh", "-c", "pgrep -f '[y]es sleep-603'"])).stdout).toBe("");
+  });
+
   test("with --detach prints the process id and leaves the program running", SLOW, async () => {
     const pid = await svc.out(["sandbox", "exec", id, "--detach", "--", "sleep", "602"]);
     expect(pid).toMatch(/^\d+$/);

@@ -20,6 +20,8 @@ interface Running {
   readonly output: () => string;
   readonly errors: () => string;
   interrupt(): void;
+  /** Reads no more of its output, as `head` does when it has seen enough. */
+  stopReading(): void;
   /** It is killed when it takes as long as a test may. */
   readonly ended: Promise<Ended>;
 }
@@ -74,6 +76,7 @@ export function builtSvc(variables: () => Readonly<Record<string, string>>): Svc
       output: () => written.stdout,
       errors: () => written.stderr,
       interrupt: () => void child.kill("SIGINT"),
+      stopReading: () => void child.stdout.destroy(),
       ended,
     };
   };

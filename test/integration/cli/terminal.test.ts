@@ -84,7 +84,7 @@ test("a terminal goes on with the same shell after a cut, and can be left and co
   terminal.type("kept=value-of-before; echo be'gun'\n");
   await expect.poll(terminal.shown, POLL).toContain("begun");
   cut();
-  await expect.poll(terminal.shown, POLL).toContain("[connected again]");
+  await expect.poll(terminal.shown, POLL).toMatch(/\r\n\[connected again\]\r\n/);
   terminal.type('echo "it is $kept"\n');
   await expect.poll(terminal.shown, POLL).toContain("it is value-of-before");
   terminal.type("~.");

@@ -94,6 +94,20 @@ test.each([
   expect([args.first, args.rest]).toEqual([first, rest]);
 });
 
+test("what `-o name` has written is a value of an option, too, where that names a thing", async () => {
+  expect((await parse(["events", "--sandbox", "sandbox/i1"])).options).toMatchObject({ sandbox: "i1" });
+  expect((await parse(["usage", "--project", "project/prj_1"])).options).toMatchObject({ project: "prj_1" });
+  expect((await parse(["context", "use", "context/work"])).args.first).toBe("work");
+  // A path is a path.
+  expect((await parse(["auth", "login", "--key-file", "key/of-mine"])).options).toMatchObject({
+    keyFile: "key/of-mine",
+  });
+});
+
+test("what changes something is not done again and again", async () => {
+  await expect(parse(["gc", "--watch"])).rejects.toThrow(/unknown option/);
+});
+
 test.each([
   ["sandbox", "create", "-t", "soon"],
   ["sandbox", "create", "-e", "=value"],

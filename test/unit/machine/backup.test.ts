@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { leavesRoom } from "../../../machine/backup/backup.ts";
 import { libpq } from "../../../machine/backup/database.ts";
 import {
   checkedManifest,
@@ -60,6 +61,15 @@ test.each<[string, (folder: string) => void, RegExp]>([
   const folder = await backupFolder();
   harm(folder);
   await expect(checkedManifest(folder)).rejects.toThrow(words);
+});
+
+test.each([
+  [100, 300, true],
+  [100, 164, true],
+  [100, 163, false],
+  [100, 0, false],
+])("a copy of %i MiB on a disk with %i MiB free leaves room: %s", (size, free, leaves) => {
+  expect(leavesRoom({ size: size * 2 ** 20, free: free * 2 ** 20 })).toBe(leaves);
 });
 
 test("tables whose number of records differs are named", () => {

@@ -1,8 +1,8 @@
 /** The archive of `svc debug bundle`: parts fail alone, and it is whole or not there. */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { writeBundle } from "../../../machine/bundle/bundle.ts";
@@ -45,11 +45,48 @@ test("a part that fails or hangs is left out with its reason, and the others are
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test("what is at its place already is not touched by an archive that cannot be made", async () => {
+const plain = (text: string) => text;
+
+test("of two archives of one name the later one is refused, and nothing of it is left", async () => {
   const path = place();
-  writeFileSync(`${path}.new`, "of another run");
-  await expect(writeBundle({ parts: [says("a", "b")], redact: (text) => text, path })).rejects.toThrow(/EEXIST/);
-  expect(existsSync(path)).toBe(false);
+  const made = await Promise.allSettled([
+    writeBundle({ parts: [says("a", "b")], redact: plain, path }),
+    writeBundle({ parts: [says("a", "b")], redact: plain, path }),
+  ]);
+  expect(made.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+  const [reason] = made.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  expect(reason).toContain(`there is a file ${path} already`);
+  expect(readdirSync(dirname(path))).toEqual(["bundle.tar.gz"]);
+});
+
+test("an archive that the disk does not take says the disk's reason", async () => {
+  const path = join(dirname(place()), "no-such-folder/bundle.tar.gz");
+  const slow = { name: "b", limitMs: 10_000, make: () => new Promise<string>((done) => setTimeout(done, 50, "late")) };
+  for (const part of [says("a", "b"), slow]) {
+    await expect(writeBundle({ parts: [part, says("c", "d")], redact: plain, path })).rejects.toThrow(/ENOENT/);
+  }
+});
+
+test("a bundle that is ended makes no further part and leaves no archive", async () => {
+  const path = place();
+  const ended = new AbortController();
+  const parts = [
+    {
+      name: "a",
+      limitMs: 10_000,
+      make: () => {
+        ended.abort(new Error("ended"));
+        return Promise.resolve("a");
+      },
+    },
+    { name: "b", limitMs: 10_000, make: () => Promise.reject(new Error("it was made")) },
+  ];
+  const done: string[] = [];
+  const onPart = ({ name }: { readonly name: string }) => void done.push(name);
+  const bundle = writeBundle({ parts, redact: plain, path, onPart, signal: ended.signal });
+  await expect(bundle).rejects.toThrow("ended");
+  expect(done).toEqual(["a"]);
+  expect(readdirSync(dirname(path))).toEqual([]);
 });
 
 test("a log is cut to its window by whole entries", () => {
