@@ -1,11 +1,7 @@
 /** The platform at a glance. */
 
-<<<<<<< HEAD
 import { within } from "../../../shared/program/deadline.ts";
-import type { Api, Item, Reply } from "../../api/client.ts";
-=======
 import { type Api, bodyOf, type Item, type Reply, unreached } from "../../api/client.ts";
->>>>>>> w-ops
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { EXIT, Failure } from "../../failure.ts";
@@ -94,22 +90,17 @@ export async function readiness(
   apiUrl: string,
   { timeoutMs, signal }: Context,
 ): Promise<Pick<Overview, "ready" | "checks">> {
-<<<<<<< HEAD
   return within(timeoutMs, async (limit) => {
-    const response = await fetch(`${apiUrl}/readyz?verbose`, { signal: AbortSignal.any([limit, signal]) });
-    const body = (await response.json()) as Partial<Reply<"GET /readyz">>;
-    return { ready: response.ok && body.ready === true, checks: body.checks ?? {} };
+    const response = await fetch(`${apiUrl}/readyz?verbose`, { signal: AbortSignal.any([limit, signal]) }).catch(
+      (cause: unknown) => {
+        throw unreached(apiUrl, cause, timeoutMs);
+      },
+    );
+    const body = (await bodyOf(response, { url: apiUrl, timeoutMs, signal })) as
+      | Partial<Reply<"GET /readyz">>
+      | undefined;
+    return { ready: response.ok && body?.ready === true, checks: body?.checks ?? {} };
   });
-=======
-  const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), signal]);
-  const response = await fetch(`${apiUrl}/readyz?verbose`, { signal: limit }).catch((cause: unknown) => {
-    throw unreached(apiUrl, cause, timeoutMs);
-  });
-  const body = (await bodyOf(response, { url: apiUrl, timeoutMs, signal })) as
-    | Partial<Reply<"GET /readyz">>
-    | undefined;
-  return { ready: response.ok && body?.ready === true, checks: body?.checks ?? {} };
->>>>>>> w-ops
 }
 
 interface Use {
