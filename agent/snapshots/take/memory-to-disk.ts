@@ -100,7 +100,9 @@ async function dump(
   // Without the paths CRIU refuses a sandbox that watches files, and says so.
   await watchedPaths
     .note(container, draft.work)
-    .catch((error: unknown) => log.warn({ err: error, sandboxId }, "could not find the paths of watched files and sockets"));
+    .catch((error: unknown) =>
+      log.warn({ err: error, sandboxId }, "could not find the paths of watched files and sockets"),
+    );
   try {
     await criu.dump(container.id, draft);
   } catch (error) {
