@@ -126,7 +126,7 @@ async function bundleAgent(): Promise<void> {
   compile("agent/sandbox-disks", "svc-disk-copy");
   compile("agent/volumes", "svc-volume-files");
   compile("agent/blobs/trees", "svc-extents");
-  compile("agent/snapshots/criu", "svc-watch-paths", "watch-paths");
+  compile("agent/snapshots/criu", "svc-watch-paths", "watch-paths", "socket-names");
   compile("agent/procfs/program", "svc-sizes", "serve", "files", "container", "rebind");
 }
 

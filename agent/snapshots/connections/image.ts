@@ -1,6 +1,6 @@
 /**
- * The files in CRIU's images of a dump: finds TCP sockets, turns those that do not survive into closed ones, and lets files of
- * volumes change. Pure.
+ * The files in CRIU's images of a dump: finds TCP sockets, turns those that do not survive into closed ones, lets files of
+ * volumes change, and names Unix sockets by their files. Pure.
  */
 
 import { bytesField, type Field, fieldsOf, numberField } from "../criu/protobuf.ts";
@@ -11,7 +11,7 @@ const HEAD = 8;
 const INVENTORY_HEAD = 4;
 const LENGTH = 4;
 /** Numbers of the fields; see images/*.proto of CRIU. */
-const FILE = { regular: 3, inet: 4 } as const;
+const FILE = { regular: 3, inet: 4, unix: 16 } as const;
 const REGULAR = { name: 6, size: 8, mode: 10 } as const;
 const INET = {
   inode: 2,
@@ -26,6 +26,7 @@ const INET = {
   namespace: 18,
   shutdown: 19,
 } as const;
+const UNIX = { inode: 2, name: 11, directory: 14, deleted: 15 } as const;
 const STREAM = { expected: 2, sendLength: 3, sendEnd: 4 } as const;
 const INVENTORY = { closes: 10, lock: 11, run: 13 } as const;
 const TCP = 6;
@@ -36,6 +37,13 @@ const BOTH = 3;
 /** Of `network_lock_method`. */
 const NFTABLES = 1;
 const SKIP = 2;
+
+/** The name by which a restore binds a Unix socket. Any bytes, without a zero at the end. */
+export interface SocketName {
+  /** In which the name counts; empty for a name that begins with a slash. */
+  readonly directory: Buffer;
+  readonly name: Buffer;
+}
 
 /** An internet socket of a dump, of any protocol. */
 interface DumpedSocket {
@@ -80,6 +88,17 @@ export function withoutSizes(files: Buffer, paths: readonly string[]): Buffer {
       const kept = regular.filter(({ number }) => number !== REGULAR.size && number !== REGULAR.mode);
       return bytesField(FILE.regular, Buffer.concat(kept.map(({ whole }) => whole)));
     });
+    return framed(Buffer.concat(changed));
+  });
+  return Buffer.concat([files.subarray(0, HEAD), ...parts]);
+}
+
+/** The image with other names of some bound Unix sockets. @param names by the inode of the socket */
+export function withSocketNames(files: Buffer, names: ReadonlyMap<number, SocketName>): Buffer {
+  const parts = messagesOf(files, HEAD).map((message) => {
+    const changed = fieldsOf(message).map((field) =>
+      field.number === FILE.unix ? unixWithName(field, names) : field.whole,
+    );
     return framed(Buffer.concat(changed));
   });
   return Buffer.concat([files.subarray(0, HEAD), ...parts]);
@@ -150,6 +169,18 @@ function inetWithClosed(field: Field, closed: ReadonlySet<number>): Buffer {
       return value === undefined ? whole : numberField(number, value);
     });
   return bytesField(FILE.inet, Buffer.concat([...changed, numberField(INET.shutdown, BOTH)]));
+}
+
+function unixWithName(field: Field, names: ReadonlyMap<number, SocketName>): Buffer {
+  const fields = fieldsOf(field.content);
+  const found = names.get(numberOf(fields, UNIX.inode));
+  if (found === undefined) return field.whole;
+  const replaced: ReadonlySet<number> = new Set([UNIX.name, UNIX.directory, UNIX.deleted]);
+  const kept = fields.filter(({ number }) => !replaced.has(number)).map(({ whole }) => whole);
+  // CRIU reads the name up to its zero.
+  const name = bytesField(UNIX.name, Buffer.concat([found.name, Buffer.alloc(1)]));
+  const directory = found.directory.length === 0 ? [] : [bytesField(UNIX.directory, found.directory)];
+  return bytesField(FILE.unix, Buffer.concat([...kept, name, ...directory]));
 }
 
 function numberOf(fields: readonly Field[], wanted: number): number {

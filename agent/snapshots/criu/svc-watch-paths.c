@@ -1,6 +1,7 @@
 /* svc-watch-paths WORK PID: tells CRIU by which paths the processes of a frozen container watch files, so that a dump need not
  * search the disk for them. Reads the ids of the processes from its input, one a line; PID is the first one, whose root and mounts
- * count. Writes WORK/irmap-cache, which CRIU checks entry by entry; writes no file when no process watches files.
+ * count. Writes WORK/irmap-cache, which CRIU checks entry by entry; writes no file when no process watches files. Also writes
+ * WORK/socket-names, see socket-names.c.
  *
  * The kernel names a watched file by device, inode and a handle. On overlayfs the handle does not open, but has the handle of the
  * file in its layer in it, which does (struct ovl_fb of the kernel). What a sandbox could have put there is taken only if its path,
@@ -8,6 +9,7 @@
 
 #define _GNU_SOURCE
 #include "watch-paths.h"
+#include "socket-names.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -76,7 +78,9 @@ static void look_at(long pid) {
     ssize_t length = readlinkat(dirfd(entries), entry->d_name, target, sizeof target - 1);
     if (length <= 0) continue;
     target[length] = 0;
+    unsigned long inode;
     if (!strcmp(target, "anon_inode:inotify")) read_watches(process, entry->d_name);
+    if (sscanf(target, "socket:[%lu]", &inode) == 1) add_socket(pid, atoi(entry->d_name), inode);
   }
   if (entries) closedir(entries);
   close(process);
@@ -142,6 +146,7 @@ int main(int arguments, char *argument[]) {
     pids.ids[pids.count++] = other;
     look_at(other);
   }
+  write_socket_names(pid, argument[1]);
   drop_repeated();
   if (count == 0) return 0;
   find_paths(pid, pids, all, count);

@@ -23,7 +23,7 @@ export function hostMemory({ stateDir, runDir }: AgentConfig, plan: Plan): Memor
   return {
     criu: hostCriu(runCommand),
     watchedPaths: hostWatchedPaths(runCommand, () =>
-      nativeProgram(runCommand, "snapshots/criu/svc-watch-paths", runDir, ["watch-paths"]),
+      nativeProgram(runCommand, "snapshots/criu/svc-watch-paths", runDir, ["watch-paths", "socket-names"]),
     ),
     files: snapshotFiles(join(stateDir, "snapshots")),
     connections: hostConnections(plan, runCommand),

@@ -17,6 +17,7 @@ import { noSpace } from "../store/files.ts";
 import { type Inside, MANIFEST_FORMAT, type Manifest, type StoredFile } from "../store/manifest.ts";
 import type { Memory } from "./host-memory.ts";
 import { letFilesChange } from "./shared-files.ts";
+import { nameSockets } from "./socket-names.ts";
 
 export interface SnapshotRequest {
   readonly snapshotId: string;
@@ -74,6 +75,7 @@ export async function checkpointMemory(
     await steps.afterwards?.();
     const { slot } = sandbox.container;
     if (request.memory) await letFilesChange(draft.images, await docker.annotations.volumePaths(sandbox.container.id));
+    if (request.memory) await nameSockets(draft);
     if (request.memory) await memory.criu.wipeOnRestore(draft.images);
     const inside = request.memory ? await memory.connections.closeInImages(draft.images, slot) : undefined;
     const finishing = () => draft.finish((files) => describe(sandbox, request, { files, inside, deps }));
@@ -98,7 +100,9 @@ async function dump(
   // Without the paths CRIU refuses a sandbox that watches files, and says so.
   await watchedPaths
     .note(container, draft.work)
-    .catch((error: unknown) => log.warn({ err: error, sandboxId }, "could not find the paths of watched files"));
+    .catch((error: unknown) =>
+      log.warn({ err: error, sandboxId }, "could not find the paths of watched files and sockets"),
+    );
   try {
     await criu.dump(container.id, draft);
   } catch (error) {

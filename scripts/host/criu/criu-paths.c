@@ -3,6 +3,7 @@
 
 #define _GNU_SOURCE
 #include "criu-links.h"
+#include "criu-sockets.h"
 #include "criu-walk.h"
 
 #include <dirent.h>
@@ -255,7 +256,10 @@ EXPORTED int faccessat(int directory, const char *path, int mode, int flags) {
 EXPORTED int access(const char *path, int mode) { return faccessat(AT_FDCWD, path, mode, 0); }
 
 EXPORTED ssize_t readlinkat(int directory, const char *path, char *text, size_t size) {
-  ON(to_name, directory, path, syscall(SYS_readlinkat, at.directory, at.path, text, size));
+  struct resolved_path at;
+  if (resolve_to_name(&at, directory, path)) return -1;
+  ssize_t length = resolve_end(&at, syscall(SYS_readlinkat, at.directory, at.path, text, size));
+  return sockets_link(path, text, size, length);
 }
 
 EXPORTED ssize_t readlink(const char *path, char *text, size_t size) { return readlinkat(AT_FDCWD, path, text, size); }

@@ -14,7 +14,14 @@ const HERE = import.meta.dirname;
 const SCRIPTS = join(HERE, "../../../scripts/host/criu");
 const INSTALLED = "/opt/svc/bin";
 const CRIU_HOME = "/opt/svc/criu";
-const PRELOAD_SOURCES = ["criu-preload.c", "criu-walk.c", "criu-paths.c", "criu-links.c", "criu-mounts.c"];
+const PRELOAD_SOURCES = [
+  "criu-preload.c",
+  "criu-walk.c",
+  "criu-paths.c",
+  "criu-links.c",
+  "criu-mounts.c",
+  "criu-sockets.c",
+];
 const PLACES = [
   "/etc",
   "/home",
