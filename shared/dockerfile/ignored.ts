@@ -37,8 +37,17 @@ function cleaned(pattern: string): string {
   for (const name of pattern.split("/")) {
     if (name === ".." && names.length === 0 && !pattern.startsWith("/")) return "";
     if (name === "..") names.pop();
-    // As in Docker, two stars at the beginning of a name are those of the directories above it.
-    else if (name !== "" && name !== ".") names.push(name.replace(/^\*\*(?=[^*])/, "**/"));
+    else if (name !== "" && name !== ".") names.push(name);
   }
-  return names.join("/");
+  return starred(names);
+}
+
+/**
+ * Two stars that begin a name: in Docker those of the directories above it, and where the whole pattern begins with them and has
+ * no other wildcard, also of the name's own beginning.
+ */
+function starred([first = "", ...more]: readonly string[]): string {
+  const rest = more.map((name) => `/${name.replace(/^\*\*(?=[^*])/, "**/")}`).join("");
+  if (!/^\*\*[^*]/.test(first)) return first + rest;
+  return `**/${/[*?[\]\\]/.test(first.slice(2) + rest) ? "" : "*"}${first.slice(2)}${rest}`;
 }
