@@ -59,7 +59,7 @@ export async function checkpointMemory(
   request: MemoryRequest,
   { teardown, deps, steps = {} }: { teardown: Teardown; deps: CheckpointMemoryDeps; steps?: Steps },
 ): Promise<StoredSizes> {
-  const { docker, memory } = deps;
+  const { memory } = deps;
   const { timing = noTiming } = request;
   try {
     const draft = await memory.files.draft(request.snapshotId, request.durable ?? true);
@@ -73,11 +73,7 @@ export async function checkpointMemory(
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     await steps.afterwards?.();
-    const { slot } = sandbox.container;
-    if (request.memory) await letFilesChange(draft.images, await docker.annotations.volumePaths(sandbox.container.id));
-    if (request.memory) await nameSockets(draft);
-    if (request.memory) await memory.criu.wipeOnRestore(draft.images);
-    const inside = request.memory ? await memory.connections.closeInImages(draft.images, slot) : undefined;
+    const inside = request.memory ? await changeImages(sandbox, draft, deps) : undefined;
     const finishing = () => draft.finish((files) => describe(sandbox, request, { files, inside, deps }));
     const { memoryBytes, diskBytes, createdAt } = await timing.measure("finish", finishing);
     return { memoryBytes, diskBytes, takenAt: createdAt };
@@ -90,6 +86,18 @@ export async function checkpointMemory(
       })
     );
   }
+}
+
+/** Makes the images of a dump into those that are restored. Resolves to what its connections inside had under way. */
+async function changeImages(
+  { container }: Sandbox,
+  draft: { readonly images: string; readonly work: string },
+  { docker, memory }: CheckpointMemoryDeps,
+) {
+  await letFilesChange(draft.images, await docker.annotations.volumePaths(container.id));
+  await nameSockets(draft);
+  await memory.criu.wipeOnRestore(draft.images);
+  return memory.connections.closeInImages(draft.images, container.slot);
 }
 
 async function dump(

@@ -39,7 +39,7 @@ const read = (image: Buffer) => {
 };
 
 test("a renamed socket gets the name of its file in the image, and others stay as they are", () => {
-  const names = socketNames(Buffer.from("7\0\0/run/socket\0" + "8\0/srv/long\0caf\xe9\0", "latin1"));
+  const names = socketNames(Buffer.from("7\0\0/run/socket\x008\0/srv/long\0caf\xe9\0", "latin1"));
   const kept = socket(9, "/run/other\0", [MOUNT]);
   const changed = withSocketNames(
     Buffer.concat([
