@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #define LIST "socket-names"
+#define UNFINISHED LIST ".new"
 #define DELETED " (deleted)"
 /* Opens the file of a Unix socket, see include/uapi/linux/un.h. */
 enum { OPEN_FILE = 0x89e0 };
@@ -188,11 +189,14 @@ void write_socket_names(long pid, const char *work) {
   root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) give_up(name);
   qsort(all, count, sizeof *all, compare);
-  snprintf(name, sizeof name, "%s/" LIST, work);
-  int opened = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int directory = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int opened = directory < 0 ? -1 : openat(directory, UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   list = opened < 0 ? NULL : fdopen(opened, "w");
-  if (!list) give_up(name);
+  if (!list) give_up(work);
   look_at_all(pid);
-  if (ferror(list) | fclose(list)) give_up(name);
+  if (ferror(list) | fclose(list)) give_up(LIST);
+  // A list has all of its entries.
+  if (renameat(directory, UNFINISHED, directory, LIST)) give_up(LIST);
+  close(directory);
   close(root);
 }
