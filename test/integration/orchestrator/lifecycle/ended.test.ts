@@ -207,9 +207,14 @@ describe("the time for which history is kept", () => {
         ["/metrics?ended=true", "metrics"],
         ["/network/log?ended=true", "decisions about connections"],
       ] as const) {
-        const answer = await cluster.ask("GET", `/sandboxes/${id}${path}`);
-        expect(answer.body).toMatchObject({ code: 410, error_code: "gone" });
-        expect(answer.text).toContain(`the ${what} of sandbox \\"${id}\\" were lost with node 'n1', which has not`);
+        const look = () => cluster.ask("GET", `/sandboxes/${id}${path}`);
+        // Until the silence is as long for the orchestrator that was started a moment later as it is for the database.
+        await expect
+          .poll(async () => (await look()).body, { timeout: 8_000 })
+          .toMatchObject({ code: 410, error_code: "gone" });
+        expect((await look()).text).toContain(
+          `the ${what} of sandbox \\"${id}\\" were lost with node 'n1', which has not`,
+        );
       }
     }
   });
