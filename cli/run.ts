@@ -13,7 +13,7 @@ export interface Surroundings {
   readonly streams: Streams;
 }
 
-/** What a command may take to put away what it was making, when nobody reads its output any more. */
+/** Time in which a command puts away what it was making, after the reader of its output has gone. */
 const PUT_AWAY_MS = 15_000;
 
 /** For the shell: 128 and the number of the signal. */

@@ -1,6 +1,6 @@
 /**
- * The blocks that ext4 keeps for its own bookkeeping, and takes when a disk is full. A start makes directories anew, Docker's and the
- * overlay's: what of the disk was freed for them goes to that bookkeeping first, so a start on a full disk borrows some of its blocks.
+ * Blocks that ext4 keeps for its own bookkeeping. On a full disk ext4 takes every freed block back for it first. Docker and the overlay
+ * make directories anew at each start, so a start on a full disk borrows some of these blocks.
  */
 
 import { realpathSync, statSync } from "node:fs";
@@ -12,8 +12,8 @@ import { blockDevice } from "./unwritten.ts";
 const LENT_BLOCKS = 16;
 
 /**
- * Does the work of a start, for which a mounted disk that is full lends what it needs. The kernel sets the rest anew at each mount. Where
- * nothing can be lent, as with a disk that has just been removed, the work says why it fails.
+ * Does the work of a start. A mounted disk that is full lends it blocks, and takes back what is left. The kernel sets the number anew at
+ * each mount. A disk that can lend nothing, such as one that was just removed, leaves it to the work to say why it fails.
  */
 export async function lending<T>(place: string, work: () => Promise<T>): Promise<T> {
   const takeBack = await lend(place).catch(() => undefined);

@@ -11,7 +11,7 @@ const DEFAULT_LIMIT = 100;
 
 interface Limited {
   readonly most: number;
-  /** Says once that there may be more where nobody has asked for a limit: a list that ends there would look whole. */
+  /** Tells a person who set no limit, once, that the platform may have more: the list would look whole. */
   readonly told: <T>(items: readonly T[]) => readonly T[];
 }
 

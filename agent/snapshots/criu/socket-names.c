@@ -1,6 +1,6 @@
 /* Lists the bound Unix sockets whose file was renamed: a server binds a temporary name and gives its file the name that clients use,
- * as HAProxy does. CRIU stores the bound name, so a restore would make a new file under it, and clients would find a file that nobody
- * listens on. The agent puts the names of this list in CRIU's images (connections/image.ts).
+ * as HAProxy does. CRIU stores the bound name. A restore would make a new file under that name, and no process would listen on the file
+ * that clients know. The agent puts the names of this list in CRIU's images (connections/image.ts).
  *
  * The kernel opens the file of a socket (SIOCUNIXFILE), and the link of that descriptor has the name of the file by now. A name counts
  * only if it leads to that file in the sandbox's own root, without any link of /proc. For a file whose bound name was removed, another

@@ -37,7 +37,7 @@ export interface LinkOffer {
   readonly code: string;
   /** Whom it logs in. */
   readonly whose: KeySession;
-  /** Who is logged in meanwhile, and stays so without an answer. */
+  /** The log-in that the browser has now. It stays when the person does not answer. */
   readonly before: Session;
 }
 
@@ -84,15 +84,15 @@ export async function begin(): Promise<void> {
 }
 
 /**
- * Anybody can make a link with a key of their own and send it: whoever were logged in by it unasked would work in the
- * sender's project. So the link is not used before a person presses a button that names whom it logs in.
+ * An attacker can make a link with a key of their own and send it. A page that used it unasked would have the person work in
+ * the attacker's project. So the page uses the link only after the person presses a button that names whom it logs in.
  */
 async function offerOf(code: string, before: Session): Promise<Session> {
   const whose = await ask("GET", "/console/link", { "x-console-code": code });
   return whose.kind === "key" ? { kind: "link", code, whose, before } : afterRefusal(before, whose);
 }
 
-/** Whoever was logged in stays so; otherwise the log-in tells why. */
+/** The browser keeps the log-in that it had. Without one, the log-in page tells why the link was refused. */
 function afterRefusal(before: Session, refused: Session): Session {
   return before.kind === "none" ? { ...before, ...refused } : before;
 }
