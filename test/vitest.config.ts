@@ -41,7 +41,7 @@ const project = (
       ...(limits.programs === true ? ["test/support/agent/built-agent.ts"] : []),
     ],
     // A machine with two cores can be busy: no test is about the limit of a wait.
-    expect: { poll: { timeout: 10_000, interval: 50 } },
+    expect: { poll: { timeout: 30_000, interval: 50 } },
   },
 });
 

@@ -68,10 +68,13 @@ test("a sandbox its node no longer reports is lost, with an event", async () => 
 });
 
 test("a silent node is unhealthy, then its sandboxes are lost; when it returns it is asked to stop them", async () => {
-  const lonely = await startCluster({ config: { nodeTimeoutMs: 3_000, nodeLostMs: 4_000 }, agent: { heartbeatMs: 0 } });
+  // The node is not silent for long enough before the sandbox is there, however slow the machine is.
+  const patient = { nodeTimeoutMs: 600_000, nodeLostMs: 600_000 };
+  const lonely = await startCluster({ config: patient, agent: { heartbeatMs: 0 } });
   try {
     const created = await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
-    expect(created.status).toBe(201);
+    expect(created.status, created.text).toBe(201);
+    await lonely.restart({ nodeTimeoutMs: 3_000, nodeLostMs: 4_000 });
     const id = (created.body as { sandboxID: string }).sandboxID;
     const admin = { key: null, headers: { "x-admin-token": "test-admin-token-0001" } };
     const status = async () => ((await lonely.ask("GET", "/nodes/n1", admin)).body as { status: string }).status;

@@ -204,11 +204,12 @@ describe("connect", () => {
   });
 
   test("when its node is lost gets 503 with the reason", async () => {
-    const lonely = await startCluster({ config: { nodeTimeoutMs: 3_000 }, agent: { heartbeatMs: 0 } });
+    const lonely = await startCluster({ config: { nodeTimeoutMs: 600_000 }, agent: { heartbeatMs: 0 } });
     try {
       const { sandboxID } = (await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } }))
         .body as Sandbox;
       expect((await lonely.ask("POST", `/sandboxes/${sandboxID}/pause`)).status).toBe(204);
+      await lonely.restart({ nodeTimeoutMs: 3_000 });
       const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
       const status = async () => ((await lonely.ask("GET", "/nodes/n1", admin)).body as { status: string }).status;
       await expect.poll(status, { timeout: 30_000 }).toBe("unhealthy");
