@@ -52,12 +52,13 @@ const isOnItsWay = (stored: Beyond | undefined) =>
   stored !== undefined && "doneBytes" in stored && stored.totalBytes > 0;
 const says = async ({ address }: Started, line: string) => (await command(address, line)).output;
 
-async function build(buildId: string, more: Partial<BuildBody>): Promise<void> {
+/** @param also a command beside the one by which a sandbox shows the template that it is of */
+async function build(buildId: string, also: string, more: Partial<BuildBody> = {}): Promise<void> {
   const body: BuildBody = {
     templateId: `template-${buildId}`,
     resources: RESOURCES,
     from: { is: "image", image: BASE },
-    steps: [{ type: "RUN", number: 1, force: false, command: `echo ${buildId} > /made; ${BULK}`, user: "root" }],
+    steps: [{ type: "RUN", number: 1, force: false, command: `echo ${buildId} > /made; ${also}`, user: "root" }],
     force: false,
     limitMs: 240_000,
     projectId: PROJECT,
@@ -77,11 +78,11 @@ async function restart(): Promise<void> {
 }
 
 test("templates with and without memory start from the store alone on a node that has nothing of them", async () => {
-  await build(PLAIN, {});
+  await build(PLAIN, BULK);
   // Killed in the upload: the next process goes on.
   await expect.poll(() => isOnItsWay(held(PLAIN)?.stored), SLOW).toBe(true);
   await restart();
-  await build(SERVING, { startCmd: "sleep 100000", readyCmd: "true" });
+  await build(SERVING, "true", { startCmd: "sleep 100000", readyCmd: "true" });
   for (const id of [PLAIN, SERVING]) await expect.poll(() => refIn(held(id)?.stored), SLOW).toBeTypeOf("string");
   await expect.poll(() => refIn(held(SERVING)?.memory?.stored), SLOW).toBeTypeOf("string");
   const refs = { plain: refIn(held(PLAIN)?.stored) ?? "", memory: refIn(held(SERVING)?.memory?.stored) ?? "" };
