@@ -17,7 +17,7 @@ test("streams end with the reason that the sandbox ends, instead of being cut", 
   ];
   const started = Date.now();
   await envd.stop();
-  expect(Date.now() - started).toBeLessThan(10_000);
+  expect(Date.now() - started).toBeLessThan(30_000);
   for (const end of [await commandEnd, await watchEnd])
     expect(end).toMatchObject({
       code: Code.Unavailable,
@@ -31,6 +31,6 @@ test("envd stops at once without clients, and its port is free", async () => {
   await clientsOf(envd.url).process.list({});
   const started = Date.now();
   await envd.stop();
-  expect(Date.now() - started).toBeLessThan(10_000);
+  expect(Date.now() - started).toBeLessThan(30_000);
   await expect(fetch(`${envd.url}/health`)).rejects.toThrow("fetch failed");
 });

@@ -1,4 +1,6 @@
+import { existsSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type RunningInterpreter, runInterpreter } from "./running-interpreter.ts";
 
@@ -60,10 +62,15 @@ describe("a client that leaves", () => {
 
   test("before its turn never runs", async () => {
     const id = await created("bash");
-    const first = interpreter.text({ code: "sleep 1; echo first", context_id: id });
+    const first = interpreter.text({
+      code: "touch begun; until [ -e go ]; do sleep 0.05; done; rm begun go; echo first",
+      context_id: id,
+    });
+    await expect.poll(() => existsSync(join(interpreter.home, "begun"))).toBe(true);
     await expect(
       interpreter.run({ code: "touch ran", context_id: id }, { signal: AbortSignal.timeout(300) }),
     ).rejects.toThrow();
+    writeFileSync(join(interpreter.home, "go"), "");
     expect(await first).toBe("first\n");
     expect(await interpreter.text({ code: "ls", context_id: id })).toBe("");
   });

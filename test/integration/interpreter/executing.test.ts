@@ -51,11 +51,11 @@ test("runs of one context wait for each other, those of two do not", async () =>
   const [slow, other] = [await inContext("bash"), await inContext("bash")];
   const order: string[] = [];
   const note = (name: string, text: Promise<string>) => text.then(() => order.push(name));
-  await Promise.all([
-    note("first", slow.text("sleep 1")),
-    note("second", slow.text("true")),
-    note("other", other.text("true")),
-  ]);
+  const waiting = [note("first", slow.text("until [ -e go ]; do sleep 0.05; done")), note("second", slow.text("true"))];
+  await note("other", other.text("true"));
+  expect(order).toEqual(["other"]);
+  await other.text("touch go");
+  await Promise.all(waiting);
   expect(order).toEqual(["other", "first", "second"]);
 });
 

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { run } from "../../support/platform/programs.ts";
 
 const scripts = new URL("../../../scripts/", import.meta.url).pathname;
-const SOON = { timeout: 20_000 };
+const SOON = { timeout: 30_000 };
 
 async function directory(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "svc-bound-log-"));

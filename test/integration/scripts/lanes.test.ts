@@ -85,11 +85,11 @@ wait_for_lanes`;
   });
   const status = new Promise<number | null>((resolve) => script.on("close", resolve));
   const pid = () => Number(readFileSync(join(work, "pid"), "utf8"));
-  await expect.poll(() => isAlive(pid()), { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => isAlive(pid())).toBe(true);
   script.kill("SIGTERM");
   expect(await status).toBe(130);
   expect(output).toBe("\n=== long set\nbegun\n");
-  await expect.poll(() => isAlive(pid()), { timeout: 20_000 }).toBe(false);
+  await expect.poll(() => isAlive(pid())).toBe(false);
 }, 60_000);
 
 /** A zombie does not count as alive: it only waits until its parent reads its status. */

@@ -11,7 +11,7 @@ import { dialTcp } from "../../../shared/proxy/sockets/dial.ts";
 import { RawClient } from "../../support/peers/raw-client.ts";
 import { rawBackend } from "../orchestrator/edge/front-door.ts";
 
-const WAIT = { timeout: 20_000 };
+const WAIT = { timeout: 30_000 };
 const REQUEST = "GET / HTTP/1.1\r\nHost: server\r\n\r\n";
 const ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 

@@ -35,9 +35,12 @@ interface PairOptions {
   readonly database?: TestDatabase;
 }
 
-/** Short times, so that what a dead orchestrator owned is taken over while a test waits. */
+/**
+ * Short times, so that what a dead orchestrator owned is taken over while a test waits; longer than a busy machine usually stands
+ * still.
+ */
 const SETTINGS = {
-  SVC_ORCHESTRATOR_LEASE_MS: "3000",
+  SVC_ORCHESTRATOR_LEASE_MS: "8000",
   SVC_RECONCILE_EVERY_MS: "200",
   SVC_EXPIRY_EVERY_MS: "100",
   SVC_RATE_LIMIT_WRITE_PER_SECOND: "100000",

@@ -30,7 +30,7 @@ export interface WorldOptions {
 }
 
 export async function webhookWorld({
-  timeoutMs = 5_000,
+  timeoutMs = 30_000,
   disableMs = 0,
   allowed = "127.0.0.0/8",
   names = {},

@@ -15,7 +15,7 @@ function place(): string {
   return join(folder, "bundle.tar.gz");
 }
 
-const says = (name: string, text: string) => ({ name, limitMs: 10_000, make: () => Promise.resolve(text) });
+const says = (name: string, text: string) => ({ name, limitMs: 50_000, make: () => Promise.resolve(text) });
 
 test("a part that fails or hangs is left out with its reason, and the others are there without secrets", async () => {
   const path = place();
@@ -23,7 +23,7 @@ test("a part that fails or hangs is left out with its reason, and the others are
   const parts = await writeBundle({
     parts: [
       says("one.txt", `token=${secret}`),
-      { name: "broken.txt", limitMs: 10_000, make: () => Promise.reject(new Error(`cannot read ${secret}`)) },
+      { name: "broken.txt", limitMs: 50_000, make: () => Promise.reject(new Error(`cannot read ${secret}`)) },
       { name: "hangs.txt", limitMs: 20, make: () => new Promise<string>(() => undefined) },
       says("last.txt", "the last one"),
     ],
@@ -61,7 +61,7 @@ test("of two archives of one name the later one is refused, and nothing of it is
 
 test("an archive that the disk does not take says the disk's reason", async () => {
   const path = join(dirname(place()), "no-such-folder/bundle.tar.gz");
-  const slow = { name: "b", limitMs: 10_000, make: () => new Promise<string>((done) => setTimeout(done, 50, "late")) };
+  const slow = { name: "b", limitMs: 50_000, make: () => new Promise<string>((done) => setTimeout(done, 50, "late")) };
   for (const part of [says("a", "b"), slow]) {
     await expect(writeBundle({ parts: [part, says("c", "d")], redact: plain, path })).rejects.toThrow(/ENOENT/);
   }
@@ -73,13 +73,13 @@ test("a bundle that is ended makes no further part and leaves no archive", async
   const parts = [
     {
       name: "a",
-      limitMs: 10_000,
+      limitMs: 50_000,
       make: () => {
         ended.abort(new Error("ended"));
         return Promise.resolve("a");
       },
     },
-    { name: "b", limitMs: 10_000, make: () => Promise.reject(new Error("it was made")) },
+    { name: "b", limitMs: 50_000, make: () => Promise.reject(new Error("it was made")) },
   ];
   const done: string[] = [];
   const onPart = ({ name }: { readonly name: string }) => void done.push(name);

@@ -78,7 +78,7 @@ test("a new node uses the store soon after it is told the platform's name, and n
   const { claimed } = agent({ owner: () => platform.name, everyMs: 600_000 });
   await expect.poll(isUsable(claimed)).toMatchObject({ message: expect.stringContaining("waits for") as string });
   platform.name = PLATFORM;
-  await expect.poll(isUsable(claimed), { timeout: 10_000 }).toBe(`the store ${directory}`);
+  await expect.poll(isUsable(claimed)).toBe(`the store ${directory}`);
 });
 
 test("a store that goes away is a finding, and is used again when it is back", async () => {

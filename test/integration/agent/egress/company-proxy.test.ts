@@ -103,10 +103,10 @@ async function world(policy: EgressPolicy = OPEN) {
   const variables = proxyVariables(state.proxies, { sandboxNoProxy: "" }, `127.0.0.1:${port}`);
   const env = { ...environment, ...variables };
   const program = async (command: string, args: readonly string[]) => {
-    const { stdout } = await run(command, args, { env, timeout: 20_000 });
+    const { stdout } = await run(command, args, { env, timeout: 80_000 });
     return stdout;
   };
-  return { program, curl: (...args: string[]) => program("curl", ["-sS", "--max-time", "10", ...args]) };
+  return { program, curl: (...args: string[]) => program("curl", ["-sS", "--max-time", "60", ...args]) };
 }
 
 const rules = () => state.noted.map(({ name, address, port, verdict, rule }) => [name ?? address, port, verdict, rule]);

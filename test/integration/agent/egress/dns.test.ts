@@ -124,7 +124,8 @@ test.each([
     const patient = new Resolver({ timeout: 4_000, tries: 1 });
     patient.setServers(client.getServers());
     await expect(patient.resolve4("Example.test")).rejects.toThrow();
-    expect(failures).toEqual([`example.test 1 ${reason}`]);
+    // On a busy machine the client may have given up before the resolver does.
+    await expect.poll(() => failures).toEqual([`example.test 1 ${reason}`]);
   }
 });
 

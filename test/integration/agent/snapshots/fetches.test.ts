@@ -242,17 +242,17 @@ test("a snapshot that is deleted on its way is not waited for, and leaves nothin
 
 test("a stopping agent leaves nothing of a download, and the next agent fetches it", async () => {
   const { ref } = await uploaded("pause");
-  const loading = gateway();
+  const [loading, go] = [gateway(), gateway()];
   two.state.beforeLoad = () => {
     loading.resolve();
-    return new Promise((resolve) => {
-      setTimeout(resolve, 50);
-    });
+    return go.promise;
   };
   const arrivals = arrivalsOf(two, 1);
   await arrivals.fetch(asked(ref));
   await loading.promise;
-  await arrivals.stop();
+  const stopping = arrivals.stop();
+  go.resolve();
+  await stopping;
   expect(two.stores.snapshots.all()).toEqual([]);
   expect(filesOn(two).filter((each) => !each.startsWith("image/"))).toEqual([]);
   two.state.beforeLoad = () => Promise.resolve();

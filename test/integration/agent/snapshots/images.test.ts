@@ -40,7 +40,7 @@ const refOf = (uploads: Uploads, id: string) => {
 async function upload(node: ImageNode, id: string): Promise<string> {
   const uploads = node.uploads();
   uploads.start();
-  await expect.poll(() => refOf(uploads, id), { timeout: 10_000 }).toBeDefined();
+  await expect.poll(() => refOf(uploads, id)).toBeDefined();
   await uploads.stop();
   return refOf(uploads, id) ?? "";
 }

@@ -100,9 +100,7 @@ describe("a resume", () => {
     await here.parts.stop();
     await takeOver({ frozenSeconds: 0 });
     // Eviction takes the other sandbox's frozen container in the same round.
-    await expect
-      .poll(() => [...here.engine.containers.values()].map((one) => one.running), { timeout: 20_000 })
-      .toEqual([true, false]);
+    await expect.poll(() => [...here.engine.containers.values()].map((one) => one.running)).toEqual([true, false]);
     await cutResume("init", sandbox, snapshotId);
     await takeOver({ frozenSeconds: 0 });
     expect((await here.parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("frozen");
@@ -179,7 +177,7 @@ describe("restores that hang", () => {
     const copies = hostile.map((id) =>
       here.parts.sandboxes.start(id, startRequest({ origin, projectId: "hostile" })).catch(() => undefined),
     );
-    await expect.poll(() => hung.count, { timeout: 20_000 }).toBeGreaterThanOrEqual(3);
+    await expect.poll(() => hung.count).toBeGreaterThanOrEqual(3);
     here.engine.fail(() => undefined);
     const other = await here.parts.sandboxes.start(randomUUID(), startRequest({ origin, projectId: "other" }));
     expect([other.restored, hung.count]).toEqual(["memory", 3]);
@@ -195,7 +193,7 @@ describe("restores that hang", () => {
     here.engine.fail((name) => (name === "start" ? new Promise<void>((go) => held.push(go)) : undefined));
     const copy = (id: string) => here.parts.sandboxes.start(id, startRequest({ origin, projectId: "p" }));
     const first = Array.from({ length: 3 }, () => copy(randomUUID()));
-    await expect.poll(() => held.length, { timeout: 20_000 }).toBe(3);
+    await expect.poll(() => held.length).toBe(3);
     const before = here.engine.containers.size;
     const id = randomUUID();
     const body = startRequest({ origin, projectId: "p" });

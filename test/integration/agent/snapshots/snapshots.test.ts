@@ -179,7 +179,7 @@ test("a pause that keeps nothing frozen leaves the disk alone while another node
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(container).toMatchObject({ running: true, frozen: true });
   release();
-  await expect.poll(() => container?.running, { timeout: 20_000 }).toBe(false);
+  await expect.poll(() => container?.running).toBe(false);
 });
 
 describe("a sandbox that storing its memory has ended", () => {
@@ -195,7 +195,7 @@ describe("a sandbox that storing its memory has ended", () => {
   };
   /** Expects a stored pause of the node's own, without memory, from which the sandbox starts again. */
   const expectDiskKept = async (sandbox: Running, id: string) => {
-    await expect.poll(() => here.parts.snapshots.list(), { timeout: 20_000 }).toHaveLength(1);
+    await expect.poll(() => here.parts.snapshots.list()).toHaveLength(1);
     const [stored] = here.parts.snapshots.list();
     const { executionId, body } = sandbox;
     expect(stored).toMatchObject({ kind: "pause", memory: false, executionId, sandboxId: body.sandboxId });
@@ -237,7 +237,7 @@ describe("a sandbox that storing its memory has ended", () => {
     const sandbox = await running();
     const { snapshotId } = await here.parts.taker.checkpoint(sandbox.executionId, snapshotRequest());
     here.parts.sandboxes.died(idOf(), { reason: "exited", exitCode: 1 });
-    await expect.poll(() => here.parts.told.includes("exit exited"), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => here.parts.told.includes("exit exited")).toBe(true);
     expect(here.parts.snapshots.list().map((one) => one.snapshotId)).toEqual([snapshotId]);
   });
 });

@@ -165,7 +165,7 @@ describe("uploading bytes", () => {
       let received = "";
       socket.on("data", (some: string) => (received += some));
       try {
-        await expect.poll(() => received, { timeout: 5_000 }).toMatch(/ 204 No Content\r\n/);
+        await expect.poll(() => received).toMatch(/ 204 No Content\r\n/);
       } finally {
         socket.destroy();
       }

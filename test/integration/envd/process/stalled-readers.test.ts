@@ -10,7 +10,7 @@ import { toEnd } from "./following.ts";
 
 const { envd, clients } = sharedEnvd();
 /** The limit of 30 s, and time to write what was held up. */
-const test = (name: string, body: () => Promise<void>) => anyTest.concurrent(name, body, 90_000);
+const test = (name: string, body: () => Promise<void>) => anyTest.concurrent(name, body, 180_000);
 /** Closed at the end of all: tests that run at the same time share the hooks of one. */
 const sockets: Socket[] = [];
 afterAll(() => {

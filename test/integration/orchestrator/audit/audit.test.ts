@@ -192,7 +192,7 @@ test("what the platform ends by itself is recorded with its reason, and what a n
     { actor: { kind: "node", id: "n1" }, projectID: cluster.teamId, result: "done", details: { reason: "exited" } },
   ]);
   await expect
-    .poll(() => log(`object=${expired}&action=endSandbox`), { timeout: 20_000 })
+    .poll(() => log(`object=${expired}&action=endSandbox`))
     .toMatchObject([{ actor: { kind: "platform", id: null }, address: null, details: { reason: "timeout" } }]);
 });
 

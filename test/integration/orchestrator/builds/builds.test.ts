@@ -11,7 +11,7 @@ import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts"
 import { storedOf } from "../../../support/fakes/fake-agent-builds.ts";
 
 /** Where several orchestrators may share the database, each counts the starts of all of them a moment later. */
-const FOLLOWS = { timeout: 15_000 };
+const FOLLOWS = { timeout: 30_000 };
 
 let cluster: Cluster;
 beforeEach(async () => {

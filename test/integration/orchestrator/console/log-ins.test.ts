@@ -116,8 +116,9 @@ test("a log-in in place of another one is an entry about its own session", async
 
 test("the log-ins of one key have a limit, and so have their entries; another key logs in all the same", async () => {
   const { id, key } = await makeKey();
-  const statuses: number[] = [];
-  for (let count = 0; count < 80; count++) statuses.push((await newBrowser(cluster).logIn(key)).status);
+  // At once, and more than a slow machine has room for meanwhile.
+  const answers = await Promise.all(Array.from({ length: 90 }, () => newBrowser(cluster).logIn(key)));
+  const statuses = answers.map(({ status }) => status);
   const made = statuses.filter((status) => status === 200).length;
   expect(new Set(statuses)).toEqual(new Set([200, 429]));
   expect(made).toBeGreaterThanOrEqual(60);

@@ -10,7 +10,8 @@ import type { EdgeRoute } from "../../../../orchestrator/edge/sandbox-lookup.ts"
 import { RawClient } from "../../../support/peers/raw-client.ts";
 import { type FrontDoor, httpBackend, openFrontDoor, routed, routing } from "./front-door.ts";
 
-const WAIT = { timeout: 20_000 };
+/** Longer than the kernel takes to ask five times for a connection whose first packets were lost. */
+const WAIT = { timeout: 60_000 };
 const TOTAL = 40;
 const PER_ADDRESS = 6;
 

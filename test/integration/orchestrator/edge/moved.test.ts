@@ -214,12 +214,16 @@ describe("the node's proxy", () => {
   });
 
   test("does not say so of a request that never reached its sandbox", async () => {
-    const fleet = await openFleet({});
-    // Nothing listens there, and the proxy dials it again for a second.
-    const asking = throughProxy(fleet, 9);
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    await fleet.door.removeOnNode(fleet.first.route.sandboxId);
-    expect(await asking).toEqual({ status: 421, error: "removed", reason: undefined });
-    expect(await throughProxy(fleet)).toEqual({ status: 421, error: "removed", reason: undefined });
+    const unreached = async () => {
+      const fleet = await openFleet({});
+      // Nothing listens there, and the proxy dials it again for a second.
+      const asking = throughProxy(fleet, 9);
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      await fleet.door.removeOnNode(fleet.first.route.sandboxId);
+      return [await asking, await throughProxy(fleet)];
+    };
+    const removed = { status: 421, error: "removed", reason: undefined };
+    // On a busy machine the removal may come after that second.
+    await expect.poll(unreached).toEqual([removed, removed]);
   });
 });

@@ -41,7 +41,7 @@ afterAll(() => {
 beforeEach(async () => {
   cluster = await startCluster({
     agent: { address: ADDRESS },
-    config: { patienceMs: 300, autoResumeTimeoutMs: 1_000, orphanGraceMs: 100 },
+    config: { orphanGraceMs: 100 },
   });
 });
 afterEach(() => cluster.stop());

@@ -161,7 +161,8 @@ test("the forks of one request, and the sandboxes of one create, take the turns 
 
 test("a create that has no turn within the limit of its request is answered with 503 cluster_at_capacity", async () => {
   const short = await startCluster({
-    config: { ...ROOMY, startQueueMs: 500 },
+    // Long enough for the starts that have a turn to get it.
+    config: { ...ROOMY, startQueueMs: 3_000 },
     agent: { facts: { startsAtOnce: 1 } },
   });
   try {

@@ -8,7 +8,7 @@ import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 let cluster: Cluster;
 beforeEach(async () => {
   cluster = await startCluster({
-    config: { patienceMs: 300, snapshotTimeoutMs: 500, orphanGraceMs: 100, missingGraceMs: 200, reconcileEveryMs: 50 },
+    config: { orphanGraceMs: 100, missingGraceMs: 200, reconcileEveryMs: 50 },
   });
 });
 afterEach(() => cluster.stop());
@@ -44,8 +44,8 @@ describe("pause", () => {
     const { sandboxID: id } = await create();
     await crashedAfter(begun, SNAPSHOT, Date.now() + 60_000, id);
     expect(await settled(id)).toBe("paused");
-    await expect.poll(() => cluster.agent.live.size, { timeout: 20_000 }).toBe(0);
-    await expect.poll(async () => (await row(id)).state, { timeout: 20_000 }).toBe("paused");
+    await expect.poll(() => cluster.agent.live.size).toBe(0);
+    await expect.poll(async () => (await row(id)).state).toBe("paused");
     expect(await row(id)).toMatchObject({ snapshot_id: SNAPSHOT, snapshot_memory: 1, pending_snapshot_id: null });
     expect((await cluster.ask("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(201);
   });
@@ -56,7 +56,7 @@ describe("pause", () => {
     const taken = cluster.agent.pauseByItself(executionId, SNAPSHOT);
     expect(taken).toBe(SNAPSHOT);
     await crashedAfter(begun, SNAPSHOT, Date.now() + 60_000, id);
-    await expect.poll(async () => (await settled(id)) && (await row(id)).state, { timeout: 20_000 }).toBe("paused");
+    await expect.poll(async () => (await settled(id)) && (await row(id)).state).toBe("paused");
     expect(cluster.agent.snapshots.size).toBe(1);
     expect(cluster.agent.removed).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe("resume", () => {
     const { sandboxID: id } = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     await crashedAfter(begun, EXECUTION, Date.now() + 60_000, id);
-    await expect.poll(() => settled(id), { timeout: 20_000 }).toBe("running");
+    await expect.poll(() => settled(id)).toBe("running");
     expect([...cluster.agent.live.keys()]).toEqual([EXECUTION]);
     await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
   });
@@ -81,7 +81,7 @@ describe("resume", () => {
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     cluster.agent.snapshots.clear();
     await crashedAfter(begun, EXECUTION, Date.now() + 60_000, id);
-    await expect.poll(async () => (await settled(id)) && (await row(id)).state, { timeout: 20_000 }).toBe("paused");
+    await expect.poll(async () => (await settled(id)) && (await row(id)).state).toBe("paused");
     expect((await cluster.ask("POST", `/v2/sandboxes/${id}/connect`)).body).toMatchObject({
       error_code: "snapshot_files_missing",
     });
@@ -91,7 +91,7 @@ describe("resume", () => {
     const { sandboxID: id } = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     await crashedAfter("update sandboxes set state = 'killing', end_reason = 'request' where id = ?", id);
-    await expect.poll(() => settled(id), { timeout: 20_000 }).toBeUndefined();
+    await expect.poll(() => settled(id)).toBeUndefined();
     await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
   });
 });
@@ -107,7 +107,7 @@ describe("snapshot", () => {
       Date.now() + 60_000,
       id,
     );
-    await expect.poll(async () => (await settled(id)) && (await row(id)).state, { timeout: 20_000 }).toBe("running");
+    await expect.poll(async () => (await settled(id)) && (await row(id)).state).toBe("running");
     await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
     expect([...cluster.agent.live.keys()]).toEqual([executionId]);
     expect((await cluster.ask("POST", `/sandboxes/${id}/fork`)).status).toBe(201);
@@ -125,7 +125,7 @@ describe("snapshot", () => {
       SNAPSHOT,
       id,
     );
-    await expect.poll(async () => (await settled(id)) && cluster.agent.snapshots.size, { timeout: 20_000 }).toBe(0);
+    await expect.poll(async () => (await settled(id)) && cluster.agent.snapshots.size).toBe(0);
     expect(await settled(id)).toBe("running");
   });
 });
@@ -138,7 +138,5 @@ test("unknown snapshots are removed after their grace period, needed ones never"
   if (stored === undefined) throw new Error("nothing stored");
   cluster.agent.snapshots.set(SNAPSHOT, { ...stored, snapshotId: SNAPSHOT, sandboxId: "inobody" });
   expect((await cluster.agent.beat()).deleteSnapshots).toEqual([]);
-  await expect
-    .poll(async () => (await cluster.agent.beat()) && [...cluster.agent.snapshots.keys()], { timeout: 20_000 })
-    .toEqual([own]);
+  await expect.poll(async () => (await cluster.agent.beat()) && [...cluster.agent.snapshots.keys()]).toEqual([own]);
 });

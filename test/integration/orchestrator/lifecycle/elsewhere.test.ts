@@ -14,7 +14,7 @@ beforeEach(async () => {
   cluster = await startCluster({
     agents: 3,
     agent: { heartbeatMs: 0, facts: { capabilities: { ...able, blobStore: true } } },
-    config: { nodeTimeoutMs: 600_000, resumeTimeoutMs: 1_000, patienceMs: 400 },
+    config: { nodeTimeoutMs: 600_000 },
   });
 });
 afterEach(() => cluster.stop());
@@ -82,8 +82,8 @@ describe("a paused sandbox in the blob store", () => {
     await upload(home, own);
     for (const agent of others) fetchesAtOnce(agent, home);
     await lose(home);
-    const answer = await connect(sandboxID);
-    expect(answer.status, answer.text).toBe(201);
+    // On a busy machine the limit of silence may pass between a report of another node and the request.
+    await expect.poll(async () => (await connect(sandboxID)).status).toBe(201);
     const other = others.find(({ live }) => live.size === 1);
     const projectId = home.starts[0]?.body.projectId;
     expect(other?.fetches).toEqual([{ snapshotId, ref: own, projectId, memory: true }]);
@@ -178,6 +178,8 @@ describe("a paused sandbox in the blob store", () => {
   });
 
   test("that is large is on its way when the request's time is over, and the next request goes on with the same node", async () => {
+    await cluster.restart({ resumeTimeoutMs: 1_000 });
+    for (const agent of cluster.agents) await agent.beat();
     const { sandboxID } = await paused();
     const { home, others } = nodes();
     await upload(home);
@@ -191,7 +193,8 @@ describe("a paused sandbox in the blob store", () => {
     });
     expect((await read(sandboxID)).state).toBe("paused");
     for (const agent of others) fetchesAtOnce(agent, home);
-    expect((await connect(sandboxID)).status).toBe(201);
+    // Until the node answers within the short limit.
+    await expect.poll(async () => (await connect(sandboxID)).status).toBe(201);
     const asked = others.filter(({ fetches }) => fetches.length > 0);
     expect(asked).toHaveLength(1);
     expect(asked[0]?.live.size).toBe(1);
@@ -263,7 +266,7 @@ test("where the node that has fetched a named snapshot is full, another one fetc
   cluster = await startCluster({
     agents: 3,
     agent: { heartbeatMs: 0, facts: { maxSandboxes: 1, capabilities: { ...able, blobStore: true } } },
-    config: { nodeTimeoutMs: 600_000, resumeTimeoutMs: 1_000, patienceMs: 400 },
+    config: { nodeTimeoutMs: 600_000 },
   });
   const { sandboxID } = await create();
   expect((await post(sandboxID, "snapshots", { name: "kept" })).status).toBe(201);

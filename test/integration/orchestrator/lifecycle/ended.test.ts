@@ -174,7 +174,7 @@ describe("the time for which history is kept", () => {
     expect((await read(old)).endReason).toBe("request");
     expect(await rows()).toEqual([...ids].sort());
     await cluster.restart({ endedSandboxKeepHours: 2 });
-    await expect.poll(rows, { timeout: 5_000 }).toEqual([recent]);
+    await expect.poll(rows).toEqual([recent]);
   });
 
   test("0 shows nothing after an end, not even the reason", async () => {
@@ -197,9 +197,7 @@ describe("the time for which history is kept", () => {
     const early = await cluster.ask("GET", `/sandboxes/${killed}/logs`);
     expect([early.status, early.body]).toMatchObject([503, { error_code: "node_unreachable" }]);
     await cluster.restart({ nodeTimeoutMs: 300, nodeLostMs: 1_500 });
-    await expect
-      .poll(() => cluster.ask("GET", `/sandboxes/${lost}`), { timeout: 8_000 })
-      .toMatchObject({ status: 404 });
+    await expect.poll(() => cluster.ask("GET", `/sandboxes/${lost}`)).toMatchObject({ status: 404 });
     expect(await read(lost)).toMatchObject({ endReason: "node_lost" });
     for (const id of [killed, lost]) {
       for (const [path, what] of [
@@ -209,9 +207,7 @@ describe("the time for which history is kept", () => {
       ] as const) {
         const look = () => cluster.ask("GET", `/sandboxes/${id}${path}`);
         // Until the silence is as long for the orchestrator that was started a moment later as it is for the database.
-        await expect
-          .poll(async () => (await look()).body, { timeout: 8_000 })
-          .toMatchObject({ code: 410, error_code: "gone" });
+        await expect.poll(async () => (await look()).body).toMatchObject({ code: 410, error_code: "gone" });
         expect((await look()).text).toContain(
           `the ${what} of sandbox \\"${id}\\" were lost with node 'n1', which has not`,
         );

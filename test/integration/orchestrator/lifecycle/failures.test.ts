@@ -18,7 +18,7 @@ async function nothingRuns(agents: readonly FakeAgent[]): Promise<void> {
 // Only where a test waits for a limit is that limit short: a busy machine answers late.
 describe("a node that hangs in a start", () => {
   beforeEach(async () => {
-    cluster = await startCluster({ config: { startTimeoutMs: 300, placementTimeoutMs: 800 } });
+    cluster = await startCluster({ config: { startTimeoutMs: 1_500, placementTimeoutMs: 3_000 } });
   });
   afterEach(() => cluster.stop());
 
@@ -30,7 +30,12 @@ describe("a node that hangs in a start", () => {
     };
     const answer = await create();
     expect(answer.body).toMatchObject({ code: 504, error_code: "placement_timeout" });
-    await expect.poll(() => cluster.agent.stops.length).toBeGreaterThan(0);
+    // Each start that the node has heard of, which may be a second one.
+    const { starts, stops, stopsByReply } = cluster.agent;
+    const stopped = () => new Set([...stops, ...stopsByReply]);
+    await expect
+      .poll(() => starts.length > 0 && starts.every(({ executionId }) => stopped().has(executionId)))
+      .toBe(true);
     expect(late).toThrow("stopped");
     await nothingRuns(cluster.agents);
   });
@@ -85,7 +90,7 @@ describe("a node with the ordinary limits", () => {
   test("a create on a node that stays busy is answered with 503 cluster_at_capacity", async () => {
     await cluster.stop();
     // A start has the ordinary limit, so that only the end of the placement ends the calls.
-    cluster = await startCluster({ config: { placementTimeoutMs: 1_500 } });
+    cluster = await startCluster({ config: { placementTimeoutMs: 4_000 } });
     cluster.agent.onStart = () => {
       throw new AppError("node_busy", "busy");
     };
@@ -97,7 +102,8 @@ describe("a node with the ordinary limits", () => {
 
   test("a kill whose node does not answer is still a kill; the next report ends the execution", async () => {
     await cluster.stop();
-    cluster = await startCluster({ config: { stopTimeoutMs: 300 } });
+    // The node reports only when the test says so: a report by the clock could end the execution before the test looks.
+    cluster = await startCluster({ agent: { heartbeatMs: 0 }, config: { stopTimeoutMs: 300, nodeTimeoutMs: 600_000 } });
     const { sandboxID } = (await create()).body as { sandboxID: string };
     cluster.agent.onStop = never;
     expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);

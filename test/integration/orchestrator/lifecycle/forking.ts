@@ -1,10 +1,10 @@
-/** A cluster with a short time limit for checkpoints. */
+/** A cluster for checkpoints, which removes what no record names soon. */
 
 import { type Cluster, type ClusterOptions, startCluster } from "../../../support/cluster/cluster.ts";
 
 export function forkingCluster(more: Pick<ClusterOptions, "agent"> = {}): Promise<Cluster> {
   return startCluster({
     ...more,
-    config: { patienceMs: 300, snapshotTimeoutMs: 1_000, orphanGraceMs: 100, maxProjectSandboxes: 20 },
+    config: { orphanGraceMs: 100, maxProjectSandboxes: 20 },
   });
 }

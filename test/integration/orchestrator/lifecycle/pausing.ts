@@ -1,19 +1,14 @@
-/** A cluster with short time limits for pauses and resumes, and a way to hold work on its node. */
+/** A cluster for pauses and resumes, and a way to hold work on its node. */
 
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { gateway } from "../../../support/runner/promises.ts";
 
-/** A cluster that notices a silent node within the time of a test. */
-export function impatientCluster(): Promise<Cluster> {
-  return startCluster({
-    config: {
-      patienceMs: 400,
-      snapshotTimeoutMs: 2_000,
-      resumeTimeoutMs: 1_000,
-      orphanGraceMs: 100,
-      stopTimeoutMs: 500,
-    },
-  });
+/**
+ * A cluster with the ordinary limits of pauses and resumes, because a busy machine answers late: a test that waits for a limit
+ * restarts it with a short one.
+ */
+export function pausingCluster(): Promise<Cluster> {
+  return startCluster({ config: { orphanGraceMs: 100 } });
 }
 
 /**

@@ -8,11 +8,11 @@ import { AppError } from "../../../../shared/http/errors.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { expectEnd, sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 import { gateway, never } from "../../../support/runner/promises.ts";
-import { hold, impatientCluster } from "./pausing.ts";
+import { hold, pausingCluster } from "./pausing.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
-  cluster = await impatientCluster();
+  cluster = await pausingCluster();
 });
 afterEach(() => cluster.stop());
 
@@ -198,7 +198,8 @@ describe("connect", () => {
     expect((await read(sandboxID)).state).toBe("paused");
     expect([...cluster.agent.stops, ...cluster.agent.stopsByReply]).toEqual([]);
     cluster.agent.onStart = (_start, run) => run();
-    expect((await connect(sandboxID)).status).toBe(201);
+    // Until the node answers within the short limit, to this caller or to one before it.
+    await expect.poll(async () => (await connect(sandboxID)).status).toBeLessThan(300);
     expect(new Set(cluster.agent.starts.map(({ executionId }) => executionId)).size).toBe(2);
     expect(cluster.agent.live.size).toBe(1);
   });

@@ -6,12 +6,12 @@ import type { Sandbox } from "../../../../shared/api/sandboxes/sandbox-shapes.ts
 import { AppError } from "../../../../shared/http/errors.ts";
 import { ADMIN_TOKEN, type Cluster } from "../../../support/cluster/cluster.ts";
 import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
-import { gateway } from "../../../support/runner/promises.ts";
-import { arrived, impatientCluster } from "./pausing.ts";
+import { gateway, never } from "../../../support/runner/promises.ts";
+import { arrived, pausingCluster } from "./pausing.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
-  cluster = await impatientCluster();
+  cluster = await pausingCluster();
 });
 afterEach(() => cluster.stop());
 
@@ -111,14 +111,17 @@ describe("a rewind", () => {
   test("whose answer is lost is finished as the same execution, by the next request for it", async () => {
     const { sandboxID: id } = await create();
     const snapshotID = await snapshotOf(id);
+    await cluster.restart({ resumeTimeoutMs: 1_000, patienceMs: 400 });
+    await cluster.agent.beat();
     cluster.agent.onStart = async (_start, run) => {
       run();
-      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      await never();
     };
     expect((await rewind(id, { snapshotID })).status).toBe(503);
     cluster.agent.onStart = (_start, run) => run();
     const starts = () => new Set(cluster.agent.starts.map(({ executionId }) => executionId)).size;
-    expect((await rewind(id, { snapshotID })).status).toBe(200);
+    // Until the node answers within the short limit.
+    await expect.poll(async () => (await rewind(id, { snapshotID })).status).toBe(200);
     expect(starts()).toBe(2);
     expect(liveOf(id)).toHaveLength(1);
     expect(await eventsOf(id)).toEqual(["created", "checkpointed", "rewound"]);

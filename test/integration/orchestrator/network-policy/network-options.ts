@@ -10,7 +10,8 @@ export const PROXY = { address: "198.51.100.1:1080", username: "me" };
 
 /** Starts one cluster for all tests of a file; its node accepts every policy until a test says otherwise. */
 export function sharedNetworkCluster(): () => Cluster {
-  const config = { patienceMs: 300, networkTimeoutMs: 2_000, reconcileEveryMs: 50, egressProxyAllow: "10.9.0.0/16" };
+  // Changes of one sandbox wait for each other for the longer of the two limits.
+  const config = { patienceMs: 300, networkTimeoutMs: 60_000, reconcileEveryMs: 50, egressProxyAllow: "10.9.0.0/16" };
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster({ config });

@@ -36,7 +36,7 @@ import { listening } from "../../../support/peers/listening.ts";
 const log = createLog({ component: "test", level: "silent" });
 const PATH = "/admin/rotation/authority";
 /** All of it takes 12 rounds twice, and what the machines need. */
-const LONG = { timeout: 60_000 };
+const LONG = { timeout: 180_000 };
 
 let cluster: Cluster;
 beforeEach(async () => {

@@ -34,7 +34,7 @@ export function drainsForEach(): Drains {
     cluster = await startCluster({
       agents: 2,
       agent: { heartbeatMs: 0, facts: { capabilities: { ...able, peers: true } } },
-      config: { nodeTimeoutMs: 600_000, resumeTimeoutMs: 1_000, patienceMs: 400 },
+      config: { nodeTimeoutMs: 600_000, resumeTimeoutMs: 3_000, patienceMs: 400 },
     });
     const [first, second] = cluster.agents;
     if (first === undefined || second === undefined) throw new Error("the cluster has too few nodes");

@@ -6,7 +6,8 @@ import { admin, joinCluster, newJoinToken, startMember } from "../../../support/
 
 let cluster: Cluster;
 beforeEach(async () => {
-  cluster = await startCluster({ agents: 0, config: { nodesPort: 0 } });
+  // Its nodes are not silent for too long, however slow the machine is.
+  cluster = await startCluster({ agents: 0, config: { nodesPort: 0, nodeTimeoutMs: 600_000, nodeLostMs: 600_000 } });
 });
 afterEach(() => cluster.stop());
 

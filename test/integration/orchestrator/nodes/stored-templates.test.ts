@@ -29,8 +29,9 @@ async function begin(capabilities: object): Promise<void> {
       buildPollMs: 20,
       nodeLostMs: 600_000,
       nodeTimeoutMs: 600_000,
-      placementTimeoutMs: 2_000,
-      resumeTimeoutMs: 1_000,
+      // Tests wait for them, and a busy machine answers within them.
+      placementTimeoutMs: 10_000,
+      resumeTimeoutMs: 5_000,
     },
   });
   const [first, ...rest] = cluster.agents;

@@ -23,8 +23,9 @@ beforeEach(async () => {
       buildPollMs: 20,
       nodeLostMs: 600_000,
       nodeTimeoutMs: 600_000,
-      placementTimeoutMs: 2_000,
-      resumeTimeoutMs: 1_000,
+      // Tests wait for them, and a busy machine answers within them.
+      placementTimeoutMs: 10_000,
+      resumeTimeoutMs: 5_000,
     },
   });
   const [first, second] = cluster.agents;

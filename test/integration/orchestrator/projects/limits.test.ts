@@ -162,7 +162,7 @@ test("a deletion ends and removes everything of a project, also over a restart, 
   await cluster.restart();
   await cluster.agent.beat();
   const progress = async () => (await admin("GET", `/${teamId}/deletion`)).body;
-  await expect.poll(progress, { timeout: 15_000 }).toMatchObject({
+  await expect.poll(progress).toMatchObject({
     status: "deleted",
     remaining: { sandboxes: 0, snapshots: 0, templates: 0, builds: 0, history: 0 },
     finishedAt: expect.any(String) as string,

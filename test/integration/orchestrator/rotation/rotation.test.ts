@@ -16,7 +16,7 @@ const PASSWORD = "hunter2-password";
 
 let cluster: Cluster;
 beforeEach(async () => {
-  cluster = await startCluster({ config: { patienceMs: 300 } });
+  cluster = await startCluster();
 });
 afterEach(() => cluster.stop());
 

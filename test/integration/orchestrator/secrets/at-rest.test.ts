@@ -10,7 +10,7 @@ import { filesWith } from "../../../support/store/files-with.ts";
 
 const ALL = "0.0.0.0/0";
 
-const OPTIONS = { config: { buildPollMs: 20, patienceMs: 300, networkTimeoutMs: 2_000 } };
+const OPTIONS = { config: { buildPollMs: 20, patienceMs: 300 } };
 
 let cluster: Cluster;
 let logged: string;
@@ -113,6 +113,6 @@ test("the registry's credentials of a build are stored and logged nowhere", asyn
   const app = await request({ name: "app" });
   const access = { type: "registry", username: "u", password: secretsOf("build").password };
   expect((await start(app, { fromImage: "a/b", fromImageRegistry: access })).status).toBe(202);
-  await expect.poll(() => status(app), { timeout: 20_000 }).toMatchObject({ status: "ready" });
+  await expect.poll(() => status(app)).toMatchObject({ status: "ready" });
   await nowhere("build");
 });

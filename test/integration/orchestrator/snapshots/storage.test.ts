@@ -16,7 +16,7 @@ afterEach(() => cluster.stop());
 const { connect, create, eventsOf, pause, paused, post, read } = sandboxesOn(() => cluster);
 
 async function started(config: Partial<OrchestratorConfig> = {}, agents = 1): Promise<void> {
-  cluster = await startCluster({ agents, config: { patienceMs: 400, snapshotTimeoutMs: 2_000, ...config } });
+  cluster = await startCluster({ agents, config });
 }
 
 async function snapshot(id: string): Promise<string> {
@@ -136,7 +136,7 @@ describe("a quota of a project over all nodes", () => {
     const statuses = (await Promise.all(made.map(({ sandboxID }) => pause(sandboxID)))).map(({ status }) => status);
     expect(statuses.sort((a, b) => a - b)).toEqual([204, 204, 507, 507]);
     const { sandboxID } = await create({ autoPause: true, timeout: 1 });
-    await expect.poll(() => eventsOf(sandboxID), { timeout: 5_000 }).toEqual(["created", "paused"]);
+    await expect.poll(() => eventsOf(sandboxID)).toEqual(["created", "paused"]);
     expect(await lastEvent(sandboxID)).toMatchObject({ memory: false });
   });
 

@@ -111,6 +111,6 @@ test("the expiries of two orchestrators begin to end each sandbox once, while on
       await expiry.stop();
     });
   }
-  await expect.poll(() => ended.length, { timeout: 9_000 }).toBe(ids.length);
+  await expect.poll(() => ended.length).toBe(ids.length);
   expect(ended.toSorted()).toEqual(ids.toSorted());
 });

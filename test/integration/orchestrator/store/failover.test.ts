@@ -91,4 +91,4 @@ test("a failover to the standby loses no acknowledged create and no acknowledged
       { timeout: 60_000 },
     )
     .toEqual([]);
-});
+}, 240_000);

@@ -15,7 +15,8 @@ const FULL = /the disk of the database is full: its operator must make room/;
 async function onSmallDisk() {
   const disk = smallDisk(24);
   onTestFinished(() => disk.remove());
-  const cluster = await startCluster({ onSqlite: true, folder: disk.place, agent: { heartbeatMs: 0 } });
+  const config = { nodeTimeoutMs: 600_000, nodeLostMs: 600_000 };
+  const cluster = await startCluster({ onSqlite: true, folder: disk.place, agent: { heartbeatMs: 0 }, config });
   // Before the disk is removed.
   onTestFinished(() => cluster.stop());
   await expect.poll(() => existsSync(ballastOf(disk))).toBe(true);

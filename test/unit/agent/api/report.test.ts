@@ -228,7 +228,7 @@ test("containers that died during a gap in the events are found after it", async
   await expect.poll(() => watch.connected).toBe(true);
   running.delete("c2");
   state.break();
-  await expect.poll(() => gone, { timeout: 4_000 }).toEqual([{ id: "c2", reason: "removed" }]);
+  await expect.poll(() => gone).toEqual([{ id: "c2", reason: "removed" }]);
   expect(state.back).toBe(1);
 });
 

@@ -38,9 +38,9 @@ test("a progress bar without a line's end is logged once, as it ends", () => {
 });
 
 test("many carriage returns in a line cost no time", () => {
-  const begun = performance.now();
+  const before = process.cpuUsage();
   expect(createLines().push(Buffer.from(`${"\r".repeat(500_000)}x\n`))).toEqual(["x"]);
-  expect(performance.now() - begun).toBeLessThan(5_000);
+  expect(process.cpuUsage(before).user / 1_000).toBeLessThan(5_000);
 });
 
 const below: BuildSettings = {

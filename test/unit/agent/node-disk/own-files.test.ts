@@ -77,6 +77,6 @@ test("every running container is looked at", async () => {
   const watch = watchOwnFiles({ dataRoot: () => Promise.resolve(directory), containers: () => ids, log });
   const sizes = () =>
     Promise.all(ids.map(async (id) => (await stat(join(directory, "containers", id, "resolv.conf"))).size));
-  await expect.poll(sizes, { timeout: 4_000 }).toEqual([MIB, MIB, MIB]);
+  await expect.poll(sizes).toEqual([MIB, MIB, MIB]);
   await watch.stop();
 });

@@ -199,11 +199,11 @@ test("a chosen node is always ready, not excluded, labelled and has room", () =>
   );
 });
 
-test("a choice among a thousand nodes takes less than 50 ms", () => {
+test("a choice among a thousand nodes takes less than 50 ms of a processor", () => {
   const nodes = Array.from({ length: 1000 }, (_, index) => node({ id: `n${index}`, allocatedCpu: index % 14 }));
-  const begun = performance.now();
+  const before = process.cpuUsage();
   for (let index = 0; index < 100; index++) choose(nodes, demand(), policy, Math.random);
-  expect((performance.now() - begun) / 100).toBeLessThan(50);
+  expect(process.cpuUsage(before).user / 1_000 / 100).toBeLessThan(50);
 });
 
 test("a start from stored memory takes a node that can restore it, and without one the reason and the way out are named", () => {

@@ -116,9 +116,9 @@ describe("a create", () => {
   });
 
   test("with a very long name of a field is refused in a short sentence, at once", () => {
-    const started = performance.now();
+    const before = process.cpuUsage();
     expect(create({ network: { ["x".repeat(500_000)]: 1 } }).length).toBeLessThan(500);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
   });
 });
 
