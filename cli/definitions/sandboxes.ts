@@ -97,7 +97,7 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "sandbox cp",
     about: "copy a file or folder into a sandbox, or out of it",
-    more: "One of the two is SANDBOX:PATH. Links are not copied.",
+    more: "One of the two is SANDBOX:PATH. Links are not copied. A file that is copied here is there when all of it has come: a copy that is cut leaves whole files, and no half of one.",
     arguments: [
       { name: "<from>", about: "path here, or SANDBOX:PATH" },
       { name: "<to>", about: "SANDBOX:PATH, or path here" },
