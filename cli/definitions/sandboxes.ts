@@ -3,6 +3,7 @@
 import type { Argument, Command, Option } from "../definition.ts";
 
 const SANDBOX: Argument = { name: "<sandbox>", about: "id of the sandbox" };
+const SANDBOXES: Argument = { name: "[sandbox...]", about: "ids of sandboxes; none with -l" };
 const SELECTOR: Option = {
   flags: "-l, --selector <key=value>",
   about: "only those with this metadata",
@@ -97,7 +98,7 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "sandbox cp",
     about: "copy a file or folder into a sandbox, or out of it",
-    more: "One of the two is SANDBOX:PATH. Links are not copied.",
+    more: "One of the two is SANDBOX:PATH. Links are not copied. A file that is copied here is there when all of it has come: a copy that is cut leaves whole files, and no half of one.",
     arguments: [
       { name: "<from>", about: "path here, or SANDBOX:PATH" },
       { name: "<to>", about: "SANDBOX:PATH, or path here" },
@@ -133,16 +134,16 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "sandbox pause",
     about: "store a sandbox with its memory, and stop it",
-    arguments: [{ name: "<sandbox...>", about: "ids of sandboxes" }],
-    options: [NO_MEMORY, PROJECT],
+    arguments: [SANDBOXES],
+    options: [{ ...SELECTOR, about: "the running ones with this metadata" }, NO_MEMORY, PROJECT],
     example: "svc sandbox pause isb6f3b4nz",
     load: async () => (await states()).pause,
   },
   {
     name: "sandbox resume",
     about: "start a paused sandbox where it was",
-    arguments: [{ name: "<sandbox...>", about: "ids of sandboxes" }],
-    options: [TIMEOUT, NO_MEMORY, PROJECT],
+    arguments: [SANDBOXES],
+    options: [{ ...SELECTOR, about: "the paused ones with this metadata" }, TIMEOUT, NO_MEMORY, PROJECT],
     example: "svc sandbox resume isb6f3b4nz --timeout 1h",
     load: async () => (await states()).resume,
   },
@@ -179,7 +180,7 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "sandbox kill",
     about: "end sandboxes",
-    arguments: [{ name: "[sandbox...]", about: "ids of sandboxes; none with -l" }],
+    arguments: [SANDBOXES],
     options: [SELECTOR, PROJECT],
     example: "svc sandbox kill -l team=blue",
     load: async () => (await states()).kill,

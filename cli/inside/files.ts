@@ -1,12 +1,13 @@
 /** Single files of a sandbox by envd's /files: streamed both ways, so that a large one takes no memory. */
 
-import { createReadStream, createWriteStream } from "node:fs";
+import { createReadStream } from "node:fs";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { within } from "../../shared/program/deadline.ts";
 import { refusal, unreached } from "../api/client.ts";
 import type { Context } from "../context.ts";
 import { Failure } from "../failure.ts";
+import { writeWhole } from "./part.ts";
 import type { Inside } from "./sandbox.ts";
 
 /** A file of unknown size may take any time: only silence is limited. */
@@ -36,11 +37,17 @@ export async function upload(transfer: Transfer, from: string, to: string): Prom
   await response.arrayBuffer();
 }
 
-export async function download(transfer: Transfer, from: string, to: string): Promise<void> {
+/** The file is there when all of it has come, with these permission bits; until then what was there stays. */
+export async function download(transfer: Transfer, from: string, to: string, mode: number): Promise<void> {
   const { watch, signal } = silence(transfer);
   const response = await request(transfer, from, { method: "GET", headers: {}, signal });
   const source = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
-  await pipeline(source, watch(), createWriteStream(to), { signal });
+  try {
+    await writeWhole(to, mode, (file) => pipeline(source, watch(), file, { signal }));
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause;
+    throw new Failure(`the connection broke while ${from} was copied`, { cause, wayOut: "run the same command again" });
+  }
 }
 
 /** Reads a file that is not larger than so many bytes. @throws {Failure} it is */

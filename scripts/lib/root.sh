@@ -4,13 +4,28 @@
 # become_root SCRIPT ARGUMENT…: returns if the user is root, otherwise starts SCRIPT again as root.
 # Keeps PATH, because Node may be installed for the calling user only.
 become_root() {
-  if [ "$(id -u)" -eq 0 ]; then return 0; fi
+  if [ "$(id -u)" -eq 0 ]; then
+    keep_instance
+    return 0
+  fi
   if ! command -v sudo >/dev/null; then
     printf 'error: this must run as root, and there is no sudo on this machine: run it in a root shell (su -)\n' >&2
     exit 1
   fi
   printf 'asking for root with sudo\n'
   exec sudo env "PATH=$PATH" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
+}
+
+# keep_instance: refuses what a user's own sudo would do to another platform: it drops SVC_INSTANCE, which sudo itself was still given.
+keep_instance() {
+  local named
+  if [ -z "${SUDO_UID:-}" ] || [ -n "${SVC_INSTANCE+set}" ] || [ "$(cat "/proc/$PPID/comm" 2>/dev/null)" != sudo ]; then return 0; fi
+  named=$(tr '\0' '\n' 2>/dev/null <"/proc/$PPID/environ" | sed -n 's/^SVC_INSTANCE=//p' | tr -dc '[:alnum:]') || return 0
+  if [ -n "$named" ]; then
+    printf 'error: sudo has dropped SVC_INSTANCE=%s, so this would be done to the platform without a name\n' "$named" >&2
+    printf 'what to do: name it behind sudo: sudo env SVC_INSTANCE=%s COMMAND\n' "$named" >&2
+    exit 2
+  fi
 }
 
 # The lock of the set-up and its short notes: in a directory of root's own, because in one that all may write, anybody could hold

@@ -25,8 +25,8 @@ and projects are named by their ids, the rest by name or id.
 ${VARIABLES.map(({ name, second, about }) => `|${[name, second].map((one) => (one === undefined ? " " : ` \`${one}\` `)).join("|")}| ${about} |`).join("\n")}
 
 What is missing there comes from the current context (\`svc context add\`), and without one from the \`.svc/env\` of the checkout and, for
-root on that machine, \`/etc/svc/admin-token\`. \`SVC_INSTANCE\` names another platform of the machine. Where a variable
-names the API or the domain, no stored key is used: a key goes only to the address that it is stored with. \`--context\` counts more than variables.
+root on that machine, \`/etc/svc/admin-token\`. \`SVC_INSTANCE\` names another platform of the machine; sudo drops it, so it
+stands behind: \`sudo env SVC_INSTANCE=b svc …\`. Where a variable names the API or the domain, no stored key is used: a key goes only to the address that it is stored with. \`--context\` counts more than variables.
 \`svc auth whoami\` shows what is used, and whether it works.
 
 ## Output

@@ -6,7 +6,7 @@ import { restore as putBack, withBackup } from "../../../machine/backup/restore.
 import type { Action } from "../../definition.ts";
 import { EXIT } from "../../failure.ts";
 import { wordsOf } from "../../installed.ts";
-import { fileTime, hereAsRoot, knownFile, newFile } from "./here.ts";
+import { fileTime, hereAsRoot, knownFile, newFile, sayInstance } from "./here.ts";
 
 export const backup: Action = async (context, { first }) => {
   const machine = hereAsRoot(context);
@@ -34,6 +34,7 @@ export const restore: Action = async (context, { first }, options) => {
       return 0;
     }
     context.signal.throwIfAborted();
+    sayInstance(context, machine);
     // Half of a restore would be none.
     context.signal.addEventListener("abort", () => context.out.note("the restore goes on to its end"));
     await putBack(hereAsRoot({ env: context.env }), content, manifest, {

@@ -5,7 +5,7 @@ import { examine, type Mended, mend, type Report } from "../../../machine/doctor
 import type { Action } from "../../definition.ts";
 import { EXIT } from "../../failure.ts";
 import { wordsOf } from "../../installed.ts";
-import { hereAsRoot } from "./here.ts";
+import { hereAsRoot, sayInstance } from "./here.ts";
 
 const WORDS = { failed: "FAIL", warning: "WARN", unknown: "?", ok: "ok" } as const;
 
@@ -15,6 +15,7 @@ export const doctor: Action = async (context, _args, options) => {
   context.signal.throwIfAborted();
   let mended: readonly Mended[] = [];
   if (options.fix === true) {
+    sayInstance(context, machine);
     mended = await mend(report, machine);
     // The report is of the machine as it is now.
     if (mended.length > 0) report = await examine(machine);

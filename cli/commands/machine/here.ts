@@ -1,7 +1,7 @@
 /** The machine that the command runs on: for root, and the instance that the environment names. Files that a command makes there. */
 
-import { existsSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { readInstance } from "../../../machine/base/instance.ts";
 import { type Machine, thisMachine } from "../../../machine/base/this-machine.ts";
 import type { Context } from "../../context.ts";
@@ -20,6 +20,27 @@ export function hereAsRoot({ env, signal }: Pick<Context, "env"> & { readonly si
   } catch (error) {
     throw usage(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** Says which platform a command changes, on a machine that has several: sudo drops the variable that names one. */
+export function sayInstance({ out }: Pick<Context, "out">, { instance }: Pick<Machine, "instance">): void {
+  const others = platformsIn(join(instance.root, "etc")).filter((name) => name !== instance.name);
+  if (others.length === 0) return;
+  const also = others.map((name) => (name === "" ? "one without a name" : name)).join(", ");
+  out.note(
+    `This is for the platform ${instance.name === "" ? "without a name" : instance.name}; this machine also has ${also}. SVC_INSTANCE names one, behind sudo: sudo env SVC_INSTANCE=NAME …`,
+  );
+}
+
+/** The names of the platforms that were set up on a machine. */
+function platformsIn(etc: string): readonly string[] {
+  return readdirSync(etc).flatMap((folder) => {
+    const name = /^svc(?:-([a-z][a-z0-9]{0,4}))?$/.exec(folder);
+    const isSetUp = ["orchestrator", "agent", "edge"].some((program) =>
+      existsSync(join(etc, folder, `${program}.env`)),
+    );
+    return name !== null && isSetUp ? [name[1] ?? ""] : [];
+  });
 }
 
 /** A time as a part of a file's name, in UTC: `2026-11-29T081943Z`. Pure. */

@@ -4,10 +4,11 @@ import { databasePath, moveToPostgres } from "../../../machine/backup/database.t
 import { readValue } from "../../api/value.ts";
 import type { Action } from "../../definition.ts";
 import { wordsOf } from "../../installed.ts";
-import { hereAsRoot } from "./here.ts";
+import { hereAsRoot, sayInstance } from "./here.ts";
 
 export const sqliteToPostgres: Action = async (context, _args, { file }) => {
   const machine = hereAsRoot(context);
+  sayInstance(context, machine);
   const url = await readValue(context, file, "URL of the PostgreSQL database");
   const { moved, counts, audit } = await moveToPostgres(machine, url);
   const records = Object.values(counts).reduce((sum, one) => sum + one, 0);

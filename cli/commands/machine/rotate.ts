@@ -8,7 +8,7 @@ import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { Failure, usage } from "../../failure.ts";
 import type { Options } from "../../options.ts";
-import { hereAsRoot } from "./here.ts";
+import { hereAsRoot, sayInstance } from "./here.ts";
 
 /** Both programs are restarted, and each key is replaced at once: such a run takes a minute on a busy machine. */
 const LIMIT_MS = 1_800_000;
@@ -74,6 +74,7 @@ async function rotate(context: Context, { words, restarts, next }: Rotation): Pr
   const { env, out, signal } = context;
   const machine = hereAsRoot({ env });
   const checkout = checkoutOf(context);
+  sayInstance(context, machine);
   out.note(`${restarts} A run that is cut is repeated with the same command.`);
   // Half of a rotation would leave a program stopped: the script goes on to its end, also without this command.
   signal.addEventListener("abort", () =>

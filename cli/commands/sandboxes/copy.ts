@@ -1,6 +1,6 @@
 /** Copies files and folders between this machine and a sandbox. */
 
-import { chmod, mkdir, stat } from "node:fs/promises";
+import { mkdir, stat } from "node:fs/promises";
 import { basename, join, posix } from "node:path";
 import { FileType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import type { Context } from "../../context.ts";
@@ -103,8 +103,9 @@ async function copyOut(job: Job, from: string, to: string): Promise<void> {
   const path = isFolder || to.endsWith("/") ? join(to, name) : to;
   if (source.type !== FileType.DIRECTORY) {
     const files = [{ path: "", kind: "file", size: Number(source.size), mode: source.mode & 0o777 }] as const;
-    await transferAll(job, `${from} → ${path}`, files, (transfer) => download(transfer, from, path));
-    await chmod(path, modeHere(source.mode & 0o777));
+    await transferAll(job, `${from} → ${path}`, files, (transfer, { mode }) =>
+      download(transfer, from, path, modeHere(mode)),
+    );
     return;
   }
   if (target !== undefined && !isFolder) throw usage(`${to} is a file, and ${from} is a folder`);
@@ -114,10 +115,9 @@ async function copyOut(job: Job, from: string, to: string): Promise<void> {
   for (const { path: below, kind } of tree.leaves) {
     if (kind === "folder") await mkdir(join(path, below), { recursive: true });
   }
-  await transferAll(job, `${from} → ${path}`, tree.leaves, async (transfer, { path: below, mode }) => {
-    await download(transfer, posix.join(source.path, below), join(path, below));
-    await chmod(join(path, below), modeHere(mode));
-  });
+  await transferAll(job, `${from} → ${path}`, tree.leaves, (transfer, { path: below, mode }) =>
+    download(transfer, posix.join(source.path, below), join(path, below), modeHere(mode)),
+  );
 }
 
 /** Who wrote the file can read and write it here, and run it where it can be run there. */

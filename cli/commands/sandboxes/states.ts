@@ -1,6 +1,7 @@
 /** Changes the state of sandboxes: pause, resume, fork, rewind, timeout, kill. */
 
 import type { Api } from "../../api/client.ts";
+import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { usage } from "../../failure.ts";
 import type { Options } from "../../options.ts";
@@ -13,7 +14,7 @@ const timeoutOf = ({ timeout }: Options) => (timeout === undefined ? {} : { time
 
 export const pause: Action = async (context, { rest }, options) => {
   const api = await context.api();
-  return each(context, rest, async (sandboxID) => {
+  return each(context, await chosen(context, api, rest, { ...options, state: "running" }), async (sandboxID) => {
     await api.call("POST /sandboxes/{sandboxID}/pause", { params: { sandboxID }, body: memoryOf(options) });
     return `sandbox/${sandboxID} paused`;
   });
@@ -21,7 +22,7 @@ export const pause: Action = async (context, { rest }, options) => {
 
 export const resume: Action = async (context, { rest }, options) => {
   const api = await context.api();
-  return each(context, rest, async (sandboxID) => {
+  return each(context, await chosen(context, api, rest, { ...options, state: "paused" }), async (sandboxID) => {
     const body = { ...timeoutOf(options), ...memoryOf(options) };
     await api.call("POST /v2/sandboxes/{sandboxID}/connect", { params: { sandboxID }, body });
     return `sandbox/${sandboxID} running`;
@@ -58,20 +59,26 @@ export const setTimeout: Action = async (context, { first: sandboxID, second }) 
 
 export const kill: Action = async (context, { rest }, options) => {
   const api = await context.api();
-  const ids = await chosen(api, rest, options);
-  if (ids.length === 0) context.out.note("Nothing found.");
-  return each(context, ids, async (sandboxID) => {
+  return each(context, await chosen(context, api, rest, options), async (sandboxID) => {
     await api.call("DELETE /sandboxes/{sandboxID}", { params: { sandboxID } });
     return `sandbox/${sandboxID} killed`;
   });
 };
 
-async function chosen(api: Api, ids: readonly string[], options: Options): Promise<readonly string[]> {
+/** Those that are named, or with `-l` those with that metadata, in the state where one is given. */
+async function chosen(
+  { out }: Context,
+  api: Api,
+  ids: readonly string[],
+  options: Pick<Options, "selector" | "state">,
+): Promise<readonly string[]> {
   if (options.selector === undefined) {
     if (ids.length === 0) throw usage("no sandbox is named", "name their ids, or some metadata with -l");
     return ids;
   }
   if (ids.length > 0) throw usage("ids and -l exclude each other");
-  const found = await api.all("GET /v2/sandboxes", { query: metadataQuery(options) });
+  const state = options.state === undefined ? {} : { state: options.state };
+  const found = await api.all("GET /v2/sandboxes", { query: { ...state, ...metadataQuery(options) } });
+  if (found.length === 0) out.note("Nothing found.");
   return found.map(({ sandboxID }) => sandboxID);
 }

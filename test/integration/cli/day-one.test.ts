@@ -57,6 +57,21 @@ describe("a sandbox", () => {
     expect(killed.stderr).toContain("nosuchsandbox");
   });
 
+  test("is paused and resumed with the others of its metadata, those in another state left out", SLOW, async () => {
+    const ids = (await svc.out(["sandbox", "create", "--count", "2", "-m", "nightly=yes"])).split("\n");
+    const other = await svc.out(["sandbox", "create"]);
+    const [first = ""] = ids;
+    await svc.out(["sandbox", "pause", first]);
+    expect(await svc.out(["sandbox", "pause", "-l", "nightly=yes"])).toBe(`sandbox/${ids[1]} paused`);
+    expect(await svc.run(["sandbox", "pause", "-l", "nightly=yes"])).toMatchObject({ code: 0, stdout: "" });
+    expect((await svc.out(["sandbox", "resume", "-l", "nightly=yes"])).split("\n").toSorted()).toEqual(
+      ids.map((id) => `sandbox/${id} running`).toSorted(),
+    );
+    expect((await svc.run(["sandbox", "pause"])).code).toBe(2);
+    expect((await svc.run(["sandbox", "resume", first, "-l", "nightly=yes"])).code).toBe(2);
+    await svc.out(["sandbox", "kill", ...ids, other]);
+  });
+
   test("that shows up while a list is watched appears in it", SLOW, async () => {
     const watching = svc.start(["sandbox", "list", "--watch", "-l", "watched=yes", "--no-headers"]);
     const id = await svc.out(["sandbox", "create", "-m", "watched=yes"]);

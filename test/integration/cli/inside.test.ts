@@ -1,7 +1,16 @@
 /** What `svc` does inside of a sandbox: a platform with a fake node, and a real envd where its sandboxes are. */
 
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -145,6 +154,33 @@ describe("cp", () => {
     expect(existsSync(join(back, "planted"))).toBe(false);
   });
 
+  test.each<[string, "cut" | "interrupt", number]>([
+    ["a connection that breaks", "cut", 1],
+    ["Ctrl-C", "interrupt", 130],
+  ])(
+    "out of a sandbox leaves no half of a file behind %s, and the one before it as it was",
+    SLOW,
+    async (_name, how, code) => {
+      const env = { SVC_SANDBOX_URL: await startHalfway(how === "cut") };
+      writeFileSync(join(envd.home, "long"), Buffer.alloc(1_000_000));
+      const folder = join(svc.folder, `half-${how}`);
+      mkdirSync(folder);
+      writeFileSync(join(folder, "long"), "before");
+      const words = ["sandbox", "cp", `${id}:${envd.home}/long`, folder];
+      const running = svc.start(words, { env });
+      if (how === "interrupt") {
+        await expect.poll(() => readdirSync(folder).length, { timeout: 60_000 }).toBe(2);
+        running.interrupt();
+      }
+      expect((await running.ended).code).toBe(code);
+      expect(running.errors()).toContain(
+        how === "cut" ? `the connection broke while ${envd.home}/long was copied` : "",
+      );
+      expect(readdirSync(folder)).toEqual(["long"]);
+      expect(readFileSync(join(folder, "long"), "utf8")).toBe("before");
+    },
+  );
+
   test.each([
     ["nothing-there", "ID:/tmp/x", 3],
     ["ID:/nothing-there", "here", 3],
@@ -156,16 +192,41 @@ describe("cp", () => {
   });
 });
 
+/** The way to envd, on which a file stops after its first part: the connection is cut there, or stays silent. */
+async function startHalfway(isCut: boolean): Promise<string> {
+  const server = createServer((incoming, answer) => {
+    if (incoming.method === "GET" && incoming.url?.startsWith("/files") === true) {
+      answer.writeHead(200, { "content-length": "1000000" });
+      answer.write(Buffer.alloc(200_000), () => {
+        if (isCut) answer.destroy();
+      });
+      return;
+    }
+    const { method, headers, url } = incoming;
+    const outgoing = request(`${envd.url}${url}`, { method, headers }, (said) => {
+      answer.writeHead(said.statusCode ?? 502, said.headers);
+      said.pipe(answer);
+    });
+    incoming.pipe(outgoing.on("error", () => answer.destroy()));
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
 describe("forward", () => {
   let server: Server;
   beforeAll(async () => {
-    server = createServer((request, response) => {
-      const { "e2b-sandbox-id": sandbox, "e2b-sandbox-port": port, host } = request.headers;
-      response.end(JSON.stringify({ sandbox, port, host, path: request.url }));
+    server = createServer(({ headers, url }, response) => {
+      const { "e2b-sandbox-id": sandbox, "e2b-sandbox-port": port, host } = headers;
+      response.end(JSON.stringify({ sandbox, port, host, path: url }));
     });
-    server.on("upgrade", (request, socket) => {
+    server.on("upgrade", ({ url }, socket) => {
       socket.on("error", () => undefined);
-      socket.end(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: test\r\nConnection: Upgrade\r\n\r\n${request.url}`);
+      socket.end(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: test\r\nConnection: Upgrade\r\n\r\n${url}`);
     });
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   });

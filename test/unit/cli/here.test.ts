@@ -1,11 +1,13 @@
 /** Files that commands of the machine make and read: their names, and what is said where they cannot be. */
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { fileTime, knownFile, newFile } from "../../../cli/commands/machine/here.ts";
+import { fileTime, knownFile, newFile, sayInstance } from "../../../cli/commands/machine/here.ts";
 import { EXIT } from "../../../cli/failure.ts";
+import type { Output } from "../../../cli/output/output.ts";
+import { readInstance } from "../../../machine/base/instance.ts";
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "svc-here-"));
@@ -29,4 +31,21 @@ test("a file that is to be read and is not there is not found", () => {
   const path = folder();
   expect(knownFile(join(path, "there"))).toBe(join(path, "there"));
   expect(() => knownFile(join(path, "new"))).toThrow(expect.objectContaining({ exitCode: EXIT.notFound }));
+});
+
+test.each<[readonly string[], string, readonly string[]]>([
+  [["svc"], "", []],
+  [["svc", "svc-b", "svc-toolong", "svcx"], "", ["for the platform without a name; this machine also has b."]],
+  [["svc", "svc-b"], "b", ["for the platform b; this machine also has one without a name."]],
+])("on a machine with %j a change to '%s' names the platform where there are several", (folders, name, said) => {
+  const root = mkdtempSync(join(tmpdir(), "svc-several-"));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  for (const folder of folders) {
+    mkdirSync(join(root, "etc", folder), { recursive: true });
+    writeFileSync(join(root, "etc", folder, "orchestrator.env"), "");
+  }
+  const notes: string[] = [];
+  const out = { note: (text: string) => void notes.push(text) } as Output;
+  sayInstance({ out }, { instance: readInstance(name, root) });
+  expect(notes).toEqual(said.map((words) => expect.stringContaining(words) as string));
 });
