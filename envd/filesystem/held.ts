@@ -6,6 +6,7 @@
 import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { posix } from "node:path";
+import { AppError } from "../../shared/http/errors.ts";
 import { childrenOf, lstat, open, rmdir, unlink } from "../system/disk.ts";
 import { errnoOf } from "../system/errno.ts";
 import { openFollowed } from "./followed.ts";
@@ -15,9 +16,15 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NONBL
 
 /**
  * Calls `act` with a path of the entry that stays in the same directory while a user renames or exchanges names.
- * @throws {AppError} forbidden where a user's link leads to a directory that is not that user's
+ * @throws {AppError} forbidden where a user's link leads to a directory that is not that user's; failed_precondition for `/`,
+ * which is an entry of nothing
  */
 export async function withEntry<T>(path: string, act: (entry: string) => Promise<T>): Promise<T> {
+  if (path === "/")
+    throw new AppError(
+      "failed_precondition",
+      "path '/' is the root directory: it cannot be moved, replaced or removed",
+    );
   const parent = posix.dirname(path);
   const directory = await openFollowed(parent, DIRECTORY);
   try {

@@ -1,11 +1,11 @@
 /** Moves one entry: by renaming, or, where the kernel cannot (another mount, a directory of the image), by copying. */
 
-import { constants } from "node:fs";
+import { type BigIntStats, constants } from "node:fs";
 import { copyFile, type FileHandle } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { randomName } from "../runtime/late-builtins.ts";
-import { lchown, lstat, lutimes, mkdir, open, readlink, rename, symlink } from "../system/disk.ts";
+import { lchown, lstat, lstatBig, lutimes, mkdir, open, readlink, rename, symlink } from "../system/disk.ts";
 import { errnoOf, fileError, naming } from "../system/errno.ts";
 import type { System } from "../system/system.ts";
 import type { User } from "../system/users.ts";
@@ -44,6 +44,8 @@ export async function moveEntry(move: Move, metadata: Metadata, signal: AbortSig
 interface Copying {
   readonly metadata: Metadata;
   readonly signal: AbortSignal;
+  /** The identity of the directory that the copy makes first: it is not itself copied. */
+  readonly made?: string;
 }
 
 async function moveHeld(from: string, to: string, copying: Copying): Promise<void> {
@@ -78,12 +80,16 @@ async function copy(source: string, destination: string, copying: Copying): Prom
     await lchown(destination, stats.uid, stats.gid);
     await lutimes(destination, stats.atime, stats.mtime);
   } else if (stats.isDirectory()) {
+    // As the kernel refuses it within one file system: the copy would have no end.
+    if (identityOf(await lstatBig(source)) === copying.made)
+      throw Object.assign(new Error("the destination is below the source"), { code: "EINVAL" });
     await mkdir(destination, 0o700);
+    const below = { ...copying, made: copying.made ?? identityOf(await lstatBig(destination)) };
     await fromOneToOther(
       await openHeld(source),
       () => openHeld(destination),
       async (from, to) => {
-        for (const name of await namesIn(from)) await copy(inside(from, name), inside(to, name), copying);
+        for (const name of await namesIn(from)) await copy(inside(from, name), inside(to, name), below);
         await describeAlike(from, to);
       },
     );
@@ -106,6 +112,10 @@ async function copy(source: string, destination: string, copying: Copying): Prom
       "a device, socket or pipe cannot be moved between file systems: remove it from the moved directory first",
     );
   }
+}
+
+function identityOf({ dev, ino }: BigIntStats): string {
+  return `${dev} ${ino}`;
 }
 
 async function fromOneToOther(

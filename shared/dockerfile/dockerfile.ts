@@ -5,6 +5,7 @@
 
 import { type Dockerfile, DockerfileParser, type Instruction } from "dockerfile-ast";
 import { DockerfileError, type InstructionText, lineOf, refused, textOf } from "./instruction-text.ts";
+import { namesDirectory } from "./sources.ts";
 import { SubstitutionError, substitute } from "./substitute.ts";
 import { argumentsOf, valueIn, variablesOf } from "./variables.ts";
 import { plain } from "./words.ts";
@@ -38,6 +39,8 @@ interface Reading {
   from: string | undefined;
   hasUser: boolean;
   hasWorkdir: boolean;
+  /** What `SHELL` says, for the shell forms after it; empty: the platform's own shell. */
+  shell: readonly string[];
   entrypoint: readonly string[] | string | undefined;
   command: readonly string[] | string | undefined;
 }
@@ -65,6 +68,7 @@ export function readDockerfile(text: string, given: Readonly<Record<string, stri
     from: undefined,
     hasUser: false,
     hasWorkdir: false,
+    shell: [],
     entrypoint: undefined,
     command: undefined,
   };
@@ -130,7 +134,7 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
       );
     }
     const words = jsonWords(text);
-    reading.steps.push({ type: "RUN", args: [words === undefined ? script(text) : commandOf(words)] });
+    reading.steps.push({ type: "RUN", args: [words === undefined ? script(text, reading.shell) : commandOf(words)] });
   },
 
   COPY: copy,
@@ -147,14 +151,23 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
     reading.steps.push({ type: "USER", args: [valueIn(textOf(instruction, []).content, instruction)] });
   },
 
+  SHELL(instruction, reading) {
+    const words = jsonWords(textOf(instruction, []));
+    if (words === undefined || words.length === 0)
+      throw refused(instruction, 'SHELL takes a list of words, such as ["/bin/bash", "-c"]');
+    reading.shell = words;
+  },
+
   CMD(instruction, reading) {
     const text = textOf(instruction, []);
-    reading.command = jsonWords(text) ?? text.content;
+    const { content } = text;
+    const words = reading.shell.length === 0 || content === "" ? content : [...reading.shell, content];
+    reading.command = jsonWords(text) ?? words;
   },
 
   ENTRYPOINT(instruction, reading) {
     const text = textOf(instruction, []);
-    reading.entrypoint = jsonWords(text) ?? text.content;
+    reading.entrypoint = jsonWords(text) ?? inShell(text.content, reading.shell);
   },
 };
 
@@ -221,7 +234,7 @@ function copy(instruction: Instruction, { steps, variables }: Reading): void {
   const words = copied(instruction, text);
   if (words.length < 2) throw refused(instruction, "a source and a destination are needed");
   const destination = words.at(-1) ?? "";
-  if (words.length > 2 && !destination.endsWith("/")) {
+  if (words.length > 2 && !namesDirectory(destination)) {
     throw refused(instruction, "the destination of several sources must end with /");
   }
   const mode = modeOf(known(flags.get("chmod") ?? "", instruction, variables), instruction);
@@ -236,7 +249,8 @@ function copy(instruction: Instruction, { steps, variables }: Reading): void {
 function copied(instruction: Instruction, text: InstructionText): readonly string[] {
   if (text.content.includes("<<"))
     throw refused(instruction, "a text in the Dockerfile cannot be copied: put it into a file");
-  return jsonWords(text) ?? text.content.split(/\s+/).filter(Boolean).map(unquoted);
+  const words = text.content.split(/\s+/).filter(Boolean);
+  return jsonWords(text) ?? words.map((word) => valueIn(word, instruction));
 }
 
 /** What ADD fetches or unpacks in Docker. Archives are known by their names. */
@@ -253,13 +267,18 @@ function modeOf(mode: string, instruction: Instruction): string {
 }
 
 /** The text for a shell: a command with the texts that it reads, or such a text alone. */
-function script({ content, below }: InstructionText): string {
-  if (below.length === 0) return content;
+function script({ content, below }: InstructionText, shell: readonly string[]): string {
+  if (below.length === 0) return inShell(content, shell);
   const [, tabs, , end] = /^<<(-?)(['"]?)([^\s<'"]+)\2$/.exec(content) ?? [];
-  if (end === undefined) return [content, ...below].join("\n");
+  if (end === undefined) return inShell([content, ...below].join("\n"), shell);
   const lines = below.slice(0, -1);
   const text = (tabs === "-" ? lines.map((line) => line.replace(/^\t+/, "")) : lines).join("\n");
-  return text.startsWith("#!") ? program(text, end) : text;
+  return text.startsWith("#!") ? program(text, end) : inShell(text, shell);
+}
+
+/** The text as the last word of the shell that the file names, if it names one. */
+function inShell(text: string, shell: readonly string[]): string {
+  return shell.length === 0 || text === "" ? text : commandOf([...shell, text]);
 }
 
 /** A text that names its own interpreter is run by that, as a file. @param end a line that the text does not have */
@@ -297,8 +316,4 @@ function commandOf(command: readonly string[] | string): string {
 
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
-
-function unquoted(word: string): string {
-  return word.replace(/^(["'])(.*)\1$/, "$2");
 }

@@ -60,6 +60,11 @@ export function needsDirectory(paths: readonly string[], source: Source): boolea
   return matches.size > 1 || all.some((names) => names.length > source.patterns.length);
 }
 
+/** Whether a destination says by itself that it is a directory: `dir/`, `dir/.` and `.`, as in Docker. */
+export function namesDirectory(destination: string): boolean {
+  return /(^|\/)\.?$/.test(destination);
+}
+
 /** The names of the path after those of `start`; undefined: it is not below. */
 function namesBelow(path: string, { start }: Source): readonly string[] | undefined {
   if (path === start) return [];

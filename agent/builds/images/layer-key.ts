@@ -25,7 +25,7 @@ export interface Definition {
 }
 
 /** Increased when the same steps have another result. */
-const STEPS_VERSION = 3;
+const STEPS_VERSION = 4;
 /** Stands for the home of a user, which only the image knows, in the log. */
 const HOME = "$HOME";
 

@@ -1,10 +1,16 @@
 /** Shell that creates a user of an image, with its home. Pure. */
 
-/** For a USER step, with the name as its first argument: creates the user and its home. */
+/**
+ * For a USER step, with the name as its first argument: creates the user and its home. As in Docker, the home that a user of
+ * the image has stays as it is: that of `daemon` is /usr/sbin, that of `www-data` holds what other steps have copied.
+ */
 export const ADD_USER_SCRIPT = `set -e
 umask 022
 name=$1
 case "$name" in *[!A-Za-z0-9._-]*|-*|'') echo "'$name' is not the name of a user" >&2; exit 1;; esac
+while IFS=: read -r found _ _ _ _ home _ || [ -n "$found" ]; do
+  if [ "$found" = "$name" ] && [ -n "$home" ] && [ -e "$home" ]; then exit 0; fi
+done </etc/passwd
 ${addUser('"$name"', 1000)}`;
 
 /**

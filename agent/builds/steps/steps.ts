@@ -1,7 +1,6 @@
 /** Runs the steps of a definition after the last cached layer, each in the build's container. */
 
 import { randomUUID } from "node:crypto";
-import { posix } from "node:path";
 import type { Readable } from "node:stream";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -11,7 +10,7 @@ import { ARCHIVE_LIMITS, type ArchiveLimits, createArchiveCheck } from "./archiv
 import { type BuildContainer, loginShell, rootScript, type Script, stepAct } from "./build-container.ts";
 import type { BuildLog } from "./build-log.ts";
 import { describeStep, ownerOf, type StepContext, splitUser } from "./context.ts";
-import { REMOVE_SCRIPT, splitSource } from "./copy-script.ts";
+import { REMOVE_SCRIPT, splitSource, targetOf } from "./copy-script.ts";
 import { type ExitStatus, RpcError } from "./processes.ts";
 
 export interface StepDeps {
@@ -172,7 +171,7 @@ async function copy(
     archive.destroy();
   }
   const { from, pattern } = splitSource(source);
-  const target = posix.resolve(before.workdir, destination) + (destination.endsWith("/") ? "/" : "");
+  const target = targetOf(before.workdir, destination);
   const files = `${directory}/files`;
   const acts = [
     stepAct("unpack", { archive: `${directory}/archive.tar`, files }),

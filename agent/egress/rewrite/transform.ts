@@ -161,6 +161,8 @@ function serve(socket: Socket, rewriting: Rewriting, once = false): void {
   };
   server.on("request", onRequest);
   server.on("checkContinue", onRequest);
+  // Whether the destination knows what else is expected of it, the destination says.
+  server.on("checkExpectation", onRequest);
   server.on("connect", (_request, client: Socket) => {
     clearTimeout(clock);
     end.release();

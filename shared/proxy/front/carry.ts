@@ -4,7 +4,7 @@ import { type ClientRequest, type IncomingMessage, request as openRequest } from
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { Duplex } from "node:stream";
 import { MAX_HEAD_BYTES } from "../limits.ts";
-import { fieldsOf, type StreamRequest, streamHeaders } from "./stream-headers.ts";
+import { bodyCodings, fieldsOf, type StreamRequest, streamHeaders } from "./stream-headers.ts";
 
 /** How long a client may go on sending behind the whole answer. */
 const DRAIN_MS = 1_000;
@@ -65,6 +65,12 @@ function relay(stream: ServerHttp2Stream, answer: IncomingMessage): void {
     return;
   }
   answer.on("error", ignore);
+  const codings = bodyCodings(answer.rawHeaders);
+  if (codings.length > 0) {
+    answer.destroy();
+    fail(stream, `the server's answer has the transfer coding ${codings.join(", ")}, which HTTP/2 cannot carry`);
+    return;
+  }
   try {
     stream.respond(streamHeaders(answer.statusCode ?? 502, answer.rawHeaders), { waitForTrailers: true });
   } catch {
@@ -98,14 +104,14 @@ function inform(stream: ServerHttp2Stream, status: number, rawHeaders: readonly 
   }
 }
 
-function fail(stream: ServerHttp2Stream): void {
+function fail(stream: ServerHttp2Stream, message = "the connection was closed without an answer"): void {
   if (stream.destroyed || stream.closed) return;
   if (stream.headersSent) {
     stream.close(NGHTTP2_CANCEL);
     return;
   }
   stream.respond({ ":status": 502, "content-type": "application/json; charset=utf-8" });
-  stream.end(JSON.stringify({ code: 502, message: "the connection was closed without an answer" }));
+  stream.end(JSON.stringify({ code: 502, message }));
 }
 
 /** "close" follows, and ends the exchange. */

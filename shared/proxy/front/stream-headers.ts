@@ -80,6 +80,14 @@ function sorted(rawHeaders: readonly string[]) {
   return { pseudo, host, cookies, fields };
 }
 
+/** The transfer codings besides chunked, which HTTP/2 cannot name; empty: the body is as it is. */
+export function bodyCodings(rawHeaders: readonly string[]): readonly string[] {
+  return [...pairs(rawHeaders)]
+    .flatMap(([name, value]) => (name === "transfer-encoding" ? value.toLowerCase().split(",") : []))
+    .map((coding) => coding.trim())
+    .filter((coding) => coding !== "" && coding !== "chunked" && coding !== "identity");
+}
+
 /** The headers of an answer, or of an informational one. */
 export function streamHeaders(status: number, rawHeaders: readonly string[]): OutgoingHttpHeaders {
   return { ":status": status, ...fieldsOf(rawHeaders) };

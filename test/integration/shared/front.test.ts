@@ -132,6 +132,19 @@ test.each(["POST", "DELETE"])("ten bodies of %s cross one session whole, both wa
   expect(answers.map(({ body }) => digest(body))).toEqual(bodies.map(digest));
 });
 
+test("an answer whose body has a transfer coding is refused with its name, and never sent as if it had none", async () => {
+  serving((_asked, response) => {
+    response.writeHead(200, { "transfer-encoding": "gzip, chunked" });
+    response.end("zz");
+  });
+  const { fields, body } = await ask(await session(), {});
+  expect(fields[":status"]).toBe(502);
+  expect(JSON.parse(body.toString())).toEqual({
+    code: 502,
+    message: "the server's answer has the transfer coding gzip, which HTTP/2 cannot carry",
+  });
+});
+
 test("status, headers with several values, trailers and informational answers cross", async () => {
   serving((_asked, response) => {
     response.writeEarlyHints({ link: "</a.css>; rel=preload" });

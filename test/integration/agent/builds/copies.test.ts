@@ -22,7 +22,7 @@ import { pack } from "tar-stream";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { cleanArchive } from "../../../../agent/builds/steps/archive.ts";
 import { ARCHIVE_LIMITS, createArchiveCheck } from "../../../../agent/builds/steps/archive-rules.ts";
-import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
+import { splitSource, targetOf } from "../../../../agent/builds/steps/copy-script.ts";
 import { filesOf, readIgnored, writeArchive } from "../../../../cli/build/archive.ts";
 import { copyInto } from "../../../../envd/steps/copy.ts";
 import { unpack } from "../../../../envd/steps/unpack.ts";
@@ -61,8 +61,8 @@ async function copied(source: string, destination: string): Promise<Record<strin
   if (files.length === 0) return {};
   await writeArchive(at("context"), files, at("archive.tar.gz"));
   await unpacked(at("archive.tar.gz"));
-  const isDirectory = needsDirectory || destination.endsWith("/");
-  const target = join(at("image"), destination) + (isDirectory ? "/" : "");
+  const given = needsDirectory && !destination.endsWith("/") ? `${destination}/` : destination;
+  const target = targetOf(at("image"), given);
   copyInto({ files: at("files"), ...splitSource(source), destination: target, owner, mode: "" });
   return tree(at("image"));
 }
@@ -77,6 +77,7 @@ test.each([
   ["current", "out", { "out/app.txt": "app" }],
   ["current/*.txt", "out/", { "out/app.txt": "app" }],
   ["link.json", "out", { out: "package" }],
+  ["link.json", "out/.", { "out/link.json": "package" }],
   ["current/app.txt", "out", { out: "app" }],
   ["{{name}}", "out", { "out/t.txt": "t" }],
   ["wow!.txt", "out", { out: "wow" }],

@@ -234,6 +234,12 @@ describe("headers", () => {
     expect(seen.text).not.toMatch(/forged/);
   });
 
+  test("of an unknown expectation are the destination's to answer", async () => {
+    const { seen, say } = await plain();
+    expect(await say(get("/", `Expect: something\r\n${CLOSE}`))).toMatch(/^HTTP\/1.1 200 OK\r\n[^]*ok$/);
+    expect(seen.text).toContain("\r\nExpect: something\r\n");
+  });
+
   test("include the length of the body although Connection names it", async () => {
     const { seen, say } = await plain();
     await say(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 3\r\nConnection: close, content-length\r\n\r\nabc`);

@@ -177,6 +177,36 @@ test.each([
   expect(existsSync(join(envd.home, "from"))).toBe(true);
 });
 
+test("a move of a directory into a file system that is mounted inside of it says so, and leaves nothing there", async () => {
+  here("mkdir -p from/mounted; echo a > from/f");
+  const mounted = join(envd.home, "from/mounted");
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m,nr_inodes=100", "tmpfs", mounted]);
+  try {
+    const move = clients.filesystem.move({ source: "from", destination: "from/mounted/x" }, quick());
+    await expect(move).rejects.toThrow(/'.*\/from\/mounted\/x' is inside '.*\/from'/);
+    expect(readdirSync(mounted)).toEqual([]);
+    expect(readFileSync(join(envd.home, "from/f"), "utf8")).toBe("a\n");
+  } finally {
+    execFileSync("umount", [mounted]);
+  }
+});
+
+test("the root directory is neither moved, nor replaced, nor removed, and what is at the destination stays", async () => {
+  here("echo kept > file");
+  const calls = [
+    () => clients.filesystem.move({ source: "/", destination: "file" }, quick()),
+    () => clients.filesystem.move({ source: "file", destination: "/" }, quick()),
+    () => clients.filesystem.remove({ path: "/" }, quick()),
+  ];
+  for (const call of calls)
+    await expect(call()).rejects.toMatchObject({
+      code: Code.FailedPrecondition,
+      rawMessage: expect.stringContaining("'/' is the root directory") as string,
+    });
+  expect(lstatSync(join(envd.home, "file")).isFile()).toBe(true);
+  expect(readFileSync(join(envd.home, "file"), "utf8")).toBe("kept\n");
+});
+
 test("a move into a name that is too long names the destination", async () => {
   here("echo > from");
   await expect(clients.filesystem.move({ source: "from", destination: "t".repeat(300) }, quick())).rejects.toThrow(

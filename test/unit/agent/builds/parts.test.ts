@@ -5,7 +5,7 @@ import { ecrPassword, signedHeaders } from "../../../../agent/builds/images/ecr.
 import { planBuildGarbage } from "../../../../agent/builds/images/garbage.ts";
 import { registryLogin } from "../../../../agent/builds/images/registry-login.ts";
 import { createLines } from "../../../../agent/builds/steps/build-log.ts";
-import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
+import { splitSource, targetOf } from "../../../../agent/builds/steps/copy-script.ts";
 import type { BuildSettings } from "../../../../shared/agent-api/build-shapes.ts";
 import { listening } from "../../../support/peers/listening.ts";
 
@@ -78,6 +78,19 @@ test.each([
   ["a/b?/c", "a", "a/b?/c"],
 ])("the source %s is taken from %s", (source, from, pattern) => {
   expect(splitSource(source)).toEqual({ from, pattern });
+});
+
+test.each([
+  ["app", "/srv/app"],
+  ["app/", "/srv/app/"],
+  ["/app/.", "/app/"],
+  ["app/./", "/srv/app/"],
+  [".", "/srv/"],
+  ["..", "/"],
+  ["app/.x", "/srv/app/.x"],
+  ["app.", "/srv/app."],
+])("below /srv the destination %s is %s", (destination, target) => {
+  expect(targetOf("/srv", destination)).toBe(target);
 });
 
 test("images of no build or layer are removed, and cached layers beyond their budget, least recently used first", () => {

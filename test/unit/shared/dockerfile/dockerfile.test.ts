@@ -40,6 +40,19 @@ test("RUN in exec form is quoted for a shell", () => {
   expect(steps(`RUN ["echo", "a b", "it's"]`)[0]).toEqual(["RUN", "echo 'a b' 'it'\\''s'"]);
 });
 
+test("SHELL is the shell of every shell form after it", () => {
+  const bash = 'SHELL ["/bin/bash", "-o", "pipefail", "-c"]';
+  const text = `RUN a\n${bash}\nRUN a | b\nRUN ["c"]\nRUN <<EOT\nd\ne\nEOT\nSHELL ["/bin/sh","-c"]\nRUN echo "it's"`;
+  expect(steps(text).slice(0, 5)).toEqual([
+    ["RUN", "a"],
+    ["RUN", "/bin/bash -o pipefail -c 'a | b'"],
+    ["RUN", "c"],
+    ["RUN", "/bin/bash -o pipefail -c 'd\ne'"],
+    ["RUN", "/bin/sh -c 'echo \"it'\\''s\"'"],
+  ]);
+  expect(steps(`${bash}\nRUN <<EOF\n#!/usr/bin/env python3\nEOF`)[0]?.[1]).toMatch(/^svc_file=/);
+});
+
 test("RUN with a text of several lines runs it, alone or as the input of a program", () => {
   expect(steps("RUN <<EOT\nset -e\n# kept\necho hi\nEOT")[0]).toEqual(["RUN", "set -e\n# kept\necho hi"]);
   expect(steps("RUN python3 <<EOF\nprint(1)\nEOF")[0]).toEqual(["RUN", "python3 <<EOF\nprint(1)\nEOF"]);
@@ -117,6 +130,23 @@ test("COPY makes a step for each source, with owner and mode", () => {
   ]);
 });
 
+test("several sources go to what is a directory by its name", () => {
+  expect(steps("COPY a b .\nCOPY a b /x/.").slice(0, 4)).toEqual([
+    ["COPY", "a", ".", "root", ""],
+    ["COPY", "b", ".", "root", ""],
+    ["COPY", "a", "/x/.", "root", ""],
+    ["COPY", "b", "/x/.", "root", ""],
+  ]);
+});
+
+test("words of COPY lose their quotes, also where only a part of one has them", () => {
+  expect(steps("ENV APP=/srv\nCOPY \"$APP\"/a 'b'c \"$APP\"/\nCOPY x '$y'/").slice(1, 4)).toEqual([
+    ["COPY", "srv/a", "$APP/", "root", ""],
+    ["COPY", "bc", "$APP/", "root", ""],
+    ["COPY", "x", "\\$y/", "root", ""],
+  ]);
+});
+
 test("ARG before FROM is known to FROM, and after it is a variable with the value that is given", () => {
   const { from } = readDockerfile("ARG V=3.11\nFROM python:${V}", { V: "3.12" });
   expect(from).toBe("python:3.12");
@@ -172,6 +202,10 @@ test.each([
   ['ENTRYPOINT []\nCMD ["serve"]', "serve"],
   ['ENTRYPOINT ["serve"]\nCMD []', "serve"],
   ["CMD ['serve']", "['serve']"],
+  ['SHELL ["/bin/bash", "-c"]\nCMD a b', "/bin/bash -c 'a b'"],
+  ['SHELL ["/bin/bash", "-c"]\nENTRYPOINT a b\nCMD more', "/bin/bash -c 'a b'"],
+  ['SHELL ["/bin/bash", "-c"]\nENTRYPOINT ["tini", "--"]\nCMD a b', "tini -- /bin/bash -c 'a b'"],
+  ['CMD a b\nSHELL ["/bin/bash", "-c"]', "a b"],
   ["ENTRYPOINT []", undefined],
   ["RUN true", undefined],
 ])("the start command of %j is %j", (text, wanted) => {
@@ -195,7 +229,9 @@ test.each([
   ["FROM a\nCOPY a b dst", "line 2: the destination of several sources"],
   ["FROM a\nADD https://example.com/x /x", "line 2: ADD of 'https://example.com/x'"],
   ["FROM a\nADD app.tar.gz /x", "line 2: ADD of 'app.tar.gz'"],
-  ['FROM a\nSHELL ["/bin/dash", "-c"]', "line 2: SHELL is not supported"],
+  ["FROM a\nSHELL /bin/dash -c", "line 2: SHELL takes a list of words"],
+  ["FROM a\nSHELL []", "line 2: SHELL takes a list of words"],
+  ['FROM a\nCOPY "a b" /c', "line 2: '\"a' has a quote without an end"],
   ["FROM a\nONBUILD RUN true", "line 2: ONBUILD is not supported"],
   ["FROM a\nARG TARGETARCH", "line 2: ARG TARGETARCH has no value"],
   ["FROM a:$V", "line 1: $V has no value"],
