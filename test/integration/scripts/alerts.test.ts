@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { ALL_CHECKS } from "../../../machine/checks/all.ts";
 import { ADMIN_TOKEN, startCluster } from "../../support/cluster/cluster.ts";
 
 const checkout = join(import.meta.dirname, "../../..");
@@ -28,6 +29,10 @@ const sources = ["orchestrator/metrics/prometheus.ts", "orchestrator/metrics/sit
 
 const metricsOf = (text: string) => [...new Set(text.match(/\bsvc_[a-z_]+/g) ?? [])];
 
+/** What the page says to do about an alert. */
+const partOf = (alert: string) => page.split(`\n## ${alert}\n`)[1]?.split("\n## ")[0] ?? "";
+const checksIn = (text: string) => [...text.matchAll(/check `([^`]+)`/g)].map(([, name = ""]) => name);
+
 test("there are at most fifteen alerts, each with another name", () => {
   expect(rules.length).toBeLessThanOrEqual(15);
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
@@ -38,12 +43,19 @@ test.each(rules.map((rule) => [rule.alert, rule] as const))(
   (alert, rule) => {
     expect(rule.annotations.runbook).toBe(`docs/operating/alerts.md#${alert.toLowerCase()}`);
     expect(page).toContain(`\n## ${alert}\n`);
-    // The finding itself names the check.
-    if (alert !== "SvcFinding") expect(rule.labels.check).toMatch(/^[a-z]+\.[a-z]+$/);
+    // A finding names its check itself.
+    if (alert !== "SvcFinding") expect(checksIn(partOf(alert))[0]).toBe(rule.labels.check);
     for (const metric of metricsOf(rule.expr))
       expect(sources).toContain(`"${metric.replace(/_(bucket|count|sum)$/, "")}"`);
   },
 );
+
+test("every check that an alert or its part of the page names is one of svc doctor", () => {
+  const known = new Set(ALL_CHECKS.map(({ id }) => id));
+  const named = [...checksIn(page), ...rules.flatMap(({ labels: { check } }) => (check === undefined ? [] : [check]))];
+  expect(named.length).toBeGreaterThan(15);
+  expect(named.filter((name) => !known.has(name))).toEqual([]);
+});
 
 test("the dashboard shows metrics that are there", () => {
   const dashboard = readFileSync(join(folder, "dashboard.json"), "utf8");
