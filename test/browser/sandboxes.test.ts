@@ -6,6 +6,8 @@ import { api } from "../support/platform/platform.ts";
 import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const console = sharedConsole();
+/** In less than this a second press is none (console/src/parts/confirmation.ts). */
+const HASTE_MS = 700;
 
 test("a key logs in, a wrong one is told why not, and log-out ends the session", async () => {
   const { platform, page: open } = console();
@@ -44,20 +46,28 @@ test("the list follows sandboxes that others make, pause and kill, and acts on t
 test("neither a double click nor a key pressed twice in haste kills a sandbox", async () => {
   const { platform, page: open } = console();
   const page = await open();
-  const { sandboxId } = await ownSandbox();
-  await page.goto(`${platform.apiUrl}/console/sandboxes/${sandboxId}`);
   const kill = page.getByRole("button", { name: "Kill", exact: true });
   const asked = page.getByRole("button", { name: "Really kill?" });
-  await kill.dblclick();
-  await asked.waitFor();
-  await page.keyboard.press("Escape");
-  await kill.focus();
-  await page.keyboard.press("Enter");
-  await page.keyboard.press("Enter");
-  await asked.waitFor();
-  await page.getByRole("button", { name: "Fork" }).focus();
-  await kill.waitFor();
-  expect((await api(platform, "GET", `/sandboxes/${sandboxId}`)).status).toBe(200);
+  const pressed = async () => {
+    const { sandboxId } = await ownSandbox();
+    await page.goto(`${platform.apiUrl}/console/sandboxes/${sandboxId}`);
+    await kill.dblclick();
+    await asked.waitFor();
+    await page.keyboard.press("Escape");
+    await kill.focus();
+    const begun = Date.now();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Enter");
+    if (Date.now() - begun >= HASTE_MS) return "too slow";
+    await asked.waitFor();
+    await page.getByRole("button", { name: "Fork" }).focus();
+    await kill.waitFor();
+    return (await api(platform, "GET", `/sandboxes/${sandboxId}`)).status;
+  };
+  // Presses between which the machine stood still are two deliberate ones: then the next sandbox is tried.
+  let seen = await pressed();
+  for (let tries = 1; tries < 8 && seen === "too slow"; tries++) seen = await pressed();
+  expect(seen).toBe(200);
 });
 
 test("by keyboard alone a sandbox is created, used by its terminal, and killed", async () => {

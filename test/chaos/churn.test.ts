@@ -13,7 +13,7 @@ const platform = openPlatform();
 /** What every life leaves shows in these many; what one of a hundred leaves needs a longer run (test/README.md). */
 const LIVES = Number(process.env.SVC_TEST_LIVES ?? 60);
 
-beforeAll(() => untilReady(platform), 90_000);
+beforeAll(() => untilReady(platform));
 
 test(
   `${LIVES} times create, run and kill succeed, and nothing of them is left on the host`,
@@ -26,7 +26,7 @@ test(
     await expectNothingLeft(platform, before);
     await expectNoProblems(platform);
   },
-  300_000 + LIVES * 5_000,
+  900_000 + LIVES * 5_000,
 );
 
 async function cycles(total: number): Promise<readonly string[]> {

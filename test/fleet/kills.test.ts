@@ -19,15 +19,15 @@ const [killedNode, otherNode] = fleet.nodes as [FleetNode, FleetNode];
 /** Those that must be there after every kill. */
 const lasting: Lasting[] = [];
 
-beforeAll(() => untilFleetReady(fleet), 150_000);
+beforeAll(() => untilFleetReady(fleet));
 afterAll(async () => {
   await untilFleetReady(fleet);
   await removeAllBut(fleet, []);
-}, 300_000);
+}, 600_000);
 
 test("sandboxes start on the node that takes any, and there only", async () => {
   for (const node of [killedNode, otherNode]) lasting.push(...(await createOn(fleet, node, 2)));
-}, 300_000);
+}, 600_000);
 
 const kills: readonly { readonly what: string; readonly happens: () => Promise<void> }[] = [
   { what: "an agent was killed and came back", happens: agentKilled },
@@ -50,7 +50,7 @@ test.each(kills)(
     await allThere(fleet, lasting);
     await expectInvariants(fleet);
   },
-  600_000,
+  900_000,
 );
 
 async function agentKilled(): Promise<void> {

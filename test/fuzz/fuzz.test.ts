@@ -19,7 +19,7 @@ test.each(readers.map((reader) => [reader.name, reader] as const))(
     console.log(`${reader.name}: ${inputs} inputs: ${reader.promise}`);
     expect(finding === undefined ? "kept" : describeFinding(finding)).toBe("kept");
   },
-  120_000,
+  240_000,
 );
 
 test("a broken promise is found, and the number of its input reproduces it", async () => {

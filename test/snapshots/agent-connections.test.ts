@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { background, command } from "../support/sandbox/envd-commands.ts";
 
-const SLOW = { timeout: 30_000, interval: 100 };
+const SLOW = { timeout: 90_000, interval: 100 };
 // Numbers go over a connection to each address and back, and the last one is written down. Who connects from outside is
 // answered, and the end of that connection is written down too.
 const TALK = `python3 -c "
@@ -28,7 +28,7 @@ clients = []
 for address in ('127.0.0.1', sys.argv[1]):
     server = socket.create_server((address, 7001))
     threading.Thread(target=echo, args=(server,)).start()
-    clients.append(socket.create_connection((address, 7001), timeout=10))
+    clients.append(socket.create_connection((address, 7001), timeout=300))
 threading.Thread(target=outside, args=(socket.create_server(('0.0.0.0', 7002)),)).start()
 number = 0
 while True:

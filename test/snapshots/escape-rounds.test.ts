@@ -17,7 +17,7 @@ const run = promisify(execFile);
 const SEEDS = seedsOf(process.env["SVC_ESCAPE_ROUNDS"], process.env["SVC_ESCAPE_FIRST"]);
 const AT_ONCE = 3;
 const WITHOUT = process.env["SVC_ESCAPE_WITHOUT"] ?? "nothing";
-const ROUND_LIMIT_MS = 180_000;
+const ROUND_LIMIT_MS = 600_000;
 const layers = {
   paths: !["paths", "both"].includes(WITHOUT),
   confined: !["confinement", "both"].includes(WITHOUT),

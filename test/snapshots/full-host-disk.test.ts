@@ -62,7 +62,7 @@ async function bytesBelow(directory: string): Promise<number> {
 async function fillAsItGrows(directory: string, butMb = 0): Promise<void> {
   const before = await bytesBelow(directory);
   const grown = async () => (await bytesBelow(directory)) > before + 16 * MIB;
-  await until(grown, { what: `a file in ${directory} that grows`, timeoutMs: 60_000, everyMs: 2 });
+  await until(grown, { what: `a file in ${directory} that grows`, timeoutMs: 120_000, everyMs: 2 });
   await disk.fill(butMb);
 }
 
@@ -86,7 +86,7 @@ describe("on a host's disk that another program fills", () => {
     const one = await agent.start(LARGE);
     await shell(one, "head -c 300M /dev/urandom > /root/file; md5sum /root/file > /root/sum; sync");
     const holds =
-      'exec python3 -c \'import os, time; held = os.urandom(300 << 20); open("/tmp/held", "w"); time.sleep(600)\'';
+      'exec python3 -c \'import os, time; held = os.urandom(300 << 20); open("/tmp/held", "w"); time.sleep(3000)\'';
     await background(one.address, holds, root);
     await expect.poll(() => shell(one, "ls /tmp/held 2>/dev/null"), SLOW).toBe("/tmp/held");
 
@@ -112,7 +112,7 @@ describe("on a host's disk that another program fills", () => {
     expect(await shell(again, whole)).toBe("/root/file: OK");
     await agent.stop(again.executionId);
     await expect.poll(containers, SLOW).toEqual([]);
-  }, 240_000);
+  }, 600_000);
 });
 
 describe("on a host's disk that two sandboxes fill", () => {
@@ -134,7 +134,7 @@ describe("on a host's disk that two sandboxes fill", () => {
       );
     await expect.poll(next, SLOW).toBe("started");
     await expect.poll(containers, SLOW).toEqual([]);
-  }, 240_000);
+  }, 600_000);
 
   test("the sandboxes are held, an agent that is killed starts again, and a paused sandbox has lost nothing", async () => {
     const kept = await agent.start();
@@ -147,7 +147,7 @@ describe("on a host's disk that two sandboxes fill", () => {
     for (const { address } of writers) await background(address, writes, root);
     const held = () => agent.heartbeats.at(-1)?.executions.filter((one) => one.held === true).length;
     // Where both were faster than the agent, the disk is full, and the second one gets errors instead of growing.
-    await expect.poll(held, { timeout: 90_000, interval: 200 }).toBeGreaterThan(0);
+    await expect.poll(held, { timeout: 180_000, interval: 200 }).toBeGreaterThan(0);
     const refused = () =>
       agent.start().then(
         ({ executionId }) => agent.stop(executionId),
@@ -168,5 +168,5 @@ describe("on a host's disk that two sandboxes fill", () => {
       );
     await expect.poll(resumed, SLOW).toBe("memory");
     expect(found.again === undefined ? "" : await shell(found.again, whole)).toBe("/root/file: OK");
-  }, 240_000);
+  }, 600_000);
 });

@@ -26,7 +26,7 @@ test("a confined CRIU reads the note that the agent has made", async () => {
   const where = ["--images-dir", images, "--work-dir", work];
   await run("criu", ["lazy-pages", ...where, "-v4", "--log-file", "log"], {
     env: { PATH: CRIU_PATH },
-    timeout: 5_000,
+    timeout: 60_000,
   }).catch(() => undefined);
   expect(await readFile(join(work, "log"), "utf8")).toContain("Loaded kdat cache from /run/criu.kdat");
 });

@@ -108,7 +108,7 @@ describe("an agent killed in a resume that restores the memory", () => {
       expect(again.restored).toBe("frozen");
       await remove({ ...again, ...one });
     },
-    240_000,
+    500_000,
   );
 
   test("leaves a restore, and the next agent waits for the end of it", async () => {
@@ -129,7 +129,7 @@ describe("an agent killed in a resume that restores the memory", () => {
     // On a slow machine the OCI runtime has ended the restore by now, and then no process ran.
     await expectWhole(again.address);
     await remove({ ...again, ...one });
-  }, 240_000);
+  }, 500_000);
 });
 
 describe("an agent killed in a resume that thaws the memory", () => {
@@ -150,5 +150,5 @@ describe("an agent killed in a resume that thaws the memory", () => {
     await expectWhole(again.address);
     expect(again.restored).toBe("frozen");
     await remove({ ...again, ...one });
-  }, 240_000);
+  }, 500_000);
 });

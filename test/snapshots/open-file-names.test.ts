@@ -79,7 +79,7 @@ test("a copied sandbox and its copies, with memory and without, contain none of 
   expect(await names(booted)).toMatch(CLEAN);
   for (const one of [started, copy, booted]) await agent.stop(one.executionId);
   await agent.call.deleteSnapshot({ params: { snapshotId } });
-}, 240_000);
+}, 500_000);
 
 test("a paused sandbox contains none of the dump's file names after it is thawed, restored from the disk or booted", async () => {
   const started = await holding();
@@ -98,7 +98,7 @@ test("a paused sandbox contains none of the dump's file names after it is thawed
   const booted = await resume(started, third.snapshotId, false);
   expect(await names(booted)).toMatch(CLEAN);
   await agent.stop(booted.executionId);
-}, 240_000);
+}, 500_000);
 
 test("a dump whose agent was killed leaves none of its file names in the sandbox, which continues", async () => {
   const started = await holding();
@@ -114,4 +114,4 @@ test("a dump whose agent was killed leaves none of its file names in the sandbox
   expect(await names(started)).toMatch(CLEAN);
   expect(await read(started)).toBe("text");
   await agent.stop(started.executionId);
-}, 240_000);
+}, 500_000);

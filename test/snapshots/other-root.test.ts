@@ -7,7 +7,7 @@ import { type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const root = { user: "root" };
-const SLOW = { timeout: 30_000, interval: 100 };
+const SLOW = { timeout: 90_000, interval: 100 };
 
 /**
  * Gives up root behind a changed root, as sshd does, with a file open that has no name any more and a socket that answers

@@ -14,7 +14,7 @@ import { containers, RESOURCES, type RealAgent, realAgent } from "../support/age
 import { command } from "../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
-const SLOW = { timeout: 30_000, interval: 100 };
+const SLOW = { timeout: 90_000, interval: 100 };
 const root = { user: "root" };
 const SMALL = { resources: { ...RESOURCES, diskSizeMB: 100 } };
 
@@ -72,7 +72,7 @@ test("files can be deleted in every copy of a sandbox whose disk has not one blo
   await agent.stop(one.executionId);
   await agent.call.deleteSnapshot({ params: { snapshotId } });
   await nothingLeft();
-}, 300_000);
+}, 600_000);
 
 test("a sandbox starts again on a full disk whose file system takes for itself what the pause has freed", async () => {
   const begun = await agent.start(SMALL);
@@ -90,7 +90,7 @@ test("a sandbox starts again on a full disk whose file system takes for itself w
   expect(await shell(again, "rm /root/full && echo removed")).toBe("removed");
   await agent.stop(again.executionId);
   await nothingLeft();
-}, 120_000);
+}, 300_000);
 
 test("df shows the disk's size, and a full disk ends neither envd nor a pause, a resume, a fork or a neighbour", async () => {
   const [one, neighbour] = await Promise.all([agent.start(SMALL), agent.start(SMALL)]);
@@ -193,7 +193,7 @@ test("an agent that is killed while a disk is copied leaves the sandbox running 
   const frozen = async () => (await readdir(join(agent.disks, "stored")).catch(() => [])).length > 0;
   const request = ask(one.executionId);
   const taking = agent.call.checkpointExecution(request).catch(() => undefined);
-  await expect.poll(frozen, { timeout: 30_000, interval: 1 }).toBe(true);
+  await expect.poll(frozen, { timeout: 90_000, interval: 1 }).toBe(true);
   await agent.crash();
   await taking;
   await agent.launch();
@@ -208,17 +208,26 @@ test("an agent that is killed while a disk is copied leaves the sandbox running 
 });
 
 test("a sandbox that is ended while its disk is copied does not wait for the copy", async () => {
-  const one = await agent.start();
-  await shell(one, "head -c 400M /dev/urandom > /root/file");
-  const taking = agent.call.checkpointExecution(ask(one.executionId)).then(
-    () => "taken",
-    (error: { code?: string }) => error.code,
-  );
-  const drafts = () => readdir(join(agent.disks, "stored")).catch(() => []);
-  await expect.poll(async () => (await drafts()).length, { timeout: 30_000, interval: 5 }).toBe(1);
-  await agent.stop(one.executionId);
-  expect(await taking).not.toBe("taken");
-  await nothingLeft();
+  const ended = async () => {
+    const one = await agent.start();
+    await shell(one, "head -c 400M /dev/urandom > /root/file");
+    const request = ask(one.executionId);
+    const taking = agent.call.checkpointExecution(request).then(
+      () => "taken",
+      (error: { code?: string }) => error.code,
+    );
+    const drafts = () => readdir(join(agent.disks, "stored")).catch(() => []);
+    await expect.poll(async () => (await drafts()).length, { timeout: 90_000, interval: 5 }).toBe(1);
+    await agent.stop(one.executionId);
+    const answer = await taking;
+    if (answer === "taken") await agent.call.deleteSnapshot({ params: { snapshotId: request.body.snapshotId } });
+    await nothingLeft();
+    return answer;
+  };
+  // A busy machine may have made the copy before this process asks for the end: then the next sandbox is tried.
+  let answer = await ended();
+  for (let tries = 1; tries < 4 && answer === "taken"; tries++) answer = await ended();
+  expect(answer).not.toBe("taken");
 });
 
 test("a sandbox whose root Docker has left mounted, as after the kill of its daemon, is removed with its disk", async () => {

@@ -74,4 +74,4 @@ test("sockets whose file was renamed answer by the new name after a pause, a rew
   await expectAnswers(rewound);
   await Promise.all([copy, copyOfCopy, rewound].map(({ executionId }) => agent.stop(executionId)));
   for (const { snapshotId } of [one, two]) await agent.call.deleteSnapshot({ params: { snapshotId } });
-}, 240_000);
+}, 500_000);

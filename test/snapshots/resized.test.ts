@@ -8,7 +8,7 @@ import { BASE, containers, RESOURCES, type RealAgent, realAgent } from "../suppo
 import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
-const SLOW = { timeout: 30_000, interval: 50 };
+const SLOW = { timeout: 90_000, interval: 50 };
 const POOLED = { ...RESOURCES, memoryMB: 128 };
 const LARGE = { ...RESOURCES, cpuCount: 2, memoryMB: 384 };
 const HOLD = `python3 -c "

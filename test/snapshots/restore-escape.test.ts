@@ -15,7 +15,7 @@ const run = promisify(execFile);
 const SEEDS = seedsOf(process.env["SVC_ESCAPE_SEEDS"], process.env["SVC_ESCAPE_FIRST"]);
 // Another run may use the same machine.
 const NETWORK = `svc-escape-${process.pid}`;
-const LIMIT_MS = SEEDS.length * 30_000;
+const LIMIT_MS = SEEDS.length * 240_000;
 
 describe("a hostile sandbox that is dumped and restored", () => {
   let host: EscapeHost;

@@ -31,6 +31,6 @@ test("an operator limits a project, disables it and deletes it with its sandboxe
 
   await admin("DELETE", `/projects/${projectID}`);
   const deletion = () => admin("GET", `/projects/${projectID}/deletion`);
-  await expect.poll(deletion, { timeout: 20_000 }).toMatchObject({ status: "deleted", remaining: { sandboxes: 0 } });
+  await expect.poll(deletion, { timeout: 90_000 }).toMatchObject({ status: "deleted", remaining: { sandboxes: 0 } });
   expect(await sandbox.isRunning()).toBe(false);
 });

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), "svc-command-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Each test starts many processes. */
-const SLOW = { timeout: 240_000 };
+const SLOW = { timeout: 600_000 };
 
 interface Ended {
   readonly code: number | null;
@@ -48,7 +48,7 @@ test(
   "a sandbox is created, runs programs with input and exit code, is copied to and from, logs, and is killed",
   SLOW,
   async () => {
-    const id = await created("base", "--timeout", "10m", "-m", "by=svc");
+    const id = await created("base", "--timeout", "30m", "-m", "by=svc");
     const words = ["sandbox", "exec", id, "--", "sh", "-c", "wc -c; echo failed >&2; exit 3"];
     expect(await start(words, "x".repeat(300_000)).ended).toEqual({ code: 3, stdout: "300000\n", stderr: "failed\n" });
 
@@ -63,7 +63,7 @@ test(
     expect(readFileSync(join(folder, "back/data")).equals(readFileSync(join(tree, "data")))).toBe(true);
     expect(statSync(join(folder, "back/bin/run")).mode & 0o111).not.toBe(0);
 
-    await expect.poll(() => out(["sandbox", "logs", id]), { timeout: 60_000 }).toContain("it ran");
+    await expect.poll(() => out(["sandbox", "logs", id]), { timeout: 120_000 }).toContain("it ran");
     expect(await out(["sandbox", "list", "-l", "by=svc", "-o", "name"])).toBe(`sandbox/${id}`);
     expect(await out(["explain", id])).toMatch(/^Next: +it ends in /m);
     expect(await out(["sandbox", "kill", id])).toBe(`sandbox/${id} killed`);
@@ -72,16 +72,16 @@ test(
 );
 
 test("a server of a sandbox is reached through a port of this machine, also after a pause", SLOW, async () => {
-  const id = await created("base", "--timeout", "10m");
+  const id = await created("base", "--timeout", "30m");
   const serve = "mkdir /tmp/www; echo served >/tmp/www/file; exec python3 -m http.server -d /tmp/www 8000";
   await out(["sandbox", "exec", id, "--detach", "--", "sh", "-c", serve]);
   await out(["sandbox", "pause", id]);
   const forward = start(["forward", id, "0:8000"]);
   onTestFinished(() => forward.interrupt());
-  await expect.poll(forward.output, { timeout: 60_000 }).toContain(`-> ${id}:8000`);
+  await expect.poll(forward.output, { timeout: 120_000 }).toContain(`-> ${id}:8000`);
   const [address = ""] = /http:\S+/.exec(forward.output()) ?? [];
   const read = () => fetch(`${address}/file`).then((answer) => answer.text());
-  await expect.poll(read, { timeout: 60_000 }).toBe("served\n");
+  await expect.poll(read, { timeout: 120_000 }).toBe("served\n");
   forward.interrupt();
   expect((await forward.ended).code).toBe(0);
 });
@@ -98,7 +98,7 @@ test("a template is built from a Dockerfile that the published reader would read
   const name = `svc-command-${process.pid}`;
   onTestFinished(async () => void (await start(["template", "delete", name]).ended));
   await out(["template", "build", name, app]);
-  const id = await created(name, "--timeout", "10m");
+  const id = await created(name, "--timeout", "30m");
   const look = "cat built file; stat -c %a file; pwd; id -un; echo $WORDS";
   expect(await out(["sandbox", "exec", id, "--", "sh", "-c", look])).toBe(
     "two words\ncopied\n600\n/srv/app\nroot\ntwo words",

@@ -61,9 +61,7 @@ describe("a streamed watch", () => {
     const heard = await watch("w-race", { recursive: true });
     await sandbox().commands.run("cd w-race && for i in $(seq 1 50); do mkdir -p d$i/e && echo x > d$i/e/f; done");
     await expect
-      .poll(() => new Set(heard.map((event) => event.name).filter((name) => name.endsWith("/e/f"))).size, {
-        timeout: 10_000,
-      })
+      .poll(() => new Set(heard.map((event) => event.name).filter((name) => name.endsWith("/e/f"))).size)
       .toBe(50);
   });
 
@@ -103,14 +101,17 @@ describe("a streamed watch", () => {
 
   test("a watch ends at its time-out and reports that", async () => {
     await sandbox().files.makeDir("w-time");
-    const started = Date.now();
-    const ended = await new Promise<Error | undefined>((resolve, reject) => {
-      sandbox()
-        .files.watchDir("w-time", () => undefined, { timeoutMs: 1000, onExit: resolve })
-        .catch(reject);
-    });
-    expect(Date.now() - started).toBeGreaterThan(800);
-    expect(ended?.name).toBe("TimeoutError");
+    const watched = async (timeoutMs: number) => {
+      const started = Date.now();
+      const ended = await new Promise<Error | undefined>((resolve, reject) => {
+        sandbox()
+          .files.watchDir("w-time", () => undefined, { timeoutMs, onExit: resolve })
+          .catch(reject);
+      });
+      return { name: ended?.name, early: Date.now() - started < timeoutMs - 200 };
+    };
+    // A busy machine may need longer than a second for the begin alone.
+    expect(await watched(1_000).catch(() => watched(30_000))).toEqual({ name: "TimeoutError", early: false });
   });
 
   test("missing directories and files are refused", async () => {

@@ -74,7 +74,7 @@ test("3 DNS rebinding: a name that alternates between public, link-local and pri
   const sandbox = await sandboxWith({ allowOut: names, denyOut: NOTHING });
   const { stdout } = await sandbox.commands.run(
     `for i in 1 2 3 4; do for n in ${names.join(" ")}; do for s in http https; do curl -sk -m 3 $s://$n/; done; done; done; true`,
-    { timeoutMs: 90_000 },
+    { timeoutMs: 200_000 },
   );
   const answered = [...stdout.matchAll(/"address":"([^"]+)"/g)].map((match) => match[1]);
   expect(new Set(answered)).toEqual(new Set([ADDRESS.rebind]));
@@ -132,12 +132,14 @@ test("6 odd spellings: no octal, hexadecimal or other spelling of a denied addre
   expect(await reached(sandbox, ...urls)).not.toContain("ok");
   expect(await arrived(one)).toBe(before);
   const named = await sandboxWith({ allowOut: ["echo.example"], denyOut: NOTHING });
-  const host = (value: string) =>
-    named.commands.run(`curl -s -m 3 -o /dev/null -H 'Host: ${value}' http://echo.example/ && echo ok || echo blocked`);
+  const host = (value: string, seconds = 3) =>
+    named.commands.run(
+      `curl -s -m ${seconds} -o /dev/null -H 'Host: ${value}' http://echo.example/ && echo ok || echo blocked`,
+    );
   for (const value of [`${whole}`, one, "plain.example.", "PLAIN.EXAMPLE", "echo.example@plain.example"]) {
     expect([value, (await host(value)).stdout]).toEqual([value, "blocked\n"]);
   }
-  expect((await host("ECHO.example.")).stdout).toBe("ok\n");
+  expect((await host("ECHO.example.", 20)).stdout).toBe("ok\n");
   for (const denied of ["0177.0.0.1", "2130706433", "127.1", "0x7f.1", "10.0.0.0/33", "1.2.3.4 "]) {
     expect([denied, (await putNetwork(platform, named.sandboxId, { denyOut: [denied] })).status]).toEqual([
       denied,
@@ -182,7 +184,7 @@ print("done")`;
   const others = await Promise.all([132, 33, 136].map((p) => arrived(COUNTED.openProtocols, { protocol: String(p) })));
   expect(others).toEqual([0, 0, 0]);
   expect(await arrived(COUNTED.openProtocols, { port: 853 })).toBe(0);
-  expect(await arrived(COUNTED.openProtocols, { port: 7, protocol: "udp" })).toBeGreaterThan(0);
+  await expect.poll(() => arrived(COUNTED.openProtocols, { port: 7, protocol: "udp" })).toBeGreaterThan(0);
 });
 
 test("16 races: the first packets of sandboxes that were just claimed reach nothing forbidden (more in chaos/egress)", async () => {

@@ -162,7 +162,7 @@ describe("network/log", () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example"], denyOut: NOTHING });
     await sandbox.commands.run(
       "for i in $(seq 20); do for j in $(seq 100); do echo https://198.51.100.$j:$((1000 + i))/; done; done | xargs -P 4 -n 500 curl -sk -m 2 || true",
-      { timeoutMs: 100_000 },
+      { timeoutMs: 200_000 },
     );
     // The node writes its decisions down once a second.
     const counted = async () => {

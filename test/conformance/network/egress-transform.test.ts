@@ -48,7 +48,7 @@ describe("a rule for a host", () => {
   });
 
   test("HTTP/2 is negotiated down, not broken", async () => {
-    const { stdout } = await sandbox().commands.run("curl -sS -m 8 --http2 -w '%{http_version}' https://api.example/");
+    const { stdout } = await sandbox().commands.run("curl -sS -m 30 --http2 -w '%{http_version}' https://api.example/");
     expect(stdout).toContain('"x-rule":"exact"');
     expect(stdout.endsWith("1.1")).toBe(true);
   });
@@ -68,10 +68,10 @@ print(json.load(urllib.request.urlopen("https://api.example/"))["headers"]["x-ru
   });
 
   test("the trust outlives update-ca-certificates", async () => {
-    await sandbox().commands.run("update-ca-certificates", { user: "root", timeoutMs: 60_000 });
+    await sandbox().commands.run("update-ca-certificates", { user: "root", timeoutMs: 200_000 });
     expect((await ask(sandbox(), "https://api.example/", "")).headers["x-rule"]).toBe("exact");
     const program = `import ssl, socket
-s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.example", 443), 5), server_hostname="api.example")
+s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.example", 443), 30), server_hostname="api.example")
 print("trusted")`;
     expect(await python(sandbox(), program)).toBe("trusted");
   });
@@ -90,7 +90,7 @@ print("trusted")`;
     const watch = await internet.watch();
     const program = (first: string, second: string) => `import ssl, socket
 c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE
-s = c.wrap_socket(socket.create_connection(("api.example", 443), 5), server_hostname="api.example"); s.settimeout(5)
+s = c.wrap_socket(socket.create_connection(("api.example", 443), 30), server_hostname="api.example"); s.settimeout(30)
 def go(host):
   try:
     s.sendall(("HEAD / HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n" % host).encode())
@@ -126,7 +126,7 @@ print(go("${first}"), go("${second}"))`;
   test("the destination's certificate is verified: nothing is sent to one that no authority signed", async () => {
     const watch = await internet.watch();
     const { stdout } = await sandbox().commands.run(
-      "curl -sk -m 8 -o /dev/null -w '%{http_code}' https://untrusted.example/ || true",
+      "curl -sk -m 30 -o /dev/null -w '%{http_code}' https://untrusted.example/ || true",
     );
     expect(["000", "502", "503", "526"]).toContain(stdout);
     expect(await watch.all("request")).toEqual([]);
@@ -163,9 +163,9 @@ describe("rules", () => {
 
     await sandbox.pause();
     await dropFrozen(platform, sandbox.sandboxId);
-    await sandbox.connect({ timeoutMs: 120_000 });
+    await sandbox.connect({ timeoutMs: 600_000 });
     expect(await believing(sandbox)).toEqual(BELIEVERS);
-    await sandbox.commands.run("update-ca-certificates", { user: "root", timeoutMs: 60_000 });
+    await sandbox.commands.run("update-ca-certificates", { user: "root", timeoutMs: 200_000 });
     const copy = await forkOf(sandbox);
     expect(await believing(copy)).toEqual(BELIEVERS);
     for (const each of [sandbox, copy]) {
@@ -173,7 +173,7 @@ describe("rules", () => {
       await each.files.write("/tmp/go", "");
       await expect.poll(async () => each.files.read("/tmp/answer").catch(() => "")).toBe("exact");
     }
-  }, 120_000);
+  }, 400_000);
 
   test("may come and go while the sandbox runs", async () => {
     const sandbox = await sandboxWith();
@@ -195,12 +195,12 @@ describe("rules", () => {
 
 /** Each program prints its answer; some run as root, with the environment that sudo leaves. */
 const PROGRAMS = {
-  curl: "curl -sS -m 8 https://api.example/",
+  curl: "curl -sS -m 30 https://api.example/",
   python: `python3 -c 'import urllib.request as u; print(u.urlopen("https://api.example/").read().decode())'`,
   requests: `python3 -c 'from pip._vendor import requests as r; print(r.get("https://api.example/").text)'`,
   node: `/svc/lib/ld-linux-x86-64.so.2 --library-path /svc/lib /svc/node -e 'fetch("https://api.example/").then((r) => r.text()).then(console.log)'`,
   git: "git ls-remote https://api.example/repository.git",
-  "sudo curl": "sudo curl -sS -m 8 https://api.example/",
+  "sudo curl": "sudo curl -sS -m 30 https://api.example/",
   "sudo requests": `sudo python3 -c 'from pip._vendor import requests as r; print(r.get("https://api.example/").text)'`,
 };
 const BELIEVERS = Object.keys(PROGRAMS);
@@ -210,7 +210,7 @@ async function believing(sandbox: Sandbox): Promise<readonly string[]> {
   const lines = Object.entries(PROGRAMS).map(
     ([name, program]) => `${program} 2>&1 | grep -Eq '"x-rule": ?"exact"|refs/heads/main' && echo "${name}"`,
   );
-  const { stdout } = await sandbox.commands.run(`${lines.join("\n")}\ntrue`, { timeoutMs: 60_000 });
+  const { stdout } = await sandbox.commands.run(`${lines.join("\n")}\ntrue`, { timeoutMs: 200_000 });
   return stdout.trim().split("\n");
 }
 
@@ -222,7 +222,7 @@ open("/tmp/answer", "w").write(answer)`;
 
 function webSocket(scheme: string): string {
   return `import base64, os, socket, ssl, struct
-s = socket.create_connection(("api.example", ${scheme === "https" ? 443 : 80}), 5); s.settimeout(5)
+s = socket.create_connection(("api.example", ${scheme === "https" ? 443 : 80}), 30); s.settimeout(30)
 if ${scheme === "https" ? "True" : "False"}: s = ssl.create_default_context().wrap_socket(s, server_hostname="api.example")
 key = base64.b64encode(os.urandom(16)).decode()
 s.sendall(("GET /chat HTTP/1.1\\r\\nHost: api.example\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: %s\\r\\n\\r\\n" % key).encode())

@@ -148,7 +148,7 @@ describe("an update of a running sandbox", () => {
     await sandbox.updateNetwork(after);
     const atBorder = () => internet.packets("border", { address: eight, port: PORT.bulk });
     const then = await atBorder();
-    await expect.poll(state).toBe("cut");
+    await expect.poll(state, { timeout: 60_000 }).toBe("cut");
     // The ended connection sends no data to the other side, only a reset or a FIN, and their echoes.
     expect((await atBorder()) - then).toBeLessThanOrEqual(3);
   });

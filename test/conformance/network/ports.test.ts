@@ -76,14 +76,15 @@ describe("a running server", () => {
 
   test("a stream arrives piece by piece, not all at its end", async () => {
     const response = await send(platform, sandbox().sandboxId, "/stream", { port: 8000 });
-    const times: number[] = [];
+    expect(await response.text()).toBe("piece 0\npiece 1\npiece 2\npiece 3\npiece 4\n");
+    // This one ends after hours.
+    const endless = await send(platform, sandbox().sandboxId, "/forever", { port: 8000 });
     let heard = "";
-    for await (const chunk of response.body ?? []) {
+    for await (const chunk of endless.body ?? []) {
       heard += Buffer.from(chunk as Uint8Array).toString("utf8");
-      times.push(Date.now());
+      if (heard.startsWith("tick\ntick\ntick\n")) break;
     }
-    expect(heard).toBe("piece 0\npiece 1\npiece 2\npiece 3\npiece 4\n");
-    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(500);
+    expect(heard).toContain("tick\ntick\ntick\n");
   });
 
   test("a hundred megabytes go up and come down whole", async () => {
@@ -94,7 +95,7 @@ describe("a running server", () => {
     let size = 0;
     for await (const chunk of down.body ?? []) size += (chunk as Uint8Array).length;
     expect(size).toBe(100 << 20);
-  }, 120_000);
+  }, 400_000);
 
   test("a server that listens on 127.0.0.1 only is reached too", async () => {
     const response = await send(platform, sandbox().sandboxId, "/inside", { port: 8001 });
@@ -167,7 +168,7 @@ describe("what the edge answers itself", () => {
     const never = `i${"0".repeat(19)}`;
     const reply = await readReply(await send(platform, never, "/", { port: 8000 }));
     expect([reply.status, reply.json]).toEqual([502, notFound(never)]);
-    const killed = await Sandbox.create({ timeoutMs: 60_000 });
+    const killed = await Sandbox.create({ timeoutMs: 300_000 });
     await killed.kill();
     const gone = await readReply(await send(platform, killed.sandboxId, "/health"));
     expect([gone.status, gone.json]).toEqual([502, notFound(killed.sandboxId)]);
@@ -267,7 +268,7 @@ describe("options of what is reachable", () => {
   });
 
   test("a request in flight ends when the sandbox is killed", async () => {
-    const sandbox = await Sandbox.create({ timeoutMs: 60_000 });
+    const sandbox = await Sandbox.create({ timeoutMs: 300_000 });
     await serve(sandbox, 8000);
     const response = await send(platform, sandbox.sandboxId, "/forever", { port: 8000 });
     const reading = response.text().then(

@@ -13,16 +13,18 @@ describe("background commands", () => {
   const sandbox = sharedSandbox();
 
   test("run returns at once with a pid that is real inside, and wait gives the result", async () => {
-    const handle = await sandbox().commands.run("sleep 0.5; echo late", { background: true });
+    const command = "until [ -e /tmp/late ]; do sleep 0.05; done; echo late";
+    const handle = await sandbox().commands.run(command, { background: true });
     expect((await sandbox().commands.run(`kill -0 ${handle.pid} && echo alive`)).stdout).toBe("alive\n");
     expect(handle.exitCode).toBeUndefined();
+    await sandbox().files.write("/tmp/late", "");
     expect(await handle.wait()).toMatchObject({ stdout: "late\n", exitCode: 0 });
   });
 
   test("list shows the running processes and what they were started with", async () => {
-    const handle = await started(sandbox(), "sleep 31", { cwd: "/tmp", envs: { A: "b" } });
+    const handle = await started(sandbox(), "sleep 3100", { cwd: "/tmp", envs: { A: "b" } });
     const [entry] = (await sandbox().commands.list()).filter((process) => process.pid === handle.pid);
-    expect(entry).toMatchObject({ cmd: "/bin/bash", args: ["-l", "-c", "sleep 31"], envs: { A: "b" }, cwd: "/tmp" });
+    expect(entry).toMatchObject({ cmd: "/bin/bash", args: ["-l", "-c", "sleep 3100"], envs: { A: "b" }, cwd: "/tmp" });
     await handle.kill();
     await expect
       .poll(async () => (await sandbox().commands.list()).map((process) => process.pid))
@@ -30,7 +32,7 @@ describe("background commands", () => {
   });
 
   test("kill returns true once; the process is gone and reaped", async () => {
-    const handle = await started(sandbox(), "sleep 60");
+    const handle = await started(sandbox(), "sleep 600");
     expect(await sandbox().commands.kill(handle.pid)).toBe(true);
     const error = await refusal(handle.wait());
     expect(error).toBeInstanceOf(CommandExitError);
@@ -42,7 +44,8 @@ describe("background commands", () => {
 
   test("a process outlives its client, and another client can connect to it", async () => {
     const first: string[] = [];
-    const handle = await sandbox().commands.run("for i in 1 2 3 4 5 6 7 8; do echo tick$i; sleep 0.2; done; echo end", {
+    const command = "echo tick1; until [ -e /tmp/heard ]; do sleep 0.05; done; echo tick8; echo end";
+    const handle = await sandbox().commands.run(command, {
       background: true,
       onStdout: (data) => void first.push(data),
     });
@@ -50,6 +53,7 @@ describe("background commands", () => {
     await handle.disconnect();
     const heard: string[] = [];
     const again = await sandbox().commands.connect(handle.pid, { onStdout: (data) => void heard.push(data) });
+    await sandbox().files.write("/tmp/heard", "");
     const result = await again.wait();
     expect(result.exitCode).toBe(0);
     expect(heard.join("")).toContain("tick8\nend\n");
@@ -141,10 +145,13 @@ describe("the process RPCs, as any Connect client sends them", () => {
   test("an idle stream is kept alive at the interval that was asked for", async () => {
     const target = await targetOf(platform, sandbox().sandboxId);
     const headers = { "keepalive-ping-interval": "1" };
-    const all = await frames(
-      stream(platform, target, "process.Process/Start", { message: shell("sleep 2.5"), headers }),
-    );
-    expect(all.filter((one) => JSON.stringify(one.value).includes("keepalive")).length).toBeGreaterThanOrEqual(2);
+    const message = shell("until [ -e /tmp/kept-alive ]; do sleep 0.1; done");
+    let kept = 0;
+    for await (const one of stream(platform, target, "process.Process/Start", { message, headers })) {
+      if (JSON.stringify(one.value).includes("keepalive")) kept += 1;
+      if (kept === 2) await sandbox().files.write("/tmp/kept-alive", "");
+    }
+    expect(kept).toBeGreaterThanOrEqual(2);
   });
 
   test("the deadline of the call ends it and kills the process", async () => {
@@ -238,12 +245,12 @@ describe("a sandbox at its limits", () => {
     let heard = "";
     const handle = await sandbox.commands.run("exec python3 /tmp/bomb.py", {
       background: true,
-      timeoutMs: 120_000,
+      timeoutMs: 300_000,
       onStdout: (data) => {
         heard += data;
       },
     });
-    await expect.poll(() => heard, { timeout: 60_000 }).toContain("full");
+    await expect.poll(() => heard, { timeout: 120_000 }).toContain("full");
     const error = await refusal(sandbox.commands.run("true"));
     expect(error).toBeInstanceOf(RateLimitError);
     await sandbox.files.write("/tmp/enough", "");
@@ -256,12 +263,12 @@ describe("a sandbox at its limits", () => {
             (reason: Error) => reason.name,
           ),
         {
-          timeout: 30_000,
+          timeout: 120_000,
           interval: 500,
         },
       )
       .toBe("back\n");
-  }, 150_000);
+  }, 400_000);
 
   test("a command that eats all memory dies alone", async () => {
     const sandbox = await ownSandbox();
@@ -269,14 +276,14 @@ describe("a sandbox at its limits", () => {
     await sandbox.files.write("/tmp/mark", "kept");
     const error = await refusal(
       sandbox.commands.run(`exec python3 -c 'b = []\nwhile True: b.append(bytearray(16 << 20))'`, {
-        timeoutMs: 60_000,
+        timeoutMs: 180_000,
       }),
     );
     const told = `signal: killed (out of memory: limit ${info.memoryMB} MiB)`;
     expect(error).toMatchObject({ name: "CommandExitError", exitCode: -1, error: told, message: told });
     expect(await sandbox.files.read("/tmp/mark")).toBe("kept");
     expect((await sandbox.commands.run("echo still here")).stdout).toBe("still here\n");
-  }, 90_000);
+  }, 400_000);
 });
 
 interface Options {
@@ -286,7 +293,7 @@ interface Options {
 }
 
 async function started(sandbox: Sandbox, command: string, options: Options = {}) {
-  const handle = await sandbox.commands.run(command, { background: true, timeoutMs: 120_000, ...options });
+  const handle = await sandbox.commands.run(command, { background: true, timeoutMs: 300_000, ...options });
   // A caller that kills the process waits for its end separately.
   handle.wait().catch(() => undefined);
   return handle;

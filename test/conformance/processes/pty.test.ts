@@ -41,10 +41,10 @@ test("user, directory and environment of a terminal may be chosen", async () => 
 
 test("a terminal echoes keys, and obeys control-C and control-D", async () => {
   const terminal = await open(sandbox());
-  await terminal.type("sleep 60\n");
-  await expect.poll(async () => (await sandbox().commands.run("pgrep -fc '^sleep 60$' || true")).stdout).toBe("1\n");
+  await terminal.type("sleep 606\n");
+  await expect.poll(async () => (await sandbox().commands.run("pgrep -fc '^sleep 606$' || true")).stdout).toBe("1\n");
   await terminal.type("\u0003");
-  await expect.poll(async () => (await sandbox().commands.run("pgrep -fc '^sleep 60$' || true")).stdout).toBe("0\n");
+  await expect.poll(async () => (await sandbox().commands.run("pgrep -fc '^sleep 606$' || true")).stdout).toBe("0\n");
   await terminal.type("\u0004");
   expect((await terminal.ended).exitCode).toBe(130);
 });
@@ -115,7 +115,7 @@ async function open(from: Sandbox, shape: Shape = {}): Promise<Terminal> {
   const handle = await from.pty.create({
     cols: 80,
     rows: 24,
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     onData: (data) => void chunks.push(Buffer.from(data)),
     ...shape,
   });

@@ -18,13 +18,16 @@ import { sharedSandbox } from "../../support/sandbox/sdk.ts";
 openPlatform();
 const sandbox = sharedSandbox({ envs: MIRROR_ENVS });
 
+/** The start of a server beside all the other programs. */
+const SLOW = { timeout: 90_000 };
+
 /** Writes the files of a project, whose directory is the first part of each name, below the home directory. */
 function write(files: Readonly<Record<string, string>>): Promise<unknown> {
   return sandbox().files.write(Object.entries(files).map(([path, data]) => ({ path, data })));
 }
 
 async function output(script: string, cwd = "/home/user"): Promise<string> {
-  return (await sandbox().commands.run(`set -e; ${script}`, { cwd, timeoutMs: 60_000 })).stdout.trim();
+  return (await sandbox().commands.run(`set -e; ${script}`, { cwd, timeoutMs: 180_000 })).stdout.trim();
 }
 
 /** Starts a server that runs until the sandbox ends. */
@@ -38,7 +41,7 @@ async function serve(command: string, cwd: string): Promise<void> {
 
 /** The answer of a server in the sandbox as a program outside gets it, or why there is none. */
 function visit(port: number): Promise<string> {
-  return run("curl", ["-sS", "--max-time", "5", `http://${sandbox().getHost(port)}/`]).catch(String);
+  return run("curl", ["-sS", "--max-time", "15", `http://${sandbox().getHost(port)}/`]).catch(String);
 }
 
 describe.concurrent("packages from a registry", () => {
@@ -96,19 +99,19 @@ describe.concurrent("programs of an agent", () => {
       `require("http").createServer((_, answer) => answer.end("${text}")).listen(8101, "0.0.0.0");\n`;
     await write({ "hot/server.js": server("first") });
     await serve("node --watch server.js", "hot");
-    await expect.poll(() => visit(8101)).toBe("first");
+    await expect.poll(() => visit(8101), SLOW).toBe("first");
     await write({ "hot/server.js": server("second") });
-    await expect.poll(() => visit(8101)).toBe("second");
+    await expect.poll(() => visit(8101), SLOW).toBe("second");
     await write({ "hot/server.js": "this is no program" });
-    await expect.poll(() => output("cat /tmp/hot.log")).toContain("SyntaxError");
+    await expect.poll(() => output("cat /tmp/hot.log"), SLOW).toContain("SyntaxError");
     await write({ "hot/server.js": server("third") });
-    await expect.poll(() => visit(8101)).toBe("third");
+    await expect.poll(() => visit(8101), SLOW).toBe("third");
   });
 
   test("a server in the background is reached from outside at the host of its port", async ({ expect }) => {
     await write({ "pages/index.html": "<h1>made by an agent</h1>" });
     await serve("python3 -m http.server 8102", "pages");
-    await expect.poll(() => visit(8102)).toBe("<h1>made by an agent</h1>");
+    await expect.poll(() => visit(8102), SLOW).toBe("<h1>made by an agent</h1>");
   });
 
   test("a C program is compiled and run, and a mistake in it is shown with its line", async ({ expect }) => {

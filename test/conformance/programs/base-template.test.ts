@@ -9,7 +9,7 @@ openPlatform();
 const sandbox = sharedSandbox({ allowInternetAccess: false });
 
 async function output(script: string, user = "user"): Promise<string> {
-  return (await sandbox().commands.run(script, { user })).stdout.trim();
+  return (await sandbox().commands.run(script, { user, timeoutMs: 180_000 })).stdout.trim();
 }
 
 function write(directory: string, files: Readonly<Record<string, string>>): Promise<unknown> {

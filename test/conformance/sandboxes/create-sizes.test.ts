@@ -10,7 +10,7 @@ const SIZE = { cpuCount: 1, memoryMB: 640 };
 
 async function created(body: object, version = "/v2"): Promise<Sandbox> {
   const reply = await api(platform, "POST", `${version}/sandboxes`, {
-    body: { templateID: "base", timeout: 120, ...body },
+    body: { templateID: "base", timeout: 600, ...body },
   });
   expect(reply.status, reply.text).toBe(201);
   const { sandboxID } = reply.json as { sandboxID: string };
@@ -43,7 +43,7 @@ test("the kernel enforces the size that a create names, reads and metrics show i
     ((await api(platform, "GET", `/sandboxes/${sandboxId}/metrics`)).json as SandboxMetric[]).at(-1);
   await expect.poll(samples).toMatchObject({ cpuCount: 1, memTotal: 640 * 2 ** 20 });
 
-  const [forked] = await sandbox.fork({ count: 1, timeoutMs: 120_000 });
+  const [forked] = await sandbox.fork({ count: 1, timeoutMs: 600_000 });
   if (!(forked instanceof Sandbox)) throw new Error("the fork gave no sandbox", { cause: forked });
   onTestFinished(async () => void (await forked.kill()));
   expect([await enforced(forked), await read(forked.sandboxId)]).toEqual([SIZE, SIZE]);
@@ -56,7 +56,7 @@ test("the kernel enforces the size that a create names, reads and metrics show i
 
 test("a sandbox of a snapshot has its size, another one where its memory fits, or none of its memory", async () => {
   const source = await created(SIZE, "");
-  await source.commands.run("touch mine; sleep 300 & echo $!", { background: true });
+  await source.commands.run("touch mine; sleep 3000 & echo $!", { background: true });
   const { snapshotId } = await source.createSnapshot();
   onTestFinished(async () => void (await Sandbox.deleteSnapshot(snapshotId)));
   const other = { cpuCount: 2, memoryMB: 512 };
@@ -80,7 +80,7 @@ test.each([
 });
 
 test("a create of four starts four sandboxes, each with commands, files and a name of its own", async () => {
-  const reply = await api(platform, "POST", "/v2/sandboxes", { body: { templateID: "base", timeout: 120, count: 4 } });
+  const reply = await api(platform, "POST", "/v2/sandboxes", { body: { templateID: "base", timeout: 600, count: 4 } });
   expect(reply.status, reply.text).toBe(201);
   const ids = (reply.json as StartResult[]).map(({ sandbox }) => sandbox?.sandboxID ?? "");
   onTestFinished(async () => void (await Promise.all(ids.map((id) => Sandbox.kill(id)))));

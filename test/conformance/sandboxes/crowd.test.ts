@@ -13,7 +13,7 @@ test("twenty sandboxes that are created at once are distinct, and each runs its 
   });
   const results = await Promise.all(
     Array.from({ length: 20 }, async (_, index) => {
-      const sandbox = await Sandbox.create({ timeoutMs: 180_000, envs: { INDEX: String(index) } });
+      const sandbox = await Sandbox.create({ timeoutMs: 600_000, envs: { INDEX: String(index) } });
       made.push(sandbox);
       await sandbox.files.write("who.txt", String(index));
       const { stdout } = await sandbox.commands.run('echo "$INDEX $(cat who.txt) $E2B_SANDBOX_ID"');
@@ -28,4 +28,4 @@ test("twenty sandboxes that are created at once are distinct, and each runs its 
     made.map(async (sandbox) => (await sandbox.commands.run("head -c 1000000 /dev/zero | tr '\\0' x")).stdout.length),
   );
   expect(sizes).toEqual(Array.from({ length: 20 }, () => 1_000_000));
-}, 180_000);
+}, 400_000);

@@ -22,7 +22,7 @@ async function shell(sandbox: Sandbox, text: string): Promise<string> {
 }
 
 async function forkOf(source: Sandbox): Promise<Sandbox> {
-  const [copy] = await source.fork({ count: 1, timeoutMs: 300_000 });
+  const [copy] = await source.fork({ count: 1, timeoutMs: 900_000 });
   if (!(copy instanceof Sandbox)) throw copy ?? new Error("no fork");
   onTestFinished(async () => void (await copy.kill()));
   return copy;
@@ -31,16 +31,16 @@ async function forkOf(source: Sandbox): Promise<Sandbox> {
 describe("a disk", () => {
   test("is as large as the API says, and at its end files can still be deleted, and the sandbox paused and forked", async () => {
     const size = Number(settingOf(platform, "orchestrator", "SVC_BASE_DISK_MB"));
-    const sandbox = await ownSandbox({ timeoutMs: 300_000 });
+    const sandbox = await ownSandbox({ timeoutMs: 900_000 });
     expect(Number(await shell(sandbox, "df --block-size=1M --output=size / | tail -1"))).toBe(size);
     expect(await shell(sandbox, FILL)).toBe(FULL);
     const used = async () => (await sandbox.getMetrics()).at(-1);
-    await expect.poll(async () => (await used())?.diskUsed, { timeout: 30_000 }).toBeGreaterThan((size - 20) * MIB);
+    await expect.poll(async () => (await used())?.diskUsed, { timeout: 90_000 }).toBeGreaterThan((size - 20) * MIB);
     expect((await used())?.diskTotal).toBe(size * MIB);
 
     await sandbox.pause();
     await dropFrozen(platform, sandbox.sandboxId);
-    await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 300_000 });
+    await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 900_000 });
     expect(await shell(sandbox, FILL.replace("full", "more"))).toBe(FULL);
     const copy = await forkOf(sandbox);
     await copy.files.remove("/opt/full", root);
@@ -48,15 +48,15 @@ describe("a disk", () => {
     expect(await shell(sandbox, "ls /opt/own 2>/dev/null; stat -c %n /opt/full")).toBe("/opt/full");
     await sandbox.files.remove("/opt/full", root);
     await sandbox.files.write("/opt/again", "written", root);
-  });
+  }, 600_000);
 
   test("has a limit of files, which a sandbox survives", async () => {
-    const sandbox = await ownSandbox({ timeoutMs: 300_000 });
+    const sandbox = await ownSandbox({ timeoutMs: 900_000 });
     const inodes = Number(await shell(sandbox, "df --output=itotal / | tail -1"));
     const script = `mkdir /opt/many && cd /opt/many && seq ${inodes} | xargs touch 2>&1 | grep -om1 '${FULL}'`;
     expect(await shell(sandbox, script)).toBe(FULL);
     expect(await shell(sandbox, "rm -r /opt/many && touch /opt/again && echo well")).toBe("well");
-  });
+  }, 600_000);
 });
 
 /** Writes to a database and to a tree of files, and stops with a message at the first thing that is not as it was left. */
@@ -132,7 +132,7 @@ describe.each(ROUNDS > 1 ? ["wal", "delete"] : ["wal"])(
         const fork = await forkOf(sandbox);
         const { snapshotId } = await sandbox.createSnapshot();
         onTestFinished(async () => void (await Sandbox.deleteSnapshot(snapshotId)));
-        const started = await Sandbox.create(snapshotId, { timeoutMs: 300_000 });
+        const started = await Sandbox.create(snapshotId, { timeoutMs: 900_000 });
         onTestFinished(async () => void (await started.kill()));
         for (const copy of [fork, started]) {
           await check(copy);
@@ -140,6 +140,6 @@ describe.each(ROUNDS > 1 ? ["wal", "delete"] : ["wal"])(
         }
       }
       await check(sandbox);
-    });
+    }, 1_200_000);
   },
 );

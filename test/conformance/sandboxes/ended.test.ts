@@ -26,7 +26,7 @@ async function history({ sandboxId }: Sandbox): Promise<Ended> {
 
 const isGone = ({ sandboxId }: Sandbox) =>
   expect
-    .poll(async () => (await api(platform, "GET", `/sandboxes/${sandboxId}`)).status, { timeout: 15_000 })
+    .poll(async () => (await api(platform, "GET", `/sandboxes/${sandboxId}`)).status, { timeout: 60_000 })
     .toBe(404);
 
 describe("the reason of an end", () => {
@@ -85,7 +85,7 @@ describe("the reason of an end", () => {
 
   test("is an exit, with its code, when a program inside ends the first process", async () => {
     const sandbox = await ownSandbox();
-    await sandbox.commands.run("sudo kill -TERM 1", { timeoutMs: 5_000 }).catch(() => undefined);
+    await sandbox.commands.run("sudo kill -TERM 1", { timeoutMs: 30_000 }).catch(() => undefined);
     await isGone(sandbox);
     expect(await history(sandbox)).toMatchObject({ state: "ended", endReason: "exited", exitCode: 0 });
   });

@@ -18,7 +18,7 @@ describe("two sandboxes", () => {
     expect(there).not.toBe(await addressOf(first()));
     await second().commands.run("python3 -m http.server 8000 --bind 0.0.0.0", { background: true, timeoutMs: 0 });
     await second().commands.run("until ss -Htln sport = :8000 | grep -q .; do sleep 0.05; done");
-    expect((await second().commands.run(dial(there, 8000))).stdout).toBe("connected\n");
+    expect((await second().commands.run(dial(there, 8000, 30))).stdout).toBe("connected\n");
     for (const port of [8000, 49983]) {
       expect((await first().commands.run(dial(there, port))).stdout, `port ${port}`).toBe("refused\n");
     }
@@ -135,6 +135,6 @@ async function gatewayOf(sandbox: Sandbox): Promise<string> {
 }
 
 // Any failure to connect counts as a refusal: a dropped packet gives a time-out, a rejected one an error.
-function dial(address: string, port: number): string {
-  return `timeout 1 bash -c 'exec 3<>/dev/tcp/${address}/${port}' 2>/dev/null && echo connected || echo refused`;
+function dial(address: string, port: number, seconds = 1): string {
+  return `timeout ${seconds} bash -c 'exec 3<>/dev/tcp/${address}/${port}' 2>/dev/null && echo connected || echo refused`;
 }

@@ -14,7 +14,7 @@ describe("three sandboxes with one metadata value", () => {
 
   beforeAll(async () => {
     for (const place of ["first", "second", "third"]) {
-      made.push(await Sandbox.create({ timeoutMs: 300_000, metadata: { mark, place, odd: "a=b&c d/é%" } }));
+      made.push(await Sandbox.create({ timeoutMs: 1_800_000, metadata: { mark, place, odd: "a=b&c d/é%" } }));
     }
   });
   afterAll(async () => {

@@ -18,7 +18,7 @@ const REFUSED = 502;
 
 /** Sends a request without a body in its answer, and resolves to the status. */
 async function statusOf(sandbox: Sandbox, url: string, options = ""): Promise<number> {
-  const command = `curl -sS -m 8 -o /dev/null -w '%{http_code}' ${options} '${url}' || true`;
+  const command = `curl -sS -m 30 -o /dev/null -w '%{http_code}' ${options} '${url}' || true`;
   return Number((await sandbox.commands.run(command)).stdout);
 }
 
@@ -50,14 +50,14 @@ describe("a secret in a rule", () => {
   test("is in the requests of curl, Python, Node and a raw client, in place of their own header", async () => {
     await sandbox().files.write("/tmp/raw.py", RAW_CLIENT);
     const programs = [
-      "curl -sSI -m 8 -H 'Authorization: mine' https://api.example/curl",
+      "curl -sSI -m 30 -H 'Authorization: mine' https://api.example/curl",
       `python3 -c 'import urllib.request as u; u.urlopen(u.Request("https://api.example/urllib", method="HEAD", headers={"Authorization": "mine"}))'`,
       `python3 -c 'from pip._vendor import requests as r; r.head("https://api.example/requests", headers={"authorization": "mine"})'`,
       `/svc/lib/ld-linux-x86-64.so.2 --library-path /svc/lib /svc/node -e 'fetch("https://api.example/node", { method: "HEAD" })'`,
       "python3 /tmp/raw.py",
     ];
     const watch = await internet.watch();
-    await sandbox().commands.run(programs.join("\n"), { timeoutMs: 60_000 });
+    await sandbox().commands.run(programs.join("\n"), { timeoutMs: 200_000 });
     const requests = await watch.all("request");
     expect(requests.map(({ url, headers }) => [url, headers["authorization"]])).toEqual(
       ["/curl", "/urllib", "/requests", "/node", "/raw"].map((url) => [url, `Bearer ${value}`]),
@@ -72,7 +72,7 @@ describe("a secret in a rule", () => {
   });
 
   test("is sent over TLS only: a request without it is refused with the reason", async () => {
-    const { stdout } = await sandbox().commands.run("curl -sS -m 8 -w ' %{http_code}' http://api.example/");
+    const { stdout } = await sandbox().commands.run("curl -sS -m 30 -w ' %{http_code}' http://api.example/");
     expect(stdout).toMatch(/^svc: the rule of api\.example has placeholders.*use https\n 403$/);
     expect(await arrived("authorization", () => statusOf(sandbox(), "http://api.example/"))).toEqual([]);
   });
@@ -133,16 +133,16 @@ test("a running sandbox uses a new version soon, and requests fail when the secr
   expect(await sent()).toEqual([secret.value]);
   const next = freshValue();
   await Secret.update(secret.name, next);
-  await expect.poll(sent).toEqual([next]);
+  await expect.poll(sent, { timeout: 90_000 }).toEqual([next]);
 
   // A paused sandbox has neither the value nor a way to it when the secret is deleted meanwhile.
   const paused = await sandboxWith(headerRule("api.example", { "x-key": Secret.fill(secret.name) }));
   await statusOf(paused, "https://api.example/");
   await paused.pause();
   await Secret.destroy(secret.name);
-  await expect.poll(() => statusOf(sandbox, "https://api.example/")).toBe(REFUSED);
+  await expect.poll(() => statusOf(sandbox, "https://api.example/"), { timeout: 90_000 }).toBe(REFUSED);
   expect(await sent()).toEqual([]);
-  const { stdout } = await sandbox.commands.run("curl -sS -m 8 https://api.example/");
+  const { stdout } = await sandbox.commands.run("curl -sS -m 30 https://api.example/");
   expect(stdout).toMatch(new RegExp(`^svc: the placeholder \\\${e2b\\.secrets\\.${secret.name}} cannot be resolved: `));
   await paused.connect();
   expect(await statusOf(paused, "https://api.example/")).toBe(REFUSED);
@@ -219,14 +219,14 @@ function overTls(sni: string, bytes: string): string {
   return `import ssl, socket
 c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE
 try:
-  s = c.wrap_socket(socket.create_connection(("api.example", 443), 5), server_hostname="${sni}"); s.settimeout(5)
+  s = c.wrap_socket(socket.create_connection(("api.example", 443), 30), server_hostname="${sni}"); s.settimeout(30)
   s.sendall(b"${bytes}"); print(s.recv(64))
 except OSError as error: print(error)`;
 }
 
 /** Writes its request as programs in Go do: canonical header names, one write. */
 const RAW_CLIENT = `import ssl, socket
-s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.example", 443), 5), server_hostname="api.example")
-s.settimeout(8)
+s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.example", 443), 30), server_hostname="api.example")
+s.settimeout(30)
 s.sendall(b"HEAD /raw HTTP/1.1\\r\\nHost: api.example\\r\\nUser-Agent: Go-http-client/1.1\\r\\nAuthorization: mine\\r\\nAccept-Encoding: gzip\\r\\n\\r\\n")
 print(s.recv(100))`;

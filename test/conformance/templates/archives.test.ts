@@ -66,7 +66,7 @@ async function built(archive: Buffer): Promise<Status> {
   expect((await api(platform, "POST", `/v2/templates/${templateID}/builds/${buildID}`, { body })).status).toBe(202);
   const status = async () =>
     (await api(platform, "GET", `/templates/${templateID}/builds/${buildID}/status`)).json as Status;
-  await expect.poll(async () => (await status()).status, { timeout: 60_000, interval: 100 }).not.toBe("building");
+  await expect.poll(async () => (await status()).status, { timeout: 200_000, interval: 100 }).not.toBe("building");
   return status();
 }
 

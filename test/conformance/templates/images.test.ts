@@ -31,7 +31,7 @@ async function debian(): Promise<string> {
 async function typed(sandbox: Sandbox, keys: string): Promise<() => string> {
   let heard = "";
   const onData = (data: Uint8Array) => void (heard += text(data));
-  const { pid } = await sandbox.pty.create({ cols: 80, rows: 24, timeoutMs: 60_000, onData });
+  const { pid } = await sandbox.pty.create({ cols: 80, rows: 24, timeoutMs: 300_000, onData });
   await sandbox.pty.sendInput(pid, Buffer.from(keys));
   return () => heard;
 }

@@ -96,7 +96,7 @@ test("another project can use a template only while it is public, and can never 
     json: { names: [qualified] },
   });
   for (const reference of [qualified, templateId]) {
-    const sandbox = await Sandbox.create(reference, { ...as, timeoutMs: 60_000 });
+    const sandbox = await Sandbox.create(reference, { ...as, timeoutMs: 300_000 });
     try {
       expect((await sandbox.commands.run("cat ~/whose")).stdout).toBe("mine\n");
       // The sandbox belongs to the other project all the same.

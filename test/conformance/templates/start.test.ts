@@ -11,7 +11,7 @@ import { ownSandbox } from "../../support/sandbox/sdk.ts";
 const platform = openPlatform();
 /** This many creates within an hour make a build worth a pool (orchestrator/nodes/pools/pool-targets.ts). */
 const POPULAR = 3;
-const SLOW = { timeout: 90_000, interval: 200 };
+const SLOW = { timeout: 180_000, interval: 200 };
 
 /** Lists the full container ids of a build: those of its sandboxes, or those that wait in the pool. */
 async function containersOfBuild(buildId: string, format = "{{.ID}} {{.Names}}"): Promise<string[]> {
@@ -62,4 +62,4 @@ test("the first request to a template's port is answered in the first sandboxes,
   await expect.poll(async () => (await pooled(second.buildId)).length, SLOW).toBeGreaterThan(0);
   await expect.poll(() => pooled(first.buildId), SLOW).toEqual([]);
   await serves("second");
-}, 240_000);
+}, 600_000);

@@ -94,9 +94,15 @@ test("a template's name exists once it is built, and its tags are assigned, list
 });
 
 test("a build in the background reads as building at first", async () => {
-  const name = fresh("background");
-  const info = await Template.buildInBackground(Template().fromTemplate("base").runCmd("sleep 1"), name, SIZE);
-  removeAfterwards(platform, info.templateId);
-  expect((await Template.getBuildStatus(info)).status).toBe("building");
-  await expect.poll(async () => (await Template.getBuildStatus(info)).status, { timeout: 30_000 }).toBe("ready");
+  const seen: string[] = [];
+  // A machine that stands still may see the first one only when it is over.
+  for (const seconds of [2, 60]) {
+    const definition = Template().fromTemplate("base").runCmd(`sleep ${seconds}`);
+    const info = await Template.buildInBackground(definition, fresh("background"), SIZE);
+    removeAfterwards(platform, info.templateId);
+    seen.push((await Template.getBuildStatus(info)).status);
+    await expect.poll(async () => (await Template.getBuildStatus(info)).status, { timeout: 150_000 }).toBe("ready");
+    if (seen.includes("building")) break;
+  }
+  expect(seen.at(-1)).toBe("building");
 });

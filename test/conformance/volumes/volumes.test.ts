@@ -24,7 +24,8 @@ let first: Sandbox;
 let second: Sandbox;
 beforeAll(async () => {
   volume = await Volume.create(fresh());
-  const start = (volumeMounts: Record<string, Volume | string>) => Sandbox.create({ timeoutMs: 300_000, volumeMounts });
+  const start = (volumeMounts: Record<string, Volume | string>) =>
+    Sandbox.create({ timeoutMs: 1_800_000, volumeMounts });
   [first, second] = await Promise.all([start({ "/data": volume }), start({ "/mnt/shared": volume.name })]);
 });
 afterAll(async () => {
@@ -190,7 +191,7 @@ print(db.execute('pragma integrity_check').fetchone()[0])"`;
     const tried = (wait: string) => shell(second, `flock ${wait} /mnt/shared/lock echo got || echo busy`);
     await expect.poll(() => tried("-n")).toBe("busy");
     await shell(first, "pkill -x sleep");
-    expect(await tried("-w 5")).toBe("got");
+    expect(await tried("-w 60")).toBe("got");
   });
 
   test("keep open files over pause and resume, and share the volume with a fork", async () => {
@@ -210,7 +211,7 @@ while True: log.write('x\\n'); time.sleep(0.05)"`,
     const paused = await lines();
     await shell(second, "echo by-the-other >> /mnt/shared/log");
     expect(await lines()).toBe(paused + 1);
-    first = await Sandbox.connect(first.sandboxId, { timeoutMs: 300_000 });
+    first = await Sandbox.connect(first.sandboxId, { timeoutMs: 1_800_000 });
     expect(await shell(first, `cat /proc/${pid}/comm`)).toBe("python3");
     await expect.poll(lines).toBeGreaterThan(paused + 2);
 

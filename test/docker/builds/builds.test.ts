@@ -96,7 +96,7 @@ describe.each(["base", "svc/test-busybox"])("from %s", (image) => {
   });
 });
 
-test("the second build of a definition is much faster, and one with another step starts from there", async () => {
+test("the second build of a definition takes all of it from the cache, and one with another step starts from there", async () => {
   const steps = [
     { type: "ENV" as const, variables: [["A", "1"]] as [string, string][] },
     run("sleep 3; head -c 20000000 /dev/urandom > big"),
@@ -106,8 +106,8 @@ test("the second build of a definition is much faster, and one with another step
   const second = await built("base", steps);
   expect(result(second).settings).toEqual(result(first).settings);
   console.log(`first ${first.ms.toFixed(0)} ms, second ${second.ms.toFixed(0)} ms`);
-  expect(second.ms * 2).toBeLessThan(first.ms);
   expect(messages(second)).toContain("CACHED [builder 1/3] ENV A");
+  expect(messages(second).filter((line) => line.startsWith("CACHED"))).toHaveLength(3);
   const third = await built("base", [...steps.slice(0, 2), run("echo 2 > small")]);
   expect(messages(third).filter((line) => line.startsWith("CACHED"))).toHaveLength(2);
   const forced = await built(
@@ -141,7 +141,7 @@ test.each<[string, Step, RegExp, string]>([
   expect(done.state.status).toBe("error");
   expect(done.state.reason).toEqual({ message: expect.stringMatching(message) as string, step: at });
   await expect.poll(containers, SLOW).toEqual([]);
-  expect((await imageNames()).filter((name) => name.includes(done.buildId))).toEqual([]);
+  await expect.poll(async () => (await imageNames()).filter((name) => name.includes(done.buildId)), SLOW).toEqual([]);
 });
 
 const HOSTILE: [string, Entries, RegExp][] = [
@@ -179,7 +179,7 @@ test("a start command runs in the sandboxes of its template, which start with or
   expect(order).toEqual([...order].sort((a, b) => a - b));
   expect(result(done).snapshot).toMatchObject({ memory: true });
   const get = async (address: string) =>
-    (await fetch(`http://${address}:8000/index.html`, { signal: AbortSignal.timeout(2_000) })).text();
+    (await fetch(`http://${address}:8000/index.html`, { signal: AbortSignal.timeout(20_000) })).text();
   const warm = await sandboxOf(done);
   expect(warm.restored).toBe("memory");
   expect(await get(warm.address)).toBe("hello\n");
@@ -212,7 +212,7 @@ test("sandboxes of a template with memory come from the pool, each a copy of its
     const sandbox = await sandboxOf(done);
     console.log(`from the pool in ${(performance.now() - begun).toFixed(0)} ms`);
     expect(sandbox).toMatchObject({ warm: true, restored: "memory" });
-    const page = await fetch(`http://${sandbox.address}:8000/index.html`, { signal: AbortSignal.timeout(2_000) });
+    const page = await fetch(`http://${sandbox.address}:8000/index.html`, { signal: AbortSignal.timeout(20_000) });
     expect(await page.text()).toBe("hello\n");
     expect((await command(sandbox.address, "echo $E2B_SANDBOX_ID")).output).toBe(sandbox.sandboxId);
     started.push(sandbox);
@@ -224,7 +224,7 @@ test("sandboxes of a template with memory come from the pool, each a copy of its
   agent.heartbeats.length = 0;
   await agent.launch();
   await expect.poll(ready, SLOW).toBe(2);
-  expect(await containers()).toHaveLength(4);
+  await expect.poll(containers, SLOW).toHaveLength(4);
   expect(await sandboxOf(done)).toMatchObject({ warm: true, restored: "memory" });
   agent.setPools([]);
   for (const { executionId } of started) await agent.stop(executionId);
@@ -267,13 +267,13 @@ test("a template on a template on a template adds up, and runs the start command
 });
 
 test("a start command that does not end well fails the build", async () => {
-  const done = await built("base", [], { startCmd: "exit 7", readyCmd: "sleep 5" });
+  const done = await built("base", [], { startCmd: "exit 7", readyCmd: "sleep 30" });
   expect(done.state.reason).toEqual({ message: "start command failed: exit status 7", step: "finalize" });
   await expect.poll(containers, SLOW).toEqual([]);
 });
 
 test("a cancelled build leaves nothing, and never begins again", async () => {
-  const buildId = await start(bodyOf("base", [run("echo begun; sleep 60")]));
+  const buildId = await start(bodyOf("base", [run("echo begun; sleep 600")]));
   await untilSaid(buildId, "[stdout]: begun");
   await agent.call.deleteBuild({ params: { buildId } });
   await expect.poll(containers, SLOW).toEqual([]);
@@ -287,7 +287,7 @@ test("a cancelled build leaves nothing, and never begins again", async () => {
 
 test("an agent that was killed during builds fails them after its restart and removes what is left of them", async () => {
   const buildId = await start(
-    bodyOf("svc/test-busybox", [run("echo one"), run("echo begun; sleep 60")], { force: true }),
+    bodyOf("svc/test-busybox", [run("echo one"), run("echo begun; sleep 600")], { force: true }),
   );
   await untilSaid(buildId, "[stdout]: begun");
   await agent.crash();
@@ -301,7 +301,7 @@ test("an agent that was killed during builds fails them after its restart and re
     .toMatch(/interrupted/);
   await expect.poll(containers, SLOW).toEqual([]);
   await expect.poll(async () => (await imageNames()).filter((name) => name.includes(buildId)), SLOW).toEqual([]);
-  expect(await dangling()).toEqual([]);
+  await expect.poll(dangling, SLOW).toEqual([]);
   const next = await built("svc/test-busybox", [run("echo again")]);
   expect(next.state.status).toBe("ready");
   await agent.call.deleteBuild({ params: { buildId: next.buildId } });

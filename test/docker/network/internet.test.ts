@@ -122,7 +122,7 @@ test("SOCKS connects by name and by address, with and without a password, and ag
   const locked = { host: ADDRESS.socksWithPassword, port: SOCKS_PORT, type: 5 } as const;
   const named = { host: "google.example", port: 80 };
   const go = async (proxy: typeof open | typeof locked, destination: { host: string; port: number }) => {
-    const { socket } = await SocksClient.createConnection({ proxy, destination, command: "connect", timeout: 2000 });
+    const { socket } = await SocksClient.createConnection({ proxy, destination, command: "connect", timeout: 20_000 });
     socket.destroy();
   };
   await go(open, named);

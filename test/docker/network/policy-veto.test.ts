@@ -21,7 +21,7 @@ require("node:net").createServer((s) => { s.write("hello"); s.on("data", () => s
 `;
 const TRY = `
 import socket, sys
-s = socket.socket(); s.settimeout(20)
+s = socket.socket(); s.settimeout(50)
 try:
     s.connect((sys.argv[1], ${PORT}))
     print(s.recv(5).decode() or "closed")
@@ -30,7 +30,7 @@ except OSError as error: print("refused", error.errno)
 /** Holds a connection, and prints what becomes of it once the file is there. */
 const HOLD = `
 import os, socket, sys, time
-s = socket.socket(); s.settimeout(20); s.connect((sys.argv[1], ${PORT})); s.recv(5)
+s = socket.socket(); s.settimeout(50); s.connect((sys.argv[1], ${PORT})); s.recv(5)
 open("/tmp/held", "w").close()
 while not os.path.exists("/tmp/go"): time.sleep(0.05)
 try:
@@ -108,7 +108,7 @@ test.each<readonly [string, EgressPolicy, EgressPolicy, string]>([
 test("an open connection is cut, and the sandbox gets its authority once envd answers again", async () => {
   const held = inside(sandbox.sandboxId, "user", "python3", "-c", HOLD, INTERNET);
   const shell = (script: string) => inside(sandbox.sandboxId, "root", "sh", "-c", script);
-  await expect.poll(async () => (await shell("test -e /tmp/held")).code, { timeout: 20_000 }).toBe(0);
+  await expect.poll(async () => (await shell("test -e /tmp/held")).code, { timeout: 90_000 }).toBe(0);
   await envd("STOP");
   const policy = { ...CLOSED, rules: RULES };
   const answer = await replace(policy).catch((error: unknown) => error);
@@ -117,6 +117,6 @@ test("an open connection is cut, and the sandbox gets its authority once envd an
   expect(answer).toEqual({ trust: "not applied" });
   expect((await shell("cat /run/svc/ca.pem")).code).not.toBe(0);
   await envd("CONT");
-  await expect.poll(() => replace(policy), { timeout: 30_000 }).toEqual({ trust: "applied" });
+  await expect.poll(() => replace(policy), { timeout: 90_000 }).toEqual({ trust: "applied" });
   expect((await shell("grep -c BEGIN /run/svc/ca.pem")).code).toBe(0);
 });

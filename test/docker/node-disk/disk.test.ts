@@ -11,7 +11,7 @@ import { isError } from "../../../shared/http/errors.ts";
 import { BASE, ORCHESTRATOR_TOKEN, RESOURCES, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
 import { background, command } from "../../support/sandbox/envd-commands.ts";
 
-const SLOW = { timeout: 60_000, interval: 100 };
+const SLOW = { timeout: 120_000, interval: 100 };
 const root = { user: "root" };
 
 /**
@@ -52,7 +52,7 @@ fcntl.flock(file := os.open("/etc/hosts", os.O_RDWR), fcntl.LOCK_EX)
 os.ftruncate(file, 8 << 20)
 try: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 except OSError as error: open("/tmp/held", "w").write(f"{os.fstat(file).st_size} {error.strerror}")
-time.sleep(600)
+time.sleep(3000)
 `;
 
 describe("an agent of its own", () => {

@@ -50,7 +50,7 @@ test("connections inside a sandbox go on in the original and in the copy, and th
   for (const sandbox of [source, copy, copyOfCopy]) {
     await sandbox.go();
     await expect.poll(() => sandbox.read("bulk")).toBe(BULK);
-    expect(await sandbox.read("half")).toBe("bye");
+    await expect.poll(() => sandbox.read("half")).toBe("bye");
   }
 });
 

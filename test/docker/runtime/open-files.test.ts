@@ -78,7 +78,7 @@ test("files that editors, package managers and log rotation keep open are unchan
   expect(inWords(await asked(resumed.address, named.size))).toEqual(inWords(well));
   await agent.stop(resumed.executionId);
   await agent.call.deleteSnapshot({ params: { snapshotId } });
-}, 240_000);
+}, 500_000);
 
 test("an open SQLite database works on after a pause; in a copy it can only read until it is opened again", async () => {
   const started = await holding(new Map([["database", DATABASE]]));
@@ -92,4 +92,4 @@ test("an open SQLite database works on after a pause; in a copy it can only read
   expect(await asked(resumed.address, 1)).toEqual(["database True"]);
   await agent.stop(resumed.executionId);
   await agent.call.deleteSnapshot({ params: { snapshotId } });
-}, 240_000);
+}, 500_000);

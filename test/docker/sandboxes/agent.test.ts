@@ -19,7 +19,7 @@ import {
 } from "../../support/agent/real-agent.ts";
 
 const run = promisify(execFile);
-const SLOW = { timeout: 30_000, interval: 100 };
+const SLOW = { timeout: 90_000, interval: 100 };
 
 /** Lists the links of sandboxes in a set. The agent's own probe has one for a moment, at any time. */
 async function setElements(set: string): Promise<string[]> {
@@ -28,8 +28,8 @@ async function setElements(set: string): Promise<string[]> {
   return links.filter((link) => link !== `${NETWORK}-probe`);
 }
 
-async function health(address: string): Promise<number> {
-  const response = await fetch(`http://${address}:49983/health`, { signal: AbortSignal.timeout(2_000) });
+async function health(address: string, limitMs = 20_000): Promise<number> {
+  const response = await fetch(`http://${address}:49983/health`, { signal: AbortSignal.timeout(limitMs) });
   return response.status;
 }
 
@@ -46,7 +46,7 @@ describe("without a pool", () => {
     expect(await health(started.address)).toBe(204);
     expect(await setElements("open")).toHaveLength(1);
     await agent.stop(started.executionId);
-    await expect(health(started.address)).rejects.toThrow();
+    await expect(health(started.address, 2_000)).rejects.toThrow();
     expect(await setElements("open")).toHaveLength(0);
     await expect.poll(containers, SLOW).toEqual([]);
     await agent.stop(started.executionId);
@@ -54,7 +54,7 @@ describe("without a pool", () => {
 
   test("starting the same execution again gives the same answer", async () => {
     const executionId = randomUUID();
-    const body = { sandboxId: newSandboxId(), egress: CLOSED, endAt: Date.now() + 60_000 };
+    const body = { sandboxId: newSandboxId(), egress: CLOSED, endAt: Date.now() + 600_000 };
     const [first, second] = await Promise.all([agent.startAs(executionId, body), agent.startAs(executionId, body)]);
     expect(second).toEqual(first);
     expect(await setElements("open")).toHaveLength(1);
@@ -63,14 +63,23 @@ describe("without a pool", () => {
   });
 
   test("a stop of a sandbox during its start wins", async () => {
-    const executionId = randomUUID();
-    const starting = agent.startAs(executionId);
-    starting.catch(() => undefined);
-    // The test looks often: on a quiet machine the start ends a tenth of a second after the container appears.
-    await expect.poll(containers, { ...SLOW, interval: 2 }).toHaveLength(1);
-    await agent.stop(executionId);
-    await expect(starting).rejects.toMatchObject({ code: "conflict" });
-    await expect.poll(containers, SLOW).toEqual([]);
+    const stopped = async () => {
+      const executionId = randomUUID();
+      const starting = agent.startAs(executionId).then(
+        () => "started",
+        (error: { code?: string }) => error.code,
+      );
+      // The test looks often: on a quiet machine the start ends a tenth of a second after the container appears.
+      await expect.poll(containers, { ...SLOW, interval: 2 }).toHaveLength(1);
+      await agent.stop(executionId);
+      const answer = await starting;
+      await expect.poll(containers, SLOW).toEqual([]);
+      return answer;
+    };
+    // On a busy machine the start may end before this process asks for the stop: then the next one is tried.
+    let answer = await stopped();
+    for (let tries = 1; tries < 6 && answer === "started"; tries++) answer = await stopped();
+    expect(answer).toBe("conflict");
   });
 
   test("a start from an image that the node does not have is refused in words", async () => {
@@ -89,16 +98,16 @@ describe("without a pool", () => {
     await expect
       .poll(async () => (await agent.call.executionMetrics({ params: { executionId } }))[0], SLOW)
       .toMatchObject({ cpuCount: 1, memTotal: 256 * 1024 * 1024, diskTotal: 1024 * 1024 * 1024 });
-    await inside(
-      sandboxId,
-      "root",
-      "sh",
-      "-c",
-      "head -c 30000000 /dev/zero > /root/file; timeout 4 sh -c 'while :; do :; done'",
-    );
-    const samples = await agent.call.executionMetrics({ params: { executionId } });
-    expect(Math.max(...samples.map(({ cpuUsedPct }) => cpuUsedPct))).toBeGreaterThan(20);
-    expect(Math.max(...samples.map(({ cpuUsedPct }) => cpuUsedPct))).toBeLessThanOrEqual(100);
+    const work = "head -c 30000000 /dev/zero > /root/file; until [ -e /root/seen ]; do :; done";
+    const working = inside(sandboxId, "root", "timeout", "50", "sh", "-c", work);
+    const most = async () => {
+      const samples = await agent.call.executionMetrics({ params: { executionId } });
+      return Math.max(...samples.map(({ cpuUsedPct }) => cpuUsedPct));
+    };
+    await expect.poll(most, { ...SLOW, timeout: 45_000 }).toBeGreaterThan(20);
+    await inside(sandboxId, "root", "touch", "/root/seen");
+    await working;
+    expect(await most()).toBeLessThanOrEqual(100);
     await expect
       .poll(
         async () => (await agent.call.latestMetrics({ body: { executionIds: [executionId] } }))[executionId]?.diskUsed,

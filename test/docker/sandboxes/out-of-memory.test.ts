@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ORCHESTRATOR_TOKEN, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
 import { command } from "../../support/sandbox/envd-commands.ts";
 
-const SLOW = { timeout: 30_000, interval: 100 };
+const SLOW = { timeout: 90_000, interval: 100 };
 const HOG = `python3 -c "x = bytearray(400 << 20)"`;
 
 let agent: RealAgent;
@@ -35,13 +35,16 @@ test("a command that is killed for memory, and the shell around one, name the re
   expect([goesOn.code, goesOn.error]).toEqual([0, undefined]);
 
   const query = { limit: 100, direction: "forward" as const, level: "error" as const };
-  const lines = await agent.call.executionLogs({ params: { executionId }, query });
-  expect(lines.map(({ level, message }) => `${level} ${message}`)).toEqual(
-    Array.from({ length: 3 }, () => "error the kernel killed a process: out of memory: limit 256 MiB"),
-  );
+  const lines = async () => {
+    const entries = await agent.call.executionLogs({ params: { executionId }, query });
+    return entries.map(({ level, message }) => `${level} ${message}`);
+  };
+  await expect
+    .poll(lines, SLOW)
+    .toEqual(Array.from({ length: 3 }, () => "error the kernel killed a process: out of memory: limit 256 MiB"));
   await expect.poll(killsCounted, SLOW).toBe(3);
   await agent.stop(executionId);
-}, 60_000);
+}, 240_000);
 
 test("a sandbox whose own first program is killed for memory ends with that reason", async () => {
   const { address, executionId } = await agent.start();
@@ -52,6 +55,8 @@ test("a sandbox whose own first program is killed for memory ends with that reas
     .poll(() => agent.exits.find((exit) => exit.executionId === executionId), SLOW)
     .toMatchObject({ reason: "out_of_memory", exitCode: 137, detail: "limit 256 MiB" });
   const query = { limit: 1, direction: "backward" as const };
-  const [last] = await agent.call.executionLogs({ params: { executionId }, query });
-  expect(last).toMatchObject({ level: "error", message: "the sandbox ended, out of memory: limit 256 MiB" });
-}, 60_000);
+  const last = async () => (await agent.call.executionLogs({ params: { executionId }, query }))[0];
+  await expect
+    .poll(last, SLOW)
+    .toMatchObject({ level: "error", message: "the sandbox ended, out of memory: limit 256 MiB" });
+}, 240_000);

@@ -7,7 +7,7 @@ import type { Resources, Started } from "../../../shared/agent-api/routes.ts";
 import { BASE, inside, RESOURCES, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
 
 const run = promisify(execFile);
-const SLOW = { timeout: 30_000, interval: 50 };
+const SLOW = { timeout: 90_000, interval: 50 };
 const MIB = 2 ** 20;
 const LARGE = { ...RESOURCES, cpuCount: 2, memoryMB: 512 };
 const SMALL = { ...RESOURCES, memoryMB: 128 };

@@ -6,7 +6,7 @@ import type { Started } from "../../../shared/agent-api/routes.ts";
 import { type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
 import { background, command } from "../../support/sandbox/envd-commands.ts";
 
-const SLOW = { timeout: 40_000, interval: 200 };
+const SLOW = { timeout: 120_000, interval: 200 };
 
 let agent: RealAgent;
 let neighbour: Started;
@@ -70,7 +70,7 @@ test.each(["user", "root"])(
       ...unlimited,
     });
   },
-  60_000,
+  300_000,
 );
 
 const SIGNALS = { "queued signal": "works", timer: "works" };

@@ -8,7 +8,7 @@ import type { Started } from "../../../shared/agent-api/routes.ts";
 import { containers, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
 import { background, command } from "../../support/sandbox/envd-commands.ts";
 
-const SLOW = { timeout: 30_000, interval: 100 };
+const SLOW = { timeout: 90_000, interval: 100 };
 const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
 const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -39,7 +39,7 @@ async function counting(): Promise<Started> {
 async function nothingLeft(): Promise<void> {
   await expect.poll(containers, SLOW).toEqual([]);
   await expect.poll(async () => readdir(agent.snapshots), SLOW).toEqual([]);
-  expect(await readdir(join(agent.disks, "stored")).catch(() => [])).toEqual([]);
+  await expect.poll(() => readdir(join(agent.disks, "stored")).catch(() => []), SLOW).toEqual([]);
 }
 
 test("copies that start at once count on each by itself, and the containers that were made ahead are theirs or gone", async () => {

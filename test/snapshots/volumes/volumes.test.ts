@@ -7,7 +7,7 @@ import type { Started, StartRequest } from "../../../shared/agent-api/routes.ts"
 import { containers, ORCHESTRATOR_TOKEN, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
 import { command } from "../../support/sandbox/envd-commands.ts";
 
-const SLOW = { timeout: 30_000, interval: 100 };
+const SLOW = { timeout: 90_000, interval: 100 };
 const user = { user: "user" };
 
 let agent: RealAgent;

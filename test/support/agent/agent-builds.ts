@@ -17,7 +17,7 @@ import { NODE_ID, RESOURCES, type RealAgent } from "./real-agent.ts";
 const sh = promisify(execFile);
 
 /** The time limit of a build or a removal, and the interval at which a test looks. */
-export const SLOW = { timeout: 60_000, interval: 100 };
+export const SLOW = { timeout: 120_000, interval: 100 };
 
 export interface Finished {
   readonly buildId: string;
@@ -38,7 +38,7 @@ export function bodyOf(image: string, steps: readonly Step[], more: Partial<Buil
     from: { is: "image", image },
     steps: steps.map((step, index) => ({ force: false, ...step, number: index + 1 })),
     force: false,
-    limitMs: 120_000,
+    limitMs: 240_000,
     ...more,
   };
 }

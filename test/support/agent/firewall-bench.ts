@@ -63,7 +63,7 @@ while True:
 const TRY = `
 import socket, sys
 kind, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM); s.settimeout(0.7)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM); s.settimeout(float(sys.argv[4]))
 try:
     s.connect((host, port)); s.send(b"hello"); print(s.recv(100).decode())
 except socket.timeout: print("silence")
@@ -72,7 +72,7 @@ except OSError as e: print({111: "refused", 104: "refused", 113: "prohibited"}.g
 /** Makes two exchanges over one connection, the second one after a line comes in. */
 const TALK = `
 import socket, sys, os
-s = socket.socket(); s.settimeout(1.5); s.connect((sys.argv[1], ${PORT})); s.send(b"one"); first = s.recv(100)
+s = socket.socket(); s.settimeout(15); s.connect((sys.argv[1], ${PORT})); s.send(b"one"); first = s.recv(100)
 print(first.decode(), flush=True)
 import time
 while not os.path.exists(sys.argv[2]): time.sleep(0.01)
@@ -84,11 +84,11 @@ except OSError: print("cut")
 
 /** Python programs for a sandbox. */
 export const PROGRAMS = {
-  /** Exchanges datagrams for two seconds; prints whether there were many, and how many were lost. */
+  /** Exchanges datagrams for two seconds, and until there were many; prints that, and how many were lost. */
   ping: `
 import socket, sys, time
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.settimeout(0.5); lost = sent = 0; end = time.time() + 2
-while time.time() < end:
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.settimeout(10); lost = sent = 0; end = time.time() + 2
+while time.time() < end or sent <= 100:
     sent += 1
     try:
         u.sendto(b"x", ("${ALLOWED}", ${PORT})); u.recv(10)
@@ -142,7 +142,10 @@ export interface FirewallBench {
   readonly order: (what: Order) => Promise<Answer>;
   /** Returns the output of a command in the namespace of a slot; slot 0 is the node's own namespace. */
   readonly text: (slot: number, ...command: string[]) => Promise<string>;
+  /** What an attempt gets within a moment, for those that get nothing. */
   readonly reach: (slot: number, kind: "tcp" | "udp", address: string, port?: number) => Promise<string>;
+  /** What an attempt gets that is answered or refused, however busy the machine is. */
+  readonly answer: (slot: number, kind: "tcp" | "udp", address: string, port?: number) => Promise<string>;
   readonly open: (slot: number, policy: EgressPolicy) => Promise<Answer>;
   /** Counts the packets that arrived in the world with a sandbox's address, or masqueraded. */
   readonly arrived: () => Promise<number>;
@@ -179,7 +182,9 @@ export function firewallBench(): FirewallBench {
   const text = async (slot: number, ...command: string[]) =>
     String((await order({ do: "run", slot, command })).result).trim();
   const reach = (slot: number, kind: "tcp" | "udp", address: string, port = PORT) =>
-    text(slot, "python3", "-c", TRY, kind, address, String(port));
+    text(slot, "python3", "-c", TRY, kind, address, String(port), "0.7");
+  const answer: FirewallBench["answer"] = (slot, kind, address, port = PORT) =>
+    text(slot, "python3", "-c", TRY, kind, address, String(port), "20");
   const open = (slot: number, policy: EgressPolicy) => order({ do: "open", slot, policy });
   /** Counts the packets that arrived in the world with a sandbox's address, or masqueraded. */
   const arrived = async () => {
@@ -261,12 +266,12 @@ export function firewallBench(): FirewallBench {
     await expect.poll(established).toBe(true);
     await meanwhile();
     await run("touch", [go]);
-    const answer = await talking;
+    const said = await talking;
     await run("rm", ["-f", go]);
-    return answer.split("\n");
+    return said.split("\n");
   };
 
-  return { order, text, reach, open, arrived, counts, decisions, startEgress, stopEgress, talk };
+  return { order, text, reach, answer, open, arrived, counts, decisions, startEgress, stopEgress, talk };
 }
 
 async function tidy(): Promise<void> {

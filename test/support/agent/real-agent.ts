@@ -167,6 +167,8 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     url,
     name: "agent",
     headers: { authorization: `Bearer ${ORCHESTRATOR_TOKEN}` },
+    // A busy machine stores and restores memory slowly.
+    timeoutMs: 120_000,
   });
 
   const launch = async () => {
@@ -206,7 +208,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
         egress: OPEN,
         envs: {},
         accessToken: "a".repeat(32),
-        endAt: Date.now() + 600_000,
+        endAt: Date.now() + 1_800_000,
         onTimeout: "kill",
         ...more,
       },
@@ -237,7 +239,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
       const { stdout } = await run("docker", ["ps", "-q", "--no-trunc", "--filter", `label=svc.node=${NODE_ID}`]);
       await Promise.all(stdout.split("\n").filter(Boolean).map(killFrozen));
       const dropped = async () => (await containers()).every(({ state }) => state !== "running");
-      await until(dropped, { what: "the end of all frozen containers", timeoutMs: 60_000 });
+      await until(dropped, { what: "the end of all frozen containers", timeoutMs: 120_000 });
     },
     crash: () => end("SIGKILL"),
     launch,

@@ -31,7 +31,7 @@ export interface Outcome {
   readonly ms: number;
 }
 
-function attempt({ address, port, send = [], end, until, lazy, limitMs = 3_000 }: Attempt): Promise<Outcome> {
+function attempt({ address, port, send = [], end, until, lazy, limitMs = 20_000 }: Attempt): Promise<Outcome> {
   return new Promise((resolve) => {
     const began = performance.now();
     const kept: Buffer[] = [];

@@ -38,7 +38,7 @@ async function setRuntimes(ours: Readonly<Record<string, { readonly path: string
     const names = Object.keys(JSON.parse(stdout) as object);
     return names.filter((one) => one.startsWith(PREFIX)).join() === wanted;
   };
-  await until(taken, { what: `Docker's runtimes with "${wanted}"`, timeoutMs: 30_000 });
+  await until(taken, { what: `Docker's runtimes with "${wanted}"`, timeoutMs: 120_000 });
 }
 
 /** Asks the set-up scripts for a fact about the Docker daemon. */

@@ -143,7 +143,7 @@ async function startWatcher(program: string, canaries: readonly string[]) {
   const lines: string[] = [];
   if (child.stdout === null) throw new Error("the watcher has no output");
   createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
-  await until(() => lines.length > 0, { what: "the watch of the canaries", timeoutMs: 20_000 });
+  await until(() => lines.length > 0, { what: "the watch of the canaries", timeoutMs: 90_000 });
   const [watching = ""] = lines.splice(0);
   let markers = 0;
   let told = 0;
@@ -153,7 +153,7 @@ async function startWatcher(program: string, canaries: readonly string[]) {
     await writeFile(marker, "");
     await until(() => lines.some((line) => line.startsWith(`${marker} `)), {
       what: "the marker file",
-      timeoutMs: 20_000,
+      timeoutMs: 90_000,
     });
     return lines.slice(count).filter((line) => !line.includes("/marker-") && !WALKERS.test(line));
   };

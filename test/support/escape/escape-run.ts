@@ -12,7 +12,7 @@ import { type EscapeHost, type Layers, mountOverlay } from "./escape-host.ts";
 
 const run = promisify(execFile);
 const ANNOTATIONS = "/run/svc-escape/containers";
-const LIMIT_MS = 20_000;
+const LIMIT_MS = 90_000;
 
 export interface Outcome {
   /** One line for each thing that the sandbox holds open, with what it did to the directories. */

@@ -95,7 +95,7 @@ async function diskOf(agent: RealAgent, { executionId, sandboxId, address }: Sta
     const samples = await agent.call.latestMetrics({ body: { executionIds: [executionId] } });
     return samples[executionId] !== undefined;
   };
-  await until(sampled, { what: "the first sample of the sandbox beside the hostile ones", timeoutMs: 30_000 });
+  await until(sampled, { what: "the first sample of the sandbox beside the hostile ones", timeoutMs: 120_000 });
   return layersOf(`svc-${sandboxId}`);
 }
 

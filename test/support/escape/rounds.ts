@@ -12,7 +12,7 @@ import { background, command } from "../sandbox/envd-commands.ts";
 import { hostileScript, hostileSteps, READY } from "./hostile-words.ts";
 import { hostileBuild, type RoundsHost } from "./rounds-host.ts";
 
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 120_000;
 const ROOT = { user: "root" };
 
 export const OPERATIONS = [

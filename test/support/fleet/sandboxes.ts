@@ -20,7 +20,7 @@ export async function createOn(fleet: Fleet, node: FleetNode, count: number): Pr
       return made.map(({ id }) => id).filter((id) => !there.has(id));
     };
     // A container from the pool gets its sandbox's name a moment after the start.
-    await expect.poll(elsewhere, { timeout: 30_000, message: `sandboxes outside ${node.id}` }).toEqual([]);
+    await expect.poll(elsewhere, { timeout: 120_000, message: `sandboxes outside ${node.id}` }).toEqual([]);
     return made;
   } finally {
     for (const one of others) await setStatus(fleet, one, "ready");

@@ -15,7 +15,7 @@ export async function dropFrozen(platform: Platform, sandboxId: string): Promise
     async () => (await containersOf(platform)).every(({ id, state }) => id !== container.id || state !== "running"),
     {
       what: "the end of a frozen container",
-      timeoutMs: 10_000,
+      timeoutMs: 60_000,
     },
   );
 }

@@ -6,7 +6,7 @@ import type { Platform } from "./platform.ts";
 
 /** Processes of a container of the warm pool: the first one, envd, and envd's helper. */
 const PROCESSES_OF_POOLED = 3;
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 240_000;
 
 /** Counts again until two counts, two seconds apart, agree: removals are done, and connections are closed. */
 export async function countAtRest(platform: Platform): Promise<HostObjects> {

@@ -86,7 +86,7 @@ export async function api(platform: Platform, method: string, path: string, call
       ...call.headers,
     },
     body: body ?? null,
-    signal: AbortSignal.timeout(call.timeoutMs ?? 30_000),
+    signal: AbortSignal.timeout(call.timeoutMs ?? 60_000),
   });
   return readReply(response);
 }

@@ -59,7 +59,7 @@ export async function killHard(platform: Platform, program: Service): Promise<vo
 export async function untilReady(platform: Platform): Promise<void> {
   const ready = async () =>
     (await agentStatus(platform)) === 200 && (await status(`${platform.apiUrl}/readyz`)) === 200;
-  await until(ready, { what: "both programs ready", timeoutMs: 60_000, everyMs: 100 });
+  await until(ready, { what: "both programs ready", timeoutMs: 120_000, everyMs: 100 });
 }
 
 /** Asks a program for a page, and resolves to the status; 0 when nothing answers. */

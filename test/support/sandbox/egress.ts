@@ -16,11 +16,11 @@ const https = (where: string) => `https://${where}/`;
 export const sandboxWith = (network?: SandboxNetworkOpts) => ownSandbox(network === undefined ? {} : { network });
 
 /**
- * Sends a HEAD request to each URL, all at once: each is answered, refused at once, or neither within three seconds. curl
- * does not check the certificate, because the test internet's authority signed it.
+ * Sends a HEAD request to each URL, all at once: each is answered, refused at once, or neither within twenty seconds, because
+ * the machine may be busy. curl does not check the certificate, because the test internet's authority signed it.
  */
 export async function reached(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
-  const one = (url: string, index: number) => `(curl -skI -m 3 -o /dev/null '${url}'; echo ${index} $?) &`;
+  const one = (url: string, index: number) => `(curl -skI -m 20 -o /dev/null '${url}'; echo ${index} $?) &`;
   const { stdout } = await sandbox.commands.run(`${urls.map(one).join("\n")}\nwait`, { timeoutMs: 60_000 });
   const statuses = new Map(
     stdout
@@ -52,7 +52,7 @@ export interface Answer {
 }
 
 export async function ask(sandbox: Sandbox, url: string, options = "-k"): Promise<Answer> {
-  const { stdout } = await sandbox.commands.run(`curl -sS -m 8 ${options} '${url}'`);
+  const { stdout } = await sandbox.commands.run(`curl -sS -m 30 ${options} '${url}'`);
   return JSON.parse(stdout) as Answer;
 }
 
@@ -60,13 +60,13 @@ export async function ask(sandbox: Sandbox, url: string, options = "-k"): Promis
 export async function python(sandbox: Sandbox, program: string, user = "user"): Promise<string> {
   const path = `/tmp/program-${Math.random().toString(36).slice(2)}.py`;
   await sandbox.files.write(path, program);
-  const { stdout } = await sandbox.commands.run(`python3 ${path} 2>&1 || true`, { user, timeoutMs: 60_000 });
+  const { stdout } = await sandbox.commands.run(`python3 ${path} 2>&1 || true`, { user, timeoutMs: 180_000 });
   return stdout.trim();
 }
 
 /** Whether a name resolves over UDP through an address and port that are not the node's resolver. */
 export async function resolvesAt(sandbox: Sandbox, address: string, port: number = PORT.udpNames): Promise<boolean> {
-  const command = `dig +short +time=1 +tries=1 -p ${port} @${address} google.example || true`;
+  const command = `dig +short +time=5 +tries=2 -p ${port} @${address} google.example || true`;
   return (await sandbox.commands.run(command)).stdout.trim() === ADDRESS.google;
 }
 
@@ -75,7 +75,7 @@ export function greeting(sandbox: Sandbox, host = "ssh.example"): Promise<string
   return python(
     sandbox,
     `import socket
-s = socket.create_connection(("${host}", ${PORT.ssh}), 5); s.settimeout(5)
+s = socket.create_connection(("${host}", ${PORT.ssh}), 30); s.settimeout(30)
 print(s.recv(200).decode().strip())
 s.sendall(b"hello\\n")
 print(s.recv(200).decode().strip())`,
@@ -87,10 +87,10 @@ export function halfClose(sandbox: Sandbox, host = "keys.example"): Promise<stri
   return python(
     sandbox,
     `import socket
-s = socket.create_connection(("${host}", ${PORT.halfClose}), 5); s.settimeout(5)
+s = socket.create_connection(("${host}", ${PORT.halfClose}), 30); s.settimeout(30)
 s.sendall(b"after-fin\\nhello"); s.shutdown(socket.SHUT_WR)
 print(s.makefile().read().strip())
-s = socket.create_connection(("${host}", ${PORT.halfClose}), 5); s.settimeout(5)
+s = socket.create_connection(("${host}", ${PORT.halfClose}), 30); s.settimeout(30)
 s.sendall(b"first-fin\\n"); print(s.makefile("rb").read().decode().strip())
 s.sendall(b"x" * 100000); s.close()`,
   );
@@ -104,7 +104,7 @@ export async function keepConnection(sandbox: Sandbox, host: string, port: numbe
 def say(word):
   open("/tmp/kept", "w").write(word)
 try:
-  s = socket.create_connection(("${host}", ${port}), 5); s.settimeout(5)
+  s = socket.create_connection(("${host}", ${port}), 15); s.settimeout(15)
   s.sendall(b"echo\\n")
   while True:
     s.sendall(b"x")

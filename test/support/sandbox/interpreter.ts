@@ -9,18 +9,18 @@ type Options = SandboxOpts;
 
 /** Makes one sandbox for all tests of a file or block; those tests must not depend on each other. */
 export function sharedInterpreter(options: Options = {}): () => Sandbox {
-  return shared(() => Sandbox.create({ timeoutMs: 300_000, ...options }));
+  return shared(() => Sandbox.create({ timeoutMs: 1_800_000, ...options }));
 }
 
 /** Makes a sandbox for one test. */
 export async function ownInterpreter(options: Options = {}): Promise<Sandbox> {
-  const sandbox = await Sandbox.create({ timeoutMs: 120_000, ...options });
+  const sandbox = await Sandbox.create({ timeoutMs: 600_000, ...options });
   return killedAfterwards(sandbox);
 }
 
 /** Makes a sandbox for one test from another template or a snapshot. */
 export async function interpreterFrom(template: string): Promise<Sandbox> {
-  return killedAfterwards(await Sandbox.create(template, { timeoutMs: 120_000 }));
+  return killedAfterwards(await Sandbox.create(template, { timeoutMs: 600_000 }));
 }
 
 type RunOptions = RunCodeOpts & { readonly language?: RunCodeLanguage; readonly context?: Context };

@@ -12,6 +12,8 @@ import { run } from "../platform/programs.ts";
 
 const HOME = "/home/user/mirror";
 const PORT = 8500;
+/** Beside other programs, on a machine with two cores. */
+const SLOW = { timeoutMs: 200_000 };
 
 /** Environment in which npm and pip use the registries: for `envs` of a sandbox. */
 export const MIRROR_ENVS = {
@@ -56,7 +58,7 @@ export async function publishInstalled(sandbox: Sandbox, names: readonly string[
 
 /** Publishes the npm package in a directory of the sandbox. */
 export async function publishDirectory(sandbox: Sandbox, directory: string): Promise<void> {
-  await sandbox.commands.run(`npm pack --silent --pack-destination ${HOME}/npm/- ${directory}`);
+  await sandbox.commands.run(`npm pack --silent --pack-destination ${HOME}/npm/- ${directory}`, SLOW);
   await describe(sandbox, JSON.parse(await sandbox.files.read(`${directory}/package.json`)) as Manifest);
 }
 
@@ -64,6 +66,7 @@ export async function publishDirectory(sandbox: Sandbox, directory: string): Pro
 export async function publishPython(sandbox: Sandbox, name: string, directory: string): Promise<void> {
   await sandbox.commands.run(
     `pip wheel -q --no-deps --no-index --no-build-isolation -w ${HOME}/pypi/${name} ${directory}`,
+    SLOW,
   );
 }
 

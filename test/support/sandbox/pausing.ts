@@ -22,7 +22,7 @@ export async function startCounter(sandbox: Sandbox): Promise<Counter> {
   await handle.disconnect();
   const read = async (where = sandbox) =>
     Number((await where.commands.run(`cat ${file} 2>/dev/null || echo 0`)).stdout);
-  await until(async () => (await read()) > 0, { what: "a first count", timeoutMs: 30_000 });
+  await until(async () => (await read()) > 0, { what: "a first count", timeoutMs: 90_000 });
   return { pid: handle.pid, read };
 }
 
@@ -37,7 +37,7 @@ export async function startFileServer(sandbox: Sandbox, port: number, text: stri
   const command = `python3 -m http.server ${port} --directory /tmp/www`;
   const handle = await sandbox.commands.run(command, { background: true, timeoutMs: 0 });
   await handle.disconnect();
-  const probe = `for i in $(seq 100); do curl -sf localhost:${port}/ >/dev/null && exit 0; sleep 0.1; done; exit 1`;
+  const probe = `for i in $(seq 400); do curl -sf localhost:${port}/ >/dev/null && exit 0; sleep 0.1; done; exit 1`;
   await sandbox.commands.run(probe);
   return handle.pid;
 }
@@ -51,7 +51,7 @@ export async function visit(
   const id = typeof sandbox === "string" ? sandbox : sandbox.sandboxId;
   const response = await fetch(`${platform.sandboxUrl}${path}`, {
     headers: { "svc-sandbox-id": id, "svc-sandbox-port": String(port), ...headers },
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(60_000),
   });
   return { status: response.status, text: await response.text() };
 }

@@ -95,7 +95,7 @@ def serve():
 
 def ask(how, path):
     client = socket.socket(socket.AF_UNIX, TYPES[how])
-    client.settimeout(5)
+    client.settimeout(60)
     about = os.stat(path)
     os.chdir(os.path.dirname(path))
     if how == "dgram":

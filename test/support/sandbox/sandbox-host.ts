@@ -48,7 +48,7 @@ export function send(platform: Platform, sandboxId: string, path: string, call: 
       ...call.headers,
     },
     body: call.body ?? null,
-    signal: AbortSignal.timeout(60_000),
+    signal: AbortSignal.timeout(180_000),
   });
 }
 

@@ -3,9 +3,9 @@
 import { Sandbox, type SandboxOpts } from "e2b";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 
-/** Makes one sandbox for all tests of a `describe` block; those tests must not depend on each other. */
+/** Makes one sandbox for all tests of a `describe` block, which it outlives; those tests must not depend on each other. */
 export function sharedSandbox(options: SandboxOpts = {}): () => Sandbox {
-  return shared(() => Sandbox.create({ timeoutMs: 300_000, ...options }));
+  return shared(() => Sandbox.create({ timeoutMs: 1_800_000, ...options }));
 }
 
 /** The same, for a sandbox of any class of the SDK. */
@@ -23,9 +23,28 @@ export function shared<One extends Sandbox>(create: () => Promise<One>): () => O
   };
 }
 
-/** Makes a sandbox for one test. */
+/** Makes a sandbox for one test; it lives longer than a test may take. */
 export async function ownSandbox(options: SandboxOpts = {}): Promise<Sandbox> {
-  return killedAfterwards(await Sandbox.create({ timeoutMs: 120_000, ...options }));
+  return killedAfterwards(await Sandbox.create({ timeoutMs: 300_000, ...options }));
+}
+
+/**
+ * Makes a sandbox for one test whose time was extended before its first end. Where the machine stands still for longer than that,
+ * the next sandbox has more time.
+ */
+export async function extendedInTime(): Promise<{ sandbox: Sandbox; firstEnd: Date }> {
+  for (const timeoutMs of [3_000, 20_000, 60_000]) {
+    const asked = Date.now();
+    const sandbox = await ownSandbox({ timeoutMs });
+    try {
+      const { endAt } = await sandbox.getInfo();
+      await sandbox.setTimeout(300_000);
+      return { sandbox, firstEnd: endAt };
+    } catch (error) {
+      if (Date.now() - asked < timeoutMs / 2) throw error;
+    }
+  }
+  throw new Error("the machine stands still too long for a time-out of a minute");
 }
 
 /** Kills the sandbox when the test is over. */
