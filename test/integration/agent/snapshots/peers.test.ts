@@ -103,6 +103,16 @@ test.each(["pause", "checkpoint"] as const)(
   },
 );
 
+test("a node on the same machine gets what it reads as it is, without compression, and it counts as the same", async () => {
+  const memory = "memory ".repeat(100_000);
+  await storedOn(one, "x", "pause");
+  await writeFile(join(one.own, "snapshots/x/images/pages-1.img"), memory);
+  two.state.images.add(IMAGE);
+  expect(await arrivals(two).fetch(await asked(await served()))).toMatchObject({ here: true });
+  expect(await readFile(join(two.own, "snapshots/x/images/pages-1.img"), "utf8")).toBe(memory);
+  expect(one.traffic.read().to_nodes).toBeGreaterThan(memory.length);
+});
+
 test("an image that the second node has is not read out of the first node's Docker", async () => {
   await storedOn(one, "x", "pause");
   two.state.images.add(IMAGE);
