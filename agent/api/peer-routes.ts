@@ -1,11 +1,14 @@
 /** The routes of the agent's API that other nodes call: they read what this node offers, each with the ticket of one offer. */
 
+import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../shared/http/errors.ts";
+import { isLoopback } from "../../shared/http/plain-addresses.ts";
 import { nodeOfName } from "../../shared/tls/names.ts";
 import { nameOf } from "../../shared/tls/peers.ts";
 import { BlobError } from "../blobs/content/blob-error.ts";
+import type { Packing } from "../blobs/content/codec.ts";
 import { isRef } from "../blobs/content/refs.ts";
 import type { Peering } from "../joining/peering.ts";
 import type { Offers } from "../snapshots/beyond/offers.ts";
@@ -29,7 +32,8 @@ export function addPeerRoutes(server: FastifyInstance, { offers, peering }: Peer
     if (!isRef(ref)) throw new AppError("bad_request", "the path names no reference of a blob");
     const left = new AbortController();
     reply.raw.once("close", () => left.abort(new AppError("unavailable", "the other node has left")));
-    const stored = await offers.read(ticket, ref, left.signal).catch((error: unknown) => {
+    const packing = packingFor(request.raw.socket);
+    const stored = await offers.read(ticket, ref, left.signal, packing).catch((error: unknown) => {
       if (!(error instanceof BlobError)) throw error;
       throw new AppError(error.fault === "changed" ? "conflict" : "unavailable", error.message, { cause: error });
     });
@@ -39,4 +43,9 @@ export function addPeerRoutes(server: FastifyInstance, { offers, peering }: Peer
       .send(Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength));
   });
   server.get("/v1/peer/image", (request) => offers.imageOf(ticketOf(request)));
+}
+
+/** Compression takes more processor time than all the rest of a transfer, and gains nothing where the reader is on this machine. */
+function packingFor({ remoteAddress = "", localAddress }: Pick<Socket, "remoteAddress" | "localAddress">): Packing {
+  return isLoopback(remoteAddress) || remoteAddress === localAddress ? "fast" : "small";
 }

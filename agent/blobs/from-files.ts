@@ -1,7 +1,7 @@
 /** A source that cuts blobs out of a tree on this node, for other nodes that do without a store, or read faster here. */
 
 import { BlobError } from "./content/blob-error.ts";
-import type { BlobCodec } from "./content/codec.ts";
+import type { BlobCodec, Packing } from "./content/codec.ts";
 import { parseRef } from "./content/refs.ts";
 import type { BlobSource } from "./sources.ts";
 import { files, type TreeManifest, writeManifest } from "./trees/manifest.ts";
@@ -12,6 +12,10 @@ interface Place {
   readonly at: number;
   readonly length: number;
   readonly from: number;
+}
+
+export interface TreeSource extends BlobSource {
+  get(ref: string, signal: AbortSignal, packing?: Packing): Promise<Uint8Array | undefined>;
 }
 
 /**
@@ -26,7 +30,7 @@ export function treeSource(
     root,
     manifest,
   }: { readonly name: string; readonly ref: string; readonly root: string; readonly manifest: TreeManifest },
-): BlobSource {
+): TreeSource {
   const own = parseRef(ref).id;
   const lengths = new Map(manifest.blobs.map(([blob, length]) => [parseRef(blob).id, length]));
   const places = new Map<string, Place[]>();
@@ -42,10 +46,10 @@ export function treeSource(
 
   return {
     name,
-    async get(ref, signal) {
+    async get(ref, signal, packing) {
       signal.throwIfAborted();
       const { id } = parseRef(ref);
-      if (id === own) return codec.encode(id, writeManifest(manifest));
+      if (id === own) return codec.encode(id, writeManifest(manifest), packing);
       const length = lengths.get(id);
       if (length === undefined) return undefined;
       const content = Buffer.alloc(length);
@@ -54,7 +58,7 @@ export function treeSource(
       // Another node would ask here again and again: it is told that the files are not what they were.
       if ((await codec.idOf(content)) !== id)
         throw new BlobError("changed", `${root} has changed since it was described`);
-      return codec.encode(id, content);
+      return codec.encode(id, content, packing);
     },
   };
 }

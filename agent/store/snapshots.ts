@@ -7,7 +7,7 @@ import { controlContext, type Sqlite } from "./database/database.ts";
 /** The facts that a container needs to run again, besides an address. */
 export interface SnapshotDisk {
   readonly containerId: string;
-  /** The container whose disk image this one takes over; undefined once that is done. */
+  /** The container whose disk image this one takes over, and its own id where it has had no container yet; undefined once that is done. */
   readonly takenFrom?: string | undefined;
   readonly controlToken: string;
   readonly build: BuildReference;

@@ -32,11 +32,14 @@ const SAMPLE_BYTES = 64 * 1024;
 const compress = promisify(deflateRaw) as (bytes: Uint8Array, options: { level: number }) => Promise<Buffer>;
 const expand = promisify(inflateRaw) as (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>;
 
+/** `small`: compressed, for a store or another machine. `fast`: as it is, for a reader on this machine. */
+export type Packing = "small" | "fast";
+
 export interface BlobCodec {
   /** The id of content: 64 hexadecimal digits. */
   idOf(content: Uint8Array): Promise<string>;
-  /** The bytes to store. @param id that of the content */
-  encode(id: string, content: Uint8Array): Promise<Buffer>;
+  /** The bytes to store or to send. @param id that of the content */
+  encode(id: string, content: Uint8Array, packing?: Packing): Promise<Buffer>;
   /** The content, verified. @throws {BlobError} damaged, unreadable */
   decode(id: string, stored: Uint8Array): Promise<Buffer>;
 }
@@ -67,10 +70,10 @@ export function createCodec({ keys: secrets, domain }: CodecOptions): BlobCodec 
       return current === undefined ? digest.toString("hex") : named(current, digest);
     },
 
-    async encode(id, content) {
+    async encode(id, content, packing = "small") {
       if (content.length > MAX_CONTENT_BYTES)
         throw new BlobError("changed", `a blob has at most ${MAX_CONTENT_BYTES} bytes, and this one ${content.length}`);
-      const compressed = await smaller(content);
+      const compressed = packing === "fast" ? undefined : await smaller(content);
       const head = Buffer.alloc(FIXED_BYTES);
       MAGIC.copy(head);
       head[4] = compressed === undefined ? RAW : DEFLATE;

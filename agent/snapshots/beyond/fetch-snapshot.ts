@@ -35,7 +35,7 @@ export interface FetchSnapshotDeps {
   readonly docker: Pick<Docker, "runtime"> & {
     readonly containers: Pick<Docker["containers"], "diskPlace" | "keepBelow" | "image" | "load" | "removeImage">;
   };
-  readonly files: Pick<SnapshotFiles, "directory" | "remove">;
+  readonly files: Pick<SnapshotFiles, "directory" | "keepTimes" | "remove">;
   readonly stores: Pick<Stores, "snapshots" | "uploads">;
   readonly disk: Pick<DiskReserve, "storageRefusal">;
   readonly origins: () => Omit<Origins, "envd">;
@@ -81,6 +81,7 @@ export async function fetchSnapshot(
 ): Promise<void> {
   const { stores, disk, now, log } = deps;
   const { signal } = options;
+  const begun = now();
   const reader = createReader({ sources: from.sources, codec: deps.blobs.codec(wanted.projectId), now });
   const described = await describe(wanted, { reader, image: from.image }, deps, signal);
   const parts = { ...described, note: withOwnContainer(described.note) };
@@ -111,6 +112,12 @@ export async function fetchSnapshot(
     if (parts.image !== undefined) await loadImage(parts.image, note, { download, deps, signal });
     await deps.docker.containers.keepBelow(note.imageBelow, snapshotImage(note.id));
     await download(whole, deps.files.directory(note.id));
+    // Without these times each restore would hash the memory before it begins, and not beside its work.
+    await deps.files
+      .keepTimes(note.id)
+      .catch((error: unknown) =>
+        log.warn({ err: error, snapshotId: note.id }, "could not note the times of a snapshot's files"),
+      );
     // Last, because a disk whose container is unknown and that no row names is removed.
     await download(parts.disk, place);
     addRow(note, stores);
@@ -124,7 +131,8 @@ export async function fetchSnapshot(
     throw error;
   }
   const sources = from.sources.map(({ name }) => name);
-  log.info({ snapshotId: note.id, sandboxId: note.sandboxId, bytes: total, sources }, "fetched a snapshot");
+  const facts = { snapshotId: note.id, sandboxId: note.sandboxId, bytes: total, sources, tookMs: now() - begun };
+  log.info(facts, "fetched a snapshot");
 }
 
 /** Reads the manifests, and refuses what does not fit. */
@@ -205,7 +213,9 @@ function withOwnContainer(note: Note): Note {
 function addRow(note: Note, { snapshots }: Pick<Stores, "snapshots">): void {
   const { id, kind, sandboxId, executionId, projectId, image, memory, memoryBytes, diskBytes, takenAt, record } = note;
   const sizes = { memoryBytes, diskBytes, takenAt };
-  const disk = { ...note.disk, upperDirectory: undefined };
+  // A paused sandbox has no container here yet: the resume does not look for one first.
+  const takenFrom = kind === "pause" ? note.disk.containerId : undefined;
+  const disk = { ...note.disk, takenFrom, upperDirectory: undefined };
   const facts = { id, kind, sandboxId, executionId, projectId, image, memory, disk, record };
   snapshots.intend({ ...facts, state: "taking", ...sizes });
   snapshots.keep(id, sizes, () => undefined);

@@ -14,9 +14,9 @@ import type { Log } from "../../../shared/program/log.ts";
 import { type Loop, loop } from "../../../shared/program/loop.ts";
 import { createSemaphore } from "../../../shared/program/semaphore.ts";
 import { BlobError } from "../../blobs/content/blob-error.ts";
-import { treeSource } from "../../blobs/from-files.ts";
+import type { Packing } from "../../blobs/content/codec.ts";
+import { type TreeSource, treeSource } from "../../blobs/from-files.ts";
 import type { Blobs } from "../../blobs/host-blobs.ts";
-import type { BlobSource } from "../../blobs/sources.ts";
 import { type UploadDeps, uploadTree } from "../../blobs/upload.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
@@ -51,7 +51,7 @@ export interface Offers {
   /** The snapshot is being deleted: what is offered of it ends. */
   forget(snapshotId: string): Promise<void>;
   /** For another node: the stored bytes of a blob. Undefined: the offer does not have it. @throws {AppError} unauthorized; {BlobError} */
-  read(ticket: string, ref: string, signal: AbortSignal): Promise<Uint8Array | undefined>;
+  read(ticket: string, ref: string, signal: AbortSignal, packing?: Packing): Promise<Uint8Array | undefined>;
   /** For another node: the reference of the image below the offered disk, which is described when the first node lacks it. */
   imageOf(ticket: string): Promise<{ readonly ref: string | undefined }>;
   /** Another node reads it, or is about to. */
@@ -68,7 +68,7 @@ interface Work {
 interface Open {
   readonly ticket: string;
   readonly domain: string;
-  readonly sources: BlobSource[];
+  readonly sources: TreeSource[];
   readonly cut: AbortController;
   /** Directories that go with the offer. */
   readonly own: string[];
@@ -191,6 +191,8 @@ export function createOffers(deps: OffersDeps): Offers {
     const trees = await describeSnapshot(snapshot, { disk, begun }, { upload, files }, { signal, progress });
     serve(offer, `the disk of ${snapshot.id}`, trees.disk);
     serve(offer, `the memory of ${snapshot.id}`, trees.whole);
+    const tookMs = now() - begun;
+    log.info({ snapshotId: snapshot.id, tookMs }, "described a snapshot for other nodes");
     return trees.whole;
   }
 
@@ -268,12 +270,12 @@ export function createOffers(deps: OffersDeps): Offers {
       const prefix = `snapshot ${snapshotId} `;
       return [...offers].some(([key, { usedAt }]) => key.startsWith(prefix) && now() - usedAt <= IDLE_MS);
     },
-    async read(ticket, ref, signal) {
+    async read(ticket, ref, signal, packing) {
       const [key, offer] = opened(ticket);
       const release = await serving.take(signal);
       try {
         for (const source of offer.sources) {
-          const stored = await source.get(ref, signal);
+          const stored = await source.get(ref, signal, packing);
           if (stored === undefined) continue;
           blobs.traffic.add("to_nodes", stored.length);
           return stored;

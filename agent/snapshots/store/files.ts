@@ -12,6 +12,7 @@ import { checkSizes, corrupt, type Manifest, missing, parseManifest, type Stored
 import { bootId, checkUnhashed, isUntouched, unhashedFiles } from "./unhashed.ts";
 
 const SYNCS_AT_ONCE = 8;
+const MANIFEST = "manifest.json";
 const UNFINISHED = ".new";
 /** See scripts/host/criu/criu-links.c. */
 const LINKS = "link-remaps";
@@ -46,6 +47,12 @@ export interface SnapshotFiles {
   manifest(id: string): Promise<Manifest>;
   /** Whether the file system reports that no file changed since it was written. */
   untouched(id: string, manifest: Manifest): Promise<boolean>;
+  /**
+   * Of a snapshot that was written here file by file, each verified: its manifest, which has the times of another machine, gets those of
+   * this one, so that its files count as untouched. An image without hashes keeps its times, which are all that vouches for it.
+   * @throws {AppError} as `manifest`; an Error of the file system. The manifest is whole then, as it was
+   */
+  keepTimes(id: string): Promise<void>;
   /** Reads all content, where it has hashes. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
   verify(id: string, manifest: Manifest, signal: AbortSignal): Promise<void>;
   /** Reads all content, and goes on where a file is not whole. @param read called with the number of bytes that were read */
@@ -65,6 +72,16 @@ export interface SnapshotFiles {
 export function snapshotFiles(root: string): SnapshotFiles {
   const final = (id: string) => join(root, id);
   const temporary = (id: string) => join(root, `.${id}${UNFINISHED}`);
+  const manifestOf = async (id: string): Promise<Manifest> => {
+    let text: string;
+    try {
+      text = await readFile(join(final(id), MANIFEST), "utf8");
+    } catch (cause) {
+      if (isMissing(cause)) throw missing("its manifest is gone");
+      throw corrupt("its manifest cannot be read", cause);
+    }
+    return parseManifest(text, id);
+  };
 
   return {
     async draft(id, durable) {
@@ -86,8 +103,7 @@ export function snapshotFiles(root: string): SnapshotFiles {
               ? { ...toManifest(await unhashedFiles(images)), boot: bootId() }
               : toManifest(await hashes.finish());
           await synced;
-          const path = join(directory, "manifest.json");
-          await writeFile(path, JSON.stringify(manifest, undefined, 1), { mode: 0o600, flush: durable });
+          await writeFile(join(directory, MANIFEST), toText(manifest), { mode: 0o600, flush: durable });
           await chmod(images, 0o700);
           await keepLinks(work, directory);
           await rm(work, { recursive: true });
@@ -108,18 +124,20 @@ export function snapshotFiles(root: string): SnapshotFiles {
     directory: final,
     images: (id) => join(final(id), "images"),
 
-    async manifest(id) {
-      let text: string;
-      try {
-        text = await readFile(join(final(id), "manifest.json"), "utf8");
-      } catch (cause) {
-        if (isMissing(cause)) throw missing("its manifest is gone");
-        throw corrupt("its manifest cannot be read", cause);
-      }
-      return parseManifest(text, id);
-    },
+    manifest: manifestOf,
 
     untouched: (id, manifest) => isUntouched(join(final(id), "images"), manifest),
+
+    async keepTimes(id) {
+      const manifest = await manifestOf(id);
+      const images = join(final(id), "images");
+      if (manifest.boot !== undefined || (await isUntouched(images, manifest))) return;
+      const files = await Promise.all(
+        manifest.files.map(async (file) => ({ ...file, changedAt: (await stat(join(images, file.name))).ctimeMs })),
+      );
+      const path = join(final(id), MANIFEST);
+      await replace(path, toText({ ...manifest, files }));
+    },
 
     async verify(id, manifest, signal) {
       const directory = join(final(id), "images");
@@ -168,6 +186,22 @@ export function snapshotFiles(root: string): SnapshotFiles {
       };
     },
   };
+}
+
+function toText(manifest: Manifest): string {
+  return JSON.stringify(manifest, undefined, 1);
+}
+
+/** After a crash the file is there with its old content or with its new one. */
+async function replace(path: string, text: string): Promise<void> {
+  const draft = `${path}${UNFINISHED}`;
+  try {
+    await writeFile(draft, text, { mode: 0o600, flush: true });
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
 }
 
 /** ENOSPC and EDQUOT from any source become an error that the caller can name. */

@@ -130,7 +130,8 @@ export function createPausing(deps: PausingDeps): Pausing {
       if (!isError(failure, "node_unreachable")) await back(record, AppError.from(failure));
       throw failure;
     }
-    return settle(record, { id: pendingSnapshot.id, memory: taken.memory, size: storedBytesOf(taken) }, reason);
+    const snapshot = { id: pendingSnapshot.id, memory: taken.memory, size: storedBytesOf(taken) };
+    return settle(record, snapshot, reason, taken.times);
   }
 
   /** If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. */
@@ -145,8 +146,16 @@ export function createPausing(deps: PausingDeps): Pausing {
     if (running !== undefined) routes.add(running);
   }
 
-  /** @param reason why the memory was not kept although it was wanted */
-  async function settle(record: SandboxRecord, snapshot: Snapshot, reason?: string): Promise<Outcome> {
+  /**
+   * @param reason why the memory was not kept although it was wanted
+   * @param times what the parts of the pause took on the node
+   */
+  async function settle(
+    record: SandboxRecord,
+    snapshot: Snapshot,
+    reason?: string,
+    times?: TakenSnapshot["times"],
+  ): Promise<Outcome> {
     const { id, executionId } = record;
     const paused = await store.move(
       {
@@ -169,7 +178,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     if (former !== undefined && former.id !== snapshot.id) deps.core.snapshots.removeSoon(paused.nodeId, former.id);
     deps.onPaused();
     deps.core.log.info(
-      { sandboxId: id, executionId, snapshotId: snapshot.id, memory: snapshot.memory },
+      { sandboxId: id, executionId, snapshotId: snapshot.id, memory: snapshot.memory, times },
       "sandbox paused",
     );
     return { is: "paused" };

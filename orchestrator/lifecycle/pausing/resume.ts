@@ -235,7 +235,8 @@ export function createResuming(deps: ResumingDeps): Resuming {
     deps.core.routes.add(running);
     deps.core.deadlines.soon(endAt);
     if (!kept && snapshot !== undefined) deps.core.snapshots.removeSoon(nodeId, snapshot.id);
-    deps.core.log.info({ sandboxId: id, executionId, restored: started.restored }, "sandbox resumed");
+    const { restored, times } = started;
+    deps.core.log.info({ sandboxId: id, executionId, restored, times }, "sandbox resumed");
     return running;
   }
 

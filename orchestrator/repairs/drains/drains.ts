@@ -106,6 +106,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     const paused = await store.sandboxes.get(id);
     if (paused?.snapshot === undefined || (paused.state !== "paused" && paused.state !== "starting"))
       return asFound(paused, home);
+    const pausedAt = now();
     const why = await away(paused, paused.snapshot).then(
       () => undefined,
       (error: unknown) => error,
@@ -114,8 +115,11 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     if (stopping.signal.aborted) return undefined;
     if (why !== undefined)
       log.warn({ err: why, sandboxId: id, home }, "a drain could not take a sandbox to another node");
+    const thereAt = now();
     const after = await runAgain(paused, { endAt, home, begun, why });
     if (after === undefined) return undefined;
+    const parts = { pauseMs: pausedAt - begun, awayMs: thereAt - pausedAt, startMs: now() - thereAt };
+    log.info({ sandboxId: id, home, ...parts }, "the parts of the time that a sandbox stood still in a drain");
     // It is superseded, and would be held on its node for hours. Where it does not run on the other node, it may be needed.
     if (after.state === "moved" && after.reason === undefined) lifecycle.snapshots.removeSoon(home, paused.snapshot.id);
     return { ...after, stallMs: now() - begun };

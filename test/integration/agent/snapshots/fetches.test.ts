@@ -1,7 +1,8 @@
 /** Snapshots of one node that another one fetches from a directory as the blob store. */
 
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { BlobError } from "../../../../agent/blobs/content/blob-error.ts";
@@ -69,9 +70,12 @@ test.each(["pause", "checkpoint"] as const)(
     const arrivals = arrivalsOf(two);
     expect(await arrivals.fetch(asked(ref))).toMatchObject({ here: true });
     const { disk, ...rest } = two.stores.snapshots.get("x") ?? snapshot;
-    expect({ ...rest, disk: { ...disk, containerId: snapshot.disk.containerId } }).toEqual(snapshot);
+    const { containerId } = snapshot.disk;
+    expect({ ...rest, disk: { ...disk, containerId, takenFrom: undefined } }).toEqual(snapshot);
     // A container with the first node's id is one of the first node, also where both share a Docker daemon.
-    expect(disk.containerId).not.toBe(snapshot.disk.containerId);
+    expect(disk.containerId).not.toBe(containerId);
+    // A resume makes its container, and does not look for one first.
+    expect(disk.takenFrom).toBe(kind === "pause" ? disk.containerId : undefined);
     for (const path of ["snapshots/x/images/pages-1.img", "snapshots/x/manifest.json"])
       expect(await readFile(join(two.own, path), "utf8")).toBe(await readFile(join(one.own, path), "utf8"));
     const place = `disks/${kind === "pause" ? disk.containerId.slice(1) : "x"}.img`;
@@ -88,6 +92,28 @@ test.each(["pause", "checkpoint"] as const)(
     expect(two.state.loaded).toBe(1);
   },
 );
+
+test("memory that was fetched counts as untouched, so that a restore does not wait for its hashes", async () => {
+  const { snapshot } = await uploaded("pause");
+  const images = join(one.own, "snapshots/x/images");
+  const files = await Promise.all(
+    readdirSync(images).map(async (name) => {
+      const content = await readFile(join(images, name));
+      const sha256 = createHash("sha256").update(content).digest("hex");
+      return { name, size: content.length, sha256, changedAt: (await stat(join(images, name))).ctimeMs };
+    }),
+  );
+  const about = join(one.own, "snapshots/x/manifest.json");
+  await writeFile(about, JSON.stringify({ ...(await one.files.manifest("x")), files }));
+  const { ref } = await one.uploadNow(snapshot);
+  await arrivalsOf(two).fetch(asked(ref));
+  const manifest = await two.files.manifest("x");
+  expect(manifest.files).toEqual(files.map((file) => ({ ...file, changedAt: expect.any(Number) as number })));
+  expect(await two.files.untouched("x", manifest)).toBe(true);
+  await two.files.verify("x", manifest, signal);
+  expect(filesOn(two)).toContain("snapshots/x");
+  expect(readdirSync(join(two.own, "snapshots/x")).toSorted()).toEqual(["images", "manifest.json"]);
+});
 
 test("an image that the node has is not fetched again", async () => {
   const { ref } = await uploaded("checkpoint");

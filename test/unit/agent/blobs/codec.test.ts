@@ -66,6 +66,16 @@ describe("a blob", () => {
     expect(await open.encode(await open.idOf(noise), noise)).toHaveLength(noise.length + 10);
   });
 
+  test.each(Object.entries({ open, sealed }))(
+    "is not compressed for a reader on this machine, and opens as any other (%s)",
+    async (_, codec) => {
+      const id = await codec.idOf(text);
+      const bytes = await codec.encode(id, text, "fast");
+      expect(bytes.length).toBeGreaterThan(text.length);
+      expect((await codec.decode(id, bytes)).equals(text)).toBe(true);
+    },
+  );
+
   test("of more bytes than a blob may have is refused", async () => {
     const large = Buffer.alloc(MAX_CONTENT_BYTES + 1);
     await expect(open.encode("0".repeat(64), large)).rejects.toMatchObject({ fault: "changed" });

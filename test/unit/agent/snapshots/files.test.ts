@@ -67,6 +67,25 @@ test("an image that lasts stays whole when only the times of its files change, a
   await expect(files.verify("s1", manifest, never)).rejects.toMatchObject({ code: "snapshot_corrupt" });
 });
 
+test("files that were written again, each verified, count as untouched with their new times, and with their content alone", async () => {
+  const { files, manifest, at } = await stored(true);
+  utimesSync(at("pages-1.img"), 1, 1);
+  expect(await files.untouched("s1", manifest)).toBe(false);
+  await files.keepTimes("s1");
+  const kept = await files.manifest("s1");
+  expect(kept).toEqual({ ...manifest, files: kept.files });
+  expect(await files.untouched("s1", kept)).toBe(true);
+  writeFileSync(at("pages-1.img"), "1234x");
+  await expect(files.verify("s1", kept, never)).rejects.toMatchObject({ code: "snapshot_corrupt" });
+});
+
+test("the times alone vouch for an image that lives for one call, so it keeps them", async () => {
+  const { files, manifest, at } = await stored(false);
+  utimesSync(at("pages-1.img"), 1, 1);
+  await files.keepTimes("s1");
+  expect(await files.manifest("s1")).toEqual(manifest);
+});
+
 test.each<{ what: string; change: (at: (name: string) => string, manifest: Manifest) => Manifest; code: string }>([
   {
     what: "a file was touched",
