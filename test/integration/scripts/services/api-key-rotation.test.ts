@@ -43,7 +43,7 @@ async function machine(name: string) {
     works: async (which: string) => (await cluster.ask("GET", "/api-keys", { key: which })).status === 200,
     keys: async () => (await cluster.ask("GET", "/api-keys", { key: inEnv() })).body as readonly Key[],
     /** @param before bash that runs first: what cuts the script */
-    rotate(before = "", overlap = 3600) {
+    rotate: (before = "", overlap = 3600) => {
       const parts = ["environment", "ui", "instance", "api-key"].map((part) => `. ${library}/${part}.sh`);
       const secrets = ["rotation", "api-calls", "api-key-rotation"].map((part) => `. ${library}/secrets/${part}.sh`);
       const places = `CONFIG_DIR=${etc}; OWN_DIR=${own}; api=${cluster.url}`;
