@@ -5,6 +5,7 @@
 
 import { LRUCache } from "lru-cache";
 import { hashApiKey } from "../../shared/ids.ts";
+import { atMost } from "../../shared/program/at-most.ts";
 import type { Feed } from "../store/changes/feed.ts";
 import type { KeyOwner, KeyStore } from "../store/keys/keys.ts";
 import type { KeyUses } from "./key-uses.ts";
@@ -29,7 +30,7 @@ export interface IdentityDeps {
 const REMEMBERED = 10_000;
 
 export function createIdentity(deps: IdentityDeps): Identity {
-  const known = new LRUCache<string, KeyOwner>({ max: REMEMBERED });
+  const known = new LRUCache<string, KeyOwner>(atMost(REMEMBERED));
   let generation = 0;
 
   function forget(hash: string): void {

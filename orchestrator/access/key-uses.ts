@@ -1,6 +1,7 @@
 /** Notes when API keys are used: in memory, and at most once a minute for each key in the database, many in one transaction. */
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../shared/program/at-most.ts";
 import type { KeyStore } from "../store/keys/keys.ts";
 
 export interface KeyUses {
@@ -14,7 +15,7 @@ const REMEMBERED = 10_000;
 const WRITE_EVERY_MS = 60_000;
 
 export function createKeyUses(deps: { readonly keys: Pick<KeyStore, "touch">; readonly now: () => number }): KeyUses {
-  const noted = new LRUCache<string, number>({ max: REMEMBERED });
+  const noted = new LRUCache<string, number>(atMost(REMEMBERED));
   let pending = new Map<string, number>();
   return {
     note(keyId) {

@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import { AppError } from "../../shared/http/errors.ts";
+import { atMost } from "../../shared/program/at-most.ts";
 
 export interface Rate {
   /** Tokens added per second. */
@@ -31,7 +32,7 @@ interface Bucket {
 const REMEMBERED = 20_000;
 
 export function createRateLimiter(now: () => number): RateLimiter {
-  const buckets = new LRUCache<string, Bucket>({ max: REMEMBERED });
+  const buckets = new LRUCache<string, Bucket>(atMost(REMEMBERED));
 
   return {
     take(who, rate) {

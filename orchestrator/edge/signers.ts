@@ -5,6 +5,7 @@
  */
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../shared/program/at-most.ts";
 import type { EdgeRoute, PausedSandbox } from "./sandbox-lookup.ts";
 import { findSigner, type Signed } from "./signed-url.ts";
 import { TokenIndex } from "./token-index.ts";
@@ -51,7 +52,7 @@ export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Rou
   /** By the list that it is made of, which is read again once a second at most. */
   const pausedByToken = new WeakMap<readonly PausedSandbox[], TokenIndex<PausedSandbox>>();
   /** Sandbox by signature. */
-  const signers = new LRUCache<string, string>({ max: REMEMBERED });
+  const signers = new LRUCache<string, string>(atMost(REMEMBERED));
   const { wait, wrong } = wrongOnes(now);
 
   async function recall(signed: Signed, sandboxId: string): Promise<Found<Route>> {
@@ -107,7 +108,7 @@ export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Rou
 
 /** Counts recent wrong signatures by address. Parallel requests may exceed the limit, and then wait longer. */
 function wrongOnes(now: () => number) {
-  const counted = new LRUCache<string, { readonly count: number; readonly at: number }>({ max: ADDRESSES });
+  const counted = new LRUCache<string, { readonly count: number; readonly at: number }>(atMost(ADDRESSES));
   const countOf = (address: string) => {
     const { count, at } = counted.get(address) ?? { count: 0, at: 0 };
     return Math.max(0, count - (Math.max(0, now() - at) / 1000) * WRONG_PER_SECOND);

@@ -1,6 +1,7 @@
 /** The node and address of each running sandbox, for its traffic. Kept in memory and rebuilt from the store at start. */
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../shared/program/at-most.ts";
 import type { Seeds } from "../base/keys/seeds.ts";
 import { RouteMap } from "../edge/route-map.ts";
 import type { EdgeRoute, EdgeRoutingTable, RemovalReason } from "../edge/sandbox-lookup.ts";
@@ -38,7 +39,7 @@ const REMEMBERED = 10_000;
 
 export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
   const routes = new RouteMap();
-  const removed = new LRUCache<string, true>({ max: REMEMBERED });
+  const removed = new LRUCache<string, true>(atMost(REMEMBERED));
   const listeners = new Set<(route: EdgeRoute) => void>();
 
   function put(route: EdgeRoute): void {

@@ -4,6 +4,7 @@
  */
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../shared/program/at-most.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
@@ -21,7 +22,7 @@ interface GivenUpDeps {
 const REMEMBERED = 100_000;
 
 export function createGivenUp({ store, log }: GivenUpDeps): GivenUp {
-  const noted = new LRUCache<string, true>({ max: REMEMBERED });
+  const noted = new LRUCache<string, true>(atMost(REMEMBERED));
 
   async function once(id: string, work: () => Promise<void>): Promise<void> {
     if (noted.has(id)) return;

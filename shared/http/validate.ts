@@ -1,7 +1,7 @@
 /** Makes a check from a schema; its error is one readable sentence that names the field. Compiles each schema once. No I/O. */
 
 import type { Static, TSchema } from "typebox";
-import { Compile } from "typebox/compile";
+import { Compile, type Validator } from "typebox/compile";
 import { AppError } from "./errors.ts";
 
 export interface Check<S extends TSchema> {
@@ -13,16 +13,27 @@ export interface Check<S extends TSchema> {
 /** A schema may set its own sentence for a keyword, where the wire contract fixes the words. */
 export const MESSAGES = "x-messages";
 
+/** Of each schema, for as long as somebody has it: two servers of a program serve the same contract. */
+const validators = new WeakMap<TSchema, Validator>();
+
 /** `where` stands before the field: "body", "query", "path". */
 export function check<S extends TSchema>(schema: S, where: string): Check<S> {
-  const compiled = Compile(schema);
+  const compiled = validatorOf(schema);
   return {
     passes: (value) => compiled.Check(value),
     parse(value) {
-      if (compiled.Check(value)) return value;
+      if (compiled.Check(value)) return value as Static<S>;
       throw new AppError("bad_request", describe(compiled.Errors(value), schema, where));
     },
   };
+}
+
+function validatorOf(schema: TSchema): Validator {
+  const known = validators.get(schema);
+  if (known !== undefined) return known;
+  const compiled = Compile(schema) as Validator;
+  validators.set(schema, compiled);
+  return compiled;
 }
 
 interface Problem {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { FetchImageBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import { atMost } from "../../../shared/program/at-most.ts";
 import type { NodeView } from "../../nodes/entry.ts";
 import { offers } from "../../nodes/offers.ts";
 import type { Core } from "../core.ts";
@@ -48,7 +49,7 @@ type Parts = Pick<Core, "nodes" | "now" | "log"> & {
 type Source = { readonly name: string; bring(): Promise<AppError | undefined> };
 
 export function createImages({ store, nodes, now, log }: Parts, pauseMs = PAUSE_MS): Images {
-  const fetched = new LRUCache<string, Set<string>>({ max: MOST_REMEMBERED });
+  const fetched = new LRUCache<string, Set<string>>(atMost(MOST_REMEMBERED));
   const call = { timeoutMs: CALL_LIMIT_MS };
 
   function holders(buildId: string): Set<string> {

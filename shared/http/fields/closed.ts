@@ -43,9 +43,15 @@ export function isOpen({ properties = {}, additionalProperties }: FieldSchema): 
   return Object.keys(properties).length > 0 && additionalProperties === true;
 }
 
-/** A copy of the schema in which each object without the keyword has `additionalProperties: false`. */
+const copies = new WeakMap<TSchema, TSchema>();
+
+/** A copy of the schema in which each object without the keyword has `additionalProperties: false`; always the same one. */
 function closed(schema: TSchema): TSchema {
-  return closedAt(schema);
+  const known = copies.get(schema);
+  if (known !== undefined) return known;
+  const copy: TSchema = closedAt(schema);
+  copies.set(schema, copy);
+  return copy;
 }
 
 function closedAt(schema: FieldSchema): FieldSchema {
