@@ -182,7 +182,7 @@ describe.each(["base", "svc/test-busybox"])("from %s", (image) => {
   });
 });
 
-test("thousands of directories are copied anew and onto themselves", async () => {
+test("a build copies thousands of directories anew and onto themselves", async () => {
   const names = Array.from({ length: 50 }, (_, a) => [
     `t/${a}`,
     ...Array.from({ length: 50 }, (_, b) => `t/${a}/${b}`),

@@ -264,6 +264,6 @@ describe("an idle envd", () => {
 test("envd ends at once when its container is stopped", async () => {
   const sandbox = await start("svc/base:latest");
   await docker("stop", "-t", "60", sandbox.id);
-  // Docker kills what is still there after that time, and the exit code says so.
+  // Docker kills a process that is still there after that time, and its exit code says so.
   expect(await docker("inspect", "-f", "{{.State.ExitCode}}", sandbox.id)).not.toBe("137");
 });

@@ -92,7 +92,7 @@ const TRACED = "replace_api_key|note_rotation|delete_lost_key|keep_api_key";
 /** Before each command of these functions: bash that sees its function and line. */
 const atEach = (command: string) => `set -T; trap '[[ $\{FUNCNAME[0]:-} =~ ^(${TRACED})$ ]] && ${command} || :' DEBUG`;
 
-/** Runs that were killed before: with a key that nobody has, and with one that is only in the note. */
+/** What ends an earlier run: the first leaves a key that nobody has, the second one that only the note has. */
 const LOST = `local_curl() { command curl -q --noproxy '*' "$@"; if [[ $* == *POST* ]]; then kill -KILL "$$"; fi; }`;
 const NOTED = 'put_api_key() { kill -KILL "$$"; }';
 
