@@ -58,6 +58,22 @@ test.each(["dark", "light"] as const)("no screen of the %s theme breaks a rule o
   expect(broken).toEqual({});
 });
 
+test("what a screen asks by itself ends before the log-out, so nothing of it is refused", async () => {
+  const { platform, page: open } = console();
+  const page = await open();
+  // The answer to the log-out is late: the session has ended, and a list that asked meanwhile would be refused.
+  await page.route("**/console/logout", async (route) => {
+    const answer = await route.fetch();
+    await page.waitForTimeout(6_000);
+    await route.fulfill({ response: answer });
+  });
+  await page.goto(`${platform.apiUrl}/console/templates/base`);
+  await page.getByRole("heading", { name: "Builds" }).waitFor();
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByLabel("API key").waitFor();
+  expect(await page.getByText("The session has ended").count()).toBe(0);
+});
+
 test("secrets, volumes and keys are made and removed, and their values are not shown again", async () => {
   const { platform, page: open } = console();
   const page = await open();

@@ -125,6 +125,8 @@ const NOT_ENDED =
   "The platform does not answer, and this browser may still be logged in. Load the page again, and log out once more.";
 
 export async function logOut(): Promise<void> {
+  // No screen is shown any more, so what the screens still ask ends now. Answered after the log-out, it would be refused.
+  session.value = { kind: "asking" };
   const isEnded = await fetch("/console/logout", { method: "POST" }).then(
     ({ ok }) => ok,
     () => false,
