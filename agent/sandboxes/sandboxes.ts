@@ -97,7 +97,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const admit = (executionId: string, { sandboxId, origin, egress }: StartRequest) => {
     const replaced = origin?.replaces;
     if (state.draining) throw new AppError("unavailable", "the node is shutting down");
-    if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
+    if (store.wasStopped(executionId))
+      throw new AppError("conflict", "the sandbox was killed before it started: start it again");
     if (entries.size - (replaced === undefined ? 0 : 1) >= deps.maxSandboxes)
       throw new AppError("node_busy", `node is at its limit of ${deps.maxSandboxes} sandboxes`);
     const standstill = deps.standstill();
@@ -265,7 +266,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
           return toStarted(entry.sandbox);
         case "leaving":
         case "stopping":
-          throw new AppError("conflict", "this execution is ending");
+          throw new AppError("conflict", "the sandbox is ending");
       }
     },
 

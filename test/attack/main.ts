@@ -5,8 +5,9 @@
  * when an attack was not stopped, or was not tried.
  */
 
+import { readOutcomes } from "../support/runner/outcomes.ts";
 import { runFloods } from "./flood/run.ts";
-import { judge, readOutcomes, summary } from "./outcomes.ts";
+import { judge, summary } from "./outcomes.ts";
 
 const given = process.argv.slice(2);
 if (given.includes("--flood")) process.exit((await runFloods()) ? 0 : 1);

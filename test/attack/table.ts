@@ -3,13 +3,11 @@
  * by class, so that a new attack finds its place. A promise counts as kept only when all its tests passed.
  */
 
-export interface Attack {
+import { type Proof, rowsOf } from "../support/runner/outcomes.ts";
+
+export interface Attack extends Proof {
   readonly what: string;
   readonly must: string;
-  /** The file of the tests, below test/. */
-  readonly file: string;
-  /** A part of the tests' names; without it, every test of the file counts. */
-  readonly named?: string;
 }
 
 /** Columns: what the attacker tries | what must happen | the tests' file | a part of the tests' names. */
@@ -206,12 +204,8 @@ input for a process that does not read, when it ends | not told as delivered | i
 
 /** All attacks of the table, by class. */
 export const attacks: Readonly<Record<string, readonly Attack[]>> = Object.fromEntries(
-  Object.entries(TABLE).map(([group, text]) => [group, text.trim().split("\n").map(row)]),
+  Object.entries(TABLE).map(([group, text]) => [
+    group,
+    rowsOf(text).map(({ columns: [what, must], ...proof }) => ({ what, must, ...proof })),
+  ]),
 );
-
-function row(line: string): Attack {
-  const [what, must, file, named, ...more] = line.split(" | ");
-  if (what === undefined || must === undefined || file === undefined || more.length > 0)
-    throw new Error(`a row of the table of attacks is not whole: ${line}`);
-  return { what, must, file, ...(named === undefined ? {} : { named }) };
-}

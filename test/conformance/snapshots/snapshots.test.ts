@@ -47,6 +47,29 @@ test("an unnamed snapshot carries memory and disk into new sandboxes, which have
   expect((await made.getInfo()).metadata).toEqual({});
 });
 
+test("a server that listens on the source's own address alone is reached in copies, and after a pause to the disk", async () => {
+  const source = await ownSandbox();
+  await source.files.write("/tmp/www/hello.txt", "own address");
+  const serving = "python3 -m http.server 8000 --directory /tmp/www --bind $(hostname -I | cut -d' ' -f1)";
+  const handle = await source.commands.run(serving, { background: true, timeoutMs: 0 });
+  await handle.disconnect();
+  const answer = { status: 200, text: "own address" };
+  await expect.poll(() => visit(platform, source, { port: 8000 })).toEqual(answer);
+
+  const [fork] = await source.fork({ count: 1, timeoutMs: 300_000 });
+  if (!(fork instanceof Sandbox)) throw new Error("no fork");
+  onTestFinished(async () => {
+    await fork.kill();
+  });
+  expect(await visit(platform, fork, { port: 8000 })).toEqual(answer);
+  const { snapshotId } = kept(await fork.createSnapshot());
+  const made = await ownSandbox({ template: snapshotId });
+  expect(await visit(platform, made, { port: 8000 })).toEqual(answer);
+  await api(platform, "POST", `/sandboxes/${made.sandboxId}/pause`, { body: { frozen: false } });
+  await made.connect();
+  expect(await visit(platform, made, { port: 8000 })).toEqual(answer);
+});
+
 test("a named snapshot is found by name, tag, id and source, and survives its source", async () => {
   const source = await ownSandbox();
   await source.files.write("kept.txt", "one");

@@ -63,3 +63,14 @@ test("the first request to a template's port is answered in the first sandboxes,
   await expect.poll(() => pooled(first.buildId), SLOW).toEqual([]);
   await serves("second");
 }, 600_000);
+
+test("a start command's server that listens on the address of its build alone is reached in sandboxes of the template", async () => {
+  const name = fresh("own-address");
+  const definition = Template()
+    .fromTemplate("base")
+    .runCmd("echo own > index.html")
+    .setStartCmd("python3 -m http.server 8000 --bind $(hostname -I | cut -d' ' -f1)", waitForPort(8000));
+  await buildTemplate(platform, name, definition);
+  const sandbox = await ownSandbox({ template: name });
+  expect(await visit(platform, sandbox, { port: 8000, path: "/" })).toEqual({ status: 200, text: "own\n" });
+}, 300_000);

@@ -1,4 +1,4 @@
-/** The variables that clients read: one list, which has every address that the published SDKs read from their environment. */
+/** What clients need: a list of variables with every address that the published SDKs read, and the page about versions. */
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -54,4 +54,33 @@ test.each(["scripts/up", "scripts/dev.ts", "scripts/host/services/access"])("%s 
   const text = readFileSync(root + script, "utf8");
   expect(text).not.toMatch(/E2B_[A-Z_]+=/);
   expect(text).toMatch(/client-variables|\$OWN_DIR\/env/);
+});
+
+const using = readFileSync(`${root}docs/using.md`, "utf8").replaceAll(/\n {2}/g, " ");
+
+test.each([
+  ["npm `e2b`", "2.7.0"],
+  ["Python `e2b`", "2.7"],
+  ["npm `@e2b/code-interpreter`", "2.7.0"],
+  ["Python `e2b-code-interpreter`", "2.9.0"],
+  ["clients of gRPC-Web", "any"],
+  ["Python clients from 1.5.0", "name, type and path alone"],
+  ["`https://<port>-<id>.<domain>` themselves", "E2B_DOMAIN=<domain>"],
+  ["asks a name server itself", "E2b-Sandbox-Port: 8000"],
+])("docs/using.md says from which version on a client works, or what it needs: %s", (client, answer) => {
+  const place = using.indexOf(client);
+  expect(place).toBeGreaterThan(0);
+  expect(using.slice(place, place + 500)).toContain(answer);
+});
+
+test.each([
+  ["FUSE file systems", "Use a volume"],
+  ["HTTP/2 without TLS, gRPC among them", "gRPC-Web"],
+  ["`bwrap`", "`codex --sandbox danger-full-access`"],
+  ["Landlock", "Function not implemented"],
+  ["Agents whose sandbox is opt-in", "need no flag"],
+])("docs/using.md names what a sandbox does not have, with the way out: %s", (missing, way) => {
+  const place = using.indexOf(missing);
+  expect(place).toBeGreaterThan(0);
+  expect(using.slice(place, place + 500)).toContain(way);
 });

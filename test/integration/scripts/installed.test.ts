@@ -1,7 +1,17 @@
 /** The directories that the scripts share between instances: who may read and write what is installed. */
 
 import { spawnSync } from "node:child_process";
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -94,4 +104,30 @@ packages=$(installed_packages); echo "goes on: $packages"`;
   expect(named()).toBe("goes on: \n");
   writeFileSync(join(home, "packages"), "nftables\ncurl\nnftables\n");
   expect(named()).toBe("goes on: curl nftables\n");
+});
+
+test.each([
+  [
+    "nothing on the machine answers",
+    { module: 1, resolver: 2, said: "installed 1: libnss-myhostname\n", listed: "libnss-myhostname\n" },
+  ],
+  ["libc has a module for them", { module: 0, resolver: 2, said: "all there\n", listed: "" }],
+  ["a name server of the machine answers", { module: 1, resolver: 0, said: "all there\n", listed: "" }],
+])("up installs the package that resolves names below localhost only where it is needed: %s", (_what, given) => {
+  const state = mkdtempSync(join(tmpdir(), "svc-packages-"));
+  onTestFinished(() => rmSync(state, { recursive: true }));
+  writeFileSync(join(state, "packages"), "");
+  // Every other package is there, apt does nothing, and the list goes to the test's directory.
+  const script = `
+grep() { case "$*" in *myhostname*) return ${given.module} ;; *) command grep "$@" ;; esac; }
+timeout() { return ${given.resolver}; }
+dpkg-query() { case "$*" in *libnss-myhostname) ;; *) echo installed ;; esac; }
+apt-get() { :; }
+install() { SHARED_STATE=${state}; }
+. "$0"`;
+  const packages = join(library, "../host/machine/packages");
+  const { status, stdout } = spawnSync("bash", ["-pc", script, packages], { encoding: "utf8" });
+  expect(status).toBe(0);
+  expect(stdout.endsWith(given.said)).toBe(true);
+  expect(readFileSync(join(state, "packages"), "utf8")).toBe(given.listed);
 });

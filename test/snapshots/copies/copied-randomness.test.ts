@@ -1,6 +1,7 @@
 /** What a program in a copied memory has to tell that it is a copy, so that it draws random numbers of its own. */
 
 import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
 import { background, command } from "../../support/sandbox/envd-commands.ts";
@@ -28,6 +29,19 @@ while True:
         print("".join(chr(page[0]) if page[0] else "-" for page in pages), int(execution() != first), file=file)
     os.rename("/tmp/new", "/tmp/seen")
     time.sleep(0.05)
+`;
+
+/** Draws when the test says so, behind the example of the documentation, and from a generator that the example leaves out. */
+const DRAW = `
+import time
+left_out = random.Random(5)
+seed_again()
+open("/tmp/seeded", "w").close()
+while not os.path.exists("/tmp/draw"): time.sleep(0.05)
+seed_again()
+with open("/tmp/new", "w") as file:
+    print(random.random(), ssl.RAND_bytes(8).hex(), left_out.random(), file=file)
+os.rename("/tmp/new", "/tmp/drawn")
 `;
 
 let agent: RealAgent;
@@ -69,4 +83,30 @@ test("a copy and a resume from the disk find pages of wipe-on-fork empty, and th
   await expect.poll(() => seen(resumed.address), SLOW).toBe("--C 1");
   expect(await execution(resumed.address)).toBe(resumed.executionId);
   await Promise.all([...copies, resumed].map((one) => agent.stop(one.executionId)));
+});
+
+test("the example of the documentation draws numbers of its own in each copy; a generator that it leaves out draws the same", async () => {
+  const page = await readFile(new URL("../../../docs/using.md", import.meta.url), "utf8");
+  const example = /\*\*Random numbers in copies\.\*\*[^]*?```python\n([^]*?)```/.exec(page)?.[1] ?? "";
+  const source = await agent.start();
+  const script = Buffer.from(`${example}${DRAW}`).toString("base64");
+  await background(source.address, `echo ${script} | base64 -d >/tmp/draw.py; exec python3 /tmp/draw.py`, ROOT);
+  await expect.poll(async () => (await command(source.address, "ls /tmp/seeded", ROOT)).code, SLOW).toBe(0);
+
+  const snapshotId = randomUUID();
+  const params = { executionId: source.executionId };
+  await agent.call.checkpointExecution({ params, body: { snapshotId, memory: true } });
+  const origin = { is: "snapshot", snapshotId, memory: true } as const;
+  const copies = [await agent.start({ origin }), await agent.start({ origin })];
+  expect(copies.map(({ restored }) => restored)).toEqual(["memory", "memory"]);
+  const all = [source, ...copies];
+  const rows: string[][] = [];
+  for (const { address } of all) {
+    await command(address, "touch /tmp/draw", ROOT);
+    const drawn = async () => (await command(address, "cat /tmp/drawn", ROOT)).output;
+    await expect.poll(drawn, SLOW).toMatch(/^[\d.e-]+ [\da-f]{16} [\d.e-]+$/);
+    rows.push((await drawn()).split(" "));
+  }
+  expect([0, 1, 2].map((column) => new Set(rows.map((row) => row[column])).size)).toEqual([3, 3, 1]);
+  await Promise.all(all.map(({ executionId }) => agent.stop(executionId)));
 });

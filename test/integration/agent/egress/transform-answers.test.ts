@@ -129,6 +129,28 @@ test("a POST that asks to upgrade is forwarded with its body, and bytes behind i
   socket.destroy();
 });
 
+test.each([
+  [
+    "declines an upgrade and ends",
+    "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno",
+    /^HTTP\/1\.1 401 [^]*no$/,
+  ],
+  [
+    "ends an upgraded connection first",
+    "HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\nbye",
+    /^HTTP\/1\.1 101 [^]*bye$/,
+  ],
+])("a destination that %s sees an orderly end, and no reset", async (_name, bytes, expected) => {
+  const endings: string[] = [];
+  const { say } = await to((socket) => {
+    socket.once("close", (broken) => endings.push(broken ? "reset" : "end"));
+    socket.resume();
+    socket.end(bytes, "latin1");
+  });
+  expect(await say(head("GET /", "Connection: Upgrade\r\nUpgrade: raw\r\n"))).toMatch(expected);
+  await expect.poll(() => endings).toEqual(["end"]);
+});
+
 test("an upgraded connection that the destination resets is reset, and does not look complete", async () => {
   const { port } = await to((socket) => {
     socket.write("HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\npart", () =>

@@ -216,6 +216,35 @@ describe("input", () => {
     expect((await count.done).stdout.toString()).toContain(createHash("sha256").update(bytes).digest("hex"));
   });
 
+  test("input for a command that was started without stdin is refused, also as a stream, and the refusal says how to start it", async () => {
+    const sleep = await inBackground(clients.process.start({ process: sh("exec sleep 60"), stdin: false }, as("user")));
+    const refusal = {
+      code: Code.FailedPrecondition,
+      rawMessage: `process with pid ${sleep.pid} was started without stdin: to write to it, start it with stdin: true`,
+    };
+    const input = { input: { case: "stdin" as const, value: Buffer.from("x") } };
+    await expect(clients.process.sendInput({ process: byPid(sleep.pid), input })).rejects.toMatchObject(refusal);
+    const messages: MessageInitShape<typeof StreamInputRequestSchema>[] = [
+      { event: { case: "start", value: { process: byPid(sleep.pid) } } },
+      { event: { case: "data", value: { input } } },
+    ];
+    await expect(clients.process.streamInput(each(messages))).rejects.toMatchObject(refusal);
+    await clients.process.sendSignal({ process: byPid(sleep.pid), signal: 9 });
+    await sleep.done;
+  });
+
+  test("input for a command whose stdin the client has closed is refused, naming the process and the close", async () => {
+    const sleep = await inBackground(clients.process.start({ process: sh("exec sleep 60") }, as("user")));
+    await clients.process.closeStdin({ process: byPid(sleep.pid) });
+    const input = { input: { case: "stdin" as const, value: Buffer.from("x") } };
+    await expect(clients.process.sendInput({ process: byPid(sleep.pid), input })).rejects.toMatchObject({
+      code: Code.Internal,
+      rawMessage: `error writing to stdin: process with pid ${sleep.pid}, or the client, has closed it`,
+    });
+    await clients.process.sendSignal({ process: byPid(sleep.pid), signal: 9 });
+    await sleep.done;
+  });
+
   test("input of the wrong kind, empty input, and input for no process is refused", async () => {
     const cat = await inBackground(clients.process.start({ process: sh("cat") }, as("user")));
     const send = (input: object, pid = cat.pid) => clients.process.sendInput({ process: byPid(pid), ...input });

@@ -311,3 +311,24 @@ describe("signed file URLs", () => {
     expect((await visit(sandboxID, { to: ENVD_PORT, path: url(envdAccessToken) })).status).toBe(200);
   });
 });
+
+describe("envd's token without any other mention of its sandbox", () => {
+  const ask = async (token: string) => {
+    const response = await fetch(`${cluster.edgeUrl}/health`, { headers: { "x-access-token": token } });
+    return { status: response.status, text: await response.text() };
+  };
+
+  test("resumes it, and a wrong token resumes nothing", async () => {
+    const { sandboxID, envdAccessToken = "" } = await paused();
+    expect((await ask(`${envdAccessToken}x`)).status).toBe(502);
+    expect(cluster.agent.starts).toHaveLength(1);
+    expect(await ask(envdAccessToken)).toEqual({ status: 200, text: "inside /health" });
+    expect((await read(sandboxID)).state).toBe("running");
+  });
+
+  test("says that it is paused where traffic does not resume it", async () => {
+    const { sandboxID, envdAccessToken = "" } = await paused({ autoResume: { enabled: false } });
+    expect(await ask(envdAccessToken)).toEqual(isPaused(sandboxID));
+    expect(cluster.agent.starts).toHaveLength(1);
+  });
+});

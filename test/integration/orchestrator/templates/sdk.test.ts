@@ -1,10 +1,11 @@
 /** The published SDK builds templates against a cluster in one process: its requests, and its reading of the answers. */
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Sandbox, Template } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { readDockerfile } from "../../../../shared/dockerfile/dockerfile.ts";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 
 let cluster: Cluster;
@@ -73,6 +74,43 @@ test("a second build of a Dockerfile keeps the template and skips files that are
   expect(second.templateId).toBe(first.templateId);
   expect(second.buildId).not.toBe(first.buildId);
   expect(seen.join("\n")).toContain("Skipping upload of 'hello.txt'");
+});
+
+const using = () => readFile(join(import.meta.dirname, "../../../../docs/using.md"), "utf8");
+
+test.each([
+  ["a quoted value of ENV", 'ENV A="a b" B=c', "a b", '| `ENV A="a b"`, '],
+  ["a heredoc of RUN", "RUN <<EOT\necho one\necho two\nEOT", "echo one\necho two", "| `RUN <<EOT …` |"],
+  ["RUN in exec form", 'RUN ["echo", "b c"]', "echo 'b c'", '| `RUN ["a", "b c"]` |'],
+  ["a shell that SHELL names", 'SHELL ["/bin/bash", "-o", "pipefail", "-c"]\nRUN true', "pipefail", "| `SHELL`, "],
+  ["an ENTRYPOINT before a CMD", 'ENTRYPOINT ["serve"]\nCMD ["--port"]', "serve --port", "| `CMD`, `ENTRYPOINT` in "],
+  ["the mode of a COPY", "COPY --chmod=0711 a /b", "0711", "| `COPY --chmod=`, "],
+])(
+  "%s is lost by the SDK's reader of Dockerfiles and not by the platform's, and the docs list it",
+  async (_name, text, kept, listed) => {
+    const sdk = JSON.parse(await Template.toJSON(Template().fromDockerfile(`FROM base\n${text}`), false)) as {
+      readonly startCmd?: string;
+      readonly steps: readonly { readonly args: readonly string[] }[];
+    };
+    const own = readDockerfile(`FROM base\n${text}`);
+    const textsOf = (command: string | undefined, steps: typeof sdk.steps) => [
+      command ?? "",
+      ...steps.flatMap(({ args }) => args),
+    ];
+    const holds = (texts: readonly string[]) => texts.some((one) => one.includes(kept));
+    expect([holds(textsOf(sdk.startCmd, sdk.steps)), holds(textsOf(own.startCommand, own.steps))]).toEqual([
+      false,
+      true,
+    ]);
+    expect(await using()).toContain(`\n${listed}`);
+  },
+);
+
+test("a second FROM is refused by both readers of Dockerfiles, and the docs list it", async () => {
+  const text = "FROM base AS build\nFROM base";
+  expect(() => Template().fromDockerfile(text)).toThrow("Multi-stage Dockerfiles are not supported");
+  expect(() => readDockerfile(text)).toThrow("line 2: a template has one FROM");
+  expect(await using()).toContain("\n| several `FROM` | refused by the SDK |");
 });
 
 test("a build in the background reads as building at first", async () => {

@@ -52,6 +52,21 @@ test.each(COLD_STEPS)("a stop while the start is at %s wins and leaves nothing b
   await expect(parts.sandboxes.start(id, body)).rejects.toMatchObject({ code: "conflict" });
 });
 
+test("a start that a stop ends is refused with what its caller can know and do", async () => {
+  const { engine, parts } = liveParts();
+  const id = randomUUID();
+  let stopping: Promise<void> | undefined;
+  engine.fail((step) => {
+    if (step === "ready") stopping ??= parts.sandboxes.stop(id);
+  });
+  await expect(parts.sandboxes.start(id, startRequest())).rejects.toMatchObject({
+    code: "conflict",
+    message: "the sandbox was killed while it started, or its caller had left: start it again",
+  });
+  await stopping;
+  await parts.settled();
+});
+
 test("the address is pinned before the container starts and opened only for its owner", async () => {
   const { engine, parts } = liveParts();
   await parts.sandboxes.start(randomUUID(), startRequest());

@@ -1,0 +1,65 @@
+/** Cases of clients and their versions. Columns: see ../table.ts. */
+export const clients: Readonly<Record<string, string>> = {
+  "tokens that name their sandbox": `
+npm e2b 2.7.0 to 2.14.0, files.write to E2B_SANDBOX_URL with X-Access-Token and no E2b-Sandbox-Id | 400 "missing header" => POST /files reaches envd of the sandbox that has the token, straight and through the node's proxy | integration/orchestrator/edge/tokens.test.ts | leads files, health and calls to envd of that sandbox
+Python e2b 2.7 to 2.25, /health and /process.Process/Start with the token alone | 400 "missing header" => both reach envd of that sandbox with the token, among two sandboxes in turn | integration/orchestrator/edge/tokens.test.ts | leads files, health and calls to envd of that sandbox
+the token and E2b-Sandbox-Port: 8000, without an id | 400 "missing header" => 400 "missing header" still: a token alone leads to envd's port and to no other | integration/orchestrator/edge/tokens.test.ts | and to no other port
+the token alone, of a paused sandbox with auto-resume | 400 "missing header" => the request resumes the sandbox and is answered by its envd; a wrong token gets 502 and resumes nothing | integration/orchestrator/lifecycle/auto-resume.test.ts | resumes it, and a wrong token resumes nothing
+the token alone, of a paused sandbox without auto-resume | 400 "missing header" => 502 "The sandbox is paused: connect to resume it", and it stays paused | integration/orchestrator/lifecycle/auto-resume.test.ts | says that it is paused where traffic does not resume it
+tokens that belong to no sandbox, 120 from one address | 400 "missing header" => 502 whose text says that the token belongs to none, then 429; after that the right token still gets 200 | integration/orchestrator/edge/tokens.test.ts | an address may send only some
+a token among running and paused sandboxes | not looked up => found by the index without a search; wrong ones count with wrong signatures, for their address alone | unit/orchestrator/edge/signers.test.ts | a token finds its sandbox without a search, running or paused
+sibling: POST /init with the token alone | not tried => 404 "reserved for the control plane", as with the id | integration/orchestrator/edge/tokens.test.ts | leads files, health and calls to envd of that sandbox
+sibling: one request with the tokens of two sandboxes | not tried => 400, and neither sandbox is asked | integration/orchestrator/edge/tokens.test.ts | leads files, health and calls to envd of that sandbox
+sibling: the token alone, at an edge program, from the moment of a pause | the edge looked in its list of paused sandboxes from before the pause => the edge asks for the list again when a sandbox is paused, and finds it | integration/orchestrator/edges/following.test.ts | so that its token alone finds it at once
+sibling: the token alone, of a killed sandbox | not tried => 502 or, for an address with too many wrong ones, 429, as for a token of no sandbox | integration/orchestrator/edge/tokens.test.ts | of no sandbox is answered as an unknown sandbox is
+`,
+  "gRPC-Web": `
+a Go client with connect.WithGRPCWeb() makes a directory, then asks for a path that is not there | 415 with an empty body => the entry, then not_found with its message, in protobuf and JSON, binary and text | integration/envd/grpc-web.test.ts | gets the answer of a call, and its error with code and message
+the same client starts a command | 415 with an empty body => all 300 000 bytes of output, the error output and exit code 3 | integration/envd/grpc-web.test.ts | reads a command's output to its end, every byte of it
+the same client opens a terminal | 415 with an empty body => what it types by single calls and by a stream of input is carried out | integration/envd/grpc-web.test.ts | types into a terminal, by single calls and by a stream of input
+the same calls through the edge of a running platform | 415 with an empty body => commands and files work in all four forms, and the exit code arrives | conformance/api/grpc-web.test.ts | commands and files work in
+sibling: a stream whose sandbox is killed | the stream was cut without a status => it ends with unavailable in its trailers, and a later call does too | conformance/api/grpc-web.test.ts | a stream ends with an error when its sandbox is killed
+sibling: a call without the token, or with a wrong one | not tried => unauthenticated with its reason, as trailers that the client can read | integration/envd/grpc-web.test.ts | without the token reads why it is refused
+sibling: a call in binary that accepts text, and the reverse | not tried => the answer has the form that the client accepts | integration/envd/grpc-web.test.ts | has the form that the client accepts
+sibling: text that is not base64 | not tried => invalid_argument, also for a lone character or bytes behind the padding | integration/envd/grpc-web.test.ts | is the client's mistake
+sibling: a stream that its client leaves | not tried => the command runs on without the client | integration/envd/grpc-web.test.ts | leaves a stream early, and the command runs on without it
+sibling: a stream whose deadline passes | not tried => it ends with deadline_exceeded, and its process ends | integration/envd/grpc-web.test.ts | ends a stream at the deadline that it names
+sibling: a page of another origin in a browser | not tried => grpc-status, grpc-message and grpc-status-details-bin are exposed to it | integration/envd/grpc-web.test.ts | scripts of other origins may read the status of a call
+sibling: gRPC itself | 415 with an empty body => 415 whose message says that gRPC itself needs HTTP/2 | integration/envd/grpc-web.test.ts | gRPC itself is refused in words
+`,
+  "Python clients of mid 2025": `
+Python e2b 1.5.0 to 1.5.2 (User-Agent: connect-python), Stat, MakeDir and Move | the client raises: no field named "size" => the entry has name, type and path alone, with X-E2B-Legacy-SDK: true | integration/envd/legacy-clients.test.ts | answers old clients with name, type and path alone
+the same client, ListDir | the client raises: no field named "size" => each of the entries has the three fields alone, with the header | integration/envd/legacy-clients.test.ts | a listing for old clients has the three fields of each entry
+the same client, ListDir of /etc through the edge | the client raises: no field named "size" => no entry has any other field | conformance/api/older-clients.test.ts | Python clients of mid 2025 get entries with name, type and path alone
+sibling: the same client, ListDir with a link that leads nowhere | not tried => the entry of the link has a name and a path, and no type | integration/envd/legacy-clients.test.ts | no kind for a link that leads nowhere
+sibling: the same client, GetWatcherEvents of a watcher with includeEntry | not tried => events with name and type, and no entry | integration/envd/legacy-clients.test.ts | events that old clients fetch have no entry
+sibling: user agents that look alike: connect-python/1.0, e2b-python-sdk/1.5.3 | not tried => all fields, and no header | integration/envd/legacy-clients.test.ts | other clients get all fields and no notice
+`,
+  "addresses that getHost gives": `
+fetch("http://8000-<id>.localhost:3002") in Node on Debian without libnss-myhostname | ENOTFOUND; browsers and curl alone find it => up installs libnss-myhostname where neither libc nor a name server knows such names | integration/scripts/installed.test.ts | nothing on the machine answers
+down --purge after up has installed that package | not said => the last line names the packages that up has installed and that stay | integration/scripts/installed.test.ts | the scripts name the packages that up has installed
+sibling: a machine whose libc has myhostname or resolve in nsswitch.conf | not tried => nothing is installed or listed | integration/scripts/installed.test.ts | libc has a module for them
+sibling: a machine whose name server answers for *.localhost | not tried => nothing is installed or listed | integration/scripts/installed.test.ts | a name server of the machine answers
+sibling: a program that asks a name server itself (Go without cgo, musl, dns.resolve) | name not found => docs/using.md gives the address 127.0.0.1:3002 with E2b-Sandbox-Id and E2b-Sandbox-Port | integration/scripts/client-variables.test.ts | asks a name server itself
+sibling: the same headers in place of the name, of either family | not tried => the server on that port answers | conformance/network/ports.test.ts | is reached by the routing headers of either family
+sibling: http_proxy set in the shell that runs the scripts | requests of the scripts to this machine went to the proxy => no_proxy has .localhost and the loopback, once, beside the user's own entries | integration/scripts/environment.test.ts | keeps the user's proxy for other machines, and none for this one
+`,
+  "versions, and what is not there": `
+npm e2b: the oldest version that works on a default install | 2.14.1, and no page said so => docs/using.md names 2.7.0 | integration/scripts/client-variables.test.ts | npm \`e2b\`
+Python e2b: the oldest version | 2.26, and no page said so => docs/using.md names 2.7 | integration/scripts/client-variables.test.ts | Python \`e2b\`
+npm @e2b/code-interpreter: the oldest version | 2.7.0, and no page said so => docs/using.md names 2.7.0 | integration/scripts/client-variables.test.ts | npm \`@e2b/code-interpreter\`
+Python e2b-code-interpreter: the oldest version | 2.9.0, and no page said so => docs/using.md names 2.9.0 | integration/scripts/client-variables.test.ts | Python \`e2b-code-interpreter\`
+clients that build https://<port>-<id>.<domain> themselves | no page said what they need => docs/using.md names the domain, its DNS entries, the certificate and E2B_DOMAIN | integration/scripts/client-variables.test.ts | <domain>\` themselves
+the published SDK with E2B_DOMAIN, a key and the certificate alone | not tried => creates, reads and kills sandboxes, and getHost gives the platform's domain | integration/orchestrator/api/site.test.ts | the published SDK needs the domain, a key
+s3fs, sshfs, rclone mount in a sandbox | no page said that they fail => docs/using.md says that FUSE cannot be mounted, and names volumes and copying commands | integration/scripts/client-variables.test.ts | FUSE file systems
+a server of HTTP/2 without TLS, or of gRPC, through the edge | no page said that it fails => docs/using.md says that programs inside alone reach it, and that gRPC-Web and Connect pass | integration/scripts/client-variables.test.ts | HTTP/2 without TLS, gRPC among them
+bwrap, as coding agents start it | no page said that it fails => docs/using.md names the agents' flags, such as codex --sandbox danger-full-access | integration/scripts/client-variables.test.ts | \`bwrap\`
+Landlock, as coding agents use it | no page said that it fails => docs/using.md says that it answers "Function not implemented" | integration/scripts/client-variables.test.ts | Landlock
+landlock_create_ruleset in a sandbox | not said what it answers => ENOSYS, as the page says | unit/agent/containers/seccomp.test.ts | landlock_create_ruleset
+sibling: agents whose own sandbox is opt-in | no page said whether they need a flag => docs/using.md says that they need none | integration/scripts/client-variables.test.ts | Agents whose sandbox is opt-in
+sibling: unshare -Ur as root in a sandbox | not tried => refused | conformance/sandboxes/isolation.test.ts | root inside cannot change the network, mount, or load modules
+sibling: pkey_alloc, as Chromium calls it | allowed, and a restored Chromium crashed at its next page => ENOSYS, as on a processor without such keys | unit/agent/containers/seccomp.test.ts | pkey_alloc
+sibling: clients of gRPC-Web, which the table had not | 415 => docs/using.md names them with any version | integration/scripts/client-variables.test.ts | clients of gRPC-Web
+sibling: Python e2b 1.5.0 to 1.5.2 | the client raises => docs/using.md says what such clients get | integration/scripts/client-variables.test.ts | Python clients from 1.5.0
+`,
+};
