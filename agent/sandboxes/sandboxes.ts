@@ -17,8 +17,7 @@ import type { Disposal } from "./disposal.ts";
 import { type LiveSet, sandboxOf } from "./live-set.ts";
 import { createReplacing } from "./replacing.ts";
 import { identity, type Sandbox, toStarted } from "./sandbox.ts";
-import type { Start } from "./start.ts";
-import { whyNotStarted } from "./why-not-started.ts";
+import { type Start, whyNotStarted } from "./start.ts";
 
 /** How long the end of a sandbox waits for room to be recorded. */
 const RECORD_LIMIT_MS = 20_000;

@@ -1,6 +1,7 @@
 /** Decides where a sandbox comes from (the pool, a boot, stored memory, a pause), and starts it: one table shows all origins. */
 
 import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import type { KeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import { createTiming } from "../../shared/program/tracing/timing.ts";
 import type { Snapshot } from "../store/snapshots.ts";
@@ -98,4 +99,15 @@ export function templateMemory(buildId: string, { builds, snapshots }: TemplateM
   const made = builds.get(buildId)?.result?.snapshot;
   const snapshot = made === undefined ? undefined : snapshots.get(made.snapshotId);
   return snapshot?.memory === true && snapshot.state === "stored" ? snapshot : undefined;
+}
+
+/**
+ * The reason of a failed start, for its caller. If the time limit has passed or the stop has arrived, that is the reason, and not what the error says.
+ * @param signal of the limit and the stop together
+ * @param cancelled of the stop alone
+ */
+export function whyNotStarted(error: unknown, signal: AbortSignal, cancelled: AbortSignal): unknown {
+  if (cancelled.aborted) return cancelled.reason as unknown;
+  if (!signal.aborted) return error;
+  return new AppError("sandbox_create_failed", "the sandbox did not start in time", { cause: error });
 }

@@ -32,7 +32,7 @@ import { storageApi, unknownVolumeApi } from "../../shared/api/storage.ts";
 import { snapshotCheckApi } from "../../shared/api/stored/snapshot-checks.ts";
 import { keyApi, teamApi, teamMetricsApi } from "../../shared/api/teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "../../shared/api/templates.ts";
-import { volumeApi } from "../../shared/api/volumes.ts";
+import { volumeApi } from "../../shared/api/volumes/volumes.ts";
 import type { ConnectionLimits } from "../../shared/http/connections/connection-limits.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { type Around, serve, surround } from "../../shared/http/serve.ts";

@@ -7,7 +7,7 @@ import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { TSchema } from "typebox";
 import { Agent, type Dispatcher } from "undici";
-import { volumeContentApi } from "../../shared/api/volume-content.ts";
+import { volumeContentApi } from "../../shared/api/volumes/content.ts";
 import { connectorFor } from "../../shared/http/connections/meeting-connector.ts";
 import type { Route } from "../../shared/http/contract.ts";
 import { AppError, fromBody } from "../../shared/http/errors.ts";

@@ -1,6 +1,6 @@
 /** Handlers of the volume routes. */
 
-import type { volumeApi } from "../../shared/api/volumes.ts";
+import type { volumeApi } from "../../shared/api/volumes/volumes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid } from "../../shared/ids.ts";

@@ -25,8 +25,8 @@ import { storageApi, unknownVolumeApi } from "./storage.ts";
 import { snapshotCheckApi } from "./stored/snapshot-checks.ts";
 import { keyApi, teamApi, teamMetricsApi } from "./teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "./templates.ts";
-import { volumeContentApi } from "./volume-content.ts";
-import { volumeApi } from "./volumes.ts";
+import { volumeContentApi } from "./volumes/content.ts";
+import { volumeApi } from "./volumes/volumes.ts";
 
 export const publicApi = {
   ...sandboxApi,

@@ -4,7 +4,7 @@ import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { nullable, Timestamp } from "./common.ts";
 import { NodeStatus } from "./nodes/nodes.ts";
-import { volumeName } from "./volumes.ts";
+import { volumeName } from "./volumes/volumes.ts";
 
 const Item = Type.Object({
   kind: Type.Enum(["paused", "snapshot"]),

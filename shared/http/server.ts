@@ -16,9 +16,9 @@ import type { Log } from "../program/log.ts";
 import { type Door, guard, isRefused, serverOptions } from "../tls/peers.ts";
 import { type ConnectionLimits, promote, type Rank } from "./connections/connection-limits.ts";
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
-import { shortFailure, wholeFailure } from "./failure-facts.ts";
-import { type BodyPace, closeGently, isUnread, pacedBody } from "./request-body.ts";
-import { traceRequests } from "./request-spans.ts";
+import { type BodyPace, closeGently, isUnread, pacedBody } from "./requests/body.ts";
+import { shortFailure, wholeFailure } from "./requests/failure-facts.ts";
+import { traceRequests } from "./requests/spans.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
 export const REQUEST_ID = "x-request-id";

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Template } from "../../../shared/api/templates.ts";
-import type { volumeApi } from "../../../shared/api/volumes.ts";
+import type { volumeApi } from "../../../shared/api/volumes/volumes.ts";
 import { get, pages, type Reply } from "../base/client.ts";
 import { useLoaded } from "../base/loaded.ts";
 import { projectId } from "../base/session.ts";

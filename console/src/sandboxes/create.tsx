@@ -5,7 +5,7 @@ import { Link, useLocation, useSearchParams } from "wouter-preact";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { Secret } from "../../../shared/api/secrets.ts";
 import type { templateApi } from "../../../shared/api/templates.ts";
-import type { volumeApi } from "../../../shared/api/volumes.ts";
+import type { volumeApi } from "../../../shared/api/volumes/volumes.ts";
 import { act, get, pages, type Reply } from "../base/client.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";

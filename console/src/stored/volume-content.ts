@@ -1,6 +1,6 @@
 /** Requests for the content of a volume, which the console makes without the volume's token. */
 
-import type { volumeContentApi } from "../../../shared/api/volume-content.ts";
+import type { volumeContentApi } from "../../../shared/api/volumes/content.ts";
 import { API, get, type Reply, send } from "../base/client.ts";
 import { notePerformed } from "../base/performed.ts";
 import { operatorProject } from "../base/session.ts";

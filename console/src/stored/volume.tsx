@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import type { volumeApi } from "../../../shared/api/volumes.ts";
+import type { volumeApi } from "../../../shared/api/volumes/volumes.ts";
 import { get, type Reply } from "../base/client.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";

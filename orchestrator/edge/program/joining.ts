@@ -4,8 +4,8 @@ import { edgeAuthorityApi } from "../../../shared/agent-api/joining/authority-sh
 import { edgeJoinApi, edgeMemberApi } from "../../../shared/agent-api/joining/edge-join-shapes.ts";
 import { readJoinToken } from "../../../shared/agent-api/joining/join-token.ts";
 import { connect } from "../../../shared/http/client.ts";
+import { authorityAt } from "../../../shared/http/connections/first-meeting.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
-import { authorityAt } from "../../../shared/http/first-meeting.ts";
 import { ConfigError } from "../../../shared/program/config.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";

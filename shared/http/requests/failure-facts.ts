@@ -1,6 +1,6 @@
 /** Log fields of a failed request: all facts for a fault of the program, one short line for an explained failure. Pure. */
 
-import type { AppError } from "./errors.ts";
+import type { AppError } from "../errors.ts";
 
 const MOST_MESSAGE = 320;
 const MOST_CAUSE = 240;

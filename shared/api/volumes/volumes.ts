@@ -1,8 +1,8 @@
 /** Volumes on the public API. */
 
 import { Type } from "typebox";
-import { contract } from "../http/contract.ts";
-import { messages, open } from "./common.ts";
+import { contract } from "../../http/contract.ts";
+import { messages, open } from "../common.ts";
 
 const VolumeWithToken = Type.Object({
   volumeID: Type.String(),

@@ -2,8 +2,8 @@
 
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { isError } from "../../../../shared/http/errors.ts";
-import { pacedBody } from "../../../../shared/http/request-body.ts";
+import { isError } from "../../../../../shared/http/errors.ts";
+import { pacedBody } from "../../../../../shared/http/requests/body.ts";
 
 const PACE = { leastBytes: 10, everyMs: 10_000 };
 

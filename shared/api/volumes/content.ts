@@ -4,8 +4,8 @@
  */
 
 import { Type } from "typebox";
-import { contract } from "../http/contract.ts";
-import { open, Timestamp } from "./common.ts";
+import { contract } from "../../http/contract.ts";
+import { open, Timestamp } from "../common.ts";
 
 const uint32 = (description: string) =>
   Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_294, description }));

@@ -1,9 +1,9 @@
 /** The facts that the log keeps of a failed request, seen through the server that every program with an API uses. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { AppError } from "../../../../shared/http/errors.ts";
-import { createServer } from "../../../../shared/http/server.ts";
-import { createLog, type LogLevel } from "../../../../shared/program/log.ts";
+import { AppError } from "../../../../../shared/http/errors.ts";
+import { createServer } from "../../../../../shared/http/server.ts";
+import { createLog, type LogLevel } from "../../../../../shared/program/log.ts";
 
 const REASON = 'a file that a process has open is not as it was: "/srv/app.log"';
 const ENGINE = `failed to create shim task: svc-runc: restore failed: File srv/app.log has bad size ${"x".repeat(9_000)}`;

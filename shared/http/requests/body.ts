@@ -3,7 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type Readable, Transform } from "node:stream";
-import { AppError } from "./errors.ts";
+import { AppError } from "../errors.ts";
 
 /** The slowest rate at which a body may arrive. */
 export interface BodyPace {

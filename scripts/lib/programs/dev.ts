@@ -6,9 +6,9 @@
 
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { hashApiKey } from "../shared/ids.ts";
-import { startCluster } from "../test/support/cluster/cluster.ts";
-import { freePorts } from "./lib/programs/free-ports.ts";
+import { hashApiKey } from "../../../shared/ids.ts";
+import { startCluster } from "../../../test/support/cluster/cluster.ts";
+import { freePorts } from "./free-ports.ts";
 
 /** A fixed key, which gives access only to this cluster of fakes on 127.0.0.1. */
 const KEY = `e2b_${"de0".repeat(13)}d`;
@@ -22,7 +22,7 @@ const cluster = await startCluster({
 await cluster.database.query("update api_keys set hash = ?", hashApiKey(KEY));
 
 const variables = execFileSync(
-  fileURLToPath(new URL("host/services/client-variables", import.meta.url)),
+  fileURLToPath(new URL("../../host/services/client-variables", import.meta.url)),
   [cluster.url, cluster.edgeUrl, KEY, cluster.consoleUrl ?? ""],
   { encoding: "utf8" },
 );

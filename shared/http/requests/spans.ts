@@ -1,8 +1,8 @@
 /** Each request of a server as a span of its trace, where spans are kept. */
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { areSpansKept, keepSpan, sinceEpoch } from "../program/tracing/spans.ts";
-import { inTrace, TRACEPARENT, type Trace, traceFrom } from "../program/tracing/trace.ts";
+import { areSpansKept, keepSpan, sinceEpoch } from "../../program/tracing/spans.ts";
+import { inTrace, TRACEPARENT, type Trace, traceFrom } from "../../program/tracing/trace.ts";
 
 /** Tools ask for these all the time, and nobody looks for them. */
 const UNRECORDED: readonly string[] = ["/health", "/livez", "/readyz", "/metrics"];

@@ -2,9 +2,9 @@
 
 import type { X509Certificate } from "node:crypto";
 import { connect, type TLSSocket } from "node:tls";
-import { digestOf } from "../tls/digest.ts";
-import { reachFailure } from "../tls/failures.ts";
-import { AppError } from "./errors.ts";
+import { digestOf } from "../../tls/digest.ts";
+import { reachFailure } from "../../tls/failures.ts";
+import { AppError } from "../errors.ts";
 
 const LIMIT_MS = 10_000;
 const MOST_CERTIFICATES = 5;
