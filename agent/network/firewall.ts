@@ -5,7 +5,7 @@
 
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
-import type { RunCommand } from "../host/command.ts";
+import { looking, type RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
 import { keepForwarding } from "./kernel/forwarding.ts";
@@ -66,7 +66,8 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   const shell = nftShell();
   const watcher = { stop: () => undefined as void };
 
-  const listTable = (...how: string[]) => run("nft", [...how, "list", "table", "inet", plan.network]);
+  const look = looking(run);
+  const listTable = (...how: string[]) => look("nft", [...how, "list", "table", "inet", plan.network]);
 
   // Queued like the changes, so that an older table does not overwrite a newer change.
   const putBack = async () => {
@@ -183,7 +184,7 @@ function isListed({ policy }: SlotPolicy): boolean {
  * does not know: the probe (`reach/`) finds that, and only Docker makes the chain. True: a rule was missing.
  */
 async function allowInDocker(plan: Plan, run: RunCommand): Promise<boolean> {
-  const rules = await run("iptables", ["-w", "5", "-S", "DOCKER-USER"]).catch(() => undefined);
+  const rules = await looking(run)("iptables", ["-w", "5", "-S", "DOCKER-USER"]).catch(() => undefined);
   if (rules === undefined) return false;
   const missing = dockerRules(plan).filter((rule) => !rules.split("\n").includes(`-A DOCKER-USER ${rule}`));
   for (const rule of missing) await run("iptables", ["-w", "5", "-I", "DOCKER-USER", ...rule.split(" ")]);

@@ -5,7 +5,7 @@
  */
 
 import { addressNumber } from "../../shared/policy/ranges.ts";
-import type { RunCommand } from "../host/command.ts";
+import { looking, type RunCommand } from "../host/command.ts";
 import type { Plan } from "./addresses.ts";
 
 /** Mark of a packet that comes from its own link with its own address, and that the policy lets go where it goes. */
@@ -25,11 +25,12 @@ export interface Routing {
 export function hostRouting(plan: Plan, run: RunCommand): Routing {
   const wanted = routingRules(plan);
   const table = routingTable(plan);
+  const look = looking(run);
   return {
     async keep() {
       const [rules, route] = await Promise.all([
-        run("ip", ["rule", "show"]).then(parseRules),
-        run("ip", ["route", "show", "table", String(table)]).catch(() => ""),
+        look("ip", ["rule", "show"]).then(parseRules),
+        look("ip", ["route", "show", "table", String(table)]).catch(() => ""),
       ]);
       const missing = wanted.filter((rule) => !rules.has(rule.shown));
       const routed = /^local default dev lo\b/m.test(route);

@@ -1,10 +1,16 @@
-/** A file that comes piece by piece: written beside its place and put there at the end, so that no half of it stays on any ending. */
+/** A file that comes piece by piece: written beside its place and put there at the end, so that no half of it stays on any ending. What a killed process has left goes with a later file. */
 
 import { randomBytes } from "node:crypto";
 import { constants, createWriteStream, openSync, rmSync, type WriteStream } from "node:fs";
-import { access, chmod, chown, realpath, rename, stat } from "node:fs/promises";
+import { access, chmod, chown, lstat, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
+
+const PART = /^\.svc-part-[0-9a-f]{16}$/;
+/** From the last write to a part until it counts as left: no download that goes on stands still for so long. */
+const LEFT_MS = 3_600_000;
+/** The folders in which this process has looked for what others left. */
+const looked = new Set<string>();
 
 type Write = (file: WriteStream) => Promise<void>;
 
@@ -31,6 +37,7 @@ export async function writeWhole(path: string, mode: number, write: Write): Prom
   // A second signal ends the process at once, and so does the failure of another file.
   process.on("exit", remove);
   try {
+    await removeLeft(dirname(place), part.name);
     await write(part.file);
     if (present !== undefined) await chown(part.name, present.uid, present.gid).catch(() => undefined);
     await chmod(part.name, mode);
@@ -38,6 +45,25 @@ export async function writeWhole(path: string, mode: number, write: Write): Prom
   } finally {
     remove();
     process.off("exit", remove);
+  }
+}
+
+/**
+ * Removes the parts of processes that were killed. Their age is measured by the new part, because the folder's clock may be that of
+ * another machine. Should a process live all the same, its file fails, and no half of it stays.
+ */
+async function removeLeft(folder: string, part: string): Promise<void> {
+  if (looked.has(folder)) return;
+  looked.add(folder);
+  try {
+    const { mtimeMs, uid } = await lstat(part);
+    for (const name of await readdir(folder)) {
+      if (!PART.test(name)) continue;
+      const found = await lstat(join(folder, name));
+      if (found.isFile() && found.uid === uid && mtimeMs - found.mtimeMs > LEFT_MS) await rm(join(folder, name));
+    }
+  } catch {
+    // The folder may not be readable, or another process removes the same: the copy does not depend on it.
   }
 }
 

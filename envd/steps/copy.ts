@@ -20,6 +20,7 @@ import {
   utimesSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { modeAfter } from "../../shared/dockerfile/file-mode.ts";
 import type { User } from "../system/users.ts";
 import { isDirectory, makeDirectory } from "./directories.ts";
 
@@ -33,7 +34,7 @@ export interface CopyOrder {
   /** Absolute; a slash at its end says that it is a directory. */
   readonly destination: string;
   readonly owner: User;
-  /** Octal; empty: as in the archive. */
+  /** In octal or symbolic; empty: as in the archive. */
   readonly mode: string;
 }
 
@@ -41,7 +42,7 @@ export interface CopyOrder {
 export function copyInto({ files, from, pattern, destination, owner, mode }: CopyOrder): void {
   const { source, single } = sourceOf(files, from, pattern);
   // Before anything is where others reach it.
-  claim(files, owner, { mode: mode === "" ? undefined : Number.parseInt(mode, 8), within: single ?? source });
+  claim(files, owner, { mode, within: single ?? source });
   if (single === undefined) {
     makeDirectory(destination, owner);
     for (const name of readdirSync(source)) place(join(source, name), join(destination, name));
@@ -78,17 +79,14 @@ function fileAt(path: string): string | undefined {
 }
 
 /** Gives everything the owner, and what is `within` the mode. A change of owner takes setuid away, so modes come second. */
-function claim(
-  path: string,
-  owner: User,
-  chosen: { readonly mode: number | undefined; readonly within: string },
-): void {
+function claim(path: string, owner: User, chosen: { readonly mode: string; readonly within: string }): void {
   const found = lstatSync(path);
   lchownSync(path, owner.uid, owner.gid);
   if (found.isDirectory()) for (const name of readdirSync(path)) claim(join(path, name), owner, chosen);
   if (found.isSymbolicLink()) return;
   const isWithin = path === chosen.within || path.startsWith(`${chosen.within}/`);
-  chmodSync(path, isWithin && chosen.mode !== undefined ? chosen.mode : found.mode & 0o7777);
+  const given = found.mode & 0o7777;
+  chmodSync(path, isWithin && chosen.mode !== "" ? modeAfter(chosen.mode, given, found.isDirectory()) : given);
 }
 
 function place(from: string, to: string): void {

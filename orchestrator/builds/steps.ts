@@ -1,6 +1,7 @@
 /** Converts the steps of a build from the clients' form to the nodes' form. Pure. */
 
 import type { BuildBody, BuildStep } from "../../shared/agent-api/build-shapes.ts";
+import { isFileMode } from "../../shared/dockerfile/file-mode.ts";
 import { AppError } from "../../shared/http/errors.ts";
 
 /** Other fields of a client's step (`forceUpload`, `gzip`, …) are ignored. */
@@ -64,7 +65,8 @@ const readers: Readonly<Record<BuildStep["type"], (ask: StepReader) => BuildStep
   COPY({ args: [source = "", destination = "", user = "", mode = ""], filesHash, step, ...ask }) {
     ask.count(2, 4);
     if (filesHash === undefined) throw ask.wrong("field 'filesHash' is required");
-    if (mode !== "" && !/^[0-7]{3,4}$/.test(mode)) throw ask.wrong(`'${mode.slice(0, 16)}' is not an octal file mode`);
+    if (mode !== "" && !isFileMode(mode))
+      throw ask.wrong(`'${mode.slice(0, 16)}' is not a file mode, such as 755 or u+x`);
     return {
       ...step,
       type: "COPY",

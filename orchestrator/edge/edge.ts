@@ -39,8 +39,11 @@ import { targetOf } from "./target.ts";
 import { type NodeAccess, UpstreamPlanner } from "./upstream-planner.ts";
 import { pathOnly, readVisitor, type Visitor } from "./visitor.ts";
 
-/** How long a cut stream waits for the report that its sandbox ended: a report takes a few milliseconds. */
-const LOSS_GRACE_MS = 500;
+/**
+ * How long a cut stream waits for the report that its sandbox ended. A report takes a few milliseconds, and on a busy node a second.
+ * A client whose sandbox lives learns that much later that its connection was lost.
+ */
+const LOSS_GRACE_MS = 2_000;
 /** A drain, a failed pause and a second move may follow each other; an execution that ended by itself is never found again. */
 const MOST_AGAIN = 3;
 

@@ -55,7 +55,7 @@ const NO_IDS: ReadonlySet<string> = new Set();
 export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
   const { leases } = deps;
   const { store, nodes, lineage, routes, pools, metrics, meter } = deps.parts;
-  const { ending, pausing, holding } = deps.parts.lifecycle;
+  const { ending, nodeLoss, pausing, holding } = deps.parts.lifecycle;
   const isKnown = (nodeId: string) => nodes.place(nodeId) !== undefined;
   const suspicions = createSuspicionMemory({
     store: store.nodes,
@@ -178,6 +178,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
         await suspicions.keep(nodeId, noSuspicions);
         return { pools: [], stop: [], endAt: {}, deleteSnapshots: [], store, ...unreachedOf(nodeId) };
       }
+      nodeLoss.heard(body);
       await handleExits(body.exits, nodeId);
       const before = await suspicions.of(nodeId);
       const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());

@@ -4,6 +4,7 @@
  */
 
 import { type Static, Type } from "typebox";
+import { FILE_MODE, LONGEST_FILE_MODE } from "../dockerfile/file-mode.ts";
 import { BuildReference, closed, Resources, SnapshotId, time } from "./shapes.ts";
 
 const text = Type.String({ maxLength: 262_144 });
@@ -41,8 +42,8 @@ export const BuildStep = Type.Union([
       destination: text,
       /** `name` or `name:group`, each a name or a number. */
       user: Type.Optional(Type.String()),
-      /** File mode, octal. */
-      mode: Type.Optional(Type.String({ pattern: "^[0-7]{3,4}$" })),
+      /** File mode, in octal or symbolic. */
+      mode: Type.Optional(Type.String({ pattern: FILE_MODE, maxLength: LONGEST_FILE_MODE })),
       /** Hash of the archive, which the node fetches from the orchestrator (`templateFiles`). */
       filesHash,
     },

@@ -4,7 +4,9 @@
  */
 
 import { type Dockerfile, DockerfileParser, type Instruction } from "dockerfile-ast";
+import { isFileMode } from "./file-mode.ts";
 import { DockerfileError, type InstructionText, lineOf, refused, textOf } from "./instruction-text.ts";
+import { isOwnPlatform, OWN_PLATFORM, otherPlatform } from "./platform.ts";
 import { namesDirectory } from "./sources.ts";
 import { SubstitutionError, substitute } from "./substitute.ts";
 import { argumentsOf, valueIn, variablesOf } from "./variables.ts";
@@ -107,7 +109,14 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
     if (reading.from !== undefined) {
       throw refused(instruction, "a template has one FROM; copy what another build made, or upload an image");
     }
-    const [image = "", as, ...more] = textOf(instruction, []).content.split(/\s+/);
+    const { flags, content } = textOf(instruction, ["platform"]);
+    const given = known(
+      new Map(flags).get("platform") ?? "",
+      instruction,
+      new Map([...OWN_PLATFORM, ...reading.before]),
+    );
+    if (!isOwnPlatform(given)) throw refused(instruction, otherPlatform(given));
+    const [image = "", as, ...more] = content.split(/\s+/);
     const isRead = image !== "" && (as === undefined || (as.toUpperCase() === "AS" && more.length === 1));
     if (!isRead) throw refused(instruction, "FROM takes an image, and may give it a name with AS");
     reading.from = known(valueIn(image, instruction), instruction, reading.before);
@@ -262,8 +271,9 @@ function refuseSpecial(source: string, instruction: Instruction): void {
 /** The mode as the platform takes it; empty: as in the folder. */
 function modeOf(mode: string, instruction: Instruction): string {
   if (mode === "") return "";
-  if (!/^[0-7]{1,4}$/.test(mode)) throw refused(instruction, `--chmod takes an octal mode such as 755, not '${mode}'`);
-  return mode.padStart(3, "0");
+  const given = /^[0-7]+$/.test(mode) ? mode.padStart(3, "0") : mode;
+  if (!isFileMode(given)) throw refused(instruction, `--chmod takes a mode such as 755 or u+x, not '${mode}'`);
+  return given;
 }
 
 /** The text for a shell: a command with the texts that it reads, or such a text alone. */

@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
-import type { RunCommand } from "../../host/command.ts";
+import { looking, type RunCommand } from "../../host/command.ts";
 import type { Plan } from "../addresses.ts";
 import type { Firewall } from "../firewall.ts";
 import type { Links } from "../links.ts";
@@ -64,10 +64,11 @@ export function hostProbe(
 ): ReachProbe {
   const { probe: slot, gateway } = plan;
   const table = probeTable(plan);
+  const look = looking(run);
   const send = async () => {
-    await run(await sender(), [slot.netnsPath, address, gateway]);
+    await look(await sender(), [slot.netnsPath, address, gateway]);
   };
-  const listed = () => run("nft", ["-j", "list", "table", "inet", table]).then(readArrived);
+  const listed = () => look("nft", ["-j", "list", "table", "inet", table]).then(readArrived);
   const removeTable = () => run("nft", ["delete", "table", "inet", table]).catch(() => undefined);
 
   /** What came through of the ways wanted, under both policies. */
@@ -123,7 +124,7 @@ export function hostProbe(
   const nameRule = async (culprit: Culprit): Promise<Culprit> => {
     const { family, table: name, chain, handle } = culprit;
     if (handle === undefined) return culprit;
-    const text = await run("nft", ["-a", "list", "chain", family, name, chain]).catch(() => "");
+    const text = await look("nft", ["-a", "list", "chain", family, name, chain]).catch(() => "");
     return { ...culprit, rule: ruleByHandle(text, handle) };
   };
 
@@ -137,9 +138,9 @@ export function hostProbe(
     const found = culprits.get(PROTOCOLS[way]);
     if (found !== undefined) {
       const culprit = await nameRule(found);
-      return { is: "rule", culprit, dockerChain: await hasChain(run, "DOCKER-USER") };
+      return { is: "rule", culprit, dockerChain: await hasChain(look, "DOCKER-USER") };
     }
-    return { is: "unknown", saw: await legacyRules(way, run) };
+    return { is: "unknown", saw: await legacyRules(way, look) };
   };
 
   return {
@@ -180,7 +181,7 @@ export function hostProbe(
 
   /** The link over which a packet to the address would leave. The lookup is that of a packet of the probe. */
   async function routeTo(to: string): Promise<{ readonly offline: boolean; readonly device: string | undefined }> {
-    const text = await run("ip", ["route", "get", to, "mark", String(PERMITTED_MARK)]).catch(() => "");
+    const text = await look("ip", ["route", "get", to, "mark", String(PERMITTED_MARK)]).catch(() => "");
     const device = / dev (\S+)/.exec(text)?.[1];
     return { offline: device === undefined || device === "lo", device };
   }
@@ -236,20 +237,20 @@ async function forwardingOff(links: readonly (string | undefined)[]): Promise<st
   return undefined;
 }
 
-async function hasChain(run: RunCommand, chain: string): Promise<boolean> {
-  return run("iptables", ["-w", "5", "-S", chain]).then(
+async function hasChain(look: RunCommand, chain: string): Promise<boolean> {
+  return look("iptables", ["-w", "5", "-S", chain]).then(
     () => true,
     () => false,
   );
 }
 
 /** Rules of the older tables, which no trace of nftables shows. */
-async function legacyRules(way: Way, run: RunCommand): Promise<string> {
+async function legacyRules(way: Way, look: RunCommand): Promise<string> {
   const nothing = "no rule of nftables ends it, and IPv4 forwarding is on";
   const tables = (await readFile("/proc/net/ip_tables_names", "utf8").catch(() => "")).split("\n").filter(Boolean);
   const chain = way === "forward" ? "FORWARD" : "INPUT";
   for (const table of tables) {
-    const rules = await run("iptables-legacy", ["-w", "5", "-t", table, "-S", chain]).catch(() => "");
+    const rules = await look("iptables-legacy", ["-w", "5", "-t", table, "-S", chain]).catch(() => "");
     const drop = rules.split("\n").find((line) => /^-P \S+ DROP|-j (DROP|REJECT)\b/.test(line));
     if (drop === undefined) continue;
     const rule = drop.startsWith("-P") ? "policy drop" : drop;

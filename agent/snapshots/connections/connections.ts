@@ -1,6 +1,6 @@
 /** TCP connections of sandboxes around a dump and a restore: those that stay inside survive, those that leave end. */
 
-import type { RunCommand } from "../../host/command.ts";
+import { looking, type RunCommand } from "../../host/command.ts";
 import type { Plan, Slot } from "../../network/addresses.ts";
 import type { Inside } from "../store/manifest.ts";
 import { closeOutside, LOCK_TABLE } from "./close-outside.ts";
@@ -27,6 +27,7 @@ export interface Connections {
 export function hostConnections(plan: Pick<Plan, "subnet" | "gateway">, run: RunCommand): Connections {
   const within = (slot: Slot, command: readonly string[], input = "") =>
     run("nsenter", [`--net=${slot.netnsPath}`, ...command], { input });
+  const listTables = (slot: Slot) => looking(run)("nsenter", [`--net=${slot.netnsPath}`, "nft", "list", "tables"]);
   // The kernel applies the filter; without CONFIG_INET_DIAG_DESTROY it ends nothing, and ss reports no error.
   const end = (slot: Slot, ...filter: string[]) =>
     within(slot, ["ss", "--kill", "--no-header", "--numeric", "--tcp", "state", "connected", ...filter]);
@@ -53,7 +54,7 @@ export function hostConnections(plan: Pick<Plan, "subnet" | "gateway">, run: Run
     },
 
     async mend(slot) {
-      const tables = (await within(slot, ["nft", "list", "tables"])).match(/^table inet CRIU-\S+$/gm) ?? [];
+      const tables = (await listTables(slot)).match(/^table inet CRIU-\S+$/gm) ?? [];
       if (tables.length === 0) return;
       await end(slot);
       await within(slot, ["nft", "-f", "-"], tables.map((one) => `delete ${one}\n`).join(""));

@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
-import type { RunCommand } from "../../host/command.ts";
+import { looking, type RunCommand } from "../../host/command.ts";
 
 const LIMIT_MS = 1_000;
 
@@ -25,7 +25,15 @@ async function tryOut(run: RunCommand): Promise<boolean> {
     const closed = once(socket, "close", { signal: AbortSignal.timeout(LIMIT_MS) });
     socket.on("error", () => undefined).resume();
     closed.catch(() => undefined);
-    await run("ss", ["--kill", "--no-header", "--numeric", "--tcp", "state", "established", `dst 127.0.0.1:${port}`]);
+    await looking(run)("ss", [
+      "--kill",
+      "--no-header",
+      "--numeric",
+      "--tcp",
+      "state",
+      "established",
+      `dst 127.0.0.1:${port}`,
+    ]);
     await closed;
     return true;
   } finally {

@@ -23,8 +23,8 @@ const TASKS = [
 const LISTEN_LIMIT_MS = 5_000;
 /** From the signal that ends a CRIU to its end. */
 const KILL_LIMIT_MS = 10_000;
-/** As long as a whole restore may take. */
-const END_LIMIT_MS = 35_000;
+/** Longer than svc-runc lets a whole restore take. */
+export const END_LIMIT_MS = 35_000;
 const POLL_MS = 5;
 const SLOW_POLL_MS = 100;
 const LOG_BYTES = 256 * 1024;

@@ -12,6 +12,9 @@ interface CriuReason {
   readonly names?: readonly RegExp[];
 }
 
+/** What svc-runc says of its own limit. */
+const LATE = /did not end within its limit of (\d+) s/;
+
 const LINKED = /-> (.+?): /;
 
 /** CRIU's texts and their meaning. The first match counts. */
@@ -36,11 +39,18 @@ const REASONS: readonly CriuReason[] = [
   { said: /did not end in time|killed|ended in the middle/i, means: "it was ended before it was through" },
 ];
 
+/** The reason of a restore that was ended at a limit, with the way out: what hung may have gone, and the disk starts without CRIU. */
+export function restoreTookTooLong(seconds: number): string {
+  return `the restore did not end within its limit of ${seconds} s; try again, or start from the disk alone (memory: false)`;
+}
+
 /** @param error of Docker, with the last complaint of `svc-runc` and its causes */
 export function explainRestore(error: unknown): string {
   const found = /svc-runc: restore from \S+ failed: ([^\n]*)/.exec(texts(error).join("\n"))?.[1];
   if (found === undefined) return "Docker could not start it";
   const said = found.slice(0, MAX_READ_CHARACTERS);
+  const limit = LATE.exec(said)?.[1];
+  if (limit !== undefined) return restoreTookTooLong(Number(limit));
   const reason = REASONS.find((one) => one.said.test(said));
   if (reason === undefined) return `CRIU says: ${printable(said, MAX_CHARACTERS)}`;
   const name = reason.names?.map((pattern) => pattern.exec(said)?.[1]).find((one) => one !== undefined);

@@ -20,13 +20,14 @@ import type { Volumes } from "../../volumes/volumes.ts";
 import { stopped } from "../frozen/evict.ts";
 import type { MemoryImages } from "../store/memory-images.ts";
 import type { Memory } from "../take/host-memory.ts";
-import { explainRestore } from "./reason.ts";
+import { explainRestore, restoreTookTooLong } from "./reason.ts";
 
 /**
  * Time limit from Docker's start to an envd that answers, for a restore with memory. A good restore takes some tenths of
- * a second, and large memory is restored lazily: one that takes longer hangs, and others wait for its permit.
+ * a second, and large memory is restored lazily: one that takes longer hangs, and others wait for its permit. Shorter than
+ * the limit of svc-runc, which would end the restore without the words for its owner.
  */
-const RESTORE_LIMIT_MS = 20_000;
+export const RESTORE_LIMIT_MS = 20_000;
 
 export interface RestoreContainerDeps {
   readonly docker: Docker;
@@ -140,7 +141,7 @@ export async function restoreContainer(
         // A damaged image can fail the restore before its check is through, and then the damage is the reason.
         await memory?.verified;
         if (!isLate) throw cause;
-        throw notRestored(`the restore did not end within its limit of ${limitMs} ms`, cause);
+        throw notRestored(restoreTookTooLong(limitMs / 1000), cause);
       }
     };
     const { found, cgroup } = await (memory === undefined ? up(signal) : within(limitMs, upInTime));

@@ -1,7 +1,7 @@
 /** What svc-runc says about a restore that ends without an error in CRIU's log, with another program in runc's place. */
 
 import { spawnSync } from "node:child_process";
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,8 +10,11 @@ const SCRIPT = join(import.meta.dirname, "../../../scripts/host/runtime/svc-runc
 const RUN_DIRECTORY = "/run/svc-wordstest";
 const ANNOTATIONS = join(RUN_DIRECTORY, "containers");
 
-/** @param restore shell commands that stand for `runc restore`; `$log` is the file of runc's log */
-async function restoreWith(restore: string): Promise<string> {
+/**
+ * @param restore shell commands that stand for `runc restore`; `$log` is the file of runc's log
+ * @param limit of the restore, in place of the script's own; seconds
+ */
+async function restoreWith(restore: string, limit?: number): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "svc-words-"));
   const id = `words-${process.pid}`;
   const annotations = join(ANNOTATIONS, id);
@@ -30,9 +33,12 @@ async function restoreWith(restore: string): Promise<string> {
   // The commands before and after the restore, such as `delete`, are not the ones that are tested.
   await writeFile(runc, `#!/bin/sh\nlog=${log}\ncase " $* " in *" restore "*) ;; *) exit 0 ;; esac\n${restore}\n`);
   await chmod(runc, 0o755);
+  const script = join(directory, "svc-runc");
+  const text = await readFile(SCRIPT, "utf8");
+  await writeFile(script, limit === undefined ? text : text.replace(/^restore_limit=\d+$/m, `restore_limit=${limit}`));
   const args = ["--root", directory, "--log", log, "--log-format", "json", "create", "--bundle", bundle, id];
   const env = { PATH: `${directory}:${process.env.PATH ?? ""}` };
-  const { stderr, status } = spawnSync("sh", [SCRIPT, ...args], { env, encoding: "utf8" });
+  const { stderr, status } = spawnSync("sh", [script, ...args], { env, encoding: "utf8" });
   expect(status).toBe(1);
   return stderr.slice(stderr.indexOf("failed: ")).trim();
 }
@@ -55,4 +61,9 @@ test.each([
   ],
 ])("the error of a restore has %s", async (_name, restore, said) => {
   expect(await restoreWith(restore)).toBe(said);
+});
+
+test("a restore that hangs is ended at the script's own limit, with the words that the agent knows", async () => {
+  const hangs = "sleep 10 >/dev/null 2>&1 & wait";
+  expect(await restoreWith(hangs, 1)).toBe("failed: the restore did not end within its limit of 1 s");
 });

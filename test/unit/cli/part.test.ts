@@ -8,6 +8,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,6 +50,19 @@ test("what breaks leaves what was there before, and no part", async () => {
   }
   expect(readdirSync(path)).toEqual(["old"]);
   expect(readFileSync(join(path, "old"), "utf8")).toBe("before");
+});
+
+test("parts that a killed process left an hour ago go with the next file, and nothing else does", async () => {
+  const path = folder();
+  const [left, underWay] = [`.svc-part-${"0".repeat(16)}`, `.svc-part-${"1".repeat(16)}`];
+  const others = [".svc-part-notes", `${left}.bak`, "old"];
+  const before = new Date(Date.now() - 2 * 3_600_000);
+  for (const name of [left, underWay, ...others]) writeFileSync(join(path, name), "half");
+  mkdirSync(join(path, `.svc-part-${"2".repeat(16)}`));
+  for (const name of readdirSync(path)) if (name !== underWay) utimesSync(join(path, name), before, before);
+  await written(join(path, "new"), "text");
+  const stay = [underWay, `.svc-part-${"2".repeat(16)}`, ...others, "new"];
+  expect(readdirSync(path).toSorted()).toEqual(stay.toSorted());
 });
 
 test("a link stays one, and its file has the new text", async () => {

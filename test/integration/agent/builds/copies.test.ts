@@ -1,6 +1,7 @@
 /** A COPY of a Dockerfile, from the folder that `svc` reads to the files in a template: what Docker would put there. */
 
 import {
+  chmodSync,
   createReadStream,
   createWriteStream,
   lstatSync,
@@ -55,7 +56,7 @@ function tree(directory: string): Record<string, string> {
   return Object.fromEntries(files.map((name) => [name, readFileSync(join(directory, name), "utf8")]));
 }
 
-async function copied(source: string, destination: string): Promise<Record<string, string>> {
+async function copied(source: string, destination: string, mode = ""): Promise<Record<string, string>> {
   const { files, needsDirectory } = await filesOf(at("context"), source, () => false);
   mkdirSync(at("image"));
   if (files.length === 0) return {};
@@ -63,7 +64,7 @@ async function copied(source: string, destination: string): Promise<Record<strin
   await unpacked(at("archive.tar.gz"));
   const given = needsDirectory && !destination.endsWith("/") ? `${destination}/` : destination;
   const target = targetOf(at("image"), given);
-  copyInto({ files: at("files"), ...splitSource(source), destination: target, owner, mode: "" });
+  copyInto({ files: at("files"), ...splitSource(source), destination: target, owner, mode });
   return tree(at("image"));
 }
 
@@ -145,6 +146,16 @@ test("a name that is not UTF-8 is refused as such", async () => {
   write("context/x");
   writeFileSync(Buffer.concat([Buffer.from(at("context/a")), Buffer.from([0xff])]), "");
   await expect(filesOf(at("context"), ".", () => false)).rejects.toThrow("has a name that is not UTF-8");
+});
+
+test("COPY with a symbolic mode changes each file and directory from what it was, and nothing beside them", async () => {
+  write("context/tool/run.sh");
+  write("context/tool/lib/data");
+  chmodSync(at("context/tool/run.sh"), 0o744);
+  chmodSync(at("context/tool/lib/data"), 0o600);
+  await copied("tool", "opt/tool/", "go=u-w,+X");
+  const modes = ["run.sh", "lib/data", "lib"].map((path) => lstatSync(at(`image/opt/tool/${path}`)).mode & 0o7777);
+  expect(modes.map((mode) => mode.toString(8))).toEqual(["755", "644", "755"]);
 });
 
 test("an archive is unpacked with long names, long targets of links, modes and times", async () => {

@@ -218,7 +218,9 @@ describe("restores that hang", () => {
       here.parts.sandboxes.start(randomUUID(), startRequest({ origin, projectId: "p" })),
     ).rejects.toMatchObject({
       code: "sandbox_create_failed",
-      message: "the sandbox's memory could not be restored: the restore did not end within its limit of 200 ms",
+      message:
+        "the sandbox's memory could not be restored: the restore did not end within its limit of 0.2 s; " +
+        "try again, or start from the disk alone (memory: false)",
     });
     here.engine.fail(() => undefined);
     expect(here.engine.containers.size).toBe(before);

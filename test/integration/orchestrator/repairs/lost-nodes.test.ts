@@ -36,7 +36,7 @@ afterEach(() => cluster.stop());
 
 const { connect, create, eventsOf, pause, paused, post, read } = sandboxesOn(() => cluster);
 
-async function setStatus({ nodeId }: FakeAgent, status: "ready" | "standby"): Promise<void> {
+async function setStatus({ nodeId }: FakeAgent, status: "ready" | "standby" | "draining"): Promise<void> {
   const answer = await cluster.ask("POST", `/nodes/${nodeId}`, { ...admin, body: { status } });
   expect(answer.status, answer.text).toBe(204);
 }
@@ -147,6 +147,23 @@ describe("a node that is lost during a resume", () => {
     expect(await comesBack(home, begun)).toEqual(idsOf(running));
     await resumesOn(home, sandbox);
     expect([...home.live.keys()]).toEqual(idsOf(begun));
+  });
+
+  test("that has fetched the snapshot from the first node leaves the sandbox paused there, and it runs with its memory", async () => {
+    const sandbox = await paused();
+    home.onOffer = () => ({ ticket: "f".repeat(64), projectId: "project", ref: ref(), doneBytes: 1, totalBytes: 1 });
+    await setStatus(other, "ready");
+    await setStatus(home, "draining");
+    await diesDuring(other, () => connect(sandbox.sandboxID));
+    expect(await stateOf(sandbox)).toBe("starting");
+    expect(other.starts.at(-1)?.body.origin).toMatchObject({ is: "paused", memory: true });
+    await silence(other);
+    await expect.poll(() => stateOf(sandbox), SOON).toBe("paused");
+    await resumesOn(home, sandbox);
+    expect(home.starts.at(-1)?.body.origin).toMatchObject({ is: "paused", memory: true });
+    const begun = other.starts.slice(-1);
+    expect(await comesBack(other, begun)).toEqual(idsOf(begun));
+    expect((await read(sandbox.sandboxID)).state).toBe("running");
   });
 
   test("and then removed keeps what is in the blob store, and ends the rest with an event", async () => {

@@ -1,5 +1,9 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { END_LIMIT_MS } from "../../../../agent/snapshots/criu/criu.ts";
 import { explainRestore } from "../../../../agent/snapshots/restore/reason.ts";
+import { RESTORE_LIMIT_MS } from "../../../../agent/snapshots/restore/restore.ts";
 
 const said = (reason: string) => new Error("the container could not be started", { cause: engineError(reason) });
 const engineError = (reason: string) =>
@@ -41,6 +45,20 @@ test.each([
 ])("any other reason, such as %j, is explained too", (reason, words) =>
   expect(explainRestore(said(reason))).toMatch(words),
 );
+
+test("a restore that svc-runc has ended at its limit has the sentence of the agent's limit, with the way out", () => {
+  expect(explainRestore(said("the restore did not end within its limit of 30 s"))).toBe(
+    "the restore did not end within its limit of 30 s; try again, or start from the disk alone (memory: false)",
+  );
+});
+
+test("the agent ends a restore before svc-runc does, and waits for what svc-runc ends", () => {
+  const script = readFileSync(join(import.meta.dirname, "../../../../scripts/host/runtime/svc-runc"), "utf8");
+  const ofRuntimeMs = Number(/^restore_limit=(\d+)$/m.exec(script)?.[1]) * 1_000;
+  // Docker prepares the container before svc-runc begins to count.
+  expect(RESTORE_LIMIT_MS).toBeLessThan(ofRuntimeMs - 5_000);
+  expect(END_LIMIT_MS).toBeGreaterThan(ofRuntimeMs);
+});
 
 test("text that svc-runc did not write is not passed on", () => {
   expect(explainRestore(new Error("connect ENOENT /var/run/docker.sock"))).toBe("Docker could not start it");

@@ -124,7 +124,7 @@ describe("steps", () => {
     [{ type: "RUN", args: ["a\0b"] }, "NUL"],
     [{ type: "COPY", args: ["a", "b"] }, "'filesHash' is required"],
     [{ type: "COPY", args: ["a"], filesHash: hash }, "2 to 4"],
-    [{ type: "COPY", args: ["a", "b", "", "rwx"], filesHash: hash }, "not an octal file mode"],
+    [{ type: "COPY", args: ["a", "b", "", "rwx"], filesHash: hash }, "'rwx' is not a file mode, such as 755 or u+x"],
     [{ type: "ENV", args: ["A"] }, "pairs"],
     [{ type: "ENV", args: ["A=B", "x"] }, "not the name of a variable"],
     [{ type: "WORKDIR", args: [] }, "1 argument(s) expected"],

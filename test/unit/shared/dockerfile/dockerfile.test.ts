@@ -104,6 +104,17 @@ test("flags are read before what they are for, also on lines of their own", () =
   expect(steps("RUN --mount=type=cache,target=/c \\\n  --mount=type=cache,target=/d make")[0]).toEqual(["RUN", "make"]);
 });
 
+test.each(["linux/amd64", "amd64", "Linux/x86_64", "linux", "$BUILDPLATFORM", "${TARGETPLATFORM:-linux/arm64}", ""])(
+  "FROM with the platform of the machines, %j, is FROM without one",
+  (platform) => {
+    expect(readDockerfile(`FROM --platform=${platform} python:3.12 AS app`).from).toBe("python:3.12");
+  },
+);
+
+test.each(["u+x", "+x", "u=rwX,go=rX", "g=u,o-w", "a+rX-w"])("the symbolic mode %s of COPY is passed on", (mode) => {
+  expect(steps(`COPY --chmod=${mode} a /b`)[0]).toEqual(["COPY", "a", "/b", "root", mode]);
+});
+
 test("lines for Docker's own reader change nothing, and another reader is told", () => {
   const notes = (text: string) => readDockerfile(`${text}FROM base AS Last\n`).notes;
   expect(notes("# syntax=docker/dockerfile:1.7-labs\n# check=skip=all\n# escape=\\\n")).toEqual([]);
@@ -238,11 +249,17 @@ test.each([
   ["FROM a\nCOPY $BASE/x /y", "line 2: $BASE has no value"],
   ["FROM a\nENV P=/x:$PATH\nCOPY $P /y", "line 3: $P has no value"],
   ["FROM a\nARG X=1\nCOPY ${X:0} /y", "line 3: the reference '${X:0' cannot be substituted"],
-  ["FROM --platform=linux/arm64 a", "line 1: --platform is not supported"],
+  [
+    "FROM --platform=linux/arm64 a",
+    "line 1: --platform=linux/arm64 is not linux/amd64, on which templates run: name an",
+  ],
+  ["ARG P=windows\nFROM --platform=$P a", "line 2: --platform=windows is not linux/amd64"],
+  ["FROM --platform=$P a", "line 1: $P has no value"],
   ["FROM a b", "line 1: FROM takes an image"],
   ["FROM a AS Build\nfrom build", "line 2: a template has one FROM"],
   ["# escape=`\nFROM a", "another escape character"],
-  ["FROM a\nCOPY --chmod=u+x a /b", "line 2: --chmod takes an octal mode such as 755, not 'u+x'"],
+  ["FROM a\nCOPY --chmod=u a /b", "line 2: --chmod takes a mode such as 755 or u+x, not 'u'"],
+  ["FROM a\nCOPY --chmod=17777 a /b", "line 2: --chmod takes a mode such as 755 or u+x, not '17777'"],
   ["FROM a\nCOPY --exclude=*.md a /b", "line 2: --exclude is not supported"],
   ["FROM a\nCOPY \\\n  --parents a /b", "line 2: --parents is not supported"],
   ["FROM a\nADD --checksum=sha256:1 a /b", "line 2: --checksum is not supported"],
