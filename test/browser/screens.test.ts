@@ -198,6 +198,18 @@ test("an operator sees nodes and the audit log, and chooses a project", async ()
   await details.getByRole("heading", { name: "Sandboxes on it" }).waitFor();
   await page.getByRole("heading", { name: "Alerts", exact: true }).waitFor();
   await page
+    .getByRole("button", { name: /^Doctor’s report of / })
+    .first()
+    .click();
+  const doctor = page.getByRole("region", { name: /^Doctor’s report of / });
+  // The checks take some seconds, twice as many where the first look finds something.
+  await doctor.getByText(/ passed(, \d+ could not be seen)?; looked at /).waitFor({ timeout: 90_000 });
+  await doctor.getByText("What passed").click();
+  await doctor.getByText("files: files.missing").waitFor();
+  await doctor.getByRole("button", { name: "Look again" }).click();
+  await doctor.getByText(/looks at its machine/).waitFor();
+  await doctor.getByText(/; looked at /).waitFor({ timeout: 90_000 });
+  await page
     .getByRole("button", { name: /^Drain of / })
     .first()
     .click();
