@@ -2,6 +2,7 @@
 
 import type { Log } from "../shared/program/log.ts";
 import type { Abilities } from "./api/capabilities.ts";
+import type { Doctor } from "./api/doctor.ts";
 import type { BuildMachine } from "./builds/machine.ts";
 import type { ReachProbe } from "./network/reach/host-probe.ts";
 import type { Procfs } from "./procfs/procfs.ts";
@@ -15,6 +16,7 @@ export interface AgentMachine extends BuildMachine {
   readonly volumeFiles: VolumeFiles;
   readonly procfs: Procfs;
   readonly abilities: Abilities;
+  readonly doctor: Doctor;
 }
 
 export interface AgentDeps {

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Log } from "../shared/program/log.ts";
 import { hostAbilities } from "./api/capabilities.ts";
+import { hostDoctor } from "./api/doctor.ts";
 import { hostBlobs } from "./blobs/host-blobs.ts";
 import { hostBuildTools } from "./builds/tools.ts";
 import type { AgentConfig } from "./config.ts";
@@ -67,6 +68,7 @@ function machineOf(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv
       log,
     }),
     abilities: hostAbilities(config, containers),
+    doctor: hostDoctor(config, { log }),
     blobs: hostBlobs(config),
   };
 }

@@ -211,6 +211,8 @@ const builders: Record<string, () => Promise<void>> = {
   edge: () => bundleProgram("edge", "orchestrator/edge/main.ts"),
   agent: bundleAgent,
   egress: bundleEgress,
+  // The agent starts it for the report of its machine.
+  doctor: () => bundleProgram("doctor", "machine/main.ts"),
   envd: bundleEnvd,
   interpreter: bundleInterpreter,
   cli: bundleCli,

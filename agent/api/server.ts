@@ -37,6 +37,7 @@ import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { NetworkLogStore } from "../store/network-log.ts";
 import type { SampleStore } from "../store/samples.ts";
 import type { Volumes } from "../volumes/volumes.ts";
+import type { Doctor } from "./doctor.ts";
 import type { Instruments } from "./prometheus.ts";
 
 export interface ApiDeps {
@@ -53,6 +54,7 @@ export interface ApiDeps {
   /** Why nothing new can begin on the node's disk; undefined while there is room. */
   readonly refusal: () => AppError | undefined;
   readonly listGarbage: () => Promise<Garbage>;
+  readonly doctor: Doctor;
   readonly holdings: () => Holdings;
   readonly holding: Pick<Holding, "takeBack">;
   readonly serving: Pick<Serving, "admit" | "adopt">;
@@ -101,6 +103,7 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       await snapshots.delete(params.snapshotId);
     },
     listGarbage: () => deps.listGarbage(),
+    examine: () => deps.doctor.examine(),
     holdings: () => deps.holdings(),
     serveStore: ({ body }) => deps.serving.adopt(body),
     takeBackSnapshot: ({ params }) => deps.holding.takeBack(params.snapshotId),

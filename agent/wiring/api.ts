@@ -41,7 +41,7 @@ interface ApiSources {
 export async function createApi(base: Base, parts: ApiSources) {
   const { config, machine, peering, orchestrators, stores, events, now, log, teardown } = base;
   const { nodeId } = config;
-  const { host, disks, volumes, volumeFiles } = machine;
+  const { host, disks, volumes, volumeFiles, doctor } = machine;
   const { network, node, blobs, live, lease, stored, own, taking, building, diskAccount } = parts;
   const { egressProcess, reach } = network;
   const { capabilities, disk } = node;
@@ -131,6 +131,7 @@ export async function createApi(base: Base, parts: ApiSources) {
       refusal: () => disk.refusal(),
       holdings: () => describeHoldings({ running, stores, serving }),
       listGarbage: () => listGarbage(garbage),
+      doctor,
       checks: () => checksOf(checked),
       lastReport: () => contact.last,
       log,

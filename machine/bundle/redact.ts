@@ -53,8 +53,8 @@ const NAME = /((?:\\*["'])?)([A-Za-z][A-Za-z0-9_.-]*)\1(\s*[=:]\s*)/g;
 /** A value ends as it begins. */
 const VALUE = /(\\*["'])(?:(?!\1)[\s\S])*(?:\1|$)|\[redacted\]|\[[^\]\n]*\]|\{[^}\n]*\}|[^\s,;&}\])"']+/y;
 
-/** Options of a command line: `--password value`. */
-const OPTION = /(--?)([A-Za-z][A-Za-z0-9-]*)(\s+)([^\s"'-][^\s"']*)/g;
+/** Options of a command line: `--password value`. A file's path such as `/etc/svc/admin-token` has none. */
+const OPTION = /(?<!\/[\w.-]{0,80})(--?)([A-Za-z][A-Za-z0-9-]*)(\s+)([^\s"'-][^\s"']*)/g;
 
 /** @param values secrets that this machine keeps */
 export function redactor(values: readonly string[]): Redact {

@@ -125,7 +125,7 @@ export const dockerChecks: readonly Check[] = [
     problem: "CRIU cannot dump and restore a small process",
     evidence: ({ criu, instance }) => {
       if (!instance.programs.includes("agent")) return [];
-      if (criu?.version === undefined) return undefined;
+      if (criu?.version === undefined || criu.filtered === true) return undefined;
       return criu.problem === undefined ? [] : [`CRIU ${criu.version}: ${criu.problem}`];
     },
     fix: "run ./scripts/up, which looks for a CRIU that works on this kernel",

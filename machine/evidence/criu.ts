@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lastWords, PATH } from "../base/commands.ts";
 import { withDeadline } from "../base/deadline.ts";
+import { textOf } from "../base/instance.ts";
 import type { Machine } from "../base/this-machine.ts";
 import type { CriuSeen } from "./evidence.ts";
 
@@ -13,7 +14,19 @@ const LIMIT_MS = 15_000;
 /** Of nobody, without files of the caller, in a session of its own. It ends by itself. */
 const PROCESS = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "sleep", "60"];
 
-export async function tryCriu({ run, places }: Machine): Promise<CriuSeen> {
+export async function tryCriu(machine: Machine): Promise<CriuSeen> {
+  const seen = await attemptIn(machine);
+  // CRIU cannot dump what has a filter while it has one itself, and both have that of this process.
+  const filtered = seen.problem !== undefined && isFiltered(textOf("/proc/self/status") ?? "");
+  return filtered ? { ...seen, filtered } : seen;
+}
+
+/** Pure. @param status of a process, from /proc */
+export function isFiltered(status: string): boolean {
+  return /^Seccomp:\s*[12]$/m.test(status);
+}
+
+async function attemptIn({ run, places }: Machine): Promise<CriuSeen> {
   const path = places.criu;
   const said = await run(path, ["--version"]);
   const version = /^Version: *(.*)$/m.exec(said.stdout)?.[1];

@@ -18,6 +18,7 @@ import { healthApi } from "../../shared/api/health.ts";
 import { discoveryApi, identityAdminApi } from "../../shared/api/identity/identity.ts";
 import { authorityRotationApi } from "../../shared/api/keys/authority-rotation.ts";
 import { rotationApi } from "../../shared/api/keys/rotation.ts";
+import { nodeDoctorApi } from "../../shared/api/nodes/doctor.ts";
 import { drainApi } from "../../shared/api/nodes/drains.ts";
 import { edgesApi } from "../../shared/api/nodes/edges.ts";
 import { joinTokenApi } from "../../shared/api/nodes/join-tokens.ts";
@@ -71,6 +72,7 @@ export interface ApiHandlers {
   readonly admin: Handlers<typeof adminApi>;
   readonly nodes: Handlers<typeof nodesApi>;
   readonly nodeStores: Handlers<typeof nodeStoreApi>;
+  readonly nodeDoctor: Handlers<typeof nodeDoctorApi>;
   readonly drains: Handlers<typeof drainApi>;
   readonly snapshotChecks: Handlers<typeof snapshotCheckApi>;
   readonly storage: Handlers<typeof storageApi>;
@@ -177,6 +179,7 @@ function servePeople(server: FastifyInstance, handlers: ApiHandlers, auth: Pick<
   serve(server, adminApi, handlers.admin, auth.operator);
   serve(server, nodesApi, handlers.nodes, auth.operator);
   serve(server, nodeStoreApi, handlers.nodeStores, auth.operator);
+  serve(server, nodeDoctorApi, handlers.nodeDoctor, auth.operator);
   serve(server, drainApi, handlers.drains, auth.operator);
   serve(server, joinTokenApi, handlers.joinTokens, auth.operator);
   serve(server, edgesApi, handlers.joinedEdges, auth.operator);

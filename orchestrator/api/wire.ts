@@ -30,6 +30,7 @@ import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
 import { startConsoleServer } from "./console-server.ts";
 import { drains } from "./drain.ts";
 import { createHealthHandlers } from "./health.ts";
+import { createDoctorHandlers } from "./node-doctor.ts";
 import { startNodesServer, withoutMembers } from "./nodes-server.ts";
 import { type ApiHandlers, createApiServer } from "./server.ts";
 
@@ -60,7 +61,7 @@ interface ApiParts {
   readonly removal: NodeRemoval;
   readonly nodeLeases: Leases;
   /** The handlers that other folders construct. */
-  readonly handlers: Omit<ApiHandlers, "keys" | "admin" | "nodes" | "health">;
+  readonly handlers: Omit<ApiHandlers, "keys" | "admin" | "nodes" | "nodeDoctor" | "health">;
 }
 
 interface ApiUrls {
@@ -103,6 +104,7 @@ export async function startApi(base: Base, parts: ApiParts): Promise<ApiUrls> {
       templates: store.templates,
       drains: store.drains,
     }),
+    nodeDoctor: createDoctorHandlers({ nodes }),
     health: createHealthHandlers({
       nodes,
       schema,

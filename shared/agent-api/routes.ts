@@ -6,6 +6,7 @@
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { EgressPolicy } from "../policy/egress-policy.ts";
+import { MachineReport } from "../program/finding.ts";
 import { Garbage } from "./blobs/garbage-shapes.ts";
 import { BuildBody, BuildState } from "./build-shapes.ts";
 import { NetworkCheck, NetworkLog } from "./network-shapes.ts";
@@ -113,6 +114,15 @@ export const agentApi = contract({
     access: "node",
     status: 200,
     reply: Garbage,
+  },
+  examine: {
+    method: "GET",
+    path: "/v1/doctor",
+    summary: "Run the checks of `svc doctor` on this machine; calls at the same time share one run",
+    tag: "Observation",
+    access: "node",
+    status: 200,
+    reply: MachineReport,
   },
   startBuild: {
     method: "PUT",

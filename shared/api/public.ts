@@ -11,6 +11,7 @@ import { healthApi } from "./health.ts";
 import { discoveryApi, identityAdminApi } from "./identity/identity.ts";
 import { authorityRotationApi } from "./keys/authority-rotation.ts";
 import { rotationApi } from "./keys/rotation.ts";
+import { nodeDoctorApi } from "./nodes/doctor.ts";
 import { drainApi } from "./nodes/drains.ts";
 import { edgesApi } from "./nodes/edges.ts";
 import { joinTokenApi } from "./nodes/join-tokens.ts";
@@ -46,6 +47,7 @@ export const publicApi = {
   ...keyApi,
   ...nodesApi,
   ...nodeStoreApi,
+  ...nodeDoctorApi,
   ...drainApi,
   ...joinTokenApi,
   ...edgesApi,

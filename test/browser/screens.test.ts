@@ -143,6 +143,9 @@ test("the hosts of a secret, the members of a project and who did what are shown
   await page.getByRole("button", { name: `Hosts of ${name}` }).click();
   const row = page.getByRole("row").filter({ hasText: "api.example" });
   await row.getByRole("link", { name: sandboxId }).waitFor();
+  await page.getByRole("button", { name: `Delete ${name}` }).click();
+  await page.getByRole("button", { name: "Really delete?" }).click();
+  await page.getByRole("region", { name: `Where ${name} goes` }).waitFor({ state: "detached" });
   await page.goto(`${platform.apiUrl}/console/project`);
   await page.getByRole("heading", { name: "Members" }).waitFor();
   await page.getByRole("region", { name: "Audit log of the project" }).getByText("logIn").first().waitFor();
@@ -166,6 +169,7 @@ test("a webhook is made, tested and deleted; templates and events are shown", as
   await page.getByRole("button", { name: "Delete of the browser" }).click();
   await page.getByRole("button", { name: "Really delete?" }).click();
   await page.getByText("hook.invalid").waitFor({ state: "detached" });
+  await page.getByRole("heading", { name: "Deliveries" }).waitFor({ state: "detached" });
   await go("templates/base");
   await page.getByRole("heading", { name: "Builds" }).waitFor();
   await go("events");
@@ -193,6 +197,18 @@ test("an operator sees nodes and the audit log, and chooses a project", async ()
   await details.getByText("memory snapshots", { exact: true }).waitFor();
   await details.getByRole("heading", { name: "Sandboxes on it" }).waitFor();
   await page.getByRole("heading", { name: "Alerts", exact: true }).waitFor();
+  await page
+    .getByRole("button", { name: /^Doctor’s report of / })
+    .first()
+    .click();
+  const doctor = page.getByRole("region", { name: /^Doctor’s report of / });
+  // The checks take some seconds, twice as many where the first look finds something.
+  await doctor.getByText(/ passed(, \d+ could not be seen)?; looked at /).waitFor({ timeout: 90_000 });
+  await doctor.getByText("What passed").click();
+  await doctor.getByText("files: files.missing").waitFor();
+  await doctor.getByRole("button", { name: "Look again" }).click();
+  await doctor.getByText(/looks at its machine/).waitFor();
+  await doctor.getByText(/; looked at /).waitFor({ timeout: 90_000 });
   await page
     .getByRole("button", { name: /^Drain of / })
     .first()

@@ -20,6 +20,12 @@ export function WebhooksScreen() {
       await work();
       loaded.again();
     });
+  const remove = (id: string) =>
+    then(async () => {
+      await act("DELETE", `/events/webhooks/${id}`);
+      // Its deliveries went with it.
+      setChosen((one) => (one === id ? undefined : one));
+    });
   const disabled = doing.busy || !may("admin");
   return (
     <Screen title="Webhooks">
@@ -65,11 +71,7 @@ export function WebhooksScreen() {
                   >
                     {enabled ? "Disable" : "Enable"}
                   </button>
-                  <Danger
-                    disabled={disabled}
-                    label={`Delete ${name}`}
-                    onConfirm={() => then(() => act("DELETE", `/events/webhooks/${id}`))}
-                  >
+                  <Danger disabled={disabled} label={`Delete ${name}`} onConfirm={() => remove(id)}>
                     Delete
                   </Danger>
                 </span>
@@ -78,7 +80,9 @@ export function WebhooksScreen() {
           ]}
         />
       )}
-      {chosen !== undefined && <Deliveries key={chosen} id={chosen} />}
+      {chosen !== undefined && loaded.value?.some(({ id }) => id === chosen) === true && (
+        <Deliveries key={chosen} id={chosen} />
+      )}
     </Screen>
   );
 }

@@ -7,6 +7,7 @@ import { bytes } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { Danger, Empty, Failure, State, Table } from "../parts/parts.tsx";
 import { type Alert, alertsOf } from "./alerts.ts";
+import { DoctorOfNode } from "./doctor.tsx";
 import { DrainOfNode } from "./drain.tsx";
 import { Details, Findings } from "./node.tsx";
 import { mostTaken } from "./node-facts.ts";
@@ -14,6 +15,7 @@ import { mostTaken } from "./node-facts.ts";
 export function Nodes() {
   const [chosen, choose] = useState<string | undefined>(undefined);
   const [looked, look] = useState<string | undefined>(undefined);
+  const [examined, examine] = useState<string | undefined>(undefined);
   const doing = useDoing();
   const loaded = useLoaded((signal) => get<NodeDetail[]>("/nodes", {}, signal), [], 5_000);
   const set = (id: string, status: string) =>
@@ -86,6 +88,14 @@ export function Nodes() {
                   </button>
                   <button
                     type="button"
+                    aria-pressed={id === examined}
+                    aria-label={`Doctor’s report of ${id}`}
+                    onClick={() => examine(id === examined ? undefined : id)}
+                  >
+                    Doctor
+                  </button>
+                  <button
+                    type="button"
                     aria-pressed={id === chosen}
                     aria-label={`Drain of ${id}`}
                     onClick={() => choose(id === chosen ? undefined : id)}
@@ -103,12 +113,16 @@ export function Nodes() {
           <h2>Findings of nodes</h2>
           <Findings of={loaded.value} />
           <p class="small">
-            Nodes find these while they run. <code>sudo ./scripts/svc doctor</code> on a machine looks at its files,
-            kernel, Docker, firewall and certificates too, names the cause first, and works while the programs are down.
+            Nodes find these while they run. “Doctor” has a node look at its machine: its files, kernel, Docker,
+            firewall and certificates, the cause first. <code>sudo ./scripts/svc doctor</code> there does it too, also
+            while the programs are down.
           </p>
         </>
       )}
       {node !== undefined && <Details of={node} />}
+      {examined !== undefined && loaded.value?.some(({ id }) => id === examined) === true && (
+        <DoctorOfNode key={examined} id={examined} />
+      )}
       {chosen !== undefined && (
         <DrainOfNode
           key={chosen}

@@ -5,13 +5,16 @@ import { get } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { Choice, TextField } from "../parts/field.tsx";
 import { Empty, Failure } from "../parts/parts.tsx";
-import { type Entry, merged } from "./log-entries.ts";
+import { type Asked, type Entry, merged, whyNoLines } from "./log-entries.ts";
 import type { TabProps } from "./tab.ts";
 
 const EVERY_MS = 2_000;
 
 export function LogsTab({ sandbox }: TabProps) {
-  const [entries, setEntries] = useState<readonly Entry[] | undefined>(undefined);
+  // With what was asked for: while a new search is read, the page shows the lines of the one before.
+  const [shown, setShown] = useState<{ readonly entries: readonly Entry[]; readonly asked: Asked } | undefined>(
+    undefined,
+  );
   const [error, setError] = useState<unknown>(undefined);
   const [level, setLevel] = useState("");
   const [search, setSearch] = useState("");
@@ -36,7 +39,8 @@ export function LogsTab({ sandbox }: TabProps) {
         left.signal,
       );
       seen.all = merged(seen.all, newest === undefined ? logs.toReversed() : logs);
-      setEntries(seen.all);
+      const { all: entries } = seen;
+      setShown((before) => (before?.entries === entries ? before : { entries, asked: { level, search } }));
       setError(undefined);
     };
     const round = () => void read().catch((failed: unknown) => left.signal.aborted || setError(failed));
@@ -52,7 +56,7 @@ export function LogsTab({ sandbox }: TabProps) {
     if (!list) return;
     // Only for who reads the end: whoever has scrolled up stays there.
     if (list.scrollHeight - list.scrollTop - list.clientHeight < 200) list.scrollTop = list.scrollHeight;
-  }, [entries]);
+  }, [shown?.entries]);
   return (
     <>
       <div class="bar">
@@ -68,9 +72,9 @@ export function LogsTab({ sandbox }: TabProps) {
         />
       </div>
       <Failure of={error} />
-      {entries?.length === 0 && <Empty title="No program has written to the log yet." />}
+      {shown?.entries.length === 0 && <Empty title={whyNoLines(shown.asked, state)} />}
       <div class="lines" tabIndex={0} role="log" aria-label="Log of the sandbox">
-        {entries?.map(({ timestamp, level: of, message }, index) => (
+        {shown?.entries.map(({ timestamp, level: of, message }, index) => (
           <div key={index} class={`line level-${of}`}>
             <time>{time(timestamp)}</time> {message}
           </div>

@@ -8,6 +8,7 @@ import { useLoaded } from "../base/loaded.ts";
 import type { Chart } from "../parts/chart.ts";
 import { Empty, Failure } from "../parts/parts.tsx";
 import type { TabProps } from "./tab.ts";
+import { whyNoSamples } from "./why-no-samples.ts";
 
 const EVERY_MS = 5_000;
 const HOUR_S = 3_600;
@@ -25,7 +26,7 @@ export function MetricsTab({ sandbox }: TabProps) {
     return (
       <>
         <Failure of={loaded.error} />
-        {samples !== undefined && <Empty title="The first sample comes a few seconds after the start." />}
+        {samples !== undefined && <Empty title={whyNoSamples(sandbox.state)} />}
       </>
     );
   const times = samples.map(({ timestampUnix }) => timestampUnix);

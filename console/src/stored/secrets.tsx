@@ -30,6 +30,11 @@ export function SecretsScreen() {
       setName("");
       setValue("");
     });
+  const remove = (secret: Secret) =>
+    then(async () => {
+      await act("DELETE", `/secrets/${secret.secretID}`);
+      look((one) => (one === secret.name ? undefined : one));
+    });
   const disabled = doing.busy || !may("admin");
   return (
     <Screen title="Secrets">
@@ -70,11 +75,7 @@ export function SecretsScreen() {
                   >
                     Hosts
                   </button>
-                  <Danger
-                    disabled={disabled}
-                    label={`Delete ${secret.name}`}
-                    onConfirm={() => then(() => act("DELETE", `/secrets/${secret.secretID}`))}
-                  >
+                  <Danger disabled={disabled} label={`Delete ${secret.name}`} onConfirm={() => remove(secret)}>
                     Delete
                   </Danger>
                 </span>
@@ -83,7 +84,9 @@ export function SecretsScreen() {
           ]}
         />
       )}
-      {looked !== undefined && <SecretPlaces key={looked} name={looked} />}
+      {looked !== undefined && loaded.value?.some((secret) => secret.name === looked) === true && (
+        <SecretPlaces key={looked} name={looked} />
+      )}
     </Screen>
   );
 }

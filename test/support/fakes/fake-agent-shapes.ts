@@ -23,6 +23,7 @@ import type {
 import type { LogEntry } from "../../../shared/agent-api/sandbox-log.ts";
 import type { CheckSnapshotBody, SnapshotCheck } from "../../../shared/agent-api/snapshot-check-shapes.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
+import type { MachineReport } from "../../../shared/program/finding.ts";
 import type { FakeBuilds } from "./fake-agent-builds.ts";
 import type { Standing } from "./fake-heartbeat.ts";
 import type { FakeVolumes } from "./fake-volumes.ts";
@@ -103,6 +104,7 @@ export interface FakeAgent extends FakeBuilds {
   onSnapshotCheck: (request: SnapshotCheckRequest) => Promise<SnapshotCheck> | SnapshotCheck;
   /** Answers what the node could remove. */
   onGarbage: () => Promise<Garbage> | Garbage;
+  onExamine: () => Promise<MachineReport> | MachineReport;
   /** The sizes of the snapshots that are taken from now on. */
   sizes: { readonly memoryBytes: number; readonly diskBytes: number };
   /** Replaces the work of a new policy; call `set` for the usual work. */

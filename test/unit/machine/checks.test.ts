@@ -5,6 +5,7 @@ import { ALL_CHECKS } from "../../../machine/checks/all.ts";
 import { SECTIONS } from "../../../machine/checks/check.ts";
 import { judge } from "../../../machine/checks/judge.ts";
 import { confirmed } from "../../../machine/doctor/doctor.ts";
+import { isFiltered } from "../../../machine/evidence/criu.ts";
 import type { Evidence } from "../../../machine/evidence/evidence.ts";
 import { type Change, objects } from "../../support/machine/changes.ts";
 import { agentDown, dockerStopped, FAULTS } from "../../support/machine/faults.ts";
@@ -88,4 +89,14 @@ test("every check has a section, an id of its own and a way out", () => {
     expect(id).toMatch(/^[a-z-]+\.[a-z-]+$/);
     for (const text of [problem, fix]) expect(text).toMatch(/^[^\n]{8,}$/);
   }
+});
+
+test("CRIU that fails under a filter of system calls, as in a service of systemd, is not said to be broken", () => {
+  const criu = { path: "/opt/svc/bin/criu", version: "4.1", problem: "dump: Operation not permitted" };
+  const statusOf = (seen: Evidence["criu"]) =>
+    judge(ALL_CHECKS, { ...healthy(), criu: seen }).find(({ id }) => id === "criu.dump")?.status;
+  expect(statusOf(criu)).toBe("failed");
+  expect(statusOf({ ...criu, filtered: true })).toBe("unknown");
+  expect(isFiltered("Name:\tnode\nSeccomp:\t2\nSeccomp_filters:\t3\n")).toBe(true);
+  expect(isFiltered("Name:\tnode\nSeccomp:\t0\nSeccomp_filters:\t0\n")).toBe(false);
 });

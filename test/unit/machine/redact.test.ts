@@ -109,3 +109,9 @@ test.each([
 ])("%s names a secret: %s", (name, is) => {
   expect(isSecretName(name)).toBe(is);
 });
+
+test("words behind the path of a file whose name is like an option's stay", () => {
+  const text = "/etc/svc/admin-token is 0600: chown 990:990 /etc/svc/admin-token && chmod 600 /etc/svc/admin-token";
+  expect(redactor([])(text)).toBe(text);
+  expect(redactor([])("/usr/bin/login --token hunter2")).toBe("/usr/bin/login --token [redacted]");
+});

@@ -71,6 +71,7 @@ beforeAll(async () => {
       collecting: unused,
       builds: unused,
       listGarbage: unused,
+      doctor: unused,
       holdings: unused,
       holding: unused,
       serving: { admit: () => Promise.resolve(), adopt: () => undefined },

@@ -1,0 +1,35 @@
+/** The doctor's report for people who are not on the machine: without secrets, and of a bounded size. Pure. */
+
+import type { Result } from "../checks/check.ts";
+import type { Report } from "../doctor/doctor.ts";
+import type { Redact } from "./redact.ts";
+
+/** As shared/program/finding.ts has them; a test compares. */
+const TEXT = 1_000;
+const RESULTS = 200;
+
+interface Shown extends Omit<Report, "checks"> {
+  readonly checks: readonly (Pick<Result, "id" | "section" | "status" | "problem" | "evidence"> & {
+    /** The name that the API has for the fix. */
+    readonly wayOut: string;
+  })[];
+}
+
+/** What `--fix` would do is left out: nobody else may ask for it. The first results are the worst ones. */
+export function forOthers({ ok, at, instance, checks }: Report, redact: Redact): Shown {
+  const shown = checks.slice(0, RESULTS).map(({ id, section, status, problem, evidence, fix }) => ({
+    id,
+    section,
+    status,
+    problem,
+    evidence: cut(redact(cut(evidence))),
+    wayOut: cut(redact(cut(fix))),
+  }));
+  return { ok, at, instance, checks: shown };
+}
+
+/** Between two words: half of a secret would not be known as one. */
+function cut(text: string): string {
+  if (text.length <= TEXT) return text;
+  return `${/^[\s\S]*\s/.exec(text.slice(0, TEXT - 1))?.[0] ?? ""}…`;
+}
