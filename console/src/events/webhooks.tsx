@@ -20,6 +20,11 @@ export function WebhooksScreen() {
       await work();
       loaded.again();
     });
+  const remove = (id: string) => {
+    // The log of a webhook that is gone cannot be asked for.
+    if (chosen === id) setChosen(undefined);
+    then(() => act("DELETE", `/events/webhooks/${id}`));
+  };
   const disabled = doing.busy || !may("admin");
   return (
     <Screen title="Webhooks">
@@ -65,11 +70,7 @@ export function WebhooksScreen() {
                   >
                     {enabled ? "Disable" : "Enable"}
                   </button>
-                  <Danger
-                    disabled={disabled}
-                    label={`Delete ${name}`}
-                    onConfirm={() => then(() => act("DELETE", `/events/webhooks/${id}`))}
-                  >
+                  <Danger disabled={disabled} label={`Delete ${name}`} onConfirm={() => remove(id)}>
                     Delete
                   </Danger>
                 </span>
