@@ -5,7 +5,7 @@
  */
 
 import { createServer, type Server } from "node:net";
-import { ALL_TRAFFIC, type Sandbox } from "e2b";
+import { ALL_TRAFFIC } from "e2b";
 import { beforeAll, expect, test } from "vitest";
 import { ADDRESS, COUNTED, HOST_END } from "../../support/internet/plan.ts";
 import { openPlatform } from "../../support/platform/platform.ts";
@@ -233,16 +233,16 @@ test("21 Docker's ways to the host: host.docker.internal, 127.0.0.11 and the bri
 });
 
 test("22 multicast and broadcast: packets of mDNS, LLMNR, SSDP and DHCP reach no other sandbox", async () => {
-  const neighbour = await ownSandbox();
+  // Both are there before one listens: it listens for a while only.
+  const [neighbour, sandbox] = [await ownSandbox(), await ownSandbox()];
   const listen = `import socket, struct
-s = socket.socket(2, 2); s.setsockopt(1, 2, 1); s.bind(("", 5353)); s.settimeout(4)
+s = socket.socket(2, 2); s.setsockopt(1, 2, 1); s.bind(("", 5353)); s.settimeout(10)
 s.setsockopt(0, 35, struct.pack("4s4s", socket.inet_aton("224.0.0.251"), socket.inet_aton("0.0.0.0")))
 open("/tmp/listening", "w").close()
 try: print("heard", s.recv(10))
 except TimeoutError: print("silence")`;
   const hearing = python(neighbour, listen);
   await neighbour.commands.run("until [ -e /tmp/listening ]; do sleep 0.05; done");
-  const sandbox: Sandbox = await ownSandbox();
   const targets = [
     ["224.0.0.251", 5353],
     ["224.0.0.252", 5355],
