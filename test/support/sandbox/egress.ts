@@ -19,8 +19,17 @@ export const sandboxWith = (network?: SandboxNetworkOpts) => ownSandbox(network 
  * Sends a HEAD request to each URL, all at once: each is answered, refused at once, or neither within twenty seconds, because
  * the machine may be busy. curl does not check the certificate, because the test internet's authority signed it.
  */
-export async function reached(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
-  const one = (url: string, index: number) => `(curl -skI -m 20 -o /dev/null '${url}'; echo ${index} $?) &`;
+export function reached(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
+  return outcomesOf(sandbox, urls, 20);
+}
+
+/** Does the same for URLs that are to get no answer at all, each for eight seconds. */
+export function triedBriefly(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
+  return outcomesOf(sandbox, urls, 8);
+}
+
+async function outcomesOf(sandbox: Sandbox, urls: readonly string[], seconds: number): Promise<readonly Outcome[]> {
+  const one = (url: string, index: number) => `(curl -skI -m ${seconds} -o /dev/null '${url}'; echo ${index} $?) &`;
   const { stdout } = await sandbox.commands.run(`${urls.map(one).join("\n")}\nwait`, { timeoutMs: 60_000 });
   const statuses = new Map(
     stdout
