@@ -16,6 +16,7 @@ import type { Auth } from "../access/auth.ts";
 import type { EdgeRoute, EdgeRoutingTable } from "../edge/sandbox-lookup.ts";
 import type { UpstreamPlanner } from "../edge/upstream-planner.ts";
 import { notFound } from "../lifecycle/not-found.ts";
+import { endedAtOf } from "../lifecycle/record-state.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 
 export interface EnvdDeps {
@@ -94,10 +95,11 @@ export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth
     return pool;
   }
 
-  /** @throws {AppError} sandbox_not_found, conflict */
+  /** @throws {AppError} sandbox_not_found, sandbox_ended, conflict */
   async function routeOf(sandboxId: string, projectId: string): Promise<EdgeRoute> {
     const record = await deps.sandboxes.get(sandboxId);
     if (record === undefined || record.projectId !== projectId) throw notFound(sandboxId);
+    if (endedAtOf(record) !== undefined) throw new AppError("sandbox_ended", `sandbox '${sandboxId}' has ended`);
     const route = deps.routes.lookup(sandboxId);
     if (route === undefined || route.held === true)
       throw new AppError(

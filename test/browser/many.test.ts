@@ -49,10 +49,12 @@ test("ten thousand sandboxes are listed whole, scroll with few rows in the page,
   expect(rows.count).toBeLessThan(60);
   expect(rows.made, "elements that scrolling has made").toBe(0);
 
-  const storm = setInterval(() => void change(cluster, first, ids), 100);
+  const changes: Promise<void>[] = [];
+  const storm = setInterval(() => changes.push(change(cluster, first, ids)), 100);
   onTestFinished(() => clearInterval(storm));
   expectSmooth("scrolling in a storm of changes", await frameCosts(browser(), page, () => page.evaluate(SCROLL)));
   clearInterval(storm);
+  await Promise.all(changes);
   await cluster.ask("DELETE", `/sandboxes/${first}`);
   await page.getByText(`${COUNT - 1} of ${COUNT - 1}, 0 chosen, live`).waitFor();
   const { heapMb, processMb, nodes } = await tabMemory(browser(), page);

@@ -173,7 +173,7 @@ test("a webhook is made, tested and deleted; templates and events are shown", as
   await go("templates/base");
   await page.getByRole("heading", { name: "Builds" }).waitFor();
   await go("events");
-  await page.getByText("live").waitFor();
+  await page.getByText("live", { exact: true }).waitFor();
   const sandbox = await ownSandbox();
   await page.getByRole("row").filter({ hasText: sandbox.sandboxId }).getByText("created").waitFor();
 });

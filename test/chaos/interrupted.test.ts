@@ -14,6 +14,7 @@ import { containersOf } from "../support/platform/host-objects.ts";
 import { expectNoProblems } from "../support/platform/no-problems.ts";
 import { api, checkout, openPlatform } from "../support/platform/platform.ts";
 import { pidOf, run, untilReady } from "../support/platform/programs.ts";
+import { until } from "../support/runner/until.ts";
 import { expectKept, expectOnDisk, fillMemory } from "../support/sandbox/memory-keeper.ts";
 
 const platform = openPlatform();
@@ -260,13 +261,23 @@ function killed(pid: number): boolean {
   }
 }
 
+/** Removes what is listed, again while there is something: what an interrupted action was to make may come only now. */
 async function killEverything(): Promise<void> {
-  const pages = Sandbox.list();
-  while (pages.hasNext) {
-    await Promise.all((await pages.nextItems()).map((info) => Sandbox.kill(info.sandboxId)));
-  }
-  const snapshots = Sandbox.listSnapshots();
-  while (snapshots.hasNext) {
-    await Promise.all((await snapshots.nextItems()).map(({ snapshotId }) => Sandbox.deleteSnapshot(snapshotId)));
-  }
+  const nothingLeft = async () => {
+    let found = 0;
+    const pages = Sandbox.list();
+    while (pages.hasNext) {
+      const infos = await pages.nextItems();
+      found += infos.length;
+      await Promise.all(infos.map(({ sandboxId }) => Sandbox.kill(sandboxId).catch(() => false)));
+    }
+    const snapshots = Sandbox.listSnapshots();
+    while (snapshots.hasNext) {
+      const infos = await snapshots.nextItems();
+      found += infos.length;
+      await Promise.all(infos.map(({ snapshotId }) => Sandbox.deleteSnapshot(snapshotId).catch(() => false)));
+    }
+    return found === 0;
+  };
+  await until(nothingLeft, { what: "the end of all sandboxes and snapshots", timeoutMs: 120_000, everyMs: 500 });
 }

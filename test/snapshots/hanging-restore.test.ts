@@ -20,7 +20,7 @@ const SLOW = { timeout: 60_000, interval: 200 };
 const ROOT = { user: "root" };
 const [SLOW_PROJECT, OTHER_PROJECT] = [randomUUID(), randomUUID()];
 /** Shorter than the kernel's limit of a lease, 45 s, and much longer than a restore takes. */
-const RESTORE_LIMIT_MS = 12_000;
+const RESTORE_LIMIT_MS = 25_000;
 const WRITER = "exec 3<>/srv/held; touch /tmp/ready; sleep 3000";
 
 let agent: RealAgent;

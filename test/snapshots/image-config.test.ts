@@ -83,8 +83,12 @@ test("files below a volume of the image are the sandbox's: builds, pauses, snaps
 test("the health check of an image runs in no container", async () => {
   expect(await docker("inspect", "--format", "{{json .Config.Healthcheck.Test}}", IMAGE)).toContain("/data/checked");
   const one = await sandboxOf(await built(IMAGE, [run("true")]));
-  const ids = (await docker("ps", "--quiet", "--filter", `label=svc.node=${NODE_ID}`)).trim().split("\n");
-  const health = await docker("inspect", "--format", "{{json .State.Health}}", ...ids);
-  expect(new Set(health.trim().split("\n"))).toEqual(new Set(["null"]));
+  // The container of the build may end between the two commands.
+  const health = async () => {
+    const ids = (await docker("ps", "--quiet", "--filter", `label=svc.node=${NODE_ID}`)).trim().split("\n");
+    const said = await docker("inspect", "--format", "{{json .State.Health}}", ...ids);
+    return [...new Set(said.trim().split("\n"))];
+  };
+  await expect.poll(health).toEqual(["null"]);
   await agent.stop(one.executionId);
 });

@@ -23,12 +23,17 @@ export async function untilAnswered<T>(send: () => Promise<T>, { lost, wait = sl
     try {
       return await send();
     } catch (error) {
-      if (!(error instanceof Failed) || !LOST.has(error.status)) throw error;
+      if (!isLost(error)) throw error;
       lost();
       await wait(ms);
     }
   }
   return send();
+}
+
+/** Whether a request got no answer of the platform: it restarts, or the way to it has changed. */
+export function isLost(error: unknown): boolean {
+  return error instanceof Failed && LOST.has(error.status);
 }
 
 function sleep(ms: number): Promise<void> {

@@ -1,7 +1,11 @@
 /** What a screen shows: loaded when it opens, again when asked, and again and again where it changes by itself. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { isLost } from "./again.ts";
 import { isDue } from "./due.ts";
+
+/** So often what got no answer is asked for again. */
+const LOST_MS = 3_000;
 
 export interface Loaded<T> {
   readonly value: T | undefined;
@@ -9,7 +13,7 @@ export interface Loaded<T> {
   readonly again: () => void;
 }
 
-/** @param everyMs loads again so often while the page is visible; absent: only when asked */
+/** @param everyMs loads again so often while the page is visible; absent: only when asked, and while nothing answers */
 export function useLoaded<T>(
   load: (signal: AbortSignal) => Promise<T>,
   needs: readonly unknown[],
@@ -39,14 +43,15 @@ export function useLoaded<T>(
     );
     return () => left.abort();
   }, [...needs, round]);
+  const lookMs = everyMs ?? (isLost(state.error) ? LOST_MS : undefined);
   useEffect(() => {
-    if (everyMs === undefined) return undefined;
+    if (lookMs === undefined) return undefined;
     const look = () => {
       if (!document.hidden && isDue(begunAt.current, performance.now())) again();
     };
-    const timer = setInterval(look, everyMs);
+    const timer = setInterval(look, lookMs);
     return () => clearInterval(timer);
-  }, [everyMs, again]);
+  }, [lookMs, again]);
   return { ...state, again };
 }
 

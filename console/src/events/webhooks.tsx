@@ -20,12 +20,11 @@ export function WebhooksScreen() {
       await work();
       loaded.again();
     });
-  const remove = (id: string) =>
-    then(async () => {
-      await act("DELETE", `/events/webhooks/${id}`);
-      // Its deliveries went with it.
-      setChosen((one) => (one === id ? undefined : one));
-    });
+  const remove = (id: string) => {
+    // The log of a webhook that is gone cannot be asked for.
+    if (chosen === id) setChosen(undefined);
+    then(() => act("DELETE", `/events/webhooks/${id}`));
+  };
   const disabled = doing.busy || !may("admin");
   return (
     <Screen title="Webhooks">

@@ -1,6 +1,6 @@
 /** Ctrl K: every screen and object by a few letters, without the mouse. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Template } from "../../../shared/api/templates.ts";
 import type { volumeApi } from "../../../shared/api/volumes/volumes.ts";
 import { get, pages, type Reply } from "../base/client.ts";
@@ -55,7 +55,8 @@ export function Palette(props: {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key: whoever types on at once after Ctrl K types into the field.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   const objects = useLoaded(loadObjects, [projectId.value]).value ?? [];
   const entries: readonly Entry[] = [
     ...places.map(({ path, name }) => ({ name, run: () => go(path) })),

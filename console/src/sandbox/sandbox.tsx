@@ -1,6 +1,6 @@
 /** One sandbox: what it is, what can be done with it, and a tab for each thing that it has. */
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import type { SandboxDetail, StartResult } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { get, perform } from "../base/client.ts";
@@ -51,6 +51,9 @@ const TABS: readonly Tab[] = [
   { id: "raw", name: "Raw", show: RawTab },
 ];
 
+/** A pause or kill by this page. `done`: it has ended, and the page reads what the sandbox is now. */
+type Stopping = "no" | "begun" | "done";
+
 export function SandboxScreen({ id, tab = "timeline" }: { readonly id: string; readonly tab: string | undefined }) {
   const path = `/sandboxes/${encodeURIComponent(id)}`;
   const loaded = useLoaded((signal) => get<SandboxDetail>(path, { ended: true }, signal), [path], 15_000);
@@ -60,8 +63,21 @@ export function SandboxScreen({ id, tab = "timeline" }: { readonly id: string; r
     [id, again],
   );
   const sandbox = loaded.value;
+  const [stopping, setStopping] = useState<Stopping>("no");
+  // What came of it was read, or could not be read.
+  useEffect(() => setStopping((now) => (now === "done" ? "no" : now)), [loaded.value, loaded.error]);
+  const stop = async (work: () => Promise<void>) => {
+    setStopping("begun");
+    try {
+      await work();
+      setStopping("done");
+    } catch (error) {
+      setStopping("no");
+      throw error;
+    }
+  };
   return (
-    <Screen title={id} acts={sandbox !== undefined && <Acts sandbox={sandbox} again={again} />}>
+    <Screen title={id} acts={sandbox !== undefined && <Acts sandbox={sandbox} again={again} stop={stop} />}>
       <Failure of={loaded.error} />
       {sandbox !== undefined && <Facts sandbox={sandbox} />}
       {sandbox !== undefined && sandbox.state !== "ended" && <ActsAsCode of={actsOf(sandbox)} />}
@@ -80,13 +96,19 @@ export function SandboxScreen({ id, tab = "timeline" }: { readonly id: string; r
         ))}
       </div>
       <section id="tab" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-        {sandbox !== undefined && <Shown tab={tab} sandbox={sandbox} again={again} />}
+        {sandbox !== undefined && <Shown tab={tab} sandbox={sandbox} again={again} isStopping={stopping !== "no"} />}
       </section>
     </Screen>
   );
 }
 
-function Shown({ tab: id, sandbox, again }: TabProps & { readonly tab: string }) {
+interface ShownProps extends TabProps {
+  readonly tab: string;
+  /** What asks the sandbox's programs would be refused, so it is left before. */
+  readonly isStopping: boolean;
+}
+
+function Shown({ tab: id, sandbox, again, isStopping }: ShownProps) {
   const tab = TABS.find((each) => each.id === id);
   if (tab === undefined) return <Empty title="A sandbox has no such tab." />;
   if (tab.changes === true && !may("sandboxes"))
@@ -97,11 +119,17 @@ function Shown({ tab: id, sandbox, again }: TabProps & { readonly tab: string })
         {sandbox.state === "paused" && <p>Resume it to reach its {tab.name.toLowerCase()}.</p>}
       </Empty>
     );
+  if (tab.runs === true && isStopping) return <Empty title="The sandbox is being stopped." />;
   const { show: Show } = tab;
   return <Show sandbox={sandbox} again={again} />;
 }
 
-function Acts({ sandbox, again }: TabProps) {
+interface ActsProps extends TabProps {
+  /** Does what stops the sandbox. */
+  readonly stop: (work: () => Promise<void>) => Promise<void>;
+}
+
+function Acts({ sandbox, again, stop }: ActsProps) {
   const doing = useDoing();
   const [, go] = useLocation();
   const { sandboxID: id, state } = sandbox;
@@ -139,7 +167,7 @@ function Acts({ sandbox, again }: TabProps) {
           <button type="button" disabled={disabled} onClick={fork}>
             Fork
           </button>
-          <button type="button" disabled={disabled} onClick={then(() => pauseSandbox(id))}>
+          <button type="button" disabled={disabled} onClick={then(() => stop(() => pauseSandbox(id)))}>
             Pause
           </button>
         </>
@@ -149,7 +177,7 @@ function Acts({ sandbox, again }: TabProps) {
         </button>
       )}
       {like}
-      <Danger disabled={disabled} onConfirm={then(() => killSandbox(id))}>
+      <Danger disabled={disabled} onConfirm={then(() => stop(() => killSandbox(id)))}>
         Kill
       </Danger>
       <Failure of={doing.error} />

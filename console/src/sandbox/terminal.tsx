@@ -5,7 +5,7 @@ import { Failure } from "../parts/parts.tsx";
 import type { TabProps } from "./tab.ts";
 import type { Shell } from "./xterm.ts";
 
-export function TerminalTab({ sandbox }: TabProps) {
+export function TerminalTab({ sandbox, again }: TabProps) {
   const place = useRef<HTMLDivElement>(null);
   const leave = useRef<HTMLButtonElement>(null);
   const [state, setState] = useState("loading …");
@@ -18,6 +18,7 @@ export function TerminalTab({ sandbox }: TabProps) {
         left.shell = openShell(sandbox.sandboxID, place.current, {
           state: setState,
           leave: () => leave.current?.focus(),
+          ended: again,
         });
       },
       (failed: unknown) => setError(failed),
@@ -26,7 +27,7 @@ export function TerminalTab({ sandbox }: TabProps) {
       left.is = true;
       left.shell?.close();
     };
-  }, [sandbox.sandboxID]);
+  }, [sandbox.sandboxID, again]);
   return (
     <>
       <div class="bar">

@@ -11,6 +11,7 @@ import { pause } from "../base/stream.ts";
 import { withConstructedStyles } from "./constructed-styles.ts";
 import { call, follow, fromBase64, toBase64 } from "./envd.ts";
 import { afterFailure, waitingText } from "./shell-failure.ts";
+import { untilRuns } from "./until-runs.ts";
 
 export interface Shell {
   /** Leaves the shell running. */
@@ -21,6 +22,8 @@ interface Telling {
   state(text: string): void;
   /** The keyboard leaves the terminal. */
   leave(): void;
+  /** The sandbox has ended. */
+  ended(): void;
 }
 
 interface Message {
@@ -146,6 +149,9 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
       if (performance.now() - before > LONGEST_WAIT_MS) wait = SHORTEST_WAIT_MS;
       await pause(wait, left.signal);
       wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+      // A sandbox that stands still or has ended refuses a request for its shell.
+      const still = () => telling.state("the sandbox stands still, connecting again …");
+      if (!(await untilRuns(id, { still, ended: () => telling.ended() }, left.signal))) return;
     }
   }
 

@@ -78,10 +78,11 @@ async function newestSandboxes(signal: AbortSignal): Promise<SandboxDetail[]> {
   return found;
 }
 
-/** Undefined: the sandbox has ended meanwhile. */
+/** Undefined: the sandbox has ended meanwhile, and the platform may have forgotten it. */
 async function detailOf(id: string, signal: AbortSignal): Promise<SandboxDetail | undefined> {
   try {
-    return await get<SandboxDetail>(`/sandboxes/${id}`, {}, signal);
+    const sandbox = await get<SandboxDetail>(`/sandboxes/${id}`, { ended: true }, signal);
+    return sandbox.state === "ended" ? undefined : sandbox;
   } catch (error) {
     if (error instanceof Failed && error.status === 404) return undefined;
     throw error;

@@ -20,11 +20,11 @@ export function TemplateScreen({ id }: { readonly id: string }) {
   const setShown = (build: string) => setSearch({ build });
   const [, go] = useLocation();
   const doing = useDoing();
-  const loaded = useLoaded((signal) => get<TemplateWithBuilds>(path, { limit: 100 }, signal), [path], 5_000);
+  // While the template is being deleted, nothing asks what it is.
+  const everyMs = doing.busy ? undefined : 5_000;
+  const loaded = useLoaded((signal) => get<TemplateWithBuilds>(path, { limit: 100 }, signal), [path], everyMs);
   const template = loaded.value;
-  // Whoever opens a template whose newest build has failed asks what it says.
-  const [newest] = template?.builds ?? [];
-  const shown = search.get("build") ?? (newest?.status === "error" ? newest.buildID : undefined);
+  const shown = search.get("build") ?? failedNewest(template?.builds ?? []);
   const remove = () =>
     doing.run(async () => {
       await act("DELETE", path);
@@ -50,12 +50,17 @@ export function TemplateScreen({ id }: { readonly id: string }) {
           <h2>Builds</h2>
           {template.builds.length === 0 && <Empty title="This template has no build." />}
           {template.builds.length > 0 && <Builds builds={template.builds} shown={shown} show={setShown} />}
-          {shown !== undefined && <BuildLog key={shown} path={path} buildId={shown} />}
+          {shown !== undefined && !doing.busy && <BuildLog key={shown} path={path} buildId={shown} />}
           <TagList path={path} name={title} />
         </>
       )}
     </Screen>
   );
+}
+
+/** Whoever opens a template whose newest build has failed asks what it says. */
+function failedNewest([newest]: readonly Build[]): string | undefined {
+  return newest?.status === "error" ? newest.buildID : undefined;
 }
 
 function Builds(props: {

@@ -191,7 +191,7 @@ test("20 secret reflection: a header goes to its host on its ports only, so only
   await reach(sandbox, "one.api.example", "echo.example", eight);
   // This address claims the name, but does not own it.
   await sandbox.commands.run(
-    `curl -sk -m 3 --connect-to ::${COUNTED.claimedName}: https://api.example/ -o /dev/null; true`,
+    `curl -sk -m 20 --connect-to ::${COUNTED.claimedName}: https://api.example/ -o /dev/null; true`,
   );
   const told = (await watch.all("request")).filter(({ headers }) => headers["authorization"] !== undefined);
   expect(told.map(({ address }) => address)).toEqual([ADDRESS.api]);

@@ -45,6 +45,8 @@ test("a terminal echoes keys, and obeys control-C and control-D", async () => {
   await expect.poll(async () => (await sandbox().commands.run("pgrep -fc '^sleep 606$' || true")).stdout).toBe("1\n");
   await terminal.type("\u0003");
   await expect.poll(async () => (await sandbox().commands.run("pgrep -fc '^sleep 606$' || true")).stdout).toBe("0\n");
+  // Before its prompt the shell would not take the next key for the end of its input.
+  await expect.poll(terminal.heard).toMatch(/\^C[^]*\$ $/);
   await terminal.type("\u0004");
   expect((await terminal.ended).exitCode).toBe(130);
 });

@@ -56,11 +56,12 @@ test("the kernel enforces the size that a create names, reads and metrics show i
 
 test("a sandbox of a snapshot has its size, another one where its memory fits, or none of its memory", async () => {
   const source = await created(SIZE, "");
+  const sleeps = async (one: Sandbox) => (await one.commands.run("ls mine; pgrep -c sleep || true")).stdout;
   await source.commands.run("touch mine; sleep 3000 & echo $!", { background: true });
+  await expect.poll(() => sleeps(source)).toBe("mine\n1\n");
   const { snapshotId } = await source.createSnapshot();
   onTestFinished(async () => void (await Sandbox.deleteSnapshot(snapshotId)));
   const other = { cpuCount: 2, memoryMB: 512 };
-  const sleeps = async (one: Sandbox) => (await one.commands.run("ls mine; pgrep -c sleep || true")).stdout;
 
   const larger = await created({ templateID: snapshotId, ...other });
   expect([await enforced(larger), await read(larger.sandboxId)]).toEqual([other, other]);

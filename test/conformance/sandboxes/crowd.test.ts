@@ -13,7 +13,8 @@ test("twenty sandboxes that are created at once are distinct, and each runs its 
   });
   const results = await Promise.all(
     Array.from({ length: 20 }, async (_, index) => {
-      const sandbox = await Sandbox.create({ timeoutMs: 600_000, envs: { INDEX: String(index) } });
+      const envs = { INDEX: String(index) };
+      const sandbox = await Sandbox.create({ timeoutMs: 600_000, requestTimeoutMs: 240_000, envs });
       made.push(sandbox);
       await sandbox.files.write("who.txt", String(index));
       const { stdout } = await sandbox.commands.run('echo "$INDEX $(cat who.txt) $E2B_SANDBOX_ID"');

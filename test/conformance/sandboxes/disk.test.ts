@@ -116,7 +116,7 @@ describe.each(ROUNDS > 1 ? ["wal", "delete"] : ["wal"])(
       const goesOn = async (one: Sandbox) => {
         const alive = async () => Number(await shell(one, "cat /opt/alive 2>/dev/null || echo 0"));
         const before = await alive();
-        await expect.poll(alive, { timeout: 60_000 }).toBeGreaterThan(before);
+        await expect.poll(alive, { timeout: 180_000 }).toBeGreaterThan(before);
       };
       const check = async (one: Sandbox) => {
         await goesOn(one);

@@ -19,7 +19,7 @@ test("a sandbox that is rewound answers at the same address, to the same client,
   const { snapshotId: snapshotID } = await sandbox.createSnapshot();
   const then = await counter.read();
   await sandbox.files.write("/tmp/later", "later");
-  await expect.poll(() => counter.read()).toBeGreaterThan(then + 20);
+  await expect.poll(() => counter.read(), { timeout: 90_000 }).toBeGreaterThan(then + 20);
 
   const begun = Date.now();
   const answer = await api(platform, "POST", `/sandboxes/${sandbox.sandboxId}/rewind`, { body: { snapshotID } });

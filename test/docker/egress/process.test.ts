@@ -179,7 +179,7 @@ describe("plain HTTP by name", () => {
   test("a later request on the same connection does not reach another host", async () => {
     await bench.policy(names("allowed.test"));
     const send = [get("allowed.test", "/one"), get("other.test", "/two"), get("allowed.test", "/three")];
-    const outcome = await bench.attempt({ address: ALLOWED, port: 80, send, limitMs: 6_000 });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 80, send, limitMs: 20_000 });
     expect(outcome.received).toContain("HTTP/1.1 200");
     const again = { address: ALLOWED, port: 80, send: [get("allowed.test", "/last")], until: "served by" };
     await bench.attempt(again);
@@ -318,7 +318,7 @@ describe("log entries", () => {
   test("too many connections at once are refused and logged", async () => {
     bench.messages.length = 0;
     await bench.policy({ ...names("allowed.test"), allowRanges: [SECOND] });
-    const one = { address: ALLOWED, port: 8443, send: ["a"], limitMs: 8_000 };
+    const one = { address: ALLOWED, port: 8443, send: ["a"], limitMs: 20_000 };
     const outcomes = await Promise.all(Array.from({ length: 30 }, () => bench.attempt(one)));
     const held = outcomes.filter(({ how }) => how === "late").length;
     // Connections of earlier tests may still be ending, and count until they have ended.

@@ -5,7 +5,7 @@
 
 import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { api, openPlatform, type Platform } from "../platform/platform.ts";
 import { logInByLink } from "./by-link.ts";
 
@@ -14,11 +14,17 @@ const CHROMIUM = "/usr/bin/chromium";
 /** For any one thing on a page: a machine with two cores can be busy. */
 const LIMIT_MS = 90_000;
 
+/** Other sets of tests make and remove links of this machine: then Chromium gives up the connections that it is making. */
+const OF_THE_MACHINE = /net::ERR_NETWORK_CHANGED/;
+
 export interface Console {
   readonly platform: Platform;
   /** A page of somebody who has logged in by a one-time link; closed when the test is over. */
   readonly page: (options?: PageOptions) => Promise<Page>;
 }
+
+/** The pages of the test that runs, and what each has done that no page may do. */
+const watched: { readonly context: BrowserContext; readonly wrong: readonly string[] }[] = [];
 
 interface PageOptions {
   /** Another key than the platform's. */
@@ -58,6 +64,13 @@ export function sharedBrowser(): () => Browser {
     const args = ["--no-sandbox", "--disable-dev-shm-usage"];
     opened = await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS });
   });
+  // Before what `onTestFinished` does: a page still asks for the sandboxes and templates that a test removes there.
+  afterEach(async () => {
+    const pages = watched.splice(0);
+    const wrong = pages.map((page) => [...page.wrong]);
+    await Promise.all(pages.map(({ context }) => context.close()));
+    for (const each of wrong) expect(each).toEqual([]);
+  });
   afterAll(async () => {
     await opened?.close();
   });
@@ -70,25 +83,25 @@ export function sharedBrowser(): () => Browser {
 /** A page that nobody has logged in to, of the console at this address; closed when the test is over. */
 export async function newPage(browser: Browser, apiUrl: string, options: PageOptions = {}): Promise<Page> {
   const context = await browser.newContext({ colorScheme: options.theme ?? "dark" });
-  onTestFinished(() => context.close());
   context.setDefaultTimeout(LIMIT_MS);
   return watchedPage(context, apiUrl, options.expected);
 }
 
-/** Registered before its page is closed, so it runs after the test's own checks. */
+/** Its test fails afterwards when the page has done something wrong. */
 async function watchedPage(context: BrowserContext, apiUrl: string, expected?: RegExp): Promise<Page> {
-  const page = await context.newPage();
   const wrong: string[] = [];
+  watched.push({ context, wrong });
+  const page = await context.newPage();
   page.on("console", (message) => {
     const text = `console: ${message.text()} (${message.location().url})`;
-    if (message.type() === "error" && expected?.test(text) !== true) wrong.push(text);
+    if (message.type() !== "error" || OF_THE_MACHINE.test(text)) return;
+    if (expected?.test(text) !== true) wrong.push(text);
   });
   page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
   page.on("request", (request) => {
     const url = request.url();
     if (!url.startsWith(`${apiUrl}/`) && !url.startsWith("blob:")) wrong.push(`request to ${url}`);
   });
-  onTestFinished(() => expect(wrong).toEqual([]));
   return page;
 }
 

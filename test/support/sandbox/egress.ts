@@ -16,11 +16,20 @@ const https = (where: string) => `https://${where}/`;
 export const sandboxWith = (network?: SandboxNetworkOpts) => ownSandbox(network === undefined ? {} : { network });
 
 /**
- * Sends a HEAD request to each URL, all at once: each is answered, refused at once, or neither within eight seconds, because
+ * Sends a HEAD request to each URL, all at once: each is answered, refused at once, or neither within twenty seconds, because
  * the machine may be busy. curl does not check the certificate, because the test internet's authority signed it.
  */
-export async function reached(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
-  const one = (url: string, index: number) => `(curl -skI -m 8 -o /dev/null '${url}'; echo ${index} $?) &`;
+export function reached(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
+  return outcomesOf(sandbox, urls, 20);
+}
+
+/** Does the same for URLs that are to get no answer at all, each for eight seconds. */
+export function triedBriefly(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
+  return outcomesOf(sandbox, urls, 8);
+}
+
+async function outcomesOf(sandbox: Sandbox, urls: readonly string[], seconds: number): Promise<readonly Outcome[]> {
+  const one = (url: string, index: number) => `(curl -skI -m ${seconds} -o /dev/null '${url}'; echo ${index} $?) &`;
   const { stdout } = await sandbox.commands.run(`${urls.map(one).join("\n")}\nwait`, { timeoutMs: 60_000 });
   const statuses = new Map(
     stdout
@@ -66,7 +75,7 @@ export async function python(sandbox: Sandbox, program: string, user = "user"): 
 
 /** Whether a name resolves over UDP through an address and port that are not the node's resolver. */
 export async function resolvesAt(sandbox: Sandbox, address: string, port: number = PORT.udpNames): Promise<boolean> {
-  const command = `dig +short +time=3 +tries=1 -p ${port} @${address} google.example || true`;
+  const command = `dig +short +time=15 +tries=1 -p ${port} @${address} google.example || true`;
   return (await sandbox.commands.run(command)).stdout.trim() === ADDRESS.google;
 }
 

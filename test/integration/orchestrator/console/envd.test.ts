@@ -212,5 +212,8 @@ test("only the calls of the page reach envd, and only in the session's own sandb
   await cluster.ask("POST", `/sandboxes/${paused.sandboxID}/pause`);
   const refused = await browser.ask("POST", at("process.Process/List", paused.sandboxID), { body: {} });
   expect([refused.status, refused.body]).toEqual([409, expect.objectContaining({ error_code: "conflict" })]);
+  await cluster.ask("DELETE", `/sandboxes/${paused.sandboxID}`);
+  const ended = await browser.ask("POST", at("process.Process/List", paused.sandboxID), { body: {} });
+  expect([ended.status, ended.body]).toEqual([404, expect.objectContaining({ error_code: "sandbox_ended" })]);
   expect(seen).toEqual([]);
 });
