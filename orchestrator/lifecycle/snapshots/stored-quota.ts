@@ -31,8 +31,8 @@ export interface ProjectQuotaDeps {
 }
 
 const MIB = 1024 ** 2;
-/** Limit of the question how much a sandbox uses. */
-const SAMPLE_MS = 2_000;
+/** Limit of the question how much a sandbox uses. A busy node answers late, and a snapshot that counts with all its memory may be refused. */
+const SAMPLE_MS = 10_000;
 
 export function createProjectQuota({ storage, nodes, log, quotaBytes }: ProjectQuotaDeps): ProjectQuota {
   /** What the sandbox used at the node's last sample; without one, all the memory that it may use. */

@@ -2,12 +2,12 @@
 
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { END, handOver, NO_SCREEN, passwordsOf, TAKE_PICTURE } from "../../../console/src/sandbox/screen/scripts.ts";
+import { freePort } from "../../support/peers/listening.ts";
 
 const execute = promisify(execFile);
 
@@ -54,15 +54,6 @@ async function desktop(programs: Readonly<Record<string, string>>): Promise<Desk
   const [serverPort, pagePort] = [await freePort(), await freePort()];
   const script = handOver({ page, serverPort, pagePort });
   return { home, place: join(home, ".cache/svc-screen"), seen: () => readFileSync(env.SEEN, "utf8"), run, script };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  if (address === null || typeof address === "string") throw new Error("a server has no port");
-  return address.port;
 }
 
 const DESKTOP = { "bin/x11vnc": SERVER, "noVNC/utils/novnc_proxy": SERVER, "bin/scrot": PICTURE };

@@ -13,7 +13,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -24,6 +23,7 @@ import { restore, withBackup } from "../../../machine/backup/restore.ts";
 import { readInstance } from "../../../machine/base/instance.ts";
 import { type Machine, thisMachine } from "../../../machine/base/this-machine.ts";
 import { serviceUser } from "../../../machine/evidence/files.ts";
+import { freePort } from "../../support/peers/listening.ts";
 import { startPostgres } from "../../support/postgres/cluster.ts";
 
 const checkout = join(import.meta.dirname, "../../..");
@@ -44,14 +44,6 @@ beforeAll(() => {
   symlinkSync(process.execPath, join(folder, "app/node"));
 }, 240_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise<void>((resolve) => void server.close(() => resolve()));
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 /** A machine of its own: a root directory with the programs, and nothing else until it is set up or restored. */
 function newMachine(name: string): Machine {

@@ -60,7 +60,7 @@ async function open(door: Door) {
 }
 
 async function call(url: string, meeting: Meeting | undefined) {
-  const connection = connect(api, { url, name: "node n1", timeoutMs: 5_000, meeting });
+  const connection = connect(api, { url, name: "node n1", timeoutMs: 30_000, meeting });
   try {
     return await connection.call.who({});
   } finally {

@@ -63,7 +63,7 @@ export interface FakeAgent extends FakeBuilds {
   /** The stored snapshots, by snapshot id. */
   readonly snapshots: Map<string, StoredSnapshot>;
   readonly volumes: FakeVolumes;
-  /** The snapshots that the orchestrator has ordered the node to remove, in order. */
+  /** The snapshots that the node has removed, by request or by a reply, in order. */
   readonly removed: string[];
   /** Every requested start, in order. */
   readonly starts: Started[];

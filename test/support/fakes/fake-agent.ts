@@ -25,6 +25,7 @@ import { noPeers, peerHandlers } from "./fake-agent-peers.ts";
 import type { FakeAgent, FakeAgentOptions, SnapshotRequest, Started } from "./fake-agent-shapes.ts";
 import { fakeHeartbeat } from "./fake-heartbeat.ts";
 import { fakeHoldings } from "./fake-holdings.ts";
+import { createFakeReports } from "./fake-reports.ts";
 import { createFakeVolumes } from "./fake-volumes.ts";
 
 export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
@@ -42,7 +43,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     nodeId,
     store: { get: () => served, set: (mark) => void (served = mark) },
     kept: () => live.size + snapshots.size,
-    ask: () => void agent.beat().catch(() => undefined),
+    // At once: the orchestrator may wait for this node's answer before it replies to the report under way.
+    ask: () => void reports.now().catch(() => undefined),
     log,
   });
 
@@ -167,8 +169,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       },
       async deleteSnapshot({ params: { snapshotId } }) {
         await agent.onRemove(snapshotId);
-        agent.removed.push(snapshotId);
-        snapshots.delete(snapshotId);
+        if (snapshots.delete(snapshotId)) agent.removed.push(snapshotId);
       },
       collectBlobs: ({ body }) => void agent.collections.push(body),
       ...peerHandlers(() => agent),
@@ -218,6 +219,35 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       store: serving.served,
     });
 
+  const reports = createFakeReports(async () => {
+    // The agent sends the report once more when the kept connection led to an orchestrator that has restarted.
+    const send = () => orchestrator.call.heartbeat({ body: report() });
+    const reply = await send().catch((error: unknown) => {
+      if (isError(error, "node_unreachable")) return send();
+      throw error;
+    });
+    agent.replies.push(reply);
+    if (!serving.heard(reply.store)) return reply;
+    pools = reply.pools;
+    for (const executionId of reply.stop) {
+      agent.stopsByReply.push(executionId);
+      live.delete(executionId);
+    }
+    for (const executionId of reply.hold ?? []) {
+      agent.holds.push(executionId);
+      live.delete(executionId);
+    }
+    for (const snapshotId of reply.deleteSnapshots) {
+      agent.holds.push(snapshotId);
+      if (snapshots.delete(snapshotId)) agent.removed.push(snapshotId);
+    }
+    for (const [executionId, endAt] of Object.entries(reply.endAt)) {
+      const started = live.get(executionId);
+      if (started !== undefined) started.endAt = endAt;
+    }
+    return reply;
+  });
+
   // The same object for the test and the handlers: the handlers see what a test replaces.
   const agent: FakeAgent = Object.assign(building.state, {
     nodeId,
@@ -258,35 +288,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     metrics: [],
     logs: [],
     load: {},
-    async beat() {
-      // The agent sends the report once more when the kept connection led to an orchestrator that has restarted.
-      const send = () => orchestrator.call.heartbeat({ body: report() });
-      const reply = await send().catch((error: unknown) => {
-        if (isError(error, "node_unreachable")) return send();
-        throw error;
-      });
-      agent.replies.push(reply);
-      if (!serving.heard(reply.store)) return reply;
-      pools = reply.pools;
-      for (const executionId of reply.stop) {
-        agent.stopsByReply.push(executionId);
-        live.delete(executionId);
-      }
-      for (const executionId of reply.hold ?? []) {
-        agent.holds.push(executionId);
-        live.delete(executionId);
-      }
-      for (const snapshotId of reply.deleteSnapshots) {
-        agent.holds.push(snapshotId);
-        agent.removed.push(snapshotId);
-        snapshots.delete(snapshotId);
-      }
-      for (const [executionId, endAt] of Object.entries(reply.endAt)) {
-        const started = live.get(executionId);
-        if (started !== undefined) started.endAt = endAt;
-      }
-      return reply;
-    },
+    beat: () => reports.next(),
     async reportExit(executionId, reason, more = {}) {
       const started = live.get(executionId);
       live.delete(executionId);
@@ -297,16 +299,13 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       });
     },
     async stop() {
-      clearInterval(beating);
+      reports.stop();
       await server.close();
       await orchestrator.close();
       await volumes.stop();
     },
   } satisfies Omit<FakeAgent, keyof FakeBuilds>);
   await agent.beat();
-  const beating =
-    options.heartbeatMs === 0
-      ? undefined
-      : setInterval(() => void agent.beat().catch(() => undefined), options.heartbeatMs ?? 1_000);
+  reports.start(options.heartbeatMs ?? 1_000);
   return agent;
 }

@@ -1,5 +1,6 @@
 /** Servers of a test on a free port. */
 
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 
@@ -11,13 +12,24 @@ export async function listening(server: Server, host = "127.0.0.1", port = 0): P
   return portOf(server);
 }
 
-/** Finds a port that is free at the moment, for a program that needs its port beforehand. */
+/** The kernel gives these ports to no connection, and to no server that asks for any port. */
+const OWN_PORTS = { first: 20_000, count: 12_000 };
+
+/**
+ * Finds a port that is free at the moment, for a program that needs its port beforehand. Other tests of the machine do not get
+ * it meanwhile by chance.
+ */
 export async function freePort(): Promise<number> {
-  const probe = createServer();
-  const port = await listening(probe);
-  probe.close();
-  await once(probe, "close");
-  return port;
+  for (;;) {
+    const probe = createServer();
+    const port = await listening(probe, "127.0.0.1", OWN_PORTS.first + randomInt(OWN_PORTS.count)).catch(
+      () => undefined,
+    );
+    if (port === undefined) continue;
+    probe.close();
+    await once(probe, "close");
+    return port;
+  }
 }
 
 function portOf(server: Server): number {

@@ -33,17 +33,15 @@ test("a command that the kernel killed for memory names the reason and the limit
     status: "signal: killed",
     error: "signal: killed (out of memory: limit 512 MiB)",
   });
-  const { entries } = (await (await fetch(`${envd.url}/logs`)).json()) as {
-    entries: { level: string; message: string; fields: Record<string, unknown> }[];
-  };
-  expect(entries).toContainEqual(
+  const entries = async () => ((await (await fetch(`${envd.url}/logs`)).json()) as { entries: unknown[] }).entries;
+  await expect.poll(entries).toContainEqual(
     expect.objectContaining({
       level: "error",
       message: "the kernel killed a process: out of memory: limit 512 MiB",
       fields: { kills: 1 },
     }),
   );
-  expect(entries).toContainEqual(
+  await expect.poll(entries).toContainEqual(
     expect.objectContaining({
       message: "process ended",
       fields: expect.objectContaining({

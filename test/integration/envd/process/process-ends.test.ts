@@ -119,7 +119,7 @@ describe("the end", () => {
     await expect(toEnd(clients.process.connect({ process: byTag("deserted") }))).rejects.toMatchObject({
       code: Code.DeadlineExceeded,
     });
-    expect(await live()).toEqual([]);
+    await expect.poll(live).toEqual([]);
   });
 });
 

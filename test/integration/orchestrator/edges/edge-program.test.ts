@@ -204,12 +204,19 @@ test("the port for operators says what the edge follows", async () => {
   const { cluster } = await platform();
   const edge = await startApartEdge({ orchestratorUrl: cluster.url, nodeKey: NODE_KEY, log });
   onTestFinished(() => edge.stop());
-  const ready = await fetch(`${edge.statusUrl}/readyz?verbose`);
-  expect([ready.status, await ready.json()]).toEqual([
-    200,
-    { ready: true, checks: { orchestrator: `ok (0 routes of ${cluster.url})`, edge: "ok", stopping: "ok" } },
-  ]);
-  expect(await (await fetch(`${edge.statusUrl}/metrics`)).text()).toContain("svc_edge_current 1");
+  const ready = async () => {
+    const answer = await fetch(`${edge.statusUrl}/readyz?verbose`);
+    return [answer.status, await answer.json()];
+  };
+  // An edge that stands still for a second is not current for a moment.
+  await expect
+    .poll(ready)
+    .toEqual([
+      200,
+      { ready: true, checks: { orchestrator: `ok (0 routes of ${cluster.url})`, edge: "ok", stopping: "ok" } },
+    ]);
+  const metrics = async () => (await fetch(`${edge.statusUrl}/metrics`)).text();
+  await expect.poll(metrics).toContain("svc_edge_current 1");
 });
 
 test("an edge with a wrong token gets no routes", async () => {

@@ -6,7 +6,8 @@ import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts"
 
 let cluster: Cluster;
 beforeEach(async () => {
-  cluster = await startCluster({ agent: { heartbeatMs: 0 } });
+  // The node reports when a test says so, and is not silent for too long, however slow the machine is.
+  cluster = await startCluster({ agent: { heartbeatMs: 0 }, config: { nodeTimeoutMs: 600_000, nodeLostMs: 600_000 } });
 });
 afterEach(() => cluster.stop());
 

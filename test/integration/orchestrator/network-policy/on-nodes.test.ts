@@ -48,15 +48,19 @@ describe("an update that the node", () => {
 
   test("can neither finish nor undo is undone as soon as possible", async () => {
     const { sandboxID } = await create({ network: { denyOut: ["1.1.1.1"] } });
+    const live = cluster().agent.live.get(executionOf(sandboxID));
+    if (live === undefined) throw new Error("the sandbox does not run");
     let left = 4;
     cluster().agent.onEgress = (_policy, set) => {
-      if (left-- > 0) throw new AppError("internal", "broken");
+      if (left-- > 0) {
+        // The node closes the link and cannot open it again.
+        live.egress = CLOSED;
+        throw new AppError("internal", "broken");
+      }
       set();
     };
     expect((await put(sandboxID, { denyOut: [ALL] })).status).toBe(500);
-    // The node has closed the link and could not open it again.
-    const live = cluster().agent.live.get(executionOf(sandboxID));
-    if (live !== undefined) live.egress = CLOSED;
+    expect(left).toBeLessThan(4);
     await expect.poll(() => policyOf(sandboxID)).toEqual({ ...OPEN, denyRanges: ["1.1.1.1/32"] });
     expect((await read(sandboxID)).network).toEqual({ denyOut: ["1.1.1.1"] });
   });

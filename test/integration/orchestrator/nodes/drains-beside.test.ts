@@ -66,10 +66,12 @@ test("a drain whose orchestrator is killed during the pause is finished by the n
     const { body } = await pair.admin(1, "GET", `/nodes/${home.nodeId}/drain`);
     return (body as Drain).sandboxes.find((each) => each.sandboxID === sandboxID);
   };
-  await expect.poll(() => asked.length, SOON).toBe(1);
+  // Several times, when an orchestrator stood still for as long as its lease.
+  await expect.poll(() => asked.length, SOON).toBeGreaterThan(0);
   // Whichever of them works on it.
   for (const orchestrator of pair.orchestrators) await orchestrator.killAndStart();
-  await expect.poll(() => asked.length, SOON).toBeGreaterThan(1);
+  const before = asked.length;
+  await expect.poll(() => asked.length, SOON).toBeGreaterThan(before);
   expect((await moved())?.state).toBe("moving");
   const headers = { "svc-sandbox-id": sandboxID, "svc-sandbox-port": "1" };
   const answers = edges.map(async ({ url }) => (await fetch(url, { headers })).text());

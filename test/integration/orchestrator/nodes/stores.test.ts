@@ -9,7 +9,9 @@ let cluster: Cluster;
 afterEach(() => cluster.stop());
 
 const GRACE = { orphanGraceMs: 10, missingGraceMs: 10 };
-const options = { onSqlite: true, config: GRACE, agent: { heartbeatMs: 0 } } as const;
+/** The node reports when a test says so, and is not silent for too long, however slow the machine is. */
+const PATIENT = { nodeTimeoutMs: 600_000, nodeLostMs: 600_000 };
+const options = { onSqlite: true, config: { ...GRACE, ...PATIENT }, agent: { heartbeatMs: 0 } } as const;
 
 const admin = (method: string, path: string) =>
   cluster.ask(method, path, { key: null, headers: { "x-admin-token": ADMIN_TOKEN } });

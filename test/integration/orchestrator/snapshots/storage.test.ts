@@ -163,7 +163,7 @@ describe("a lifetime", () => {
     expect(await lastEvent(old.sandboxID)).toMatchObject({ reason: "expired", kill_reason: "expired" });
     expect((await cluster.ask("GET", `/sandboxes/${old.sandboxID}`)).status).toBe(404);
     expect((await connect(old.sandboxID)).status).toBe(404);
-    expect(cluster.agent.removed).toContain(snapshotId);
+    await expect.poll(() => cluster.agent.removed).toContain(snapshotId);
     expect(await read(young.sandboxID)).toMatchObject({ state: "paused" });
     expect(await read(resumed.sandboxID)).toMatchObject({ state: "running" });
   });

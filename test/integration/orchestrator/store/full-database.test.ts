@@ -73,7 +73,8 @@ asRoot(
     disk.makeRoom();
     await expect.poll(async () => (await create()).status, SLOW).toBe(201);
     await expect.poll(async () => (await ready()).status, SLOW).toBe(200);
-    expect(statSync(ballastOf(disk)).size).toBe(4 * 1024 * 1024);
+    const ballastBytes = () => statSync(ballastOf(disk), { throwIfNoEntry: false })?.size;
+    await expect.poll(ballastBytes, SLOW).toBe(4 * 1024 * 1024);
     await cluster.restart();
     await cluster.agent.beat();
     expect([await state(toKill), await state(toPause), await state(stays)]).toEqual(["none", "paused", "running"]);

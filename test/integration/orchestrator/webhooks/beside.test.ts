@@ -35,11 +35,11 @@ test("two processes on one database deliver each event once, in the order of its
     const shares: string[] = [];
     const delivering = startDelivering({
       store,
-      send: createSend({ addresses: targetAddresses("127.0.0.0/8"), now: Date.now, timeoutMs: 10_000 }),
+      send: createSend({ addresses: targetAddresses("127.0.0.0/8"), now: Date.now, timeoutMs: 60_000 }),
       now: Date.now,
       random: Math.random,
       log,
-      timeoutMs: 10_000,
+      timeoutMs: 60_000,
       disableMs: 0,
       observe: (result) => void shares.push(result),
     });

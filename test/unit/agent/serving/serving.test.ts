@@ -18,7 +18,7 @@ function node(answer: () => OfferedStore | undefined = () => undefined) {
     kept: () => 1,
     ask() {
       const offered = answer();
-      if (offered !== undefined) setImmediate(() => serving.heard(offered));
+      if (offered !== undefined) queueMicrotask(() => serving.heard(offered));
     },
     log,
     nameLimitMs: 50,
