@@ -47,7 +47,8 @@ function answers(place: string): Promise<boolean> {
     const timer = setTimeout(() => end(false), LIMIT_MS);
     socket.once("error", () => end(false));
     socket.once("message", (message) => end(message.subarray(0, 2).equals(QUERY.subarray(0, 2))));
-    // Connected: a closed port is an error at once.
-    socket.connect(Number(port ?? 53), address, () => socket.send(QUERY));
+    // Connected: a closed port is an error at once, and so is an address to which no route leads.
+    socket.once("connect", () => socket.send(QUERY));
+    socket.connect(Number(port ?? 53), address);
   });
 }
