@@ -13,11 +13,14 @@ export interface Loaded<T> {
   readonly again: () => void;
 }
 
-/** @param everyMs loads again so often while the page is visible; absent: only when asked, and while nothing answers */
+/**
+ * @param every loads again after so many milliseconds while the page is visible; absent: when asked, and while nothing answers;
+ *   `when asked`: only then, because each answer costs the platform some seconds
+ */
 export function useLoaded<T>(
   load: (signal: AbortSignal) => Promise<T>,
   needs: readonly unknown[],
-  everyMs?: number,
+  every?: number | "when asked",
 ): Loaded<T> {
   const [state, setState] = useState<{ readonly value: T | undefined; readonly error: unknown }>({
     value: undefined,
@@ -43,7 +46,7 @@ export function useLoaded<T>(
     );
     return () => left.abort();
   }, [...needs, round]);
-  const lookMs = everyMs ?? (isLost(state.error) ? LOST_MS : undefined);
+  const lookMs = every === "when asked" ? undefined : (every ?? (isLost(state.error) ? LOST_MS : undefined));
   useEffect(() => {
     if (lookMs === undefined) return undefined;
     const look = () => {

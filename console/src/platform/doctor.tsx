@@ -25,7 +25,8 @@ export function DoctorOfNode({ id }: { readonly id: string }) {
 
 function Report({ id }: { readonly id: string }) {
   const path = `/nodes/${encodeURIComponent(id)}/doctor`;
-  const { value: report, error } = useLoaded((signal) => get<MachineReport>(path, {}, signal), [path]);
+  const load = (signal: AbortSignal) => get<MachineReport>(path, {}, signal);
+  const { value: report, error } = useLoaded(load, [path], "when asked");
   if (error !== undefined)
     return (
       <>
