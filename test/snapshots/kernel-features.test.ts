@@ -43,3 +43,25 @@ test("the note is replaced in one step: a confined CRIU that begins meanwhile fi
   await replaced;
   expect(looks).toBeGreaterThan(1);
 });
+
+test("a confined CRIU starts while the note is replaced again and again", async () => {
+  const images = await directory();
+  const work = await directory();
+  // In a mount namespace of its own: other tests of the machine use the note.
+  const script = `
+mount -t tmpfs none /run && touch /run/criu.kdat || exit 1
+while :; do touch /run/new; mv -f /run/new /run/criu.kdat; done &
+replacing=$!
+for turn in $(seq 100); do
+  rm -f ${work}/log
+  criu lazy-pages --images-dir ${images} --work-dir ${work} -v4 --log-file log
+  [ -s ${work}/log ] || { echo "turn $turn: CRIU did not start"; break; }
+done 2>&1
+kill $replacing`;
+  const { stdout } = await run("unshare", ["--mount", "--propagation", "private", "sh", "-c", script], {
+    env: { PATH: CRIU_PATH },
+    timeout: 200_000,
+  });
+  expect(stdout).not.toContain("svc-confine");
+  expect(stdout).not.toContain("did not start");
+});

@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A millisecond apart. runc needs a few. */
-enum { MOST = 256, DEVICE_TRIES = 3000 };
+/* Tries of a device are a millisecond apart. runc needs a few. */
+enum { MOST = 256, DEVICE_TRIES = 3000, TAKE_TRIES = 100 };
 static struct {
   struct seen list[MOST];
   int count;
@@ -109,8 +109,13 @@ static void place(int root, struct seen *one) {
     return;
   }
   int there = make_place(root, one->path, about.st_mode);
-  if (syscall(SYS_move_mount, one->tree, "", there, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH))
-    give_up(one->path);
+  int flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  // The kernel does not place a file that was replaced since it was taken, as an agent replaces CRIU's note: take the new one.
+  for (int left = TAKE_TRIES; one->tree >= 0 && syscall(SYS_move_mount, one->tree, "", there, "", flags); left--) {
+    if (errno != ENOENT || left == 0) give_up(one->path);
+    close(one->tree);
+    take(one);
+  }
   close(there);
 }
 
