@@ -35,6 +35,10 @@ export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 
       stdio: ["pipe", "pipe", "pipe"],
       ...(path === undefined ? {} : { env: { PATH: path } }),
     });
+    child.once("error", (cause) => {
+      over();
+      reject(new Error(`cannot run ${program}`, { cause }));
+    });
     const kill = () => child.kill("SIGKILL");
     const name = [program, ...args].join(" ");
     const state = { late: false };
@@ -42,22 +46,21 @@ export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 
       state.late = true;
       kill();
     };
-    const limits = [setTimeout(late, timeoutMs), setTimeout(leave, timeoutMs + END_LIMIT_MS)];
-    signal?.addEventListener("abort", kill, { once: true });
+    const limits: NodeJS.Timeout[] = [];
     const over = () => {
       for (const limit of limits) clearTimeout(limit);
       signal?.removeEventListener("abort", kill);
     };
+    // No process: `error` follows. Where descriptors were missing, there are no streams either.
+    if (child.pid === undefined) return;
+    limits.push(setTimeout(late, timeoutMs), setTimeout(leave, timeoutMs + END_LIMIT_MS));
+    signal?.addEventListener("abort", kill, { once: true });
     if (signal?.aborted === true) kill();
     const output = collect(child.stdout);
     const complaint = collect(child.stderr);
     // Without a listener, a program that ends before it has read its input would end the agent.
     child.stdin.on("error", () => undefined);
     child.stdin.end(input);
-    child.once("error", (cause) => {
-      over();
-      reject(new Error(`cannot run ${program}`, { cause }));
-    });
     child.once("close", (code, by) => {
       over();
       if (code === 0) resolve(output());

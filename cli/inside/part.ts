@@ -59,11 +59,13 @@ async function removeLeft(folder: string, part: string): Promise<void> {
     const { mtimeMs, uid } = await lstat(part);
     for (const name of await readdir(folder)) {
       if (!PART.test(name)) continue;
-      const found = await lstat(join(folder, name));
-      if (found.isFile() && found.uid === uid && mtimeMs - found.mtimeMs > LEFT_MS) await rm(join(folder, name));
+      // Another process may remove the same.
+      const found = await lstat(join(folder, name)).catch(() => undefined);
+      const isLeft = found?.isFile() === true && found.uid === uid && mtimeMs - found.mtimeMs > LEFT_MS;
+      if (isLeft) await rm(join(folder, name), { force: true }).catch(() => undefined);
     }
   } catch {
-    // The folder may not be readable, or another process removes the same: the copy does not depend on it.
+    // The folder may not be readable: the copy does not depend on it.
   }
 }
 

@@ -14,11 +14,15 @@ const LIMIT_MS = 15_000;
 /** Of nobody, without files of the caller, in a session of its own. It ends by itself. */
 const PROCESS = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "sleep", "60"];
 
+/** Under a filter of system calls it tries nothing: CRIU cannot dump a process with one while it has one itself, and both inherit it. */
 export async function tryCriu(machine: Machine): Promise<CriuSeen> {
-  const seen = await attemptIn(machine);
-  // CRIU cannot dump what has a filter while it has one itself, and both have that of this process.
-  const filtered = seen.problem !== undefined && isFiltered(textOf("/proc/self/status") ?? "");
-  return filtered ? { ...seen, filtered } : seen;
+  const path = machine.places.criu;
+  const said = await machine.run(path, ["--version"]);
+  const version = /^Version: *(.*)$/m.exec(said.stdout)?.[1];
+  if (version === undefined) return { path, version: undefined, problem: lastWords(said) };
+  if (isFiltered(textOf("/proc/self/status") ?? ""))
+    return { path, version, problem: "this process has a filter of system calls", filtered: true };
+  return { path, version, problem: await attemptIn(machine) };
 }
 
 /** Pure. @param status of a process, from /proc */
@@ -26,11 +30,9 @@ export function isFiltered(status: string): boolean {
   return /^Seccomp:\s*[12]$/m.test(status);
 }
 
-async function attemptIn({ run, places }: Machine): Promise<CriuSeen> {
+/** Why a process could not be dumped and restored; undefined when it was. */
+async function attemptIn({ run, places }: Machine): Promise<string | undefined> {
   const path = places.criu;
-  const said = await run(path, ["--version"]);
-  const version = /^Version: *(.*)$/m.exec(said.stdout)?.[1];
-  if (version === undefined) return { path, version: undefined, problem: lastWords(said) };
   const images = await mkdtemp(join(tmpdir(), "svc-doctor-criu-"));
   // A child of this process, which takes its status: a number that a zombie has cannot be restored.
   const child = spawn("setpriv", PROCESS, { detached: true, stdio: "ignore", cwd: "/", env: { PATH } });
@@ -42,14 +44,13 @@ async function attemptIn({ run, places }: Machine): Promise<CriuSeen> {
     return done.status === 0 ? undefined : words(join(images, log), lastWords(done));
   };
   try {
-    if (!(await becomes(pid, "sleep"))) return { path, version, problem: "the process to dump did not start" };
+    if (!(await becomes(pid, "sleep"))) return "the process to dump did not start";
     const undumped = await attempt("dump", "--tree", String(pid));
-    if (undumped !== undefined) return { path, version, problem: `dump: ${undumped}` };
+    if (undumped !== undefined) return `dump: ${undumped}`;
     await withDeadline(ended, LIMIT_MS);
     const unrestored = await attempt("restore", "--restore-detached");
-    if (unrestored !== undefined) return { path, version, problem: `restore: ${unrestored}` };
-    const lives = await becomes(pid, "sleep");
-    return { path, version, problem: lives ? undefined : "the restored process does not run" };
+    if (unrestored !== undefined) return `restore: ${unrestored}`;
+    return (await becomes(pid, "sleep")) ? undefined : "the restored process does not run";
   } finally {
     if (await becomes(pid, "sleep", 1)) process.kill(pid, "SIGKILL");
     await rm(images, { recursive: true, force: true });

@@ -39,13 +39,16 @@ function answers(place: string): Promise<boolean> {
   if (family === 0) return Promise.resolve(false);
   return new Promise((resolve) => {
     const socket = createSocket(family === 6 ? "udp6" : "udp4");
+    let ended = false;
     const end = (heard: boolean) => {
+      if (ended) return;
+      ended = true;
       clearTimeout(timer);
       socket.close();
       resolve(heard);
     };
     const timer = setTimeout(() => end(false), LIMIT_MS);
-    socket.once("error", () => end(false));
+    socket.on("error", () => end(false));
     socket.once("message", (message) => end(message.subarray(0, 2).equals(QUERY.subarray(0, 2))));
     // Connected: a closed port is an error at once, and so is an address to which no route leads.
     socket.once("connect", () => socket.send(QUERY));

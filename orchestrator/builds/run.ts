@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BuildBody, BuildState, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
-import { AppError } from "../../shared/http/errors.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/sealing/seal.ts";
 import type { Nodes } from "../nodes/nodes.ts";
@@ -124,7 +124,12 @@ class Follower {
     const { from } = body;
     const whole: BuildBody =
       from.is === "image" && access !== undefined ? { ...body, from: { ...from, access } } : body;
-    await nodes.agent(build.nodeId).startBuild({ params: { buildId: build.id }, body: whole }, { ...CALL, signal });
+    await nodes
+      .agent(build.nodeId)
+      .startBuild({ params: { buildId: build.id }, body: whole }, { ...CALL, signal })
+      .catch((reason: unknown) => {
+        throw refusesMode(reason, whole) ? earlier(build.nodeId, reason) : reason;
+      });
     return this.#accept();
   }
 
@@ -205,4 +210,19 @@ class Follower {
     this.#deps.log.info({ buildId: id, nodeId, result, seconds }, "build ended");
     this.#deps.observe(result, seconds);
   }
+}
+
+/** Every agent of this version understands a symbolic mode. The field that an earlier one names is of another kind of step. */
+function refusesMode(reason: unknown, { steps }: BuildBody): boolean {
+  if (!isError(reason, "bad_request") || !reason.message.includes("field 'steps.")) return false;
+  return steps.some((step) => step.type === "COPY" && step.mode !== undefined && !/^[0-7]+$/.test(step.mode));
+}
+
+function earlier(nodeId: string, cause: unknown): AppError {
+  return new AppError(
+    "bad_request",
+    `the agent of node ${nodeId} is of an earlier version, which takes octal modes of COPY only: write 755 in place of u+x, or let its ` +
+      "operator upgrade it",
+    { cause },
+  );
 }

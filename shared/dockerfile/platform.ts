@@ -1,4 +1,4 @@
-/** The platform that `FROM --platform` names: templates run on one. Pure. */
+/** The platform that `FROM --platform` names: templates run on one, because nodes are x86-64 (README.md). Pure. */
 
 const PLATFORM = "linux/amd64";
 /** The names that Docker has for it. */

@@ -110,10 +110,10 @@ export function toBody(error: AppError): ErrorBody {
 
 /**
  * Converts an error reply of another program of the platform back. An unreadable reply is `node_unreachable`. A refused token is that
- * of the program which called, and never reaches its own caller as that caller's: `unavailable`.
+ * of the program which called, and never reaches its own caller as that caller's, whichever status it comes with: `unavailable`.
  */
 export function fromBody(status: number, body: unknown, from: string): AppError {
-  if (status === 401) {
+  if (status === 401 || (isErrorBody(body) && body.error_code === "unauthorized")) {
     const message = `${from} refuses the token of the platform's own program: their keys differ, and the operator must bring them together`;
     return new AppError("unavailable", message, {
       details: { status, answer: isErrorBody(body) ? body.message : undefined },

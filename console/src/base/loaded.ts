@@ -3,6 +3,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { isLost } from "./again.ts";
 import { isDue } from "./due.ts";
+import { Failed } from "./failed.ts";
 
 /** So often what got no answer is asked for again. */
 const LOST_MS = 3_000;
@@ -46,7 +47,7 @@ export function useLoaded<T>(
     );
     return () => left.abort();
   }, [...needs, round]);
-  const lookMs = every === "when asked" ? undefined : (every ?? (isLost(state.error) ? LOST_MS : undefined));
+  const lookMs = every === "when asked" ? undefined : (every ?? (isUnanswered(state.error) ? LOST_MS : undefined));
   useEffect(() => {
     if (lookMs === undefined) return undefined;
     const look = () => {
@@ -56,6 +57,11 @@ export function useLoaded<T>(
     return () => clearInterval(timer);
   }, [lookMs, again]);
   return { ...state, again };
+}
+
+/** A code is the platform's own answer, for example that a node does not answer: asked again at once, it would be the same. */
+function isUnanswered(error: unknown): boolean {
+  return isLost(error) && error instanceof Failed && error.code === undefined;
 }
 
 export interface Doing {

@@ -32,8 +32,8 @@ function Report({ id }: { readonly id: string }) {
       <>
         <Failure of={error} />
         <p class="small">
-          There is no report of this machine. <code>sudo ./scripts/svc doctor</code> on it makes the same one, also
-          while its programs are down.
+          There is no report of this machine. <code>sudo ./scripts/svc doctor</code> on it makes one, also while its
+          programs are down.
         </p>
       </>
     );

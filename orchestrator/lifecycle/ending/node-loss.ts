@@ -63,7 +63,8 @@ export function createNodeLoss({ core, ending }: NodeLossDeps): NodeLoss {
     const holders = nodes
       .list()
       .filter(({ id, status }) => id !== except && LIVING.has(status) && reported.get(id)?.has(snapshotId) === true);
-    return holders[0]?.id;
+    // A node that is drained gives what it gets away again.
+    return (holders.find(({ status }) => status !== "draining") ?? holders[0])?.id;
   }
 
   /**

@@ -156,8 +156,9 @@ test("errors come back over the wire as they were", () => {
 
 test("a token that another program of the platform refuses is not the caller's own: 503, in any form of the refusal", () => {
   const refusal = toBody(new AppError("unauthorized", "the orchestrator's token is missing or wrong"));
-  for (const body of [refusal, { code: 401, message: "no" }, "<html>", undefined]) {
-    const error = fromBody(401, body, "node n1");
+  const answers = [refusal, { code: 401, message: "no" }, "<html>", undefined].map((body) => [401, body] as const);
+  for (const [status, body] of [...answers, [403, refusal] as const, [503, { ...refusal, code: 503 }] as const]) {
+    const error = fromBody(status, body, "node n1");
     expect([error.code, error.status]).toEqual(["unavailable", 503]);
     expect(error.message).toContain("node n1 refuses the token of the platform's own program");
   }

@@ -9,6 +9,7 @@ import { AppError } from "../../../../shared/http/errors.ts";
 import { BUILDING, buildingOn, messageOf, type Requested } from "../../../support/cluster/building.ts";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { storedOf } from "../../../support/fakes/fake-agent-builds.ts";
+import { tarOf } from "../../../support/images/tar.ts";
 
 /** Where several orchestrators may share the database, each counts the starts of all of them a moment later. */
 const FOLLOWS = { timeout: 30_000 };
@@ -262,6 +263,31 @@ describe("refused builds and templates", () => {
     expect((await start(mine, {}, ask)).status).toBe(404);
     expect((await cluster.ask("GET", `/templates/${mine.templateID}/files/${"a".repeat(64)}`, ask)).status).toBe(404);
     expect((await create("test-project/app", {}, ask)).status).toBe(404);
+  });
+});
+
+describe("an agent of an earlier version", () => {
+  const OLDER = "body field 'steps.0.command' is required";
+  const EARLIER =
+    "the agent of node n1 is of an earlier version, which takes octal modes of COPY only: write 755 in place of u+x, or let its " +
+    "operator upgrade it";
+
+  test.each([
+    ["u+x", OLDER, EARLIER],
+    ["755", OLDER, OLDER],
+    ["u+x", "the image cannot be used: it has no shell", "the image cannot be used: it has no shell"],
+  ])("that answers a COPY with the mode %s by '%s' fails its build by '%s'", async (mode, words, message) => {
+    const requested = await request({ name: "app" });
+    const filesHash = "a".repeat(64);
+    const place = await cluster.ask("GET", `/templates/${requested.templateID}/files/${filesHash}`);
+    const { url } = place.body as { url: string };
+    expect((await fetch(url, { method: "PUT", body: new Uint8Array(tarOf({ a: "b" })) })).status).toBe(200);
+    cluster.agent.onBuildCall = (call) => {
+      if (call === "start") throw new AppError("bad_request", words);
+    };
+    const answer = await start(requested, { steps: [{ type: "COPY", args: ["a", "/b", "", mode], filesHash }] });
+    expect(answer.status, answer.text).toBe(202);
+    await expect.poll(() => status(requested)).toMatchObject({ status: "error", reason: { message } });
   });
 });
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createDoctorHandlers } from "../../../../orchestrator/api/node-doctor.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
-import type { MachineReport } from "../../../../shared/program/finding.ts";
+import { type MachineReport, REPORT_TEXT } from "../../../../shared/program/finding.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { admin } from "../../../support/cluster/members.ts";
 import type { FakeAgent } from "../../../support/fakes/fake-agent-shapes.ts";
@@ -65,7 +65,8 @@ test("the console shows it to an operator's session, and refuses one of a key", 
   const member = newBrowser(cluster);
   await member.logIn(cluster.key);
   const refused = await member.ask("GET", path);
-  expect([401, 403]).toContain(refused.status);
+  // A 401 would end the member's session on the page.
+  expect(refused.status).toBe(403);
   expect(refused.text).not.toContain("ports.taken");
 });
 
@@ -96,6 +97,30 @@ test("a node without a report says why", async () => {
   ]);
 });
 
+test.each(["forbidden", "unauthorized", "payload_too_large", "unavailable", "node_unreachable"] as const)(
+  "a node that answers %s at length is cut short, and its code is not the operator's",
+  async (code) => {
+    const path = answering(() => {
+      throw new AppError(code, "x".repeat(1_000_000));
+    });
+    const answer = await cluster.ask("GET", path, admin);
+    const error_code = code === "node_unreachable" ? code : "unavailable";
+    expect([answer.status, answer.body]).toMatchObject([503, { error_code }]);
+    expect(answer.text.length).toBeLessThan(3 * REPORT_TEXT);
+  },
+);
+
+test("fields that an agent of a later version has beside the known ones are left out", async () => {
+  const more = { later: "x".repeat(1_000_000) };
+  const later = { ...REPORT, ...more, checks: REPORT.checks.map((each) => ({ ...each, ...more })) };
+  const answer = await cluster.ask(
+    "GET",
+    answering(() => later),
+    admin,
+  );
+  expect([answer.status, answer.body]).toEqual([200, REPORT]);
+});
+
 test("a node whose earlier agent has no such route is named with its version", async () => {
   const path = answering(() => {
     throw new AppError("not_found", "no such route");
@@ -107,6 +132,7 @@ test("a node whose earlier agent has no such route is named with its version", a
 test.each([
   ["another form", { ok: true }],
   ["a text without end", { ...REPORT, checks: [{ ...REPORT.checks[0], evidence: "x".repeat(1_000_000) }] }],
+  ["a time without end", { ...REPORT, at: `2026-11-29T17:00:00.${"0".repeat(1_000_000)}Z` }],
 ])("a node that answers with %s is not passed on", async (_what, given) => {
   const answer = await cluster.ask(
     "GET",
@@ -145,5 +171,5 @@ test("a node gets its limit and the end of the operator's request, so that nobod
   const handlers = createDoctorHandlers({ nodes });
   const context = { signal } as Parameters<typeof handlers.examineNode>[1];
   await handlers.examineNode({ params: { nodeID: "n1" } } as Parameters<typeof handlers.examineNode>[0], context);
-  expect(given).toEqual([{ timeoutMs: 70_000, signal }]);
+  expect(given).toEqual([{ timeoutMs: 80_000, signal }]);
 });

@@ -5,7 +5,8 @@ import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { startMortalCluster } from "../../../support/cluster/mortal-cluster.ts";
 
-/** Less than the store waits for another writer. */
+/** How long the store waits for another writer. */
+const STORE_WAITS_MS = 5_000;
 const HELD_MS = 1_000;
 
 test("a create waits until another program has written to the database, and is done then", async () => {
@@ -14,16 +15,20 @@ test("a create waits until another program has written to the database, and is d
   const other = new Database(cluster.orchestrator.database.place);
   onTestFinished(() => void other.close());
   const held = async () => {
+    const begunAt = performance.now();
     other.exec("begin immediate");
     const create = cluster.ask("POST", "/v2/sandboxes", { templateID: "base", timeout: 3600 });
     const waits = await Promise.race([create, delay(HELD_MS, "waits")]);
     other.exec("rollback");
-    const { status, body } = await create;
-    if (status !== 201) return [waits, status];
-    const { sandboxID } = body as { sandboxID: string };
-    return [waits, status, (await cluster.ask("GET", `/sandboxes/${sandboxID}`)).body];
+    const heldMs = performance.now() - begunAt;
+    return { waits, heldMs, answer: await create };
   };
-  // On a busy machine the moment may be longer than the store waits.
-  const running = expect.objectContaining({ state: "running" }) as unknown;
-  await expect.poll(held).toEqual(["waits", 201, running]);
+  let moment = await held();
+  // On a busy machine the moment may be longer than the store waits. Only then it is made once more.
+  for (let more = 5; moment.heldMs >= STORE_WAITS_MS && more > 0; more--) moment = await held();
+  expect(moment.waits).toBe("waits");
+  const { status, text, body } = moment.answer;
+  expect(status, text).toBe(201);
+  const { sandboxID } = body as { sandboxID: string };
+  expect((await cluster.ask("GET", `/sandboxes/${sandboxID}`)).body).toMatchObject({ state: "running" });
 }, 60_000);
