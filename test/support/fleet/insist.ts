@@ -57,19 +57,28 @@ export async function insist(
     if (Date.now() - begun > LIMIT_MS) {
       throw new Error(`the ${work.kind} of ${work.id} was not done within ${LIMIT_MS / 1000} s; last answer: ${heard}`);
     }
-    if (said !== undefined && !mayComeLater(said.status))
+    if (said !== undefined && said.status >= 300 && !mayComeLater(said.status))
       throw new Error(`the ${work.kind} of ${work.id} was answered with ${heard}`);
     await delay(turn === 1 ? 0 : EVERY_MS);
     said = await ask(fleet, orchestrator + turn, work);
   }
 }
 
-/** Ids of the sandboxes that a create or a fork has made. Throws where one of a fork failed. */
+interface Entry {
+  readonly sandbox?: { readonly sandboxID?: string };
+  readonly error?: { readonly code?: number };
+}
+
+/**
+ * Ids of the sandboxes that a create or a fork has made. A fork says of each whether it was made: one whose node was away meanwhile
+ * was not. Throws where one was refused.
+ */
 export function madeBy({ json, text }: Reply): readonly string[] {
-  const made = (Array.isArray(json) ? json : [{ sandbox: json }]) as { sandbox?: { sandboxID?: string } }[];
-  return made.map(({ sandbox }) => {
-    if (sandbox?.sandboxID === undefined) throw new Error(`a sandbox was not made: ${text}`);
-    return sandbox.sandboxID;
+  const entries = (Array.isArray(json) ? json : [{ sandbox: json }]) as readonly Entry[];
+  return entries.flatMap(({ sandbox, error }) => {
+    if (sandbox?.sandboxID !== undefined) return [sandbox.sandboxID];
+    if (error?.code === undefined || error.code < 500) throw new Error(`a sandbox was not made: ${text}`);
+    return [];
   });
 }
 
@@ -81,8 +90,9 @@ export async function stateOf(fleet: Fleet, orchestrator: number, id: string): P
   return (reply.json as { state: string }).state;
 }
 
-async function isDone(fleet: Fleet, { kind, id }: Work, { status }: Reply, orchestrator: number): Promise<boolean> {
-  if (status < 300) return true;
+async function isDone(fleet: Fleet, { kind, id }: Work, said: Reply, orchestrator: number): Promise<boolean> {
+  const { status } = said;
+  if (status < 300) return kind !== "fork" || madeBy(said).length > 0;
   if (kind === "kill") return status === 404;
   // The first request has done it, unheard.
   if (kind === "pause" && status === 409) {

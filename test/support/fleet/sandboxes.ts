@@ -1,6 +1,6 @@
 /** Sandboxes of a fleet's tests: on a chosen node, in the blob store, and all of them away again. */
 
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { containersOf } from "../platform/host-objects.ts";
 import { api, asAdmin, type Platform } from "../platform/platform.ts";
 import { until } from "../runner/until.ts";
@@ -62,11 +62,13 @@ export async function removeAllBut(fleet: Fleet, kept: readonly Lasting[]): Prom
   }
   await inTurn(await listed<{ snapshotID: string }>(platform, "/snapshots?limit=100"), async ({ snapshotID }) => {
     // A sandbox of it that is being killed is not listed any more, and has it in use until it is gone.
-    const removed = async () => {
-      const reply = await api(platform, "DELETE", `/templates/${encodeURIComponent(snapshotID)}`);
-      return reply.status < 300 || reply.status === 404 ? "removed" : `${reply.status} ${reply.text}`;
+    const remove = async () => {
+      const { status, text } = await api(platform, "DELETE", `/templates/${encodeURIComponent(snapshotID)}`);
+      if (status >= 300 && status !== 404)
+        throw new Error(`the removal of ${snapshotID} was answered with ${status} ${text}`);
     };
-    await expect.poll(removed, { timeout: 60_000, interval: 500 }).toBe("removed");
+    // Not `expect.poll`: hooks, too, remove what their tests have left.
+    await vi.waitFor(remove, { timeout: 60_000, interval: 500 });
   });
 }
 
