@@ -59,7 +59,8 @@ test(
     expect(joined.said).toContain(`Node ${await secondId()} of https://${first.address}:3003 is ready`);
     // Nothing but the new node takes sandboxes now.
     const own = (await insist(first, `${SVC} node list -o name`)).trim().split("\n");
-    for (const id of own) if (id !== (await secondId())) await insist(first, `${SVC} node cordon ${id}`);
+    // Each line is `node/ID`, which commands take.
+    for (const name of own) if (name !== `node/${await secondId()}`) await insist(first, `${SVC} node cordon ${name}`);
     const sandbox = (await insist(first, `${SVC} sandbox create base`)).trim();
     expect(await insist(first, `${SVC} sandbox exec ${sandbox} -- echo there`)).toContain("there");
     expect(await insist(second, "docker ps --format '{{.Names}}'")).toContain(`svc-${sandbox}`);
