@@ -4,11 +4,11 @@ import { spawn } from "node:child_process";
 
 const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
 /**
- * For a command that changes the machine: one that is killed half-way leaves a state that nobody knows, so the limit outlasts a
- * machine that stands still for some time. As long as a call of Docker may take, which holds the same locks.
+ * Limit of a command that changes the machine. A kill half-way leaves the machine in an unknown state, so the limit is longer than a
+ * busy machine stands still. It is as long as that of a call of Docker, which holds the same locks.
  */
 const CHANGE_LIMIT_MS = 60_000;
-/** For a command that only looks: killed, it costs a repetition. */
+/** Limit of a command that only looks: its kill costs a repetition. */
 const LOOK_LIMIT_MS = 30_000;
 /** From the limit to the end of a killed program. The kernel may hold one for ever, for example on a disk that does not answer. */
 const END_LIMIT_MS = 10_000;

@@ -1,4 +1,7 @@
-/** A file that comes piece by piece: written beside its place and put there at the end, so that no half of it stays on any ending. What a killed process has left goes with a later file. */
+/**
+ * Writes a file that comes piece by piece beside its place, and puts it there at the end, so that no half of it stays on any ending.
+ * A later file removes what a killed process has left.
+ */
 
 import { randomBytes } from "node:crypto";
 import { constants, createWriteStream, openSync, rmSync, type WriteStream } from "node:fs";

@@ -1,4 +1,4 @@
-/** The doctor's report for people who are not on the machine: without secrets, and of a bounded size. Pure. */
+/** Makes of the doctor's report what an operator reads in the console: it holds no secrets, and its size is bounded. Pure. */
 
 import type { Result } from "../checks/check.ts";
 import type { Report } from "../doctor/doctor.ts";
@@ -15,7 +15,7 @@ interface Shown extends Omit<Report, "checks"> {
   })[];
 }
 
-/** What `--fix` would do is left out: nobody else may ask for it. The first results are the worst ones. */
+/** Leaves out what `--fix` would do, because only root on the machine may run it. The first results are the worst ones. */
 export function forOthers({ ok, at, instance, checks }: Report, redact: Redact): Shown {
   const shown = checks.slice(0, RESULTS).map(({ id, section, status, problem, evidence, fix }) => ({
     id,

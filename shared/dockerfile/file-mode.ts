@@ -34,7 +34,10 @@ export function modeAfter(mode: string, before: number, isDirectory: boolean): n
   return bits;
 }
 
-/** Nobody named is everybody. The sticky bit belongs to none of them; others alone cannot set it. */
+/**
+ * The bits that a clause may change. A clause without a name, such as `+x`, is for all. Every clause may change the sticky bit but one
+ * for others alone.
+ */
 function reachOf(who: string): number {
   if (who === "" || who.includes("a")) return 0o7777;
   const named = Array.from(who).reduce((all, one) => all | OF[one as keyof typeof OF], 0);

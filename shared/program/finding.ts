@@ -23,7 +23,7 @@ export const REPORT_RESULTS = 200;
 
 const reportText = (description: string) => Type.String({ maxLength: REPORT_TEXT, description });
 
-/** What all checks of the doctor (`machine/`) found on one machine, failures first. The machine itself judges; nobody else adds to it. */
+/** What all checks of the doctor (`machine/`) found on one machine, failures first. The machine judges itself, and no program changes its report. */
 export const MachineReport = Type.Object(
   {
     ok: Type.Boolean({ description: "Nothing has failed; warnings do not count" }),

@@ -25,6 +25,7 @@ async function tryOut(run: RunCommand): Promise<boolean> {
     const closed = once(socket, "close", { signal: AbortSignal.timeout(LIMIT_MS) });
     socket.on("error", () => undefined).resume();
     closed.catch(() => undefined);
+    // It ends connections, and a kill of it half-way costs a repetition, as that of a look does.
     await looking(run)("ss", [
       "--kill",
       "--no-header",

@@ -55,7 +55,7 @@ export function Palette(props: {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
   const dialog = useRef<HTMLDialogElement>(null);
-  // Before the next key: whoever types on at once after Ctrl K types into the field.
+  // The dialog opens before the browser reads the next key, so the field gets what a person types at once after Ctrl K.
   useLayoutEffect(() => dialog.current?.showModal(), []);
   const objects = useLoaded(loadObjects, [projectId.value]).value ?? [];
   const entries: readonly Entry[] = [

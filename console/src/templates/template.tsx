@@ -58,7 +58,7 @@ export function TemplateScreen({ id }: { readonly id: string }) {
   );
 }
 
-/** Whoever opens a template whose newest build has failed asks what it says. */
+/** The newest build, where it has failed: a person who opens the template then wants to read its log. */
 function failedNewest([newest]: readonly Build[]): string | undefined {
   return newest?.status === "error" ? newest.buildID : undefined;
 }

@@ -44,7 +44,7 @@ const REMOVED = "an operator removed its node";
 export function createNodeLoss({ core, ending }: NodeLossDeps): NodeLoss {
   const { store, nodes, log } = core;
   /** The snapshots of each node's last report to this orchestrator. */
-  const reported = ofNodes<ReadonlySet<string>>((nodeId) => nodes.get(nodeId) !== undefined);
+  const reported = ofNodes<readonly string[]>((nodeId) => nodes.get(nodeId) !== undefined);
 
   /** Where else than on its node is what the sandbox was paused with: the node that its record names then. Undefined: nowhere. */
   async function elsewhere({ id, nodeId, state, snapshot, volumeMounts }: SandboxRecord): Promise<string | undefined> {
@@ -62,7 +62,9 @@ export function createNodeLoss({ core, ending }: NodeLossDeps): NodeLoss {
   function holderOf(snapshotId: string, except: string): string | undefined {
     const holders = nodes
       .list()
-      .filter(({ id, status }) => id !== except && LIVING.has(status) && reported.get(id)?.has(snapshotId) === true);
+      .filter(
+        ({ id, status }) => id !== except && LIVING.has(status) && reported.get(id)?.includes(snapshotId) === true,
+      );
     // A node that is drained gives what it gets away again.
     return (holders.find(({ status }) => status !== "draining") ?? holders[0])?.id;
   }
@@ -104,7 +106,11 @@ export function createNodeLoss({ core, ending }: NodeLossDeps): NodeLoss {
 
   return {
     heard({ node: { nodeId }, snapshots }) {
-      reported.set(nodeId, new Set(snapshots.map(({ snapshotId }) => snapshotId)));
+      // Every report of every node comes here, and a loss is rare: a list is cheaper to make than a set.
+      reported.set(
+        nodeId,
+        snapshots.map(({ snapshotId }) => snapshotId),
+      );
     },
 
     async lost(record) {

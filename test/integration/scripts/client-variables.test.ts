@@ -61,6 +61,13 @@ test.each(["scripts/up", "scripts/lib/programs/dev.ts", "scripts/host/services/a
 
 const using = readFileSync(`${root}docs/using.md`, "utf8").replaceAll(/\n {2}/g, " ");
 
+/** What the page says from the first mention of the words on. */
+function saidOf(words: string): string {
+  const place = using.indexOf(words);
+  expect(place).toBeGreaterThan(0);
+  return using.slice(place, place + 500);
+}
+
 test.each([
   ["npm `e2b`", "2.7.0"],
   ["Python `e2b`", "2.7"],
@@ -71,9 +78,7 @@ test.each([
   ["`https://<port>-<id>.<domain>` themselves", "E2B_DOMAIN=<domain>"],
   ["asks a name server itself", "E2b-Sandbox-Port: 8000"],
 ])("docs/using.md says from which version on a client works, or what it needs: %s", (client, answer) => {
-  const place = using.indexOf(client);
-  expect(place).toBeGreaterThan(0);
-  expect(using.slice(place, place + 500)).toContain(answer);
+  expect(saidOf(client)).toContain(answer);
 });
 
 test.each([
@@ -83,7 +88,5 @@ test.each([
   ["Landlock", "Function not implemented"],
   ["Agents whose sandbox is opt-in", "need no flag"],
 ])("docs/using.md names what a sandbox does not have, with the way out: %s", (missing, way) => {
-  const place = using.indexOf(missing);
-  expect(place).toBeGreaterThan(0);
-  expect(using.slice(place, place + 500)).toContain(way);
+  expect(saidOf(missing)).toContain(way);
 });
