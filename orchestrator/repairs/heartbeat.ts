@@ -191,11 +191,13 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       const owners = await storedRefs.owners(body);
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
       await deps.givenUp.note(nodeId, plan, records);
+      for (const { snapshotId } of plan.removeSnapshots) deps.parts.lifecycle.snapshots.removeSoon(nodeId, snapshotId);
       metrics.repaired("stop", plan.stop.length);
       metrics.repaired("hold", plan.hold.length);
       metrics.repaired("lost", plan.lost.length);
       metrics.repaired("paused_by_node", plan.pausedByNode.length);
       metrics.repaired("delete_snapshot", plan.deleteSnapshots.length);
+      metrics.repaired("remove_snapshot", plan.removeSnapshots.length);
       metrics.repaired("end_at", Object.keys(plan.endAt).length);
       return {
         pools: pools.targets(nodeId, nodes.ready()),

@@ -4,6 +4,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import { afterLoss, isResuming } from "../lifecycle/record-state.ts";
+import type { SnapshotRemover } from "../lifecycle/snapshots/snapshot-removal.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Hearing } from "../nodes/hear-others.ts";
 import type { Nodes } from "../nodes/nodes.ts";
@@ -28,6 +29,7 @@ export interface AbandonedDeps {
 
 export interface HousekeepingDeps {
   readonly abandoned: AbandonedDeps;
+  readonly snapshots: Pick<SnapshotRemover, "again">;
   readonly spawns: Spawns;
   readonly config: OrchestratorConfig;
   readonly rounds: Rounds;
@@ -128,6 +130,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
     await finishAbandoned(abandoned);
     await checkpointing.sweep(now() - SNAPSHOT_LEFT_MS);
     await loseSilentNodes();
+    deps.snapshots.again();
     await deps.spawns.flush();
     await collectBlobs();
   });

@@ -1,6 +1,7 @@
 /** Compares a node's report with the records and decides the repairs. Pure; the returned memory holds grace periods. */
 
 import type { LiveExecution, StoredSnapshot } from "../../shared/agent-api/routes.ts";
+import type { EndReason } from "../../shared/states/end-reason.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 
 export interface Sides {
@@ -42,10 +43,14 @@ export interface Plan {
   readonly pausedByNode: readonly PausedByNode[];
   /** Snapshots that the node should hold, and delete later. */
   readonly deleteSnapshots: readonly StoredSnapshot[];
+  /** Paused states of sandboxes whose end was wished for: the node should delete them at once. */
+  readonly removeSnapshots: readonly StoredSnapshot[];
   /** Executions whose end time differs on the node, by execution id. */
   readonly endAt: Readonly<Record<string, number>>;
   readonly suspicions: Suspicions;
 }
+
+const WISHED_ENDS: ReadonlySet<EndReason> = new Set(["request", "admin", "timeout", "expired"]);
 
 export const noSuspicions: Suspicions = { orphans: new Map(), missing: new Map(), strays: new Map() };
 
@@ -72,7 +77,7 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
       endAt[execution.executionId] = record.endAt;
     }
   }
-  const { pausedByNode, deleteSnapshots, strays } = reconcileSnapshots(sides, before, grace, now);
+  const { pausedByNode, strays, ...unwanted } = reconcileSnapshots(sides, before, grace, now);
   const paused = pausedByNode.map(({ stored }) => stored);
   const reported = new Set([...sides.reported, ...paused].map(({ executionId }) => executionId));
   const missing = new Map<string, number>();
@@ -84,7 +89,7 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
     missing.set(record.executionId, since);
     if (now - since >= grace.missingMs) lost.push(record);
   }
-  return { stop, hold, lost, endAt, pausedByNode, deleteSnapshots, suspicions: { orphans, missing, strays } };
+  return { stop, hold, lost, endAt, pausedByNode, ...unwanted, suspicions: { orphans, missing, strays } };
 }
 
 function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now: number) {
@@ -92,6 +97,7 @@ function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now:
   const live = new Set(sides.reported.map(({ executionId }) => executionId));
   const pausedByNode: PausedByNode[] = [];
   const deleteSnapshots: StoredSnapshot[] = [];
+  const removeSnapshots: StoredSnapshot[] = [];
   const strays = new Map<string, number>();
   for (const stored of sides.snapshots) {
     if (sides.wanted.has(stored.snapshotId)) continue;
@@ -108,15 +114,24 @@ function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now:
       // Another replica may be writing the record, so the snapshot is not held at once.
       const since = before.strays.get(stored.snapshotId) ?? now;
       strays.set(stored.snapshotId, since);
-      if (now - since >= grace.orphanMs) deleteSnapshots.push(stored);
+      if (now - since < grace.orphanMs) continue;
+      // The node was away when it was asked to delete the state. What ended by a fault is held, for somebody may miss it.
+      if (stored.kind === "pause" && endedByWish(record)) removeSnapshots.push(stored);
+      else deleteSnapshots.push(stored);
     }
   }
-  return { pausedByNode, deleteSnapshots, strays };
+  return { pausedByNode, deleteSnapshots, removeSnapshots, strays };
 }
 
 /** Of a sandbox that is being rewound the former execution may still be there, and the new one already. */
 function isCurrent({ executionId, rewind }: SandboxRecord, reported: LiveExecution): boolean {
   return reported.executionId === executionId || reported.executionId === rewind?.executionId;
+}
+
+/** Somebody ended the sandbox, or a limit that its owner knows. */
+function endedByWish(record: SandboxRecord | undefined): boolean {
+  const reason = record?.state === "gone" ? record.end?.reason : undefined;
+  return reason !== undefined && WISHED_ENDS.has(reason);
 }
 
 function isOver(record: SandboxRecord): boolean {

@@ -38,7 +38,14 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   const { config, now, log, teardown, rounds, alone } = base;
   const { store, nodes, lineage, lifecycle, routes, spawns, hearing } = deps;
   const abandoned = { store, nodes, lifecycle, now, log };
-  const housekeeping = startHousekeeping({ abandoned, spawns, config, rounds, hearing });
+  const housekeeping = startHousekeeping({
+    abandoned,
+    snapshots: lifecycle.snapshots,
+    spawns,
+    config,
+    rounds,
+    hearing,
+  });
   teardown.add("housekeeping", () => housekeeping.stop());
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
   const grace = { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs };

@@ -1,5 +1,10 @@
-/** Asks nodes to delete snapshots. Where a node cannot be reached, reconciliation of its next report deletes them. */
+/**
+ * Asks nodes to delete snapshots, and asks again where a node did not answer. What is still there when this process ends is found
+ * by reconciliation of the node's next report.
+ */
 
+import { LRUCache } from "lru-cache";
+import { atMost } from "../../../shared/program/at-most.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Background } from "../../base/background.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
@@ -9,6 +14,8 @@ export interface SnapshotRemover {
   remove(nodeId: string, snapshotId: string): Promise<void>;
   /** The same, without waiting. */
   removeSoon(nodeId: string, snapshotId: string): void;
+  /** Begins to ask again for what nodes did not delete, of those nodes that report now. */
+  again(): void;
 }
 
 export interface SnapshotRemoverDeps {
@@ -18,16 +25,43 @@ export interface SnapshotRemoverDeps {
   readonly timeoutMs: number;
 }
 
+/** Removals that are asked for again; of more, the oldest are left to reconciliation, which takes longer. */
+const REMEMBERED = 10_000;
+/** Removals of one round. */
+const AT_ONCE = 100;
+
 export function createSnapshotRemover({ nodes, background, log, timeoutMs }: SnapshotRemoverDeps): SnapshotRemover {
-  async function remove(nodeId: string, snapshotId: string): Promise<void> {
+  /** The nodes of snapshots that are to be asked for again. */
+  const left = new LRUCache<string, string>(atMost(REMEMBERED));
+
+  async function ask(nodeId: string, snapshotId: string, level: "warn" | "debug"): Promise<void> {
     try {
       await nodes.agent(nodeId).deleteSnapshot({ params: { snapshotId } }, { timeoutMs });
     } catch (error) {
-      log.warn({ err: error, nodeId, snapshotId }, "could not ask a node to delete a snapshot");
+      left.set(snapshotId, nodeId);
+      log[level]({ err: error, nodeId, snapshotId }, "could not ask a node to delete a snapshot");
     }
   }
+
+  const remove = (nodeId: string, snapshotId: string) => ask(nodeId, snapshotId, "warn");
   return {
     remove,
     removeSoon: (nodeId, snapshotId) => background.run("remove snapshot", () => remove(nodeId, snapshotId)),
+    again() {
+      let begun = 0;
+      // A list: the loop takes entries out of the map.
+      const oldestFirst = [...left.rkeys()];
+      for (const snapshotId of oldestFirst) {
+        if (begun === AT_ONCE) return;
+        const nodeId = left.peek(snapshotId) ?? "";
+        const status = nodes.get(nodeId)?.status;
+        if (status === "unhealthy" || status === "connecting") continue;
+        left.delete(snapshotId);
+        // An operator removed the node.
+        if (status === undefined) continue;
+        begun++;
+        background.run("remove snapshot", () => ask(nodeId, snapshotId, "debug"));
+      }
+    },
   };
 }

@@ -33,7 +33,7 @@ export function lifecycleCore(given: Pick<Core, "store" | "nodes"> & Partial<Cor
     routes: createRoutingTable({ seeds, place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) }),
     turns: createStartTurns(nodes),
     transitions: createTransitions(),
-    snapshots: { remove: () => Promise.resolve(), removeSoon: () => undefined },
+    snapshots: { remove: () => Promise.resolve(), removeSoon: () => undefined, again: () => undefined },
     history: createHistory({ store, keepMs: 60_000, now }),
     deadlines: createDeadlines(now),
     limits: createLimits(LIMITS),

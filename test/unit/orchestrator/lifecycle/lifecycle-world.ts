@@ -261,7 +261,10 @@ export async function lifecycleWorld(step: () => Promise<void>, beside?: string)
       await current.checkpointing.sweep(Number.MAX_SAFE_INTEGER);
       await current.background.settled();
     },
-    strays: async () => (await plan()).deleteSnapshots.map(({ snapshotId }) => snapshotId),
+    strays: async () => {
+      const { deleteSnapshots, removeSnapshots } = await plan();
+      return [...deleteSnapshots, ...removeSnapshots].map(({ snapshotId }) => snapshotId);
+    },
     async close() {
       for (const membership of memberships) await membership.stop();
       for (const each of opened) await each.close();

@@ -105,7 +105,7 @@ async function world(given?: OpenedDatabase) {
       agent: () => ({ stopExecution: () => undefined, deleteSnapshot: () => undefined }),
       freed: () => undefined,
     };
-    const snapshots = { remove: () => Promise.resolve(), removeSoon: () => undefined };
+    const snapshots = { remove: () => Promise.resolve(), removeSoon: () => undefined, again: () => undefined };
     const routes = createRoutingTable({ seeds: createSeeds("seed", []), place: () => undefined });
     const core = lifecycleCore({ store: mine, nodes: nodes as unknown as Nodes, routes, snapshots, now: () => NOW });
     const ending = createEnding({ core, observe: () => undefined });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { noSuspicions, reconcile, type Suspicions } from "../../../../orchestrator/repairs/reconcile.ts";
 import type { SandboxRecord } from "../../../../orchestrator/store/sandboxes/record.ts";
 import type { LiveExecution, StoredSnapshot } from "../../../../shared/agent-api/routes.ts";
+import type { EndReason } from "../../../../shared/states/end-reason.ts";
 import { sandboxRecord } from "../../../support/store/sandbox-records.ts";
 
 const grace = { orphanMs: 60_000, missingMs: 10_000 };
@@ -25,6 +26,7 @@ test("a node that agrees with the records needs no repair", () => {
     lost: [],
     pausedByNode: [],
     deleteSnapshots: [],
+    removeSnapshots: [],
     endAt: {},
     suspicions: noSuspicions,
   });
@@ -139,6 +141,23 @@ describe("snapshots on the node", () => {
     const first = judge(sides, 0);
     expect(first.pausedByNode).toEqual([]);
     expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toMatchObject([{ snapshotId: "s1" }]);
+  });
+
+  test.each<[string, EndReason, "pause" | "checkpoint", "held" | "deleted"]>([
+    ["a request killed", "request", "pause", "deleted"],
+    ["an operator killed", "admin", "pause", "deleted"],
+    ["whose timeout passed", "timeout", "pause", "deleted"],
+    ["paused for too long", "expired", "pause", "deleted"],
+    ["that a request killed, of which a copy was made", "request", "checkpoint", "held"],
+    ["of a lost node", "node_lost", "pause", "held"],
+    ["that its node lost", "lost", "pause", "held"],
+    ["whose container was removed", "removed", "pause", "held"],
+  ])("of a sandbox %s (%s, %s) are %s after their grace period", (_what, reason, kind, end) => {
+    const sides = { snapshots: [stored({ kind })], records: [record({ state: "gone", end: { reason } })] };
+    const first = judge(sides, 0);
+    expect([first.deleteSnapshots, first.removeSnapshots]).toEqual([[], []]);
+    const { deleteSnapshots, removeSnapshots } = judge(sides, 60_000, first.suspicions);
+    expect([deleteSnapshots.length, removeSnapshots.length]).toEqual(end === "held" ? [1, 0] : [0, 1]);
   });
 
   test("left by a pause that failed are removed although the sandbox runs", () => {
