@@ -41,12 +41,30 @@ export async function upload(transfer: Transfer, from: string, to: string): Prom
 export async function download(transfer: Transfer, from: string, to: string, mode: number): Promise<void> {
   const { watch, signal } = silence(transfer);
   const response = await request(transfer, from, { method: "GET", headers: {}, signal });
-  const source = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
+  const source = bodyOf(response);
   try {
-    await writeWhole(to, mode, (file) => pipeline(source, watch(), file, { signal }));
+    await broken(from, "copied", () => writeWhole(to, mode, (file) => pipeline(source, watch(), file, { signal })));
+  } finally {
+    source.destroy();
+  }
+}
+
+function bodyOf({ body }: Response): Readable {
+  const source = body === null ? Readable.from([]) : Readable.fromWeb(body as never);
+  // It may break or be interrupted before anything reads it: what reads it then says so.
+  return source.on("error", () => undefined);
+}
+
+/** @throws {Failure} the connection broke before the end */
+async function broken(path: string, done: "copied" | "read", work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
   } catch (cause) {
     if (!(cause instanceof TypeError)) throw cause;
-    throw new Failure(`the connection broke while ${from} was copied`, { cause, wayOut: "run the same command again" });
+    throw new Failure(`the connection broke while ${path} was ${done}`, {
+      cause,
+      wayOut: "run the same command again",
+    });
   }
 }
 
@@ -56,15 +74,14 @@ export async function readSmall(transfer: Transfer, path: string, mostBytes: num
   const response = await request(transfer, path, { method: "GET", headers: {}, signal });
   const chunks: Buffer[] = [];
   let bytes = 0;
-  const source = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
-  for await (const chunk of source.pipe(watch()) as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > mostBytes) {
-      source.destroy();
-      throw new Failure(`${path} has more than ${mostBytes} bytes`);
+  const take = async (passing: AsyncIterable<Buffer>) => {
+    for await (const chunk of passing) {
+      bytes += chunk.length;
+      if (bytes > mostBytes) throw new Failure(`${path} has more than ${mostBytes} bytes`);
+      chunks.push(chunk);
     }
-    chunks.push(chunk);
-  }
+  };
+  await broken(path, "read", () => pipeline(bodyOf(response), watch(), take, { signal }));
   return Buffer.concat(chunks);
 }
 

@@ -11,8 +11,9 @@ const run = promisify(execFile);
 const RUNTIME = "/opt/svc/bin/svc-runc";
 const RUNC_STATE = "/run/docker/runtime-runc/moby";
 const RUN_DIRECTORY = "/run/svc-rtest";
-// The program counts in memory and writes the count down: a count that goes on after a restore shows that memory came back.
-const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
+// The program counts in memory and writes the count down: a count that goes on after a restore shows that memory came back. It
+// appends, because these tests keep the disk of a later moment than the memory, in which a file that is replaced is another one.
+const COUNTER = "i=0; while :; do i=$((i+1)); echo $i >> /tmp/count; sleep 0.05; done";
 const IMAGE = "svc/test-busybox:latest";
 
 async function output(command: string, ...parameters: string[]): Promise<string> {
@@ -64,7 +65,7 @@ async function annotate(id: string, annotations: { netns?: string; restore?: str
   if (annotations.restore !== undefined) await symlink(annotations.restore, join(directory, "restore"));
 }
 
-const countIn = async (id: string) => Number(await docker("exec", id, "cat", "/tmp/count"));
+const countIn = async (id: string) => Number(await docker("exec", id, "tail", "-n", "1", "/tmp/count"));
 
 async function checkpoint(id: string): Promise<string> {
   const images = await mkdtemp(join(tmpdir(), "svc-checkpoint-"));
