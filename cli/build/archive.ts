@@ -78,7 +78,7 @@ export async function filesOf(folder: string, source: string, isIgnored: Ignores
       const isKept = place === "" || !isIgnored(`${place}/`);
       if (isKept) add(path, { ...about, kind: "directory" });
       // A directory that is left out may hold what is not; where it cannot be read, as the data of another user, it holds nothing.
-      const names = await readdir(join(folder, place)).catch((cause: unknown) => {
+      const names = await readdir(join(folder, place)).catch((cause: unknown): string[] => {
         if (isKept) throw unreadable(place, source, cause);
         return [];
       });

@@ -47,15 +47,6 @@ sibling: a NUL in a header | 502 without a reason => 502 that names the header |
 sibling: a status of four digits | 502 without a reason => 502: no status of three digits | integration/orchestrator/edge/answers.test.ts | a status of four digits
 sibling: a request to upgrade to a server that speaks no HTTP | 502 without a reason => 502 with the same words as for other requests | integration/orchestrator/edge/upgrades.test.ts | gets 502 with the reason
 `,
-  "requests that are not written as HTTP/1.1 is": `
-sibling: printf 'GET / HTTP/1.1', line feeds alone, piped to nc | 505 "This address speaks HTTP/1.1 only" => 400: a line of it does not end with CR LF | integration/orchestrator/edge/malformed.test.ts | line feeds alone
-sibling: curl http://…/ü, which sends the bytes as they are | 400 "Malformed request" => 400 that says that such a character must be percent-encoded | integration/orchestrator/edge/malformed.test.ts | letters beyond ASCII in its target
-sibling: a blank in the target, and a target without a slash | 400 "Malformed request" => 400 that says what is wrong with the first line | integration/orchestrator/edge/malformed.test.ts | in its target
-sibling: a folded header, and a blank before a colon | 400 "Malformed request" => 400 that says what is wrong with a header | integration/orchestrator/edge/malformed.test.ts | a folded header
-sibling: Content-Length twice with one value, and beside chunks | 400 "Malformed request" => 400 that names Content-Length | integration/orchestrator/edge/malformed.test.ts | the same length twice
-sibling: an upload in chunks that breaks off with a chunk without a size | no answer, and the exchange stayed for ten minutes => 400 at once that names the chunk, and the server sees the end of the upload | integration/orchestrator/edge/malformed.test.ts | is refused at once, and the server sees its end
-sibling: the same behind the beginning of the answer | no end => the answer is cut at once | integration/orchestrator/edge/malformed.test.ts | ends with the answer cut
-`,
   "informational responses": `
 res.writeEarlyHints({link: [a, b]}) | lost => a 103 with both Link headers comes before the answer | integration/orchestrator/edge/answers.test.ts | comes behind its informational responses, whichever they are
 103 with other headers than Link | lost => the 103 has them; headers of one connection and framing are left out | integration/orchestrator/edge/answers.test.ts | comes behind its informational responses, whichever they are
@@ -100,6 +91,13 @@ sibling: DESCRIBE (RTSP) | 400 "Malformed request" => 501 that names DESCRIBE | 
 sibling: BREW, GETX, and list in small letters | 400 "Malformed request" => 501 that names the method as it was written | integration/orchestrator/edge/answers.test.ts | which the parser does not know, names the method
 sibling: CONNECT a:1 | not tried => 501 that names CONNECT | integration/orchestrator/edge/answers.test.ts | to CONNECT or to another version of HTTP says so
 sibling: PRI * HTTP/2.0, and GET with HTTP/1.2 | not tried => 505: speaks HTTP/1.1 only | integration/orchestrator/edge/answers.test.ts | to CONNECT or to another version of HTTP says so
+sibling: printf 'GET / HTTP/1.1', line feeds alone, piped to nc | 505 "This address speaks HTTP/1.1 only" => 400: a line of it does not end with CR LF | integration/orchestrator/edge/malformed.test.ts | line feeds alone
+sibling: curl http://…/ü, which sends the bytes as they are | 400 "Malformed request" => 400 that says that such a character must be percent-encoded | integration/orchestrator/edge/malformed.test.ts | letters beyond ASCII in its target
+sibling: a blank in the target, and a target without a slash | 400 "Malformed request" => 400 that says what is wrong with the first line | integration/orchestrator/edge/malformed.test.ts | a blank in its target
+sibling: a folded header, and a blank before a colon | 400 "Malformed request" => 400 that says what is wrong with a header | integration/orchestrator/edge/malformed.test.ts | a folded header
+sibling: Content-Length twice with one value, and beside chunks | 400 "Malformed request" => 400 that names Content-Length | integration/orchestrator/edge/malformed.test.ts | the same length twice
+sibling: an upload in chunks that breaks off with a chunk without a size | no answer, and the exchange stayed for ten minutes => 400 at once that names the chunk, and the server sees the end of the upload | integration/orchestrator/edge/malformed.test.ts | is refused at once, and the server sees its end
+sibling: the same behind the beginning of the answer | no end => the answer is cut at once | integration/orchestrator/edge/malformed.test.ts | ends with the answer cut
 `,
   "426 and its Upgrade": `
 426 with Upgrade: websocket | the header is dropped => it arrives, named by Connection: Upgrade | integration/orchestrator/edge/answers.test.ts | 426 keeps the protocols that the server asks for
