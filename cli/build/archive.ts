@@ -73,11 +73,16 @@ export async function filesOf(folder: string, source: string, isIgnored: Ignores
       const why = place.includes("\uFFFD") ? "has a name that is not UTF-8" : `is not in ${folder}`;
       throw usage(`COPY ${source}: ${place} ${why}`);
     });
-    const about = { place, mode: info.mode & 0o777, mtime: info.mtime, size: 0, target: "" };
+    const about = { place, mode: info.mode & 0o7777, mtime: info.mtime, size: 0, target: "" };
     if (info.isDirectory()) {
-      if (place === "" || !isIgnored(`${place}/`)) add(path, { ...about, kind: "directory" });
-      for (const name of (await readdir(join(folder, place))).toSorted())
-        await look(below(path, name), below(place, name));
+      const isKept = place === "" || !isIgnored(`${place}/`);
+      if (isKept) add(path, { ...about, kind: "directory" });
+      // A directory that is left out may hold what is not; where it cannot be read, as the data of another user, it holds nothing.
+      const names = await readdir(join(folder, place)).catch((cause: unknown): string[] => {
+        if (isKept) throw unreadable(place, source, cause);
+        return [];
+      });
+      for (const name of names.toSorted()) await look(below(path, name), below(place, name));
     } else if (isIgnored(place)) {
       // Left out, as the folder's owner wants it.
     } else if (info.isFile()) add(path, { ...about, kind: "file", size: info.size });
@@ -112,6 +117,13 @@ async function followed(folder: string, place: string, source: string): Promise<
   return inside;
 }
 
+function unreadable(place: string, source: string, cause: unknown): Error {
+  const { code = "" } = cause as NodeJS.ErrnoException;
+  return usage(
+    `COPY ${source}: ${place === "" ? "the folder" : place} cannot be read (${code}): .dockerignore can leave it out`,
+  );
+}
+
 function below(path: string, name: string): string {
   return path === "" ? name : `${path}/${name}`;
 }
@@ -122,7 +134,12 @@ export async function hashOf(folder: string, source: string, files: readonly Fou
   hash.update(`${source}\0`);
   for (const { path, place, kind, mode, size, target } of files) {
     hash.update(`${JSON.stringify([path, kind, mode, size, target])}\n`);
-    if (kind === "file") for await (const chunk of createReadStream(join(folder, place))) hash.update(chunk as Buffer);
+    if (kind !== "file") continue;
+    try {
+      for await (const chunk of createReadStream(join(folder, place))) hash.update(chunk as Buffer);
+    } catch (cause) {
+      throw unreadable(place, source, cause);
+    }
   }
   return hash.digest("hex");
 }

@@ -1,8 +1,10 @@
 /** Processes started by envd: running ones, and for a while the results of ended ones. */
 
+import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Journal } from "../runtime/journal.ts";
 import type { Limits } from "../runtime/own-limits.ts";
+import { stat } from "../system/disk.ts";
 import { type Spawned, type System, SystemError } from "../system/system.ts";
 import type { MemoryKills } from "./memory-kills.ts";
 import { outputJournal } from "./output-journal.ts";
@@ -56,8 +58,8 @@ export class ProcessTable {
     const { config, terminal, cwd } = request;
     const plan = planSpawn(request, this.#limits);
     const explain = this.#memoryKills.watch();
-    const spawned = await this.#system.spawn(plan).catch((error: unknown) => {
-      throw startError(error, config.cmd, cwd);
+    const spawned = await this.#system.spawn(plan).catch(async (error: unknown) => {
+      throw startError(error, config.cmd, cwd, await isFile(config.cmd, cwd));
     });
     const output = outputJournal(this.#journal, spawned.pid);
     const { stdin } = plan;
@@ -136,4 +138,10 @@ function matches(entry: { readonly pid: number; readonly tag: string | undefined
 
 function describe({ config }: Process): string {
   return [config.cmd, ...config.args].join(" ").slice(0, 512);
+}
+
+/** Whether the command is the path of a file; a name alone is looked for along PATH. */
+async function isFile(cmd: string, cwd: string): Promise<boolean> {
+  if (!cmd.includes("/")) return false;
+  return (await stat(posix.resolve(cwd, cmd)).catch(() => undefined))?.isFile() === true;
 }

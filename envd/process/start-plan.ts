@@ -57,8 +57,8 @@ function printable(name: string): string {
 /** Lack of a resource: the same request can succeed later. */
 const EXHAUSTED = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ENOSPC"]);
 
-/** Why a start failed, for the client. */
-export function startError(reason: unknown, cmd: string, cwd: string): unknown {
+/** Why a start failed, for the client. @param isThere the command is the path of a file */
+export function startError(reason: unknown, cmd: string, cwd: string, isThere = false): unknown {
   if (!(reason instanceof SystemError)) return reason;
   const options = { cause: reason };
   if (EXHAUSTED.has(reason.errno))
@@ -71,7 +71,7 @@ export function startError(reason: unknown, cmd: string, cwd: string): unknown {
     case "cwd":
       return new AppError("bad_request", cwdMessage(reason.errno, cwd), options);
     case "exec":
-      return execError(reason, cmd);
+      return execError(reason, cmd, isThere);
     case "user":
       return new AppError("forbidden", `the sandbox may not become this user (${reason.errno})`, options);
     case "call":
@@ -88,13 +88,13 @@ function cwdMessage(errno: string, cwd: string): string {
   return errno === "EACCES" ? `cwd '${cwd}': permission denied` : `cwd '${cwd}' cannot be entered (${errno})`;
 }
 
-function execError(reason: SystemError, cmd: string): AppError {
+function execError(reason: SystemError, cmd: string, isThere: boolean): AppError {
   const options = { cause: reason };
   const name = cmd.slice(0, 200);
   switch (reason.errno) {
     case "ENOENT":
     case "ENOTDIR":
-      return new AppError("not_found", `executable '${name}' not found`, options);
+      return new AppError("not_found", isThere ? noInterpreter(name) : `executable '${name}' not found`, options);
     case "EACCES":
     case "EPERM":
       return new AppError("bad_request", `executable '${name}': permission denied`, options);
@@ -103,4 +103,9 @@ function execError(reason: SystemError, cmd: string): AppError {
     default:
       return new AppError("bad_request", `executable '${name}' cannot be run (${reason.errno})`, options);
   }
+}
+
+/** The kernel names no cause. In a script from Windows the carriage return is the last letter of the interpreter's name. */
+function noInterpreter(name: string): string {
+  return `executable '${name}' is there, but not the interpreter that it names: with CR LF at its end the first line names another one`;
 }

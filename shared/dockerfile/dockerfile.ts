@@ -110,16 +110,14 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
       throw refused(instruction, "a template has one FROM; copy what another build made, or upload an image");
     }
     const { flags, content } = textOf(instruction, ["platform"]);
-    const given = known(
-      new Map(flags).get("platform") ?? "",
-      instruction,
-      new Map([...OWN_PLATFORM, ...reading.before]),
-    );
+    const variables = new Map([...OWN_PLATFORM, ...reading.before]);
+    const given = known(new Map(flags).get("platform") ?? "", instruction, variables);
     if (!isOwnPlatform(given)) throw refused(instruction, otherPlatform(given));
     const [image = "", as, ...more] = content.split(/\s+/);
     const isRead = image !== "" && (as === undefined || (as.toUpperCase() === "AS" && more.length === 1));
     if (!isRead) throw refused(instruction, "FROM takes an image, and may give it a name with AS");
-    reading.from = known(valueIn(image, instruction), instruction, reading.before);
+    reading.from = known(valueIn(image, instruction), instruction, variables);
+    if (reading.from === "scratch") throw refused(instruction, EMPTY_IMAGE);
   },
 
   ARG: argument,
@@ -152,12 +150,12 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
 
   WORKDIR(instruction, reading) {
     reading.hasWorkdir = true;
-    reading.steps.push({ type: "WORKDIR", args: [valueIn(textOf(instruction, []).content, instruction)] });
+    reading.steps.push({ type: "WORKDIR", args: [oneValue(instruction)] });
   },
 
   USER(instruction, reading) {
     reading.hasUser = true;
-    reading.steps.push({ type: "USER", args: [valueIn(textOf(instruction, []).content, instruction)] });
+    reading.steps.push({ type: "USER", args: [oneValue(instruction)] });
   },
 
   SHELL(instruction, reading) {
@@ -180,18 +178,17 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
   },
 };
 
-/** Variables that Docker sets by itself when a file asks for them; here only their giver knows the values. */
-const AUTOMATIC = /^(TARGET|BUILD)(PLATFORM|OS|ARCH|VARIANT)$/;
+const EMPTY_IMAGE =
+  "the image scratch is empty, and a sandbox needs at least a shell: name an image such as debian:stable-slim, or upload one";
 
 function argument(instruction: Instruction, reading: Reading): void {
   const { given, before, variables, notes } = reading;
   for (const [name, own] of argumentsOf(instruction)) {
     reading.asked.add(name);
-    const chosen = given[name] ?? (own === undefined ? before.get(name) : undefined);
+    // A file that asks for the platform gets it, as from Docker, unless it has a value of its own.
+    const chosen = given[name] ?? (own === undefined ? (before.get(name) ?? OWN_PLATFORM.get(name)) : undefined);
     // What was chosen elsewhere is plain text, as in Docker.
     const value = chosen === undefined ? own : plain(chosen);
-    if (value === undefined && AUTOMATIC.test(name))
-      throw refused(instruction, `ARG ${name} has no value: give one as a build argument`);
     if (reading.from === undefined) {
       if (value !== undefined) before.set(name, known(value, instruction, before));
     } else if (value === undefined) {
@@ -206,19 +203,24 @@ function argument(instruction: Instruction, reading: Reading): void {
 
 /** Keeps the value of a variable, unless it depends on one of the image. */
 function remember(name: string, value: string, variables: Map<string, string>): void {
+  const result = ifKnown(value, variables);
+  if (result === undefined) variables.delete(name);
+  else variables.set(name, result);
+}
+
+/** The text with its variables; undefined where one is the image's, and where the build will say what is wrong with it. */
+function ifKnown(text: string, variables: ReadonlyMap<string, string>): string | undefined {
   let isKnown = true;
   const lookUp = (asked: string) => {
     isKnown &&= variables.has(asked);
     return variables.get(asked);
   };
   try {
-    const result = substitute(value, lookUp);
-    if (isKnown) variables.set(name, result);
-    else variables.delete(name);
+    const result = substitute(text, lookUp);
+    return isKnown ? result : undefined;
   } catch (error) {
-    // The build says what is wrong with it.
     if (!(error instanceof SubstitutionError)) throw error;
-    variables.delete(name);
+    return undefined;
   }
 }
 
@@ -237,13 +239,20 @@ function known(text: string, instruction: Instruction, variables: ReadonlyMap<st
   }
 }
 
+/** As in Docker, the rest of the line with its blanks. */
+function oneValue(instruction: Instruction): string {
+  const value = valueIn(textOf(instruction, []).content, instruction);
+  if (value === "") throw refused(instruction, `${instruction.getKeyword()} takes a value`);
+  return value;
+}
+
 function copy(instruction: Instruction, { steps, variables }: Reading): void {
   const text = textOf(instruction, ["chown", "chmod", "link"]);
   const flags = new Map(text.flags);
   const words = copied(instruction, text);
   if (words.length < 2) throw refused(instruction, "a source and a destination are needed");
   const destination = words.at(-1) ?? "";
-  if (words.length > 2 && !namesDirectory(destination)) {
+  if (words.length > 2 && !namesDirectory(ifKnown(destination, variables) ?? destination)) {
     throw refused(instruction, "the destination of several sources must end with /");
   }
   const mode = modeOf(known(flags.get("chmod") ?? "", instruction, variables), instruction);

@@ -12,6 +12,7 @@ import { nameOnWire } from "../../../shared/policy/names.ts";
 import { sendRaw } from "../../../shared/proxy/listening/answer.ts";
 import { type ClientSide, PlainClient } from "../../../shared/proxy/listening/client.ts";
 import { plainHead } from "../../../shared/proxy/listening/hand-back.ts";
+import { requestFault } from "../../../shared/proxy/listening/request-fault.ts";
 import { RequestQueue } from "../../../shared/proxy/listening/request-queue.ts";
 import { type ClientError, refusedMethod, unknownMethod } from "../../../shared/proxy/listening/unknown-method.ts";
 import { MAX_UPGRADE_BODY_BYTES, openUpgrading } from "../../../shared/proxy/listening/upgrading.ts";
@@ -129,8 +130,8 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
 /** One HTTP server per connection, so that its state belongs to one client. */
 function serve(socket: Socket, rewriting: Rewriting, once = false): void {
   const queue = new RequestQueue();
-  /** The requests that are not answered. */
-  const waiting = new Set<IncomingMessage>();
+  /** The requests that are not answered, with their answers. */
+  const waiting = new Map<IncomingMessage, ServerResponse>();
   /** Writes the answer to a request to upgrade that was declined. */
   let declined: ((response: ServerResponse) => void) | undefined;
   let clock: NodeJS.Timeout | undefined;
@@ -150,7 +151,7 @@ function serve(socket: Socket, rewriting: Rewriting, once = false): void {
       declined(response);
       return;
     }
-    waiting.add(request);
+    waiting.set(request, response);
     response.once("close", () => {
       waiting.delete(request);
       if (waiting.size > 0 || socket.destroyed) return;
@@ -202,22 +203,28 @@ function serve(socket: Socket, rewriting: Rewriting, once = false): void {
   });
   server.on("clientError", (error: ClientError, client) => {
     const method = unknownMethod(error);
+    const fault = requestFault(error);
     // When this event arrives, every answer that was due has been sent.
-    if (waiting.size > 0) setImmediate(() => (client as Socket).destroySoon());
+    if (waiting.size > 0 && !isBrokenBody([...waiting])) setImmediate(() => (client as Socket).destroySoon());
     else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
     else if (error.code === "HPE_HEADER_OVERFLOW") refuseRaw(client, 431, "the head of the request is too long");
     else if (method !== undefined) refuseRaw(client, 501, refusedMethod(method));
-    else refuseRaw(client, 400, "this is not an HTTP/1.1 request");
+    else refuseRaw(client, 400, `this is not an HTTP/1.1 request${fault === undefined ? "" : `: ${fault}`}`);
   });
 
   socket.once("close", () => clearTimeout(clock));
   if (socket.destroyed) return;
   wait(FIRST_HEAD_LIMIT_MS);
   // A request whose rest cannot come any more is given up at once.
-  const answering = () => waiting.size > 0 && [...waiting].every((request) => request.complete);
+  const answering = () => waiting.size > 0 && [...waiting.keys()].every((request) => request.complete);
   const end = readRequests(server, socket, answering);
   // The socket may be paused. Bytes that were put back are read before new ones.
   socket.resume();
+}
+
+/** Whether the bytes belong to the body of the one request under way, whose client has read nothing of an answer. */
+function isBrokenBody([first, ...more]: readonly (readonly [IncomingMessage, ServerResponse])[]): boolean {
+  return first !== undefined && more.length === 0 && !first[0].complete && !first[1].headersSent;
 }
 
 function refuseRaw(client: Duplex, status: number, text: string): void {

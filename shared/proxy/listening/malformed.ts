@@ -3,10 +3,12 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { sendRaw } from "./answer.ts";
+import { hasOtherVersion, requestFault } from "./request-fault.ts";
 import { type ClientError, refusedMethod, unknownMethod } from "./unknown-method.ts";
 
 /**
- * @param current the response being written on this connection; it is finished first, and nothing follows it
+ * @param current the response being written on this connection. Where its request is whole, it is finished first, and nothing
+ *   follows it; where the bytes are a part of its body, no server can get the rest, and the exchange ends.
  * @param headers name, value, name, value, …
  */
 export function refuseMalformed(
@@ -20,8 +22,12 @@ export function refuseMalformed(
     socket.destroy();
     return;
   }
-  if (current !== undefined) {
+  if (current?.req.complete === true) {
     current.once("close", () => socket.destroySoon());
+    return;
+  }
+  if (current?.headersSent === true) {
+    socket.destroySoon();
     return;
   }
   refuseRaw(socket, refusal(error), headers);
@@ -43,9 +49,9 @@ function refusal(error: ClientError): Refusal {
   const { code } = error;
   const method = unknownMethod(error);
   if (method !== undefined) return [501, refusedMethod(method)];
-  if (code === "HPE_INVALID_VERSION" || code === "HPE_PAUSED_H2_UPGRADE")
-    return [505, "This address speaks HTTP/1.1 only"];
+  if (hasOtherVersion(error)) return [505, "This address speaks HTTP/1.1 only"];
   if (code === "HPE_HEADER_OVERFLOW") return [431, "Request headers are too large"];
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return [408, "Request headers took too long"];
-  return [400, "Malformed request"];
+  const fault = requestFault(error);
+  return [400, fault === undefined ? "Malformed request" : `Malformed request: ${fault}`];
 }

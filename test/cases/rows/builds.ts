@@ -90,6 +90,12 @@ sibling: a continued line in the middle of an address | a blank in the address =
 sibling: a heredoc with an interpreter of its own (#!/usr/bin/env node) | run by the shell => run by that program, as it is | integration/shared/dockerfile-programs.test.ts | is given to its interpreter as it is
 sibling: Windows line ends and a byte order mark | the file was not read => they change nothing | unit/shared/dockerfile/dockerfile.test.ts | line ends of Windows
 sibling: ONBUILD and SHELL of the base image | left out in silence => a warning in the log, also when the image comes from the cache | integration/agent/builds/builds.test.ts | what an image has for builds on top of it
+sibling: ARG TARGETARCH and its like, without a value | refused => amd64, linux and linux/amd64, as Docker sets them; a value of the file or of the caller goes before | unit/shared/dockerfile/dockerfile.test.ts | a file that asks for the platform gets it
+sibling: FROM scratch | it was looked for in a registry => refused with its line: the image is empty, and which image to name | unit/shared/dockerfile/dockerfile.test.ts | the image scratch is empty
+sibling: COPY a b $D, where D ends with / | refused: the destination must end with / => both files are copied into it | unit/shared/dockerfile/dockerfile.test.ts | may be a variable with / at its end
+sibling: USER and WORKDIR without a value | an empty value in the step => refused with the line | unit/shared/dockerfile/dockerfile.test.ts | takes a value
+sibling: a directory that the caller may not read, which .dockerignore leaves out | the error EACCES ended the build => nothing of it is looked at; without .dockerignore it is refused by its name | integration/agent/builds/copies.test.ts | what the caller may not read
+sibling: setuid and sticky bits in the folder | lost on the way => kept for files of root | integration/agent/builds/copies.test.ts | keeps setuid and sticky bits
 sibling: **.pyc in .dockerignore | matched only below a directory => matches as in Docker | unit/shared/dockerfile/ignored.test.ts | /**.md
 `,
 };

@@ -43,6 +43,9 @@ sibling: the same in small letters | 400: this is not an HTTP/1.1 request => 501
 sibling: BREW | 400: this is not an HTTP/1.1 request => 501 that names BREW | integration/agent/egress/transform-answers.test.ts | BREW
 sibling: TRACE, whose answer would show the rule's headers | not tried => 405 where a rule sets headers, forwarded where none does | integration/agent/egress/transform-requests.test.ts | TRACE, whose answer repeats
 sibling: PRI, with which HTTP/2 begins | not tried => refused, and nothing reaches the destination | integration/agent/egress/transform-requests.test.ts | HTTP/2 without asking
+sibling: line feeds alone | 400: this is not an HTTP/1.1 request => 400 that adds: a line of it does not end with CR LF | integration/agent/egress/transform-answers.test.ts | line feeds alone
+sibling: letters beyond ASCII, or a blank, in the target | 400: this is not an HTTP/1.1 request => 400 that adds what is wrong with the target | integration/agent/egress/transform-answers.test.ts | a blank in its target
+sibling: an upload in chunks that breaks off with a chunk without a size | the end of the connection without an answer => 400 at once that names the chunk | integration/agent/egress/transform-answers.test.ts | an upload whose body breaks off
 `,
   "failures of a proxy on the way out": `
 a wrong password of the egress proxy | "cannot be reached: it failed", in the answer and in the log => "egress proxy: it refused the user name or the password" in both, and the password in neither | integration/agent/egress/proxy-failures.test.ts | a wrong password

@@ -27,6 +27,8 @@ printf 'HTTP/1.1 200 OK', two LF and a body, piped to nc -l | 502 without a reas
 sibling: LF line ends with a Content-Length | 502 => the status, each header and the body | integration/orchestrator/edge/answers.test.ts | line feeds alone, with a length
 sibling: a header folded over two lines | 502 => the header on one line | integration/orchestrator/edge/answers.test.ts | a folded header
 sibling: Content-Length and chunked at once | 502 => read and forwarded as chunked | integration/orchestrator/edge/answers.test.ts | both framings
+sibling: chunks with extensions, and blanks behind their sizes | not tried => the chunks' bytes, without both | integration/orchestrator/edge/answers.test.ts | extensions and blanks behind the sizes of chunks
+sibling: an empty line before the status | not tried => 200 with its body | integration/orchestrator/edge/answers.test.ts | an empty line before it
 sibling: an escape character in a header | 502 => a blank in its place | integration/orchestrator/edge/answers.test.ts | a control character in a header
 sibling: HTTP/1.2 in the status line | 502 => 200 with its body | integration/orchestrator/edge/answers.test.ts | an unknown version
 sibling: more bytes than the Content-Length, then the end | not tried => the bytes of the length alone | integration/orchestrator/edge/answers.test.ts | more bytes than its length
@@ -38,6 +40,7 @@ a server that closes without an answer, or in the middle of a head | 502 without
 sibling: a server of TLS on a port of HTTP | 502 without a reason => 502: it speaks TLS, and httpsPorts is the way out | integration/orchestrator/edge/answers.test.ts | TLS
 sibling: a server of HTTP/2 without TLS | 502 without a reason => 502: it speaks HTTP/2 without TLS | integration/orchestrator/edge/answers.test.ts | HTTP/2
 sibling: two lengths that differ | 502 without a reason => 502: more than one Content-Length | integration/orchestrator/edge/answers.test.ts | two lengths
+sibling: the same length twice | 502 without a reason => 502: more than one Content-Length | integration/orchestrator/edge/answers.test.ts | the same length twice
 sibling: a length below zero | 502 without a reason => 502: the Content-Length of its answer is not a number | integration/orchestrator/edge/answers.test.ts | a length below zero
 sibling: a header line without a colon | 502 without a reason => 502: a header of its answer has no valid name | integration/orchestrator/edge/answers.test.ts | a line without a colon
 sibling: a NUL in a header | 502 without a reason => 502 that names the header | integration/orchestrator/edge/answers.test.ts | a NUL in a header
@@ -88,6 +91,13 @@ sibling: DESCRIBE (RTSP) | 400 "Malformed request" => 501 that names DESCRIBE | 
 sibling: BREW, GETX, and list in small letters | 400 "Malformed request" => 501 that names the method as it was written | integration/orchestrator/edge/answers.test.ts | which the parser does not know, names the method
 sibling: CONNECT a:1 | not tried => 501 that names CONNECT | integration/orchestrator/edge/answers.test.ts | to CONNECT or to another version of HTTP says so
 sibling: PRI * HTTP/2.0, and GET with HTTP/1.2 | not tried => 505: speaks HTTP/1.1 only | integration/orchestrator/edge/answers.test.ts | to CONNECT or to another version of HTTP says so
+sibling: printf 'GET / HTTP/1.1', line feeds alone, piped to nc | 505 "This address speaks HTTP/1.1 only" => 400: a line of it does not end with CR LF | integration/orchestrator/edge/malformed.test.ts | line feeds alone
+sibling: curl http://…/ü, which sends the bytes as they are | 400 "Malformed request" => 400 that says that such a character must be percent-encoded | integration/orchestrator/edge/malformed.test.ts | letters beyond ASCII in its target
+sibling: a blank in the target, and a target without a slash | 400 "Malformed request" => 400 that says what is wrong with the first line | integration/orchestrator/edge/malformed.test.ts | a blank in its target
+sibling: a folded header, and a blank before a colon | 400 "Malformed request" => 400 that says what is wrong with a header | integration/orchestrator/edge/malformed.test.ts | a folded header
+sibling: Content-Length twice with one value, and beside chunks | 400 "Malformed request" => 400 that names Content-Length | integration/orchestrator/edge/malformed.test.ts | the same length twice
+sibling: an upload in chunks that breaks off with a chunk without a size | no answer, and the exchange stayed for ten minutes => 400 at once that names the chunk, and the server sees the end of the upload | integration/orchestrator/edge/malformed.test.ts | is refused at once, and the server sees its end
+sibling: the same behind the beginning of the answer | no end => the answer is cut at once | integration/orchestrator/edge/malformed.test.ts | ends with the answer cut
 `,
   "426 and its Upgrade": `
 426 with Upgrade: websocket | the header is dropped => it arrives, named by Connection: Upgrade | integration/orchestrator/edge/answers.test.ts | 426 keeps the protocols that the server asks for

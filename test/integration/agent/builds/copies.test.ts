@@ -24,7 +24,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { cleanArchive } from "../../../../agent/builds/steps/archive.ts";
 import { ARCHIVE_LIMITS, createArchiveCheck } from "../../../../agent/builds/steps/archive-rules.ts";
 import { splitSource, targetOf } from "../../../../agent/builds/steps/copy-script.ts";
-import { filesOf, readIgnored, writeArchive } from "../../../../cli/build/archive.ts";
+import { filesOf, hashOf, readIgnored, writeArchive } from "../../../../cli/build/archive.ts";
 import { copyInto } from "../../../../envd/steps/copy.ts";
 import { unpack } from "../../../../envd/steps/unpack.ts";
 
@@ -43,8 +43,8 @@ function write(path: string, text = path): void {
 }
 
 /** Unpacked as a build's container does it. */
-async function unpacked(archive: string): Promise<void> {
-  const check = createArchiveCheck({ limits: ARCHIVE_LIMITS, keepSetuid: false });
+async function unpacked(archive: string, keepSetuid = false): Promise<void> {
+  const check = createArchiveCheck({ limits: ARCHIVE_LIMITS, keepSetuid });
   await pipeline(cleanArchive(createReadStream(archive), check), createWriteStream(at("clean.tar")));
   await unpack(at("clean.tar"), at("files"));
 }
@@ -140,6 +140,39 @@ test("a file with the name of the Dockerfile before it counts in place of .docke
   expect(await left("context/other")).toEqual(["a.log"]);
   mkdirSync(at("context/odd.dockerignore"));
   await expect(left("context/odd")).rejects.toThrow("cannot read");
+});
+
+test("what the caller may not read is refused by its name, unless .dockerignore leaves it out", async () => {
+  for (const path of ["context/app.py", "context/data/base", "context/secret"]) write(path);
+  chmodSync(at("context/data"), 0);
+  chmodSync(at("context/secret"), 0);
+  // Root reads everything.
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) {
+    chmodSync(work, 0o755);
+    process.seteuid?.(65_534);
+  }
+  try {
+    await expect(filesOf(at("context"), ".", () => false)).rejects.toThrow("COPY .: data cannot be read (EACCES)");
+    const { files } = await filesOf(at("context"), ".", (path) => path === "data/");
+    expect(files.map(({ path }) => path)).toEqual(["app.py", "secret"]);
+    await expect(hashOf(at("context"), ".", files)).rejects.toThrow("COPY .: secret cannot be read (EACCES)");
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+    chmodSync(at("context/data"), 0o755);
+  }
+});
+
+test("what is copied for root keeps setuid and sticky bits", async () => {
+  write("context/rootfs/bin/su");
+  mkdirSync(at("context/rootfs/spool"));
+  chmodSync(at("context/rootfs/bin/su"), 0o4755);
+  chmodSync(at("context/rootfs/spool"), 0o1777);
+  const { files } = await filesOf(at("context"), "rootfs", () => false);
+  await writeArchive(at("context"), files, at("archive.tar.gz"));
+  await unpacked(at("archive.tar.gz"), true);
+  expect(statSync(at("files/rootfs/bin/su")).mode & 0o7777).toBe(0o4755);
+  expect(statSync(at("files/rootfs/spool")).mode & 0o7777).toBe(0o1777);
 });
 
 test("a name that is not UTF-8 is refused as such", async () => {

@@ -79,6 +79,23 @@ test.each([["LIST"], ["list"], ["BREW"]])("the method %s is refused by its name"
   expect(answer).toContain(`The method ${method} cannot be forwarded`);
 });
 
+test.each([
+  ["line feeds alone", (text: string) => text.replaceAll("\r\n", "\n"), "a line of it does not end with CR LF"],
+  ["letters beyond ASCII in its target", (text: string) => text.replace("/", "/\xc3\xbc"), "must be percent-encoded"],
+  ["a blank in its target", (text: string) => text.replace("/", "/a b"), "with one space between them"],
+])("a request with %s is refused in words", async (_name, changed, words) => {
+  const { say } = await to((socket) => socket.end());
+  const answer = await say(changed(head("GET /")));
+  expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*this is not an HTTP\/1\.1 request: /);
+  expect(answer).toContain(words);
+});
+
+test("an upload whose body breaks off with a chunk without a size is refused at once", async () => {
+  const { say } = await to((socket) => socket.resume());
+  const answer = await say(`${head("POST /", "Transfer-Encoding: chunked\r\n")}5\r\nfirst\r\nzz\r\n`);
+  expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*a chunk of its body has no valid size/);
+});
+
 test("an upload that the destination refuses at once gets its answer, every time", async () => {
   const { port } = await to((socket) => {
     socket.end("HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig", () =>

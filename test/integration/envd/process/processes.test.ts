@@ -98,6 +98,24 @@ describe("user and directory", () => {
     });
   });
 
+  test.each([
+    ["a Windows line end behind its interpreter", "#!/bin/sh\r\necho hi\r\n"],
+    ["an interpreter that is missing", "#!/nowhere/python\n"],
+  ])("a script with %s is not reported as missing", async (_, text) => {
+    const script = join(envd.home, "script");
+    writeFileSync(script, text, { mode: 0o755 });
+    for (const [cmd, cwd] of [
+      [script, "/"],
+      ["./script", envd.home],
+    ] as const)
+      await expect(
+        toEnd(clients.process.start({ process: { cmd, cwd, args: [], envs: {} } }, as("user"))),
+      ).rejects.toMatchObject({
+        code: Code.NotFound,
+        rawMessage: expect.stringContaining("is there, but not the interpreter that it names"),
+      });
+  });
+
   test("a start of a file that cannot be executed fails with the reason", async () => {
     const start = (cmd: string) => toEnd(clients.process.start({ process: { cmd, args: [], envs: {} } }, as("user")));
     await expect(start("/etc/hostname-that-is-not-there")).rejects.toMatchObject({ code: Code.NotFound });

@@ -17,6 +17,13 @@ const READ: readonly (readonly [string, string, string, RegExp])[] = [
     "200 hi",
     /text\/plain/,
   ],
+  [
+    "extensions and blanks behind the sizes of chunks",
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b;c="d e"\r\nhi\r\n0  \r\n\r\n',
+    "200 hi",
+    /chunked/,
+  ],
+  ["an empty line before it", "\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "200 hi", /OK/],
   ["no reason phrase", "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nhi", "200 hi", /200/],
   ["nothing but a status line", "HTTP/1.0 200 OK\r\n\r\n", "200 ", /OK/],
   ["a folded header", "HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 2\r\n\r\nhi", "200 hi", /\r\nX-A: b c\r\n/],
@@ -58,6 +65,11 @@ const REFUSED: readonly (readonly [string, string, RegExp])[] = [
   [
     "two lengths",
     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi",
+    /more than one Content-Length/,
+  ],
+  [
+    "the same length twice",
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nhi",
     /more than one Content-Length/,
   ],
   [

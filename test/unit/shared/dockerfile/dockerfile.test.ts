@@ -223,6 +223,27 @@ test.each([
   expect(readDockerfile(`FROM base\n${text}`).startCommand).toBe(wanted);
 });
 
+test("a file that asks for the platform gets it, as from Docker", () => {
+  const asked = steps("ARG TARGETARCH\nARG TARGETOS BUILDPLATFORM TARGETVARIANT\nRUN x").slice(0, 4);
+  expect(asked).toEqual([
+    ["ENV", "TARGETARCH", "amd64"],
+    ["ENV", "TARGETOS", "linux"],
+    ["ENV", "BUILDPLATFORM", "linux/amd64"],
+    ["ENV", "TARGETVARIANT", ""],
+  ]);
+  expect(readDockerfile("FROM app:$TARGETOS-${TARGETARCH}").from).toBe("app:linux-amd64");
+  // A value of the file's own, and one that is given, go before it.
+  expect(steps("ARG TARGETARCH=x64")[0]).toEqual(["ENV", "TARGETARCH", "x64"]);
+  expect(steps("ARG TARGETARCH", { TARGETARCH: "x86" })[0]).toEqual(["ENV", "TARGETARCH", "x86"]);
+});
+
+test("the destination of several sources may be a variable with / at its end", () => {
+  expect(steps("ENV D=/srv/\nCOPY a b $D").slice(1, 3)).toEqual([
+    ["COPY", "a", "$D", "root", ""],
+    ["COPY", "b", "$D", "root", ""],
+  ]);
+});
+
 test("what means nothing to a sandbox is told", () => {
   expect(readDockerfile("FROM base\nEXPOSE 80\nLABEL a=b").notes).toEqual([
     "line 2: EXPOSE means nothing to a sandbox",
@@ -244,7 +265,11 @@ test.each([
   ["FROM a\nSHELL []", "line 2: SHELL takes a list of words"],
   ['FROM a\nCOPY "a b" /c', "line 2: '\"a' has a quote without an end"],
   ["FROM a\nONBUILD RUN true", "line 2: ONBUILD is not supported"],
-  ["FROM a\nARG TARGETARCH", "line 2: ARG TARGETARCH has no value"],
+  ["FROM a\nENV D=/srv\nCOPY a b $D", "line 3: the destination of several sources"],
+  ["FROM a\nCOPY a b $HOME", "line 2: the destination of several sources"],
+  ["FROM scratch\nCOPY app /", "line 1: the image scratch is empty"],
+  ["FROM a\nUSER", "line 2: USER takes a value"],
+  ['FROM a\nWORKDIR ""', "line 2: WORKDIR takes a value"],
   ["FROM a:$V", "line 1: $V has no value"],
   ["FROM a\nCOPY $BASE/x /y", "line 2: $BASE has no value"],
   ["FROM a\nENV P=/x:$PATH\nCOPY $P /y", "line 3: $P has no value"],
