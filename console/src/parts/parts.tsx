@@ -63,10 +63,12 @@ export function Code({ text, label }: { readonly text: string; readonly label: s
 export function Danger(props: {
   readonly children: string;
   readonly onConfirm: () => void;
+  /** The question is asked: the screen shows what it means. */
+  readonly onAsk?: () => void;
   readonly disabled?: boolean;
   readonly label?: string;
 }) {
-  const { children, onConfirm, disabled = false, label } = props;
+  const { children, onConfirm, onAsk, disabled = false, label } = props;
   const [askedAt, setAskedAt] = useState<AskedAt>(undefined);
   const [takesAnswer, setTakesAnswer] = useState(false);
   const asked = askedAt !== undefined;
@@ -88,6 +90,7 @@ export function Danger(props: {
     if (outcome === "nothing") return;
     setAskedAt(outcome === "asks" ? event.timeStamp : undefined);
     if (outcome === "acts") onConfirm();
+    else onAsk?.();
   };
   return (
     <button
