@@ -27,7 +27,10 @@ test("what a receiver of webhooks answers is shown as text", async () => {
   await page.getByRole("button", { name: "Test", exact: true }).click();
   await page.getByRole("button", { name: /^Deliveries to / }).click();
   await page.getByRole("region", { name: "Deliveries" }).getByText("500").first().waitFor();
-  await page.getByRole("button", { name: /^Show / }).first().click();
+  await page
+    .getByRole("button", { name: /^Show / })
+    .first()
+    .click();
   const answer = page.getByRole("figure").filter({ hasText: "Answer" });
   for (const text of ["onerror=alert(1)", "</pre><iframe", "http-equiv=refresh"])
     await answer.getByText(text).first().waitFor();

@@ -64,6 +64,10 @@ test("what a program prints neither takes over the page nor types for whoever lo
   await page.keyboard.type("echo alive-$((40 + 2))\n");
   await page.locator(".xterm-rows").getByText("alive-42").first().waitFor();
   expect([await page.title(), opened]).toEqual([title, []]);
+  const wanted = page.getByRole("region", { name: "For the clipboard" });
+  await wanted.getByText("taken", { exact: true }).waitFor();
+  await wanted.getByRole("button", { name: "Do not, and do not ask again" }).click();
+  await wanted.waitFor({ state: "detached" });
   const taken = await sandbox.commands.run("ls /tmp/taken* 2>/dev/null || true");
   expect(taken.stdout).toBe("");
 });
@@ -172,9 +176,14 @@ interface At {
 }
 
 /** Another page of the same browser, which nobody watches, logged in at `at`. */
-async function loggedIn(page: Page, { platform, at }: At): Promise<{ readonly context: BrowserContext; readonly page: Page }> {
+async function loggedIn(
+  page: Page,
+  { platform, at }: At,
+): Promise<{ readonly context: BrowserContext; readonly page: Page }> {
   const context = page.context();
-  const code = await context.request.post(`${platform.apiUrl}/console/link`, { headers: { "x-api-key": platform.apiKey } });
+  const code = await context.request.post(`${platform.apiUrl}/console/link`, {
+    headers: { "x-api-key": platform.apiKey },
+  });
   const other = await context.newPage();
   onTestFinished(() => other.close());
   await logInByLink(other, at + ((await code.json()) as { path: string }).path);

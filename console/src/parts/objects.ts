@@ -45,7 +45,9 @@ function ofProject(signal: AbortSignal): readonly Promise<readonly Found[]>[] {
     get<Reply<typeof volumeApi.listVolumes>>("/volumes", {}, signal).then((all) =>
       all.map(({ name, volumeID }) => ({ name: `Volume ${name}`, path: `/volumes/${volumeID}` })),
     ),
-    pages<Secret>("/secrets", signal).then((all) => all.map(({ name }) => ({ name: `Secret ${name}`, path: "/secrets" }))),
+    pages<Secret>("/secrets", signal).then((all) =>
+      all.map(({ name }) => ({ name: `Secret ${name}`, path: "/secrets" })),
+    ),
     get<WebhookView[]>("/events/webhooks", {}, signal).then((all) =>
       all.map(({ name, url }) => ({ name: `Webhook ${name} ${url}`, path: "/webhooks" })),
     ),
@@ -57,7 +59,9 @@ function ofProject(signal: AbortSignal): readonly Promise<readonly Found[]>[] {
 
 function ofPlatform(signal: AbortSignal): readonly Promise<readonly Found[]>[] {
   return [
-    get<NodeDetail[]>("/nodes", {}, signal).then((all) => all.map(({ id }) => ({ name: `Node ${id}`, path: "/platform" }))),
+    get<NodeDetail[]>("/nodes", {}, signal).then((all) =>
+      all.map(({ id }) => ({ name: `Node ${id}`, path: "/platform" })),
+    ),
     get<Project[]>("/admin/projects", {}, signal).then((all) =>
       all.map(({ name, teamID }) => ({ name: `Project ${name}`, path: "/", project: teamID })),
     ),

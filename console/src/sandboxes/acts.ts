@@ -19,7 +19,8 @@ export async function withEach(ids: readonly string[], work: (id: string) => Pro
         await work(id);
       } catch (error) {
         const said = error instanceof Error ? error.message.replaceAll(id, "…") : String(error);
-        const request = error instanceof Failed && error.requestId !== undefined ? ` (request_id ${error.requestId})` : "";
+        const request =
+          error instanceof Failed && error.requestId !== undefined ? ` (request_id ${error.requestId})` : "";
         failures.set(said, [...(failures.get(said) ?? []), id + request]);
       }
     }

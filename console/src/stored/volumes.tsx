@@ -64,7 +64,8 @@ export function VolumesScreen() {
       )}
       {asked !== undefined && loaded.value?.some((volume) => volume.name === asked) === true && (
         <DependsOn key={asked} name={asked} load={(signal) => mounting(asked, signal)}>
-          A volume that a sandbox or a snapshot mounts is not deleted: end the sandboxes first. With the volume go its files.
+          A volume that a sandbox or a snapshot mounts is not deleted: end the sandboxes first. With the volume go its
+          files.
         </DependsOn>
       )}
     </Screen>

@@ -74,7 +74,9 @@ async function cockpits(): Promise<readonly Timed[]> {
     return [];
   }
   try {
-    return [await timedVisits("Cockpit's overview of a machine", { url: cockpit.url, shows: "Overview", slower: SLOWER })];
+    return [
+      await timedVisits("Cockpit's overview of a machine", { url: cockpit.url, shows: "Overview", slower: SLOWER }),
+    ];
   } finally {
     cockpit.stop();
   }

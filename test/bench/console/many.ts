@@ -3,7 +3,14 @@
 import type { Browser } from "playwright-core";
 import { logInByLink } from "../../support/browser/by-link.ts";
 import { type FrameCosts, frameCosts, percentile, tabMemory } from "../../support/browser/costs.ts";
-import { beginStorm, COUNT, linkTo, SCROLL, startTenThousand, type TenThousand } from "../../support/browser/ten-thousand.ts";
+import {
+  beginStorm,
+  COUNT,
+  linkTo,
+  SCROLL,
+  startTenThousand,
+  type TenThousand,
+} from "../../support/browser/ten-thousand.ts";
 import { summarise } from "../numbers.ts";
 import type { Judged } from "./figures.ts";
 import { visit } from "./visit.ts";
@@ -35,7 +42,12 @@ async function usable(browser: Browser, many: TenThousand, rounds: number): Prom
     });
     times.push(shown);
   }
-  return { name: `the list of ${COUNT} sandboxes is usable after (p90)`, unit: "ms", value: summarise(times).p90, most: USABLE_MS };
+  return {
+    name: `the list of ${COUNT} sandboxes is usable after (p90)`,
+    unit: "ms",
+    value: summarise(times).p90,
+    most: USABLE_MS,
+  };
 }
 
 async function inUse(browser: Browser, many: TenThousand): Promise<readonly Judged[]> {

@@ -24,5 +24,6 @@ test("every kind of payload is tried on the console in a browser", () => {
   const tests = readdirSync(folder).filter((name) => name.startsWith("hostile"));
   const text = tests.map((name) => readFileSync(join(folder, name), "utf8")).join("\n");
   // Its import, and its use.
-  for (const kind of Object.keys(KINDS)) expect(text.match(new RegExp(`\\b${kind}\\b`, "g"))?.length, kind).toBeGreaterThan(1);
+  for (const kind of Object.keys(KINDS))
+    expect(text.match(new RegExp(`\\b${kind}\\b`, "g"))?.length, kind).toBeGreaterThan(1);
 });

@@ -282,19 +282,13 @@ export function SnapshotTable({ items, again }: { readonly items: readonly Snaps
             { name: "Stored", show: ({ storedBytes }) => (storedBytes === undefined ? "–" : bytes(storedBytes)) },
             {
               name: "Acts",
-              show: (snapshot) => (
-                <Acts snapshot={snapshot} doing={doing} again={again} onAsk={() => ask(snapshot)} />
-              ),
+              show: (snapshot) => <Acts snapshot={snapshot} doing={doing} again={again} onAsk={() => ask(snapshot)} />,
             },
           ]}
         />
       )}
       {asked !== undefined && items.some(({ snapshotID }) => snapshotID === asked.snapshotID) && (
-        <DependsOn
-          key={asked.snapshotID}
-          name={asked.snapshotID}
-          load={(signal) => startedFromSnapshot(asked, signal)}
-        >
+        <DependsOn key={asked.snapshotID} name={asked.snapshotID} load={(signal) => startedFromSnapshot(asked, signal)}>
           A snapshot is not deleted while a sandbox that was started from it runs or is paused.
         </DependsOn>
       )}

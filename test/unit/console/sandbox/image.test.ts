@@ -8,7 +8,8 @@ import { contentOf, MOST_TEXT_BYTES } from "../../../../console/src/sandbox/file
 const bytes = (...parts: readonly (string | readonly number[])[]) =>
   Uint8Array.from(parts.flatMap((part) => (typeof part === "string" ? [...Buffer.from(part, "latin1")] : part)));
 
-const png = (width: readonly number[]) => bytes("\x89PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", width, [0, 0, 0, 200], [8, 2, 0, 0, 0]);
+const png = (width: readonly number[]) =>
+  bytes("\x89PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", width, [0, 0, 0, 200], [8, 2, 0, 0, 0]);
 const PNG = png([0, 0, 1, 64]);
 const GIF = bytes("GIF89a", [64, 1, 200, 0], [0, 0, 0]);
 const JPEG = bytes(
