@@ -5,7 +5,7 @@
 
 import { Failed } from "./failed.ts";
 
-export const SILENCE_MS = 60_000;
+const SILENCE_MS = 60_000;
 
 /** @param reading of a stream that goes on. @throws {Failed} nothing has come for a minute */
 export function beforeSilence<T>(reading: Promise<T>): Promise<T> {

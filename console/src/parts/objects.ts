@@ -11,7 +11,7 @@ import { get, pages, type Reply } from "../base/client.ts";
 import { projectId, session } from "../base/session.ts";
 import type { Snapshot } from "../sandbox/snapshots/lineage.ts";
 
-export interface Found {
+interface Found {
   readonly name: string;
   /** Of the screen that has it. */
   readonly path: string;

@@ -8,7 +8,7 @@ const PROGRAM = "/usr/lib/cockpit/cockpit-ws";
 const BRIDGE = "/usr/bin/cockpit-bridge";
 const PORT = 9_091;
 
-export interface Cockpit {
+interface Cockpit {
   readonly url: string;
   stop(): void;
 }

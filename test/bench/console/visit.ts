@@ -65,7 +65,8 @@ export async function visit(browser: Browser, { url, shows, slower, logIn }: Vis
     // By the debugger: the page's policy allows no evaluation of text.
     const atRest = async () => (await page.evaluate(AT_REST)) as boolean;
     await until(atRest, { what: `a page at rest that shows '${shows}'`, timeoutMs: 60_000, everyMs: 250 });
-    return { ...((await page.evaluate(READ)) as Omit<Visit, "bytes">), bytes: files.bytes };
+    const read: Omit<Visit, "bytes"> = await page.evaluate(READ);
+    return { ...read, bytes: files.bytes };
   } finally {
     await context.close();
   }

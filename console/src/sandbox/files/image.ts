@@ -57,7 +57,7 @@ const KINDS: readonly Kind[] = [
 ];
 
 function has(bytes: Uint8Array, at: number, text: string): boolean {
-  return [...text].every((each, index) => bytes[at + index] === each.charCodeAt(0));
+  return Array.from(text, (each) => each.charCodeAt(0)).every((code, index) => bytes[at + index] === code);
 }
 
 /** Segments that begin a frame with its size; between them are tables. */

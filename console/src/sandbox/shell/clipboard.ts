@@ -2,8 +2,8 @@
 
 /** Longer texts are not asked about: nobody can read them. */
 const MOST_CHARACTERS = 20_000;
-/** What a person who reads the text does not see: controls but tabs and ends of lines, and marks of direction. */
-const UNSEEN = /[\0-\x08\x0B-\x1F\x7F-\x9F\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g;
+/** What a person who reads the text does not see: controls but tabs and ends of lines, marks of direction and of formats. */
+const UNSEEN = /(?![\t\n])[\p{Cc}\p{Cf}]/gu;
 
 /**
  * The text as the question shows it, which is what would be copied. Undefined: there is nothing to ask, as of a program that

@@ -13,7 +13,7 @@ afterEach(() => {
 function documentThat(isCopying: boolean) {
   const seen: string[] = [];
   const area = { value: "", className: "", select: () => seen.push("marked"), remove: () => seen.push("removed") };
-  vi.stubGlobal("HTMLElement", class {});
+  vi.stubGlobal("HTMLElement", Map);
   vi.stubGlobal("document", {
     activeElement: null,
     body: { append: () => seen.push("shown") },
