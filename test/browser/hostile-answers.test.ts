@@ -35,6 +35,12 @@ test("what a receiver of webhooks answers is shown as text", async () => {
   for (const text of ["onerror=alert(1)", "</pre><iframe", "http-equiv=refresh"])
     await answer.getByText(text).first().waitFor();
   expect(await page.locator(STRANGE).count()).toBe(0);
+  const before = receiver.got.length;
+  await page
+    .getByRole("button", { name: /^Send again: / })
+    .first()
+    .click();
+  await expect.poll(() => receiver.got.length, { timeout: 60_000 }).toBeGreaterThan(before);
 });
 
 test("a name of a template that is more than a name is refused, and one that is allowed is shown as text", async () => {
