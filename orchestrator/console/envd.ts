@@ -49,6 +49,11 @@ const CALLS = [
 ];
 
 const DIAL_LIMIT_MS = 10_000;
+/**
+ * Seconds after which envd sends something on a stream on which nothing happens. Proxies often cut a connection that is silent for
+ * a minute, and the page takes one for lost then (console/src/base/silence.ts).
+ */
+const KEEPALIVE_S = "20";
 /** Silence in which a stream's two sides are still there: envd sends keepalives more often. */
 const SILENCE_MS = 300_000;
 
@@ -121,6 +126,7 @@ export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth
       path,
       headers: {
         "x-access-token": route.envdAccessToken,
+        "keepalive-ping-interval": KEEPALIVE_S,
         ...headersOf(request),
         ...pairs(deps.planner.prepare(route, ENVD_PORT).nextHops.at(-1)?.added ?? []),
       },

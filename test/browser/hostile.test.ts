@@ -1,14 +1,19 @@
 /** A tenant that attacks whoever looks at its sandbox: nothing runs, nothing leaves, nothing is clicked through. */
 
+import type { BrowserContext, Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { sharedConsole } from "../support/browser/browser.ts";
 import { logInByLink } from "../support/browser/by-link.ts";
-import { ATTEMPTS, ESCAPES, FILES, TEXTS } from "../support/browser/hostile.ts";
+import { ANSWERING, ATTEMPTS, ESCAPES, FILES, hostileAnswers, STRANGE, TEXTS } from "../support/browser/hostile.ts";
+import type { Platform } from "../support/platform/platform.ts";
 import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const console = sharedConsole();
 
-test("labels, file names, contents and logs are shown as text, whatever they are", async () => {
+/** A text as one word of a shell. */
+const word = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+test("labels, file names, contents, logs and commands are shown as text, whatever they are", async () => {
   const { platform, page: open } = console();
   const metadata = Object.fromEntries(TEXTS.map((text, index) => [`hostile${index}`, text]));
   const sandbox = await ownSandbox({ metadata, timeoutMs: 600_000 });
@@ -16,12 +21,7 @@ test("labels, file names, contents and logs are shown as text, whatever they are
   for (const name of names) await sandbox.files.write(`/home/user/hostile/${name}`, TEXTS.join("\n"));
   const page = await open();
   const go = (path: string) => page.goto(`${platform.apiUrl}/console/${path}`);
-  const strange = () =>
-    page
-      .locator(
-        "#page :is(script, iframe, svg, img, base, link, style, meta, math, [onerror], [onfocus], a[href^='javascript'], a[href^='data'])",
-      )
-      .count();
+  const strange = () => page.locator(STRANGE).count();
   await page.getByText("hostile0=<script>").waitFor();
   expect(await strange()).toBe(0);
   await go(`sandboxes/${sandbox.sandboxId}/raw`);
@@ -35,6 +35,15 @@ test("labels, file names, contents and logs are shown as text, whatever they are
   for (const name of names) expect(shown).toContain(name);
   await page.getByRole("button", { name: `Open ${names[0] ?? ""}` }).click();
   await page.getByRole("button", { name: "Save" }).waitFor();
+  expect(await strange()).toBe(0);
+  await sandbox.commands.run(`printf '%s\\n' ${TEXTS.map(word).join(" ")}`);
+  await go(`sandboxes/${sandbox.sandboxId}/logs`);
+  const log = page.getByRole("log");
+  for (const text of ["onerror=alert(1)", "</pre><iframe", "=HYPERLINK("]) await log.getByText(text).first().waitFor();
+  expect(await strange()).toBe(0);
+  await sandbox.commands.run(`sleep 600; : ${TEXTS.map(word).join(" ")}`, { background: true });
+  await go(`sandboxes/${sandbox.sandboxId}/processes`);
+  await page.getByRole("region", { name: "Processes" }).getByText("onerror=alert(1)").first().waitFor();
   expect(await strange()).toBe(0);
 });
 
@@ -55,6 +64,10 @@ test("what a program prints neither takes over the page nor types for whoever lo
   await page.keyboard.type("echo alive-$((40 + 2))\n");
   await page.locator(".xterm-rows").getByText("alive-42").first().waitFor();
   expect([await page.title(), opened]).toEqual([title, []]);
+  const wanted = page.getByRole("region", { name: "For the clipboard" });
+  await wanted.getByText("taken", { exact: true }).waitFor();
+  await wanted.getByRole("button", { name: "Do not, and do not ask again" }).click();
+  await wanted.waitFor({ state: "detached" });
   const taken = await sandbox.commands.run("ls /tmp/taken* 2>/dev/null || true");
   expect(taken.stdout).toBe("");
 });
@@ -82,14 +95,7 @@ test("the page of a sandbox's port reaches nothing of the console in the browser
   const sandbox = await ownSandbox({ timeoutMs: 600_000 });
   await sandbox.files.write("/home/user/www/index.html", "<!doctype html><title>port</title><body></body>");
   await sandbox.commands.run("cd www && exec python3 -m http.server 8000", { background: true });
-  // One log-in for each name of this machine: cookies of hosts differ.
-  const page = await open();
-  const code = await page.context().request.post(`${platform.apiUrl}/console/link`, {
-    headers: { "x-api-key": platform.apiKey },
-  });
-  const tenant = await page.context().newPage();
-  onTestFinished(() => tenant.close());
-  await logInByLink(tenant, at + ((await code.json()) as { path: string }).path);
+  const { page: tenant } = await loggedIn(await open(), { platform, at });
   await expect
     .poll(async () => (await tenant.goto(`http://${sandbox.getHost(8000)}/`))?.status(), { timeout: 60_000 })
     .toBe(200);
@@ -136,3 +142,50 @@ test("the page of a sandbox's port reaches nothing of the console in the browser
     await tenant.getByRole("heading", { name: "Sandboxes" }).waitFor();
   }
 });
+
+test("the headers that a sandbox's port answers neither end nor replace the log-in of who opens it", async () => {
+  const { platform, page: open } = console();
+  const at = platform.apiUrl.replace("127.0.0.1", "localhost");
+  const answers = Object.entries(hostileAnswers(at));
+  const sandbox = await ownSandbox({ timeoutMs: 600_000 });
+  const served = Object.fromEntries(answers.map(([, answer], index) => [`/${index}`, answer]));
+  await sandbox.files.write([
+    { path: "/home/user/answers.json", data: JSON.stringify(served) },
+    { path: "/home/user/answering.py", data: ANSWERING },
+  ]);
+  await sandbox.commands.run("exec python3 answering.py", { background: true });
+  const { context } = await loggedIn(await open(), { platform, at });
+  const tenant = await context.newPage();
+  const port = `http://${sandbox.getHost(8000)}`;
+  await expect.poll(async () => (await tenant.goto(`${port}/none`))?.status(), { timeout: 60_000 }).toBe(200);
+  const cookies = async () => (await context.cookies(`${at}/console/`)).map(({ name, value }) => `${name}=${value}`);
+  const before = await cookies();
+  expect(before).toHaveLength(1);
+  for (const [index, [name]] of answers.entries()) {
+    await tenant.goto(`${port}/${index}`);
+    expect(await cookies(), name).toEqual(before);
+  }
+  await tenant.goto(`${at}/console/`);
+  await tenant.getByRole("heading", { name: "Sandboxes" }).waitFor();
+});
+
+interface At {
+  readonly platform: Platform;
+  /** Another name of this machine: cookies of hosts differ. */
+  readonly at: string;
+}
+
+/** Another page of the same browser, which nobody watches, logged in at `at`. */
+async function loggedIn(
+  page: Page,
+  { platform, at }: At,
+): Promise<{ readonly context: BrowserContext; readonly page: Page }> {
+  const context = page.context();
+  const code = await context.request.post(`${platform.apiUrl}/console/link`, {
+    headers: { "x-api-key": platform.apiKey },
+  });
+  const other = await context.newPage();
+  onTestFinished(() => other.close());
+  await logInByLink(other, at + ((await code.json()) as { path: string }).path);
+  return { context, page: other };
+}

@@ -56,10 +56,12 @@ test("a link that was used tells so, and the log-in is there", async () => {
   onTestFinished(() => cluster.stop());
   const link = await linkOf(cluster, cluster.key);
   for (const isUsed of [false, true]) {
-    const page = await newPage(browser(), cluster.url, { expected: /status of 401/ });
+    const page = await newPage(browser(), cluster.url, { expected: /status of 401/, theme: "light" });
     await page.goto(link);
     if (isUsed) await page.getByText("this link has been used").waitFor();
-    else await page.getByRole("button", { name: /^Log in as / }).click();
+    else await page.locator("button.main[aria-describedby]:not([aria-disabled])").waitFor();
+    expect(await violations(page)).toEqual([]);
+    if (!isUsed) await page.getByRole("button", { name: /^Log in as / }).click();
     await (isUsed ? page.getByLabel("API key") : page.getByRole("heading", { name: "Sandboxes" })).waitFor();
   }
 });

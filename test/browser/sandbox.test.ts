@@ -90,6 +90,22 @@ test("a binary file is not opened as text", async () => {
   expect(await page.getByRole("button", { name: "Save", exact: true }).count()).toBe(0);
 });
 
+/** One pixel. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+test("a picture is drawn from a blob, and what only has a picture's name is text", async () => {
+  await sandbox().files.write("/home/user/one.dat", new Blob([Buffer.from(PNG, "base64")]));
+  await sandbox().files.write("/home/user/none.png", "<script>alert(1)</script>");
+  const page = await openTab("files");
+  await page.getByRole("button", { name: "Open one.dat", exact: true }).click();
+  const picture = page.getByRole("img", { name: "/home/user/one.dat", exact: true });
+  await expect.poll(() => picture.evaluate("(element) => element.naturalWidth"), { timeout: 30_000 }).toBe(1);
+  expect(await picture.getAttribute("src")).toMatch(/^blob:/);
+  await page.getByRole("button", { name: "Open none.png", exact: true }).click();
+  expect(await page.getByLabel("/home/user/none.png").inputValue()).toBe("<script>alert(1)</script>");
+  expect(await picture.count()).toBe(0);
+});
+
 test("a rule that sets a header is made, and its plain value is not shown again", async () => {
   const page = await openTab("network");
   await page.getByRole("button", { name: "Add a rule for a host", exact: true }).click();
@@ -181,6 +197,8 @@ test("a snapshot is taken, a sandbox is started from it, and a fork is made", as
     .getByRole("button", { name: /^Delete / })
     .first()
     .click();
+  const depending = page.getByRole("region", { name: /^What depends on / });
+  await depending.getByText("No sandbox that runs or is paused.").waitFor();
   await page.getByRole("button", { name: "Really delete?" }).click();
   await page.getByRole("button", { name: "Really delete?" }).waitFor({ state: "detached" });
 });

@@ -1,7 +1,7 @@
 /** The console over the running platform: log-in, the live list, and a sandbox from its create to its end by keyboard alone. */
 
 import { expect, test } from "vitest";
-import { sharedConsole, terminalShows } from "../support/browser/browser.ts";
+import { sharedConsole, tabTo, terminalShows } from "../support/browser/browser.ts";
 import { api } from "../support/platform/platform.ts";
 import { ownSandbox } from "../support/sandbox/sdk.ts";
 
@@ -79,16 +79,17 @@ test("by keyboard alone a sandbox is created, used by its terminal, and killed",
   await page.keyboard.press("Control+k");
   await page.keyboard.type("Create");
   await page.keyboard.press("Enter");
-  await page.getByLabel("Labels").focus();
+  await tabTo(page, page.getByLabel("Labels"));
   await page.keyboard.type("made=by-keyboard");
   await page.getByText('"made": "by-keyboard"').first().waitFor();
-  await page.getByRole("button", { name: "Create" }).focus();
+  await tabTo(page, page.getByRole("button", { name: "Create" }));
   await page.keyboard.press("Enter");
   await page.getByText(/^connected, process/).waitFor();
   await page.keyboard.type("echo $((6 * 7))-by-keyboard\n");
   await terminalShows(page, "42-by-keyboard");
   await page.keyboard.press("Control+Shift+Period");
-  await page.getByRole("button", { name: "Kill" }).focus();
+  // The next element is the terminal, which takes the key.
+  await tabTo(page, page.getByRole("button", { name: "Kill" }), "Shift+Tab");
   await page.keyboard.press("Enter");
   await page.locator("button.asked:not([aria-disabled])").waitFor();
   await page.keyboard.press("Enter");

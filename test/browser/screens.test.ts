@@ -2,7 +2,7 @@
 
 import { Secret, Volume } from "e2b";
 import { expect, onTestFinished, test } from "vitest";
-import { sharedConsole, violations } from "../support/browser/browser.ts";
+import { sharedConsole, violations, violationsInBothThemes } from "../support/browser/browser.ts";
 import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const console = sharedConsole();
@@ -125,7 +125,7 @@ test("a volume's files are uploaded, shown, downloaded and deleted", async () =>
     page.getByRole("link", { name: "Download evil.html" }).click(),
   ]);
   expect(download.suggestedFilename()).toBe("evil.html");
-  expect(await violations(page)).toEqual([]);
+  expect(await violationsInBothThemes(page)).toEqual([]);
   await page.getByRole("button", { name: "Delete evil.html" }).click();
   await page.getByRole("button", { name: "Really delete?" }).click();
   await page.getByText("/pages is empty.").waitFor();
@@ -151,7 +151,7 @@ test("the hosts of a secret, the members of a project and who did what are shown
   await page.getByRole("region", { name: "Audit log of the project" }).getByText("logIn").first().waitFor();
   await page.goto(`${platform.apiUrl}/console/sandboxes/${sandboxId}`);
   await page.getByRole("region", { name: "Who changed the sandbox" }).getByText("create").first().waitFor();
-  expect(await violations(page)).toEqual([]);
+  expect(await violationsInBothThemes(page)).toEqual([]);
 });
 
 test("a webhook is made, tested and deleted; templates and events are shown", async () => {
@@ -214,7 +214,7 @@ test("an operator sees nodes and the audit log, and chooses a project", async ()
     .first()
     .click();
   await page.getByRole("button", { name: "Begin the drain" }).waitFor();
-  expect(await violations(page)).toEqual([]);
+  expect(await violationsInBothThemes(page)).toEqual([]);
   const sandbox = await ownSandbox();
   await page.getByRole("button", { name: "Look at it: project default" }).first().click();
   await page.getByText(/, live$/).waitFor();

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import { newPage, sharedBrowser, violations } from "../support/browser/browser.ts";
+import { newPage, sharedBrowser, violationsInBothThemes } from "../support/browser/browser.ts";
 import { logInByLink } from "../support/browser/by-link.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../support/cluster/cluster.ts";
 
@@ -40,7 +40,7 @@ test("a key leaked: it is revoked, and the sandboxes that it created are killed"
   await page.getByRole("button", { name: "Revoke of an agent" }).click();
   await page.getByRole("button", { name: "Really revoke?" }).click();
   await page.getByRole("button", { name: "Revoke of an agent" }).waitFor({ state: "detached" });
-  expect(await violations(page)).toEqual([]);
+  expect(await violationsInBothThemes(page)).toEqual([]);
   await page.getByRole("link", { name: "the sandboxes that it created" }).click();
   await page.getByRole("link", { name: leaked }).waitFor();
   expect(await page.getByRole("link", { name: other }).count()).toBe(0);
@@ -61,7 +61,7 @@ test("one like that one: the form has what the sandbox has, and names what it le
   await page.getByText("the token that its ports ask for").waitFor();
   expect(await page.getByLabel("May reach").inputValue()).toBe("pypi.org");
   expect(await page.getByLabel("Labels").inputValue()).toBe("made=by-hand");
-  expect(await violations(page)).toEqual([]);
+  expect(await violationsInBothThemes(page)).toEqual([]);
 });
 
 test("which sandbox uses most memory, and which node is full", async () => {
@@ -73,7 +73,7 @@ test("which sandbox uses most memory, and which node is full", async () => {
     .getByRole("region", { name: "Use of memory" })
     .or(page.getByText("No sandbox that is listed runs and has been measured yet."))
     .waitFor();
-  expect(await violations(page)).toEqual([]);
+  expect(await violationsInBothThemes(page)).toEqual([]);
   await page.getByRole("button", { name: "Log out" }).click();
   await page.getByLabel("API key").fill(ADMIN_TOKEN);
   await page.getByRole("button", { name: "Log in" }).click();
@@ -82,4 +82,21 @@ test("which sandbox uses most memory, and which node is full", async () => {
     .getByRole("region", { name: "Nodes" })
     .getByText(/^\d+ % /)
     .waitFor();
+});
+
+test("an act by Ctrl K alone: what cannot be taken back asks, and the answer has the focus", async () => {
+  const { cluster, page } = await opened();
+  const id = await createdBy(cluster, cluster.key);
+  await page.getByRole("link", { name: id }).click();
+  await page.getByRole("button", { name: "Kill", exact: true }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("kill");
+  await page.keyboard.press("Enter");
+  await page.locator("button.asked:not([aria-disabled])").waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByText(/it ended at .*: request/).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("log out");
+  await page.keyboard.press("Enter");
+  await page.getByLabel("API key").waitFor();
 });

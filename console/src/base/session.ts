@@ -143,12 +143,24 @@ export function sessionEnded(): void {
   session.value = { kind: "none", why: "The session has ended. Log in again to go on." };
 }
 
+interface Refusal {
+  readonly message?: string;
+  readonly error_code?: string;
+}
+
 async function ask(method: string, path: string, headers: Record<string, string>): Promise<Session> {
   try {
     const answer = await fetch(path, { method, headers });
-    const body = (await answer.json()) as Session & { readonly message?: string };
-    return answer.ok ? body : { kind: "none", why: body.message ?? `HTTP ${answer.status}` };
+    const body = (await answer.json()) as Session & Refusal;
+    return answer.ok ? body : { kind: "none", why: whyOf(answer, body) };
   } catch {
     return { kind: "none", why: "The platform does not answer. Is it running?" };
   }
+}
+
+/** All that the platform said, with the id under which its log has the request. */
+function whyOf({ status, headers }: Response, { message = `HTTP ${status}`, error_code: code }: Refusal): string {
+  const requestId = headers.get("x-request-id");
+  if (requestId === null) return message;
+  return `${message} (${[String(status), code].filter(Boolean).join(" ")} · request_id ${requestId})`;
 }

@@ -6,6 +6,7 @@
 import type { PlatformEvent } from "../../../shared/api/events.ts";
 import { API, send } from "./client.ts";
 import { Failed } from "./failed.ts";
+import { beforeSilence } from "./silence.ts";
 
 export interface Watching {
   /** An event has come. */
@@ -81,7 +82,7 @@ async function* chunks<T>(stream: ReadableStream<T>): AsyncGenerator<T> {
   const reader = stream.getReader();
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await beforeSilence(reader.read());
       if (done) return;
       yield value;
     }

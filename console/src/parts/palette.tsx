@@ -1,14 +1,12 @@
-/** Ctrl K: every screen and object by a few letters, without the mouse. */
+/** Ctrl K: every screen, object and act of the screen by a few letters, without the mouse. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Template } from "../../../shared/api/templates.ts";
-import type { volumeApi } from "../../../shared/api/volumes/volumes.ts";
-import { get, pages, type Reply } from "../base/client.ts";
 import { useLoaded } from "../base/loaded.ts";
-import { projectId } from "../base/session.ts";
+import { logOut, operatorProject, projectId } from "../base/session.ts";
 import { changeTheme } from "../base/theme.ts";
-import type { Snapshot } from "../sandbox/snapshots/lineage.ts";
 import { knownOf } from "../sandboxes/live.ts";
+import { actsOnScreen } from "./acts-on-screen.ts";
+import { loadObjects } from "./objects.ts";
 
 /** As the platform makes them. */
 const SANDBOX_ID = /^i[0-9a-z]{19}$/;
@@ -16,34 +14,6 @@ const SANDBOX_ID = /^i[0-9a-z]{19}$/;
 interface Entry {
   readonly name: string;
   readonly run: () => void;
-}
-
-interface Stored {
-  readonly name: string;
-  readonly path: string;
-}
-
-/** What the project has beside sandboxes. A list that cannot be read leaves the others to be found. */
-async function loadObjects(signal: AbortSignal): Promise<readonly Stored[]> {
-  if (projectId.value === undefined) return [];
-  const lists = await Promise.allSettled([
-    pages<Template>("/v2/templates", signal).then((all) =>
-      all.map(({ templateID, names: [name] }) => ({
-        name: `Template ${name ?? templateID}`,
-        path: `/templates/${templateID}`,
-      })),
-    ),
-    pages<Snapshot>("/snapshots", signal).then((all) =>
-      all.map(({ snapshotID, sourceSandboxID: of }) => ({
-        name: `Snapshot ${snapshotID}`,
-        path: of === undefined ? "/snapshots" : `/sandboxes/${of}/snapshots`,
-      })),
-    ),
-    get<Reply<typeof volumeApi.listVolumes>>("/volumes", {}, signal).then((all) =>
-      all.map(({ name, volumeID }) => ({ name: `Volume ${name}`, path: `/volumes/${volumeID}` })),
-    ),
-  ]);
-  return lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
 }
 
 export function Palette(props: {
@@ -57,15 +27,25 @@ export function Palette(props: {
   const dialog = useRef<HTMLDialogElement>(null);
   // The dialog opens before the browser reads the next key, so the field gets what a person types at once after Ctrl K.
   useLayoutEffect(() => dialog.current?.showModal(), []);
+  // As they were when it opened.
+  const [acts] = useState(() => actsOnScreen(document.getElementById("main")));
   const objects = useLoaded(loadObjects, [projectId.value]).value ?? [];
   const entries: readonly Entry[] = [
     ...places.map(({ path, name }) => ({ name, run: () => go(path) })),
     { name: "Change theme", run: changeTheme },
+    { name: "Log out", run: () => void logOut() },
+    ...acts,
     ...[...knownOf(projectId.value).values()].map(({ sandboxID: id, alias, templateID }) => ({
       name: `Sandbox ${id} ${alias ?? templateID}`,
       run: () => go(`/sandboxes/${id}`),
     })),
-    ...objects.map(({ name, path }) => ({ name, run: () => go(path) })),
+    ...objects.map(({ name, path, project }) => ({
+      name,
+      run() {
+        if (project !== undefined) operatorProject.value = project;
+        go(path);
+      },
+    })),
   ];
   const wanted = text.trim().toLowerCase();
   const listed = entries.filter(({ name }) => name.toLowerCase().includes(wanted)).slice(0, 12);
@@ -76,6 +56,8 @@ export function Palette(props: {
       : listed;
   const at = Math.min(chosen, Math.max(0, found.length - 1));
   const take = (entry: Entry | undefined) => {
+    // What is behind the dialog can have the focus only when the dialog is closed.
+    dialog.current?.close();
     close();
     entry?.run();
   };
@@ -95,7 +77,7 @@ export function Palette(props: {
       <input
         type="text"
         role="combobox"
-        aria-label="Find a screen or an object"
+        aria-label="Find a screen, an object or an act"
         aria-expanded="true"
         aria-controls="found"
         aria-activedescendant={found.length === 0 ? undefined : `found-${at}`}
@@ -109,7 +91,7 @@ export function Palette(props: {
       <div id="found" role="listbox" aria-label="Found">
         {found.map((entry, index) => (
           <div
-            key={entry.name}
+            key={`${index} ${entry.name}`}
             id={`found-${index}`}
             role="option"
             aria-selected={index === at}

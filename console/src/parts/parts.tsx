@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Failed } from "../base/failed.ts";
 import { type AskedAt, outcomeOf, PAUSE_MS } from "./confirmation.ts";
+import { copyText } from "./copy.ts";
 
 /** The whole text of a failure, with the id under which the platform's log has the request. */
 export function Failure({ of: error }: { readonly of: unknown }) {
@@ -37,16 +38,18 @@ export function State({ of: state }: { readonly of: string }) {
 
 /** Text that can be copied whole. */
 export function Code({ text, label }: { readonly text: string; readonly label: string }) {
-  const [copied, setCopied] = useState(false);
-  const copy = () => {
-    void navigator.clipboard.writeText(text).then(() => setCopied(true));
-  };
+  const [copied, setCopied] = useState("Copy");
+  const copy = () =>
+    void copyText(text).then(
+      () => setCopied("Copied"),
+      (error: unknown) => setCopied(error instanceof Error ? error.message : String(error)),
+    );
   return (
     <figure class="code">
       <figcaption>
         {label}
         <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>
-          {copied ? "Copied" : "Copy"}
+          {copied}
         </button>
       </figcaption>
       <pre tabIndex={0} aria-label={label}>
@@ -63,10 +66,12 @@ export function Code({ text, label }: { readonly text: string; readonly label: s
 export function Danger(props: {
   readonly children: string;
   readonly onConfirm: () => void;
+  /** The question is asked: the screen shows what it means. */
+  readonly onAsk?: () => void;
   readonly disabled?: boolean;
   readonly label?: string;
 }) {
-  const { children, onConfirm, disabled = false, label } = props;
+  const { children, onConfirm, onAsk, disabled = false, label } = props;
   const [askedAt, setAskedAt] = useState<AskedAt>(undefined);
   const [takesAnswer, setTakesAnswer] = useState(false);
   const asked = askedAt !== undefined;
@@ -88,6 +93,7 @@ export function Danger(props: {
     if (outcome === "nothing") return;
     setAskedAt(outcome === "asks" ? event.timeStamp : undefined);
     if (outcome === "acts") onConfirm();
+    else onAsk?.();
   };
   return (
     <button

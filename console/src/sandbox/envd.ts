@@ -4,6 +4,7 @@ import { API, send } from "../base/client.ts";
 import { Failed } from "../base/failed.ts";
 import { notePerformed } from "../base/performed.ts";
 import { operatorProject } from "../base/session.ts";
+import { beforeSilence } from "../base/silence.ts";
 
 const VERSION = { "connect-protocol-version": "1" };
 /** Envd's own messages are far smaller; a program that has taken its place could make the page hold any number of bytes. */
@@ -42,7 +43,7 @@ export async function* follow<T>(
   try {
     let held = new Uint8Array();
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await beforeSilence(reader.read());
       if (done) return;
       held = joined(held, value);
       for (let frame = first(held); frame !== undefined; frame = first(held)) {

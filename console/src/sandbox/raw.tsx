@@ -11,12 +11,10 @@ export function RawTab({ sandbox }: TabProps) {
     <div class="beside">
       <Code label="JSON" text={JSON.stringify(withoutSecrets(sandbox, ""), shownSecret, 2)} />
       <div>
+        <Code label="svc" text={`svc sandbox info ${sandbox.sandboxID} -o json`} />
         <Code label="TypeScript" text={code.typescript} />
         <Code label="Python" text={code.python} />
-        <Code
-          label="Command"
-          text={`curl -H "X-API-Key: $SVC_API_KEY" "$SVC_API_URL/sandboxes/${sandbox.sandboxID}"`}
-        />
+        <Code label="HTTP" text={`curl -H "X-API-Key: $SVC_API_KEY" "$SVC_API_URL/sandboxes/${sandbox.sandboxID}"`} />
       </div>
     </div>
   );

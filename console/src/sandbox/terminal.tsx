@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Failure } from "../parts/parts.tsx";
+import { ClipboardQuestion } from "./shell/clipboard-question.tsx";
 import type { TabProps } from "./tab.ts";
 import type { Shell } from "./xterm.ts";
 
@@ -10,6 +11,8 @@ export function TerminalTab({ sandbox, again }: TabProps) {
   const leave = useRef<HTMLButtonElement>(null);
   const [state, setState] = useState("loading …");
   const [error, setError] = useState<unknown>(undefined);
+  const [wanted, setWanted] = useState<string | undefined>(undefined);
+  const refused = useRef(false);
   useEffect(() => {
     const left = { is: false, shell: undefined as Shell | undefined };
     import("./xterm.ts").then(
@@ -19,6 +22,8 @@ export function TerminalTab({ sandbox, again }: TabProps) {
           state: setState,
           leave: () => leave.current?.focus(),
           ended: again,
+          // The text that a person reads stays until they have answered.
+          wants: (text) => refused.current || setWanted((before) => before ?? text),
         });
       },
       (failed: unknown) => setError(failed),
@@ -44,6 +49,19 @@ export function TerminalTab({ sandbox, again }: TabProps) {
         </button>
       </div>
       <Failure of={error} />
+      {wanted !== undefined && (
+        <ClipboardQuestion
+          text={wanted}
+          copied={(outcome) => {
+            setWanted(undefined);
+            setState(outcome);
+          }}
+          refuse={() => {
+            refused.current = true;
+            setWanted(undefined);
+          }}
+        />
+      )}
       <div class="shell" ref={place} />
     </>
   );

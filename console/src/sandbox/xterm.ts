@@ -10,6 +10,7 @@ import { time } from "../base/format.ts";
 import { pause } from "../base/stream.ts";
 import { withConstructedStyles } from "./constructed-styles.ts";
 import { call, follow, fromBase64, toBase64 } from "./envd.ts";
+import { wantedText } from "./shell/clipboard.ts";
 import { afterFailure, waitingText } from "./shell-failure.ts";
 import { untilRuns } from "./until-runs.ts";
 
@@ -24,6 +25,8 @@ interface Telling {
   leave(): void;
   /** The sandbox has ended. */
   ended(): void;
+  /** A program wants to put the text into the clipboard. */
+  wants(text: string): void;
 }
 
 interface Message {
@@ -69,6 +72,11 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
     return false;
   });
   boundCounts(terminal);
+  terminal.parser.registerOscHandler(52, (data) => {
+    const text = wantedText(data);
+    if (text !== undefined) telling.wants(text);
+    return true;
+  });
   terminal.onData((text) => process.isOpen && input.add(new TextEncoder().encode(text)));
   terminal.onBinary((text) => process.isOpen && input.add(Uint8Array.from(text, (each) => each.charCodeAt(0))));
 

@@ -75,7 +75,12 @@ export function SecretsScreen() {
                   >
                     Hosts
                   </button>
-                  <Danger disabled={disabled} label={`Delete ${secret.name}`} onConfirm={() => remove(secret)}>
+                  <Danger
+                    disabled={disabled}
+                    label={`Delete ${secret.name}`}
+                    onAsk={() => look(secret.name)}
+                    onConfirm={() => remove(secret)}
+                  >
                     Delete
                   </Danger>
                 </span>

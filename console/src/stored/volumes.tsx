@@ -8,11 +8,14 @@ import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
 import { onSubmit, TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Screen, Table } from "../parts/parts.tsx";
+import { mounting } from "./dependents.ts";
+import { DependsOn } from "./depends-on.tsx";
 
 type Volumes = Reply<typeof volumeApi.listVolumes>;
 
 export function VolumesScreen() {
   const [name, setName] = useState("");
+  const [asked, ask] = useState<string | undefined>(undefined);
   const doing = useDoing();
   const loaded = useLoaded((signal) => get<Volumes>("/volumes", {}, signal), []);
   const then = (work: () => Promise<unknown>) =>
@@ -49,6 +52,7 @@ export function VolumesScreen() {
                 <Danger
                   disabled={doing.busy || !may("admin")}
                   label={`Delete ${volume.name}`}
+                  onAsk={() => ask(volume.name)}
                   onConfirm={() => then(() => act("DELETE", `/volumes/${volume.volumeID}`))}
                 >
                   Delete
@@ -57,6 +61,12 @@ export function VolumesScreen() {
             },
           ]}
         />
+      )}
+      {asked !== undefined && loaded.value?.some((volume) => volume.name === asked) === true && (
+        <DependsOn key={asked} name={asked} load={(signal) => mounting(asked, signal)}>
+          A volume that a sandbox or a snapshot mounts is not deleted: end the sandboxes first. With the volume go its
+          files.
+        </DependsOn>
       )}
     </Screen>
   );

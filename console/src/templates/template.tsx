@@ -9,6 +9,8 @@ import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
 import { onSubmit, TextField } from "../parts/field.tsx";
 import { Danger, Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
+import { startedFromTemplate } from "../stored/dependents.ts";
+import { DependsOn } from "../stored/depends-on.tsx";
 import { BuildLog } from "./build-log.tsx";
 
 type Tags = Reply<typeof tagApi.listTags>;
@@ -19,6 +21,7 @@ export function TemplateScreen({ id }: { readonly id: string }) {
   const [search, setSearch] = useSearchParams();
   const setShown = (build: string) => setSearch({ build });
   const [, go] = useLocation();
+  const [asked, setAsked] = useState(false);
   const doing = useDoing();
   // While the template is being deleted, nothing asks what it is.
   const everyMs = doing.busy ? undefined : 5_000;
@@ -35,7 +38,7 @@ export function TemplateScreen({ id }: { readonly id: string }) {
     <Screen
       title={title}
       acts={
-        <Danger disabled={doing.busy || !may("templates")} onConfirm={remove}>
+        <Danger disabled={doing.busy || !may("templates")} onAsk={() => setAsked(true)} onConfirm={remove}>
           Delete
         </Danger>
       }
@@ -47,6 +50,11 @@ export function TemplateScreen({ id }: { readonly id: string }) {
             {template.templateID}, {template.public ? "for everybody" : "for the project"}, started{" "}
             {template.spawnCount} times
           </p>
+          {asked && (
+            <DependsOn name={title} load={(signal) => startedFromTemplate(template.templateID, signal)}>
+              A template is not deleted while a sandbox that was started from it runs or is paused.
+            </DependsOn>
+          )}
           <h2>Builds</h2>
           {template.builds.length === 0 && <Empty title="This template has no build." />}
           {template.builds.length > 0 && <Builds builds={template.builds} shown={shown} show={setShown} />}

@@ -1,12 +1,10 @@
 /** One visit of somebody who has logged in and has nothing of the page stored, measured by the browser itself. */
 
-import type { Browser } from "playwright-core";
-import { logInByLink } from "../../support/browser/by-link.ts";
-import { api, type Platform } from "../../support/platform/platform.ts";
+import type { Browser, CDPSession, Page } from "playwright-core";
 import { until } from "../../support/runner/until.ts";
 
 export interface Visit {
-  /** Compressed, as they came. */
+  /** Of the page's files, compressed, as they came. */
   readonly bytes: number;
   /** Milliseconds since the navigation began, as the next two. */
   readonly firstPaint: number;
@@ -16,11 +14,14 @@ export interface Visit {
   readonly shown: number;
 }
 
-interface Screen {
-  readonly path: string;
+export interface Visited {
+  readonly url: string;
   /** Text that is there once the screen shows what it is about. */
   readonly shows: string;
+  /** So many times the processor is slowed down. */
   readonly slower: number;
+  /** Logs in on another page of the same browser. */
+  readonly logIn?: (page: Page) => Promise<void>;
 }
 
 /** Time without long work after which the page counts as at rest. */
@@ -43,36 +44,44 @@ const AT_REST = `globalThis.shownAt !== undefined && performance.now() > Math.ma
 
 const READ = `(() => {
   const firstPaint = performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
-  const resources = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
-  // Streams that go on have no size yet, and answers of the API depend on what there is.
-  const files = resources.filter(({ name }) => !name.includes("/console/api/"));
-  return {
-    bytes: files.reduce((sum, { transferSize }) => sum + transferSize, 0),
-    firstPaint,
-    interactive: Math.max(firstPaint, ...longTasks),
-    shown: shownAt,
-  };
+  return { firstPaint, interactive: Math.max(firstPaint, ...longTasks), shown: shownAt };
 })()`;
 
-export async function visit(browser: Browser, platform: Platform, { path, shows, slower }: Screen): Promise<Visit> {
+export async function visit(browser: Browser, { url, shows, slower, logIn }: Visited): Promise<Visit> {
   const context = await browser.newContext();
   try {
-    const first = await context.newPage();
-    const link = await api(platform, "POST", "/console/link");
-    await logInByLink(first, `${platform.apiUrl}${(link.json as { path: string }).path}`);
-    await first.close();
+    if (logIn !== undefined) {
+      const first = await context.newPage();
+      await logIn(first);
+      await first.close();
+    }
     const page = await context.newPage();
     const tab = await context.newCDPSession(page);
-    await tab.send("Network.enable");
+    const files = await countFiles(tab);
     await tab.send("Network.setCacheDisabled", { cacheDisabled: true });
     await tab.send("Emulation.setCPUThrottlingRate", { rate: slower });
     await page.addInitScript(watching(shows));
-    await page.goto(`${platform.apiUrl}/console/${path}`);
+    await page.goto(url);
     // By the debugger: the page's policy allows no evaluation of text.
     const atRest = async () => (await page.evaluate(AT_REST)) as boolean;
     await until(atRest, { what: `a page at rest that shows '${shows}'`, timeoutMs: 60_000, everyMs: 250 });
-    return (await page.evaluate(READ)) as Visit;
+    const read: Omit<Visit, "bytes"> = await page.evaluate(READ);
+    return { ...read, bytes: files.bytes };
   } finally {
     await context.close();
   }
+}
+
+/** Counts what comes for the page and its frames. Answers of the console's API are left out: they depend on what there is. */
+async function countFiles(tab: CDPSession): Promise<{ bytes: number }> {
+  const counted = { bytes: 0 };
+  const ofApi = new Set<string>();
+  tab.on("Network.requestWillBeSent", ({ requestId, request }) => {
+    if (request.url.includes("/console/api/")) ofApi.add(requestId);
+  });
+  tab.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+    if (!ofApi.has(requestId)) counted.bytes += encodedDataLength;
+  });
+  await tab.send("Network.enable");
+  return counted;
 }

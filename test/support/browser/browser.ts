@@ -4,7 +4,7 @@
  */
 
 import axe from "axe-core";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { api, openPlatform, type Platform } from "../platform/platform.ts";
 import { logInByLink } from "./by-link.ts";
@@ -13,6 +13,8 @@ import { logInByLink } from "./by-link.ts";
 const CHROMIUM = "/usr/bin/chromium";
 /** For any one thing on a page: a machine with two cores can be busy. */
 const LIMIT_MS = 90_000;
+/** No screen has so many elements between two places. */
+const MOST_PRESSES = 200;
 
 /** Other sets of tests make and remove links of this machine: then Chromium gives up the connections that it is making. */
 const OF_THE_MACHINE = /net::ERR_NETWORK_CHANGED/;
@@ -112,6 +114,26 @@ export async function violations(page: Page): Promise<string[]> {
     readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
   };
   return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+}
+
+/** Those of the theme that the page has, and of the other one. */
+export async function violationsInBothThemes(page: Page): Promise<string[]> {
+  const found = await violations(page);
+  const change = page.getByRole("button", { name: /^(Light|Dark) theme$/ });
+  await change.click();
+  found.push(...(await violations(page)));
+  await change.click();
+  return found;
+}
+
+/** Goes to an element by the key that goes from one to the next, as whoever has no mouse. */
+export async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
+  await target.waitFor();
+  for (let presses = 0; presses < MOST_PRESSES; presses++) {
+    if ((await target.evaluate("(element) => element === document.activeElement")) === true) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`${MOST_PRESSES} presses of ${key} do not lead to ${target.toString()}`);
 }
 
 /** Waits until the terminal of the page shows the text. */

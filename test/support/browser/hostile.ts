@@ -1,6 +1,12 @@
-/** What a hostile tenant writes where the console shows it, and what a page on a port of its sandbox tries. */
+/**
+ * What a hostile tenant writes where the console shows it, what its port answers, and what a page on that port tries. Together at
+ * least sixty payloads (test/unit/support/hostile.test.ts).
+ */
 
-/** Texts that run, leave or leak where they are shown as anything else than text: labels, file names, contents, logs. */
+/**
+ * Texts that run, leave or leak where they are shown as anything else than text: labels, file names, contents, logs, commands of
+ * programs, names of templates, answers to webhooks.
+ */
 export const TEXTS: readonly string[] = [
   "<script>fetch('http://198.51.100.1/')</script>",
   "<img src=http://198.51.100.1/a onerror=alert(1)>",
@@ -21,6 +27,10 @@ export const TEXTS: readonly string[] = [
   "\uFEFF\u200Binvisible",
   '=HYPERLINK("http://198.51.100.1/")',
 ];
+
+/** What no screen makes: elements and attributes that would be there if a text were not shown as text. */
+export const STRANGE =
+  "#page :is(script, iframe, svg, img, base, link, style, meta, math, [onerror], [onfocus], a[href^='javascript'], a[href^='data'])";
 
 const [ESC, BEL, ST] = ["\u001B", "\u0007", "\u001B\\"];
 
@@ -87,3 +97,74 @@ export const ATTEMPTS: Readonly<Record<string, string>> = {
   "begins a log-in in the background":
     "return (await fetch(at + '/console/login', { method: 'POST', credentials: 'include', headers: { 'x-console-code': 'a' } })).ok",
 };
+
+interface PortAnswer {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+}
+
+const WEEK_S = 604_800;
+
+/**
+ * What a port answers a browser that is logged in, with headers that set or clear cookies, change what browsers think of the
+ * console's host, or send the browser there.
+ * @param at origin of the console
+ */
+export function hostileAnswers(at: string): Readonly<Record<string, PortAnswer>> {
+  const { port, hostname } = new URL(at);
+  const [name, value] = [`svc_console_${port}`, "A".repeat(43)];
+  const cookie = (pair: string) => ["Set-Cookie", pair] as const;
+  const many = Array.from({ length: 50 }, (_none, index) =>
+    cookie(`filler${index}=${"x".repeat(100)}; Domain=${hostname}; Path=/; Max-Age=${WEEK_S}`),
+  );
+  return {
+    "sets the console's cookie for its host": {
+      status: 200,
+      headers: [
+        cookie(`${name}=${value}; Domain=${hostname}; Path=/console`),
+        cookie(`${name}=${value}; Domain=localhost; Path=/console`),
+      ],
+    },
+    "sets the cookie that TLS has": { status: 200, headers: [cookie(`__Host-svc_console=${value}; Path=/; Secure`)] },
+    "fills the jar of the console's host": { status: 200, headers: many },
+    "clears what the browser has stored": {
+      status: 200,
+      headers: [["Clear-Site-Data", '"cache", "cookies", "storage"']],
+    },
+    "wants TLS for every host": {
+      status: 200,
+      headers: [["Strict-Transport-Security", `max-age=${WEEK_S}; includeSubDomains`]],
+    },
+    "sends the browser to the log-out": { status: 302, headers: [["Location", `${at}/console/logout`]] },
+    "sends the browser to the log-out with its method": {
+      status: 307,
+      headers: [["Location", `${at}/console/logout`]],
+    },
+    "has the browser load the console's API ahead": {
+      status: 200,
+      headers: [["Link", `<${at}/console/api/session>; rel=preload; as=fetch; crossorigin=use-credentials`]],
+    },
+    "opens itself to every origin": {
+      status: 200,
+      headers: [
+        ["Access-Control-Allow-Origin", at],
+        ["Access-Control-Allow-Credentials", "true"],
+        ["Cross-Origin-Opener-Policy", "unsafe-none"],
+      ],
+    },
+  };
+}
+
+/** A program of the sandbox that answers each path as `answers.json` says. */
+export const ANSWERING = `import http.server, json
+ANSWERS = json.load(open("/home/user/answers.json"))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        answer = ANSWERS.get(self.path, {"status": 200, "headers": []})
+        self.send_response(answer["status"])
+        for name, value in answer["headers"]: self.send_header(name, value)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>port</title>")
+http.server.ThreadingHTTPServer(("", 8000), Handler).serve_forever()
+`;

@@ -8,6 +8,7 @@ const { follow } = await pageFile<{
 }>("sandbox/envd.ts");
 
 afterEach(() => {
+  vi.useRealTimers();
   vi.unstubAllGlobals();
 });
 
@@ -38,4 +39,29 @@ test("a message that is announced as larger than any is not waited for", async (
   await expect(messagesOf(frame('{"a":1}'), new Uint8Array([0, 0xff, 0xff, 0xff, 0xff, 0x7b]))).rejects.toThrow(
     "too large",
   );
+});
+
+test("a stream on which nothing comes for a minute is given up, and one with a sign of life every 20 seconds goes on", async () => {
+  vi.useFakeTimers();
+  let source: ReadableStreamDefaultController<Uint8Array> | undefined;
+  let isCancelled = false;
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => void (source = controller),
+    cancel: () => void (isCancelled = true),
+  });
+  vi.stubGlobal("fetch", () => Promise.resolve(new Response(body)));
+  const seen: unknown[] = [];
+  const reading = (async () => {
+    for await (const message of follow("an-id", "process.Process/Connect", {}, new AbortController().signal))
+      seen.push(message);
+  })().catch((error: unknown) => error);
+  for (let count = 0; count < 9; count++) {
+    await vi.advanceTimersByTimeAsync(20_000);
+    source?.enqueue(frame('{"event":{"keepalive":{}}}'));
+  }
+  await vi.advanceTimersByTimeAsync(59_000);
+  expect([seen.length, isCancelled]).toEqual([9, false]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await reading).toMatchObject({ status: 0, message: "The connection is gone: nothing has come for a minute." });
+  expect(isCancelled).toBe(true);
 });

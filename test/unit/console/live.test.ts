@@ -70,6 +70,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   stop();
+  vi.useRealTimers();
   await expect.poll(() => lookers).toBe(0);
   vi.unstubAllGlobals();
 });
@@ -114,4 +115,14 @@ test("the reason is shown where neither the stream nor the list may be read", as
 test("the sandboxes of a project are not shown to whoever looks at another one", () => {
   expect([...knownOf(undefined).keys()]).toEqual(["first"]);
   expect([...knownOf("another").keys()]).toEqual([]);
+});
+
+test("a stream on which nothing comes for a minute is opened again behind the last event, as after a laptop's sleep", async () => {
+  write('id: 7\nevent: a\ndata: {"id":"a"}\n\n');
+  vi.useFakeTimers();
+  // From this sign of life on the stream is silent.
+  write(": still here\n\n");
+  await vi.advanceTimersByTimeAsync(61_000);
+  vi.useRealTimers();
+  await expect.poll(() => places).toEqual([undefined, "7"]);
 });

@@ -85,6 +85,15 @@ test("whoever logs in with a key after an operator sends no project of the opera
   expect([session.value, operatorProject.value]).toEqual([OWN, undefined]);
 });
 
+test("a refused log-in tells all that was said, with the request that the platform's log has", async () => {
+  const body = { code: 401, error_code: "unauthorized", message: "Unknown or revoked API key" };
+  vi.stubGlobal("fetch", () =>
+    Promise.resolve(Response.json(body, { status: 401, headers: { "x-request-id": "req-1" } })),
+  );
+  await logIn("svc_key");
+  expect(session.value.why).toBe("Unknown or revoked API key (401 unauthorized · request_id req-1)");
+});
+
 test.each([
   ["was ended", { status: 200 }, undefined],
   ["could not be ended", { status: 503 }, /may still be logged in/],

@@ -9,7 +9,7 @@ test.each(["", "one\ntwo\n", "one\r\ntwo\r\n", "\ufeffwith a mark\n", "no end", 
   "%j is opened and comes back as it was",
   (text) => {
     const content = contentOf(bytes(text));
-    if (content.is !== "text") throw new Error(content.why);
+    if (content.is !== "text") throw new Error(content.is);
     expect(content.text).not.toContain("\r");
     expect([...bytesOf(content.text, content.lineEnd)]).toEqual([...bytes(text)]);
   },

@@ -1,6 +1,6 @@
-/** A text file of the sandbox, to be changed. It is saved only while nobody else has changed it. */
+/** A file of the sandbox: text to be changed, which is saved only while nobody else has changed it, or a picture to look at. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Failed } from "../../base/failed.ts";
 import { useDoing } from "../../base/loaded.ts";
 import { onSubmit, TextArea } from "../../parts/field.tsx";
@@ -32,6 +32,7 @@ export function Editor({ id, file, close, saved }: EditorProps) {
   const { path, content } = file;
   if (content.is === "text")
     return <TextEditor id={id} path={path} opened={content} etag={file.etag} close={close} saved={saved} />;
+  if (content.is === "image") return <Picture path={path} of={content} close={close} />;
   return (
     <Empty title={`${path} ${content.why}.`}>
       <p>It can be downloaded, and replaced by an upload.</p>
@@ -39,6 +40,33 @@ export function Editor({ id, file, close, saved }: EditorProps) {
         Close
       </button>
     </Empty>
+  );
+}
+
+/** From a blob of the type that its bytes have: what the sandbox says of them decides nothing. */
+function Picture(props: {
+  readonly path: string;
+  readonly of: Extract<Content, { readonly is: "image" }>;
+  readonly close: () => void;
+}) {
+  const { path, of: content, close } = props;
+  const { type, width, height } = content.image;
+  const [url, setUrl] = useState<string | undefined>(undefined);
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([content.bytes], { type }));
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [content, type]);
+  return (
+    <figure>
+      <figcaption>
+        {path}, {width} × {height}{" "}
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      </figcaption>
+      {url !== undefined && <img class="screen-picture" src={url} alt={path} />}
+    </figure>
   );
 }
 
@@ -73,7 +101,8 @@ function TextEditor({ id, path, opened, etag, close, saved }: TextEditorProps) {
   const load = () =>
     doing.run(async () => {
       const now = await openFile(id, path);
-      if (now.content.is !== "text") throw new Error(`${path} ${now.content.why}`);
+      if (now.content.is !== "text")
+        throw new Error(`${path} ${now.content.is === "image" ? "is a picture now" : now.content.why}`);
       setBase(now.content);
       setTag(now.etag);
       setText(now.content.text);

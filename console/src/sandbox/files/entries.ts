@@ -1,4 +1,7 @@
-/** Which entries of a directory the page shows. Pure. */
+/** Which entries of a directory the page shows, and which of them it opens. Pure. */
+
+import { MOST_IMAGE_BYTES } from "./image.ts";
+import { MOST_TEXT_BYTES } from "./text.ts";
 
 export interface Entry {
   readonly name: string;
@@ -23,6 +26,14 @@ export function shownOf(all: readonly Entry[]): { readonly shown: readonly Entry
     (a, b) => Number(isDirectory(b)) - Number(isDirectory(a)) || names.compare(a.name, b.name),
   );
   return { shown: sorted.slice(0, MOST_ROWS), left: Math.max(0, all.length - MOST_ROWS) };
+}
+
+/** By the name alone: what the file is shows when it is read. */
+const NAMED_IMAGE = /\.(png|jpe?g|gif|webp)$/i;
+
+/** Whether the page reads the file whole, to show it as text or as a picture. */
+export function isOpened({ name, size = 0 }: Entry): boolean {
+  return Number(size) <= (NAMED_IMAGE.test(name) ? MOST_IMAGE_BYTES : MOST_TEXT_BYTES);
 }
 
 export function inside(directory: string, name: string): string {

@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { bytes, time } from "../../base/format.ts";
 import { Danger, Empty, Table } from "../../parts/parts.tsx";
-import { type Entry, isDirectory, shownOf } from "./entries.ts";
+import { type Entry, isDirectory, isOpened, shownOf } from "./entries.ts";
 
 export function EntryTable(props: {
   /** Of the directory. */
@@ -15,8 +15,8 @@ export function EntryTable(props: {
   /** Where a file is downloaded. */
   readonly urlOf: (path: string) => string;
   readonly remove: (entry: Entry) => void;
-  /** Shows the text of a file; absent: nothing can be shown here. */
-  readonly open?: { readonly mostBytes: number; readonly show: (entry: Entry) => void };
+  /** Shows the text of a file, or a picture; absent: nothing can be shown here. */
+  readonly open?: (entry: Entry) => void;
 }) {
   const { path, entries: all, disabled, go, urlOf, remove, open } = props;
   const { shown, left } = useMemo(() => shownOf(all), [all]);
@@ -51,9 +51,9 @@ export function EntryTable(props: {
                 {!isDirectory(entry) && open !== undefined && (
                   <button
                     type="button"
-                    disabled={disabled || Number(entry.size ?? 0) > open.mostBytes}
+                    disabled={disabled || !isOpened(entry)}
                     aria-label={`Open ${entry.name}`}
-                    onClick={() => open.show(entry)}
+                    onClick={() => open(entry)}
                   >
                     Open
                   </button>

@@ -1,4 +1,4 @@
-/** The sandbox's files: browse, upload, download, look at text and change it. Names and contents are shown as text only. */
+/** The sandbox's files: browse, upload, download, look at text and change it, look at pictures. Names are shown as text only. */
 
 import { useState } from "preact/hooks";
 import { useDoing, useLoaded } from "../../base/loaded.ts";
@@ -9,7 +9,6 @@ import type { TabProps } from "../tab.ts";
 import { Editor, type OpenFile, openFile } from "./editor.tsx";
 import { type Entry, inside, parentOf } from "./entries.ts";
 import { EntryTable } from "./entry-table.tsx";
-import { MOST_TEXT_BYTES } from "./text.ts";
 import { uploadAll } from "./upload.ts";
 
 /** The same in every drawing, so that a table of nothing is not made again. */
@@ -74,7 +73,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
           go={go}
           urlOf={(file) => fileUrl(id, file)}
           remove={(entry) => then(() => callAct(id, "filesystem.Filesystem/Remove", { path: entry.path }))}
-          open={{ mostBytes: MOST_TEXT_BYTES, show: look }}
+          open={look}
         />
       )}
     </>

@@ -3,7 +3,7 @@
 /** Larger ones are not read: a screen of 4096 × 4096 with a photograph on it is smaller. */
 export const MOST_PICTURE_BYTES = 32 * 1024 * 1024;
 /** The browser takes four bytes of memory for each pixel; a file of a few bytes can describe very many of them. */
-const MOST_PIXELS = 4096 * 4096;
+export const MOST_PIXELS = 4096 * 4096;
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 /** Every PNG begins with its signature, a length of 13, and `IHDR`; then come width and height. */

@@ -11,6 +11,8 @@ import { may } from "../../base/session.ts";
 import { onSubmit, TextField } from "../../parts/field.tsx";
 import { Danger, Empty, Failure, Table } from "../../parts/parts.tsx";
 import { requests } from "../../sandboxes/requests.ts";
+import { startedFromSnapshot } from "../../stored/dependents.ts";
+import { DependsOn } from "../../stored/depends-on.tsx";
 import type { TabProps } from "../tab.ts";
 import type { SandboxNode, Snapshot, SnapshotNode } from "./lineage.ts";
 import { type Lineage, loadLineage } from "./load-lineage.ts";
@@ -225,9 +227,11 @@ interface ActsProps {
   readonly snapshot: Snapshot;
   readonly doing: Doing;
   readonly again: () => void;
+  /** Somebody is about to delete it. */
+  readonly onAsk?: () => void;
 }
 
-function Acts({ snapshot: { snapshotID }, doing, again }: ActsProps) {
+function Acts({ snapshot: { snapshotID }, doing, again, onAsk }: ActsProps) {
   const [, go] = useLocation();
   const start = () =>
     doing.run(async () => {
@@ -245,7 +249,12 @@ function Acts({ snapshot: { snapshotID }, doing, again }: ActsProps) {
       <button type="button" disabled={disabled} aria-label={`Start from it: ${snapshotID}`} onClick={start}>
         Start from it
       </button>
-      <Danger disabled={doing.busy || !may("templates")} label={`Delete ${snapshotID}`} onConfirm={remove}>
+      <Danger
+        disabled={doing.busy || !may("templates")}
+        label={`Delete ${snapshotID}`}
+        onConfirm={remove}
+        {...(onAsk === undefined ? {} : { onAsk })}
+      >
         Delete
       </Danger>
     </span>
@@ -254,6 +263,7 @@ function Acts({ snapshot: { snapshotID }, doing, again }: ActsProps) {
 
 export function SnapshotTable({ items, again }: { readonly items: readonly Snapshot[]; readonly again: () => void }) {
   const doing = useDoing();
+  const [asked, ask] = useState<Snapshot | undefined>(undefined);
   return (
     <>
       <Failure of={doing.error} />
@@ -270,9 +280,17 @@ export function SnapshotTable({ items, again }: { readonly items: readonly Snaps
               show: ({ sourceSandboxID: id }) => (id === undefined ? "–" : <SandboxLink id={id} />),
             },
             { name: "Stored", show: ({ storedBytes }) => (storedBytes === undefined ? "–" : bytes(storedBytes)) },
-            { name: "Acts", show: (snapshot) => <Acts snapshot={snapshot} doing={doing} again={again} /> },
+            {
+              name: "Acts",
+              show: (snapshot) => <Acts snapshot={snapshot} doing={doing} again={again} onAsk={() => ask(snapshot)} />,
+            },
           ]}
         />
+      )}
+      {asked !== undefined && items.some(({ snapshotID }) => snapshotID === asked.snapshotID) && (
+        <DependsOn key={asked.snapshotID} name={asked.snapshotID} load={(signal) => startedFromSnapshot(asked, signal)}>
+          A snapshot is not deleted while a sandbox that was started from it runs or is paused.
+        </DependsOn>
       )}
     </>
   );

@@ -60,6 +60,14 @@ test("envd gets the call with the sandbox's token, and neither the cookie nor th
     expect(request?.headers).not.toHaveProperty(name);
 });
 
+test("envd is asked to break its silence more often than proxies cut silent connections, whatever the page asks for", async () => {
+  answer = (response) => response.writeHead(200, { "content-type": "application/json" }).end("{}");
+  for (const headers of [{}, { "keepalive-ping-interval": "86400" }])
+    await browser.ask("POST", at("process.Process/List"), { body: {}, headers });
+  for (const { request } of seen) expect(request.headers["keepalive-ping-interval"]).toBe("20");
+  expect(seen).toHaveLength(2);
+});
+
 test("the version of a file goes both ways, so that nobody overwrites what somebody else has changed", async () => {
   answer = (response) => response.writeHead(200, { etag: '"1-a"' }).end("text");
   expect((await browser.ask("GET", at("files?path=%2Ftmp%2Fa"))).headers.get("etag")).toBe('"1-a"');
