@@ -36,12 +36,18 @@ const share = (row: string, limit: number): Limit => ({
   better: "less",
 });
 
-/** Of another row, or of its baseline. */
-const than = (row: string, limit: number, other: string, name: string, of: "ours" | "baseline" = "ours"): Limit => ({
+/** Of another row, or of that row's baseline. */
+interface Other {
+  readonly row: string;
+  readonly of: "ours" | "baseline";
+  readonly name: string;
+}
+
+const than = (row: string, limit: number, other: Other): Limit => ({
   row,
-  says: `≤ ${limit} x ${name}`,
+  says: `≤ ${limit} x ${other.name}`,
   value({ ours }, rows) {
-    const base = rows.find((one) => one.name === other)?.[of]?.p50;
+    const base = rows.find(({ name }) => name === other.row)?.[other.of]?.p50;
     return base === undefined ? undefined : ours.p50 / base;
   },
   limit,
@@ -69,13 +75,21 @@ export const BUDGETS: readonly Limit[] = [
   most("resume frozen, 16 MB", "p50", 12),
   most("resume frozen, 128 MB", "p50", 12),
   most("resume frozen, 512 MB", "p50", 12),
-  than("resume durable, 16 MB", 0.5, "resume durable, 16 MB, eager", "raw runc restore", "baseline"),
+  than("resume durable, 16 MB", 0.5, {
+    row: "resume durable, 16 MB, eager",
+    of: "baseline",
+    name: "raw runc restore",
+  }),
   most("resume durable, 16 MB", "p50", 60),
-  than("resume durable, 512 MB", 1.3, "resume durable, 16 MB", "the 16 MB one"),
+  than("resume durable, 512 MB", 1.3, { row: "resume durable, 16 MB", of: "ours", name: "the 16 MB one" }),
   most("fork x 1, 16 MB", "p50", 200),
   most("fork x 10, 16 MB", "p50", 500),
-  than("fork x 10, 512 MB", 2.5, "fork x 1, 512 MB", "one fork"),
-  than("ten forks, disk of 1 GB + 40 000 files", 3, "fork, disk of 1 GB + 40 000 files", "one fork"),
+  than("fork x 10, 512 MB", 2.5, { row: "fork x 1, 512 MB", of: "ours", name: "one fork" }),
+  than("ten forks, disk of 1 GB + 40 000 files", 3, {
+    row: "fork, disk of 1 GB + 40 000 files",
+    of: "ours",
+    name: "one fork",
+  }),
   most("rewind, copy ready", "p50", 30),
   most("rewind, no copy ready", "p50", 500),
   most("sandbox, idle, all memory used ÷ 200", "p50", 22, "MB"),

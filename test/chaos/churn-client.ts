@@ -24,9 +24,12 @@ async function live(index: number): Promise<void> {
   }
 }
 
-function lifeOf(index: number): (index: number) => Promise<void> {
+type Life = (index: number) => Promise<void>;
+
+function lifeOf(index: number): Life {
   if (!isMixed) return alone;
-  return { 0: forked, 7: rewound, 13: burst }[index % PERIOD] ?? alone;
+  const others: Readonly<Record<number, Life>> = { 0: forked, 7: rewound, 13: burst };
+  return others[index % PERIOD] ?? alone;
 }
 
 async function alone(index: number): Promise<void> {

@@ -9,7 +9,7 @@ import type { Platform } from "./platform.ts";
 const PROCESSES_OF_POOLED = 3;
 const LIMIT_MS = 240_000;
 
-export type Objects = HostObjects & DiskObjects;
+type Objects = HostObjects & DiskObjects;
 
 /** Counts again until two counts, two seconds apart, agree: removals are done, and connections are closed. */
 export async function countAtRest(platform: Platform): Promise<Objects> {

@@ -34,7 +34,10 @@ const forever = new AbortController().signal;
 
 test("envd is asked while Docker describes the container", async () => {
   const described = { give: (): void => undefined };
-  const { asked, answer, answers } = world({ described: new Promise((resolve) => (described.give = resolve)) });
+  const waits = new Promise<void>((resolve) => {
+    described.give = resolve;
+  });
+  const { asked, answer, answers } = world({ described: waits });
   const found = answers(forever);
   expect(asked).toHaveLength(1);
   answer.give?.();
