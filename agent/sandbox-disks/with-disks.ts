@@ -119,8 +119,10 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
     async copyAhead(id, image) {
       const snapshotId = SNAPSHOT.exec(image)?.[1];
       if (snapshotId === undefined || !disks.has(id)) return;
-      await engine.tagImageOf(id, below(snapshotId));
-      await disks.copyAhead(id, snapshotId);
+      const works = [engine.tagImageOf(id, below(snapshotId)), disks.copyAhead(id, snapshotId)];
+      // The caller undoes both, so a failure waits for the other.
+      await Promise.allSettled(works);
+      await Promise.all(works);
     },
 
     commit: (id, image, snapshotId) =>

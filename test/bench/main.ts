@@ -14,6 +14,7 @@ import { run, untilReady } from "../support/platform/programs.ts";
 import { PROXY, proxyTo } from "./baselines/library-proxy.ts";
 import { SERVE, servePlain } from "./baselines/plain-server.ts";
 import type { Bench, Measurement } from "./bench.ts";
+import { verdicts, withBudgets } from "./budgets.ts";
 import { burst } from "./burst.ts";
 import { coldStart } from "./cold-start.ts";
 import { density } from "./density.ts";
@@ -77,18 +78,20 @@ async function bench(): Promise<number> {
   const platform = openPlatform("");
   await untilReady(platform);
   const given: Bench = { platform, quick: values.quick, full: values.full, say };
-  const rows: Row[] = [];
+  const measured: Row[] = [];
   const failures: string[] = [];
   for (const { name, measure } of chosen) {
     try {
-      rows.push(...((await measure?.(given)) ?? []));
+      measured.push(...((await measure?.(given)) ?? []));
     } catch (error) {
       // The other figures are still worth having, and the exit code reports the failure.
       failures.push(`${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     }
   }
   say("");
+  const rows = withBudgets(measured);
   console.log(`\n${table(rows)}\n`);
+  for (const line of verdicts(rows)) console.log(line);
   for (const failure of failures) console.log(`not measured: ${failure}`);
   await writeFile(values.out, `${JSON.stringify(await record(rows, values.quick), null, 2)}\n`);
   console.log(`Written to ${values.out}.`);

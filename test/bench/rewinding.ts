@@ -29,14 +29,8 @@ export async function rewinding({ platform, quick, say }: Bench): Promise<readon
       answers.push(rewound);
       commands.push(rewound + command);
     }
-    const ours = summarise(answers);
     return [
-      row({
-        name: "rewind, no copy ready",
-        unit: "ms",
-        ours,
-        budgets: [{ says: "p50 ≤ 500 ms", value: ours.p50, limit: 500, better: "less" }],
-      }),
+      row({ name: "rewind, no copy ready", unit: "ms", ours: summarise(answers), budgets: [] }),
       row({ name: "rewind to the first command", unit: "ms", ours: summarise(commands), budgets: [] }),
     ];
   } finally {

@@ -1,6 +1,6 @@
 /**
- * Sixty sandboxes, or as many as SVC_TEST_LIVES says, are created, used and killed, ten at a time: each one works, and
- * afterwards the host is as it was before.
+ * Sixty sandboxes are created, used and killed, ten at a time: each one works, and afterwards the host is as it was before. A longer
+ * run, of as many as SVC_TEST_LIVES says, has forks, rewinds and bursts of ten among them.
  */
 
 import { beforeAll, expect, test } from "vitest";
@@ -12,6 +12,7 @@ import { run, untilReady } from "../support/platform/programs.ts";
 const platform = openPlatform();
 /** What every life leaves shows in these many; what one of a hundred leaves needs a longer run (test/README.md). */
 const LIVES = Number(process.env.SVC_TEST_LIVES ?? 60);
+const KIND = process.env.SVC_TEST_LIVES === undefined ? "alone" : "mixed";
 
 beforeAll(() => untilReady(platform));
 
@@ -31,7 +32,7 @@ test(
 
 async function cycles(total: number): Promise<readonly string[]> {
   const client = new URL("churn-client.ts", import.meta.url).pathname;
-  const text = await run(process.execPath, ["--import", "tsx", client, String(total)]);
+  const text = await run(process.execPath, ["--import", "tsx", client, String(total), KIND]);
   const outcome = JSON.parse(text) as { total: number; failures: string[] };
   expect(outcome.total).toBe(total);
   return outcome.failures;

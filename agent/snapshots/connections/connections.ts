@@ -4,6 +4,7 @@ import { looking, type RunCommand } from "../../host/command.ts";
 import type { Plan, Slot } from "../../network/addresses.ts";
 import type { Inside } from "../store/manifest.ts";
 import { closeOutside, LOCK_TABLE } from "./close-outside.ts";
+import { leavesSandbox } from "./leaving.ts";
 
 /** Mark of the packets with which CRIU restores connections: SOCCR_MARK of soccr/soccr.h. */
 const RESTORING_MARK = "0xc114";
@@ -18,6 +19,8 @@ export interface Connections {
   prepare(slot: Slot, inside: Inside): Promise<void>;
   /** After a restore: nothing is held back, also if CRIU has not ended that. */
   release(slot: Slot, inside: Inside): Promise<void>;
+  /** False: no connection leaves the frozen sandbox of this process. */
+  areOutside(pid: number): Promise<boolean>;
   /** Ends what leaves a frozen sandbox: the peers get a reset if the network is open, the processes inside an error. */
   endOutside(slot: Slot): Promise<void>;
   /** After a failed dump: if CRIU was killed in it, its network lock stays and no connection sends any more. Ends both. */
@@ -47,6 +50,8 @@ export function hostConnections(plan: Pick<Plan, "subnet" | "gateway">, run: Run
     async release(slot, { connections }) {
       if (connections) await within(slot, ["nft", "-f", "-"], `add table ${LOCK_TABLE}\ndelete table ${LOCK_TABLE}\n`);
     },
+
+    areOutside: leavesSandbox,
 
     async endOutside(slot) {
       // Of its own subnet a sandbox reaches its own addresses and the gateway, from which the node's proxy connects.

@@ -11,8 +11,8 @@ import type { Connections } from "./connections.ts";
 
 export interface OutsideConnections {
   /**
-   * Opens the network of a frozen sandbox, so that the peers see the end. The caller closes it. Never throws: where the
-   * kernel cannot end connections, their peers do so in their time.
+   * Opens the network of a frozen sandbox from which connections leave, so that the peers see the end. The caller closes it. Never
+   * throws: where the kernel cannot end connections, their peers do so in their time.
    */
   end(sandbox: Sandbox): Promise<void>;
   /** Before a frozen container is thawed: ends them if this agent process has not. Never throws. */
@@ -37,6 +37,7 @@ export function outsideConnections({ connections, gate, log }: OutsideConnection
   };
   return {
     async end({ container, executionId, sandboxId, egress }) {
+      if (!(await connections.areOutside(container.pid))) return void done.add(container);
       await gate
         .open(container.slot, { executionId, sandboxId }, egress)
         .catch((error: unknown) => log.warn({ err: error, sandboxId }, "could not tell the peers of a pause"));

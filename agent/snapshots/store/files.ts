@@ -98,15 +98,17 @@ export function snapshotFiles(root: string): SnapshotFiles {
         async finish(toManifest) {
           const synced = durable ? syncAll(images) : Promise.resolve();
           synced.catch(() => undefined);
-          const manifest =
-            hashes === undefined
-              ? { ...toManifest(await unhashedFiles(images)), boot: bootId() }
-              : toManifest(await hashes.finish());
-          await synced;
-          await writeFile(join(directory, MANIFEST), toText(manifest), { mode: 0o600, flush: durable });
+          const describe = async () => {
+            const manifest =
+              hashes === undefined
+                ? { ...toManifest(await unhashedFiles(images)), boot: bootId() }
+                : toManifest(await hashes.finish());
+            await writeFile(join(directory, MANIFEST), toText(manifest), { mode: 0o600, flush: durable });
+            return manifest;
+          };
+          // The final name alone says that all of this is on the disk, so the parts need not wait for each other.
+          const [manifest] = await allOf([describe(), synced, leaveWork(work, directory)]);
           await chmod(images, 0o700);
-          await keepLinks(work, directory);
-          await rm(work, { recursive: true });
           if (durable) await sync(directory);
           await rm(final(id), { recursive: true, force: true });
           await rename(directory, final(id));
@@ -238,10 +240,18 @@ async function sizesIn(directory: string): Promise<Map<string, number>> {
   return new Map(sizes);
 }
 
-async function keepLinks(work: string, directory: string): Promise<void> {
+/** Keeps the names that the dump has given to open files, and removes the logs. */
+async function leaveWork(work: string, directory: string): Promise<void> {
   const kept = join(directory, LINKS);
   const moved = await rename(join(work, LINKS), kept).then(() => true, unlessMissing);
   if (moved === true) await sync(kept);
+  await rm(work, { recursive: true });
+}
+
+/** As `Promise.all`, but rejects when all have ended: what follows a failure removes the files that they write. */
+async function allOf<T extends readonly Promise<unknown>[]>(works: readonly [...T]) {
+  await Promise.allSettled(works);
+  return Promise.all(works);
 }
 
 function unlessMissing(error: unknown): undefined {

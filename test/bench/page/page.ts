@@ -1,6 +1,7 @@
 /** Makes the page of benchmarks and its two pictures from what `npm run bench` has written. Pure. */
 
-import type { Budget, Row } from "../numbers.ts";
+import { shown } from "../budgets.ts";
+import { type Budget, met as isMet, type Row } from "../numbers.ts";
 import { draw, type Line } from "./picture.ts";
 import { PUBLISHED, SOURCE } from "./published.ts";
 
@@ -69,6 +70,15 @@ function textOf({ at, quick, version, machine, rows }: Results): string {
     "",
     "![Forks by size of the memory](benchmarks-fork.svg)",
     "",
+    "## Budgets",
+    "",
+    "What the platform is to reach, and what this run shows of it. Why a budget is missed, what was tried and what is left: " +
+      "[where the time goes](decisions.md#where-the-time-goes).",
+    "",
+    "| | budget | measured | |",
+    "|---|---|---|---|",
+    ...shown(rows).map(budgetLine),
+    "",
     "## All figures",
     "",
     "What each row measures: [test/bench](../test/bench/README.md). The ratio is that of the medians, against the baseline of the same run.",
@@ -78,6 +88,11 @@ function textOf({ at, quick, version, machine, rows }: Results): string {
     ...rows.map(line),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function budgetLine({ row, says, budget }: ReturnType<typeof shown>[number]): string {
+  if (budget === undefined) return `| ${row} | ${says} | | not shown |`;
+  return `| ${row} | ${says} | ${figure(budget.value)} | ${isMet(budget) ? "met" : "**missed**"} |`;
 }
 
 function line({ name, unit, ours, baseline, ratio, budgets }: Results["rows"][number]): string {

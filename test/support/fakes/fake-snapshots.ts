@@ -87,6 +87,7 @@ export function fakeSnapshots(
       await step(`addresses ${addresses.join()}`);
     },
     release: () => step("release connections"),
+    areOutside: () => Promise.resolve(true),
     endOutside: () => step("end connections"),
     mend: () => step("mend connections"),
   };

@@ -1,6 +1,7 @@
 /** What sandboxes that have ended leave on the host: the counts before them, and what is above these afterwards. */
 
 import { expect } from "vitest";
+import { countDiskObjects, type DiskObjects } from "./disk-objects.ts";
 import { countHostObjects, type HostObjects, wantedInPool } from "./host-objects.ts";
 import type { Platform } from "./platform.ts";
 
@@ -8,13 +9,15 @@ import type { Platform } from "./platform.ts";
 const PROCESSES_OF_POOLED = 3;
 const LIMIT_MS = 240_000;
 
+type Objects = HostObjects & DiskObjects;
+
 /** Counts again until two counts, two seconds apart, agree: removals are done, and connections are closed. */
-export async function countAtRest(platform: Platform): Promise<HostObjects> {
-  let last = await countHostObjects(platform);
+export async function countAtRest(platform: Platform): Promise<Objects> {
+  let last = await countObjects(platform);
   await expect
     .poll(
       async () => {
-        const now = await countHostObjects(platform);
+        const now = await countObjects(platform);
         const same = JSON.stringify(now) === JSON.stringify(last) && now.sandboxes === 0 && now.dead === 0;
         last = now;
         return same;
@@ -26,7 +29,7 @@ export async function countAtRest(platform: Platform): Promise<HostObjects> {
 }
 
 /** Waits until nothing is above the base line. */
-export async function expectNothingLeft(platform: Platform, before: HostObjects): Promise<void> {
+export async function expectNothingLeft(platform: Platform, before: Objects): Promise<void> {
   await expect.poll(() => excess(platform, before), { timeout: LIMIT_MS, interval: 1000 }).toEqual([]);
 }
 
@@ -35,8 +38,8 @@ export async function expectNothingLeft(platform: Platform, before: HostObjects)
  * minute. The warm pool may hold as much as the orchestrator wants, which grows with the starts of the last minutes and is
  * reached slowly on a busy machine: what belongs to the pool's containers is taken off both counts.
  */
-async function excess(platform: Platform, before: HostObjects): Promise<readonly string[]> {
-  const now = await countHostObjects(platform);
+async function excess(platform: Platform, before: Objects): Promise<readonly string[]> {
+  const now = await countObjects(platform);
   const base: Record<string, unknown> = withoutPool(before);
   const above = Object.entries(withoutPool(now)).flatMap(([name, count]) => {
     const was = base[name];
@@ -47,7 +50,11 @@ async function excess(platform: Platform, before: HostObjects): Promise<readonly
   return now.pooled > wanted ? [...above, `pooled: ${wanted} wanted, ${now.pooled} now`] : above;
 }
 
-function withoutPool({ pooled, ...counts }: HostObjects): Record<string, unknown> {
+async function countObjects(platform: Platform): Promise<Objects> {
+  return { ...(await countHostObjects(platform)), ...(await countDiskObjects(platform)) };
+}
+
+function withoutPool({ pooled, ...counts }: Objects): Record<string, unknown> {
   return {
     ...counts,
     namespaces: counts.namespaces - pooled,

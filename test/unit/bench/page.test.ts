@@ -1,6 +1,7 @@
 /** The page of benchmarks, from results as the bench writes them. */
 
 import { expect, test } from "vitest";
+import { BUDGETS } from "../../bench/budgets.ts";
 import { met, type Row, row } from "../../bench/numbers.ts";
 import { pageOf, type Results } from "../../bench/page/page.ts";
 
@@ -43,6 +44,14 @@ test("has our figures, Docker's and published ones in one table, and every row w
   expect(page).toContain("2 cores (a processor), 24 GB, Linux 6.1, Docker 26.1");
   expect(page).toContain("p50 ≤ 20 ms: **missed**");
   for (const { name } of rows) expect(page).toContain(`| ${name} |`);
+});
+
+test("lists every budget of the platform's speed, those that the run does not show too", () => {
+  const page = pageOf(resultsOf(rows))["benchmarks.md"];
+  expect(page).toContain("| first command, one by one | p50 ≤ 20 ms | 30.0 | **missed** |");
+  expect(page).toContain("| first command, 100 at once | p99 ≤ 1 500 ms | 2,700 | **missed** |");
+  expect(page).toContain("| fork x 10, 512 MB | ≤ 2.5 x one fork | | not shown |");
+  for (const { row: name, says } of BUDGETS) expect(page).toContain(`| ${name} | ${says} | `);
 });
 
 test("has pictures in the order of the numbers, without points for what was not measured", () => {

@@ -65,7 +65,7 @@ function world(changes: { unusable?: string; damaged?: boolean } = {}) {
     now: () => state.now,
     log: createLog({ component: "test", level: "silent" }),
   });
-  return { state, containers };
+  return { state, containers, engine, disks };
 }
 
 const spec = (image: string): ContainerSpec => ({
@@ -175,4 +175,45 @@ test("a copy that is gone before it was durable fails the snapshot", async () =>
   const { state, containers } = world();
   state.disks.add("c1");
   await expect(containers.keep("c1", "svc/snapshot:s1", true)).rejects.toMatchObject({ code: "snapshot_failed" });
+});
+
+describe("the copy of a disk ahead of a snapshot", () => {
+  function copying() {
+    const { containers, state, engine, disks } = world();
+    state.disks.add("c1");
+    const seen: string[] = [];
+    const ends: { tag?: (error?: Error) => void; copy?: () => void } = {};
+    engine.tagImageOf = (_id, name) =>
+      new Promise((resolve, reject) => {
+        seen.push(`tag ${name}`);
+        ends.tag = (error) => (error === undefined ? resolve() : reject(error));
+      });
+    disks.copyAhead = (id, snapshotId) =>
+      new Promise((resolve) => {
+        seen.push(`copy ${id} to ${snapshotId}`);
+        ends.copy = resolve;
+      });
+    const over = { is: false };
+    const copy = containers.copyAhead("c1", "svc/snapshot:s1").finally(() => {
+      over.is = true;
+    });
+    return { seen, ends, over, copy };
+  }
+
+  test("is taken while the engine names the image below it", async () => {
+    const { seen, ends, copy } = copying();
+    expect(seen).toEqual([`tag ${REPOSITORY}:s1`, "copy c1 to s1"]);
+    ends.tag?.();
+    ends.copy?.();
+    await copy;
+  });
+
+  test("has ended when a failure of that name is reported, so that its caller can remove it", async () => {
+    const { ends, over, copy } = copying();
+    ends.tag?.(new Error("no such image"));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(over.is).toBe(false);
+    ends.copy?.();
+    await expect(copy).rejects.toThrow("no such image");
+  });
 });

@@ -1,6 +1,6 @@
 /** Stored memory images: those that last are checked by their hashes, those that live for one call by the file system and the boot. */
 
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -57,6 +57,33 @@ test("an image that lasts has the hash of each file; one that lives for one call
   expect(manifest.boot).toMatch(/^[0-9a-f-]{36}$/);
   await files.verify("s1", manifest, never);
 });
+
+test.each([true, false])(
+  "an image (that lasts: %s) keeps the names that its dump gave to open files, and not the dump's logs",
+  async (durable) => {
+    const files = snapshotFiles(root);
+    const draft = await files.draft("s1", durable);
+    writeFileSync(join(draft.images, "core-1.img"), "12345");
+    writeFileSync(join(draft.work, "link-remaps"), "one\0");
+    writeFileSync(join(draft.work, "dump.log"), "much");
+    await draft.finish(toManifest);
+    expect(String(await files.links("s1"))).toBe("one\0");
+    expect(readdirSync(files.directory("s1")).sort()).toEqual(["images", "link-remaps", "manifest.json"]);
+  },
+);
+
+test.each([true, false])(
+  "an image (that lasts: %s) that cannot be read has no final name, and its draft leaves nothing",
+  async (durable) => {
+    const files = snapshotFiles(root);
+    const draft = await files.draft("s1", durable);
+    symlinkSync("nowhere", join(draft.images, "core-1.img"));
+    await expect(draft.finish(toManifest)).rejects.toMatchObject({ code: "ENOENT" });
+    expect((await files.list()).stored).toEqual([]);
+    await draft.discard();
+    expect(readdirSync(root)).toEqual([]);
+  },
+);
 
 test("an image that lasts stays whole when only the times of its files change, and not when their content does", async () => {
   const { files, manifest, at } = await stored(true);
