@@ -71,7 +71,10 @@ async function cutAfter(bytes: number): Promise<string> {
     });
     for (const socket of [near, far]) {
       socket.on("error", () => undefined);
-      socket.on("close", () => (near.destroy(), far.destroy()));
+      socket.on("close", () => {
+        near.destroy();
+        far.destroy();
+      });
     }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
