@@ -1,6 +1,6 @@
 /**
- * The server for nodes and edges on other machines: TLS, and each request from whom the certificate names. Only the join itself
- * comes without a certificate.
+ * The server for nodes and edges on other machines: TLS, and each request from whom the certificate names. Only the join itself,
+ * and what a machine reads before it, come without a certificate.
  */
 
 import type { AddressInfo } from "node:net";
@@ -24,6 +24,7 @@ import type { Auth, EdgeVisitor } from "../access/auth.ts";
 import type { Base } from "../base/base.ts";
 import { addDownloads, type FileRoutesDeps } from "../builds/uploads/routes.ts";
 import { edgeApi } from "../edge/following/messages.ts";
+import { addBaseImage } from "../machines/base-image.ts";
 import type { EdgeCaller } from "../machines/join.ts";
 import type { Machines } from "../machines/wire.ts";
 import type { ApiHandlers } from "./server.ts";
@@ -57,6 +58,7 @@ export async function startNodesServer(base: Base, parts: NodesServerParts): Pro
   serve(server, edgeMemberApi, joining.edgeMemberHandlers, edge);
   serve(server, edgeAuthorityApi, joining.edgeAuthorityHandlers, edge);
   serve(server, edgeApi, handlers.edges, followerOf(joining));
+  addBaseImage(server, { directory: config.baseArchives, admits: joining.admits, log });
   addDownloads(server, { ...parts.files, node });
   await server.listen({ host: config.nodesHost, port: config.nodesPort ?? 0 });
   teardown.add("server for nodes", () => server.close());

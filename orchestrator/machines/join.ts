@@ -4,7 +4,7 @@ import { createHash, randomBytes, randomInt } from "node:crypto";
 import type { edgeJoinApi, edgeMemberApi } from "../../shared/agent-api/joining/edge-join-shapes.ts";
 import { provesJoin } from "../../shared/agent-api/joining/join-proof.ts";
 import type { joinApi, memberApi } from "../../shared/agent-api/joining/join-shapes.ts";
-import { joinTokenText } from "../../shared/agent-api/joining/join-token.ts";
+import { type JoinToken, joinTokenText } from "../../shared/agent-api/joining/join-token.ts";
 import { nodeToken } from "../../shared/agent-api/joining/node-tokens.ts";
 import type { edgesApi } from "../../shared/api/nodes/edges.ts";
 import type { joinTokenApi } from "../../shared/api/nodes/join-tokens.ts";
@@ -79,6 +79,11 @@ export function createJoinHandlers(deps: JoinDeps): Handlers<typeof joinApi> {
       return membershipOf(nodeId, request, { authority, nodeKey, now });
     },
   };
+}
+
+/** Whether a machine could join as a node with the token: for what it reads before it does. */
+export function createTokenCheck(store: Pick<MachineStore, "checkToken">) {
+  return ({ id, secret }: Pick<JoinToken, "id" | "secret">) => store.checkToken({ tokenId: id, hash: hashOf(secret) });
 }
 
 /** For a node that has shown its certificate. It stays the same node: only its own key gets a new certificate. */

@@ -13,6 +13,7 @@ import {
   createJoinHandlers,
   createJoinTokenHandlers,
   createMemberHandlers,
+  createTokenCheck,
 } from "./join.ts";
 
 export type Machines = Awaited<ReturnType<typeof startMachines>>;
@@ -41,6 +42,7 @@ export async function startMachines(
     joining: {
       credentials,
       handlers: createJoinHandlers(joinDeps),
+      admits: createTokenCheck(store),
       memberHandlers: createMemberHandlers(joinDeps),
       edgeHandlers: createEdgeJoinHandlers(joinDeps),
       edgeMemberHandlers: createEdgeMemberHandlers(joinDeps),

@@ -111,6 +111,15 @@ module.exports = {
       from: { path: "^cli/" },
       to: { path: "^shared/(api|http)/", dependencyTypesNot: ["type-only"] },
     },
+    {
+      name: "the-build-needs-no-tools",
+      comment: "a machine that becomes a node installs no devDependencies, and builds its programs",
+      severity: "error",
+      from: {
+        path: "^(cli|machine|shared|orchestrator|agent|envd|interpreter|console)/|^scripts/(build\\.ts|lib/programs/)",
+      },
+      to: { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["type-only"] },
+    },
     { name: "main-is-not-imported", severity: "error", from: {}, to: { path: "(^|/)main\\.ts$" } },
     {
       name: "envd-stays-light",

@@ -5,7 +5,9 @@
 : "${here:?}"
 . "$here/lib/installed.sh"
 
+# set_up_host [JOIN_TOKEN]: with the token a machine that joins takes from the platform what it need not make.
 set_up_host() {
+  local join_token=${1:-}
   step 'machine' "$here/host/machine/check"
   step 'system packages' "$here/host/machine/packages"
   step 'directories' shared_directories
@@ -20,7 +22,7 @@ set_up_host() {
   step 'runtime svc' "$here/host/runtime/register"
   # Both take more than a minute on a new machine, and do not need each other.
   local status=0
-  step_aside 'template base' "$here/host/engine/base-image" "$SHARED_STATE"
+  JOIN_TOKEN=$join_token step_aside 'template base' "$here/host/engine/base-image" "$SHARED_STATE"
   set_up_programs || status=$?
   end_aside || status=$?
   return "$status"

@@ -15,6 +15,13 @@ export const nodeSettings = {
       description: "Port that nodes on other machines report to, with TLS; 0 picks a free one. Default: none",
     }),
   ),
+  baseArchives: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        "Directory with the archive of the base template's image, which a machine that joins takes from here. Default: none",
+    }),
+  ),
   orphanGraceMs: ms(60_000, "How long a node may run a sandbox that no record names"),
   missingGraceMs: ms(10_000, "How long a record may name a sandbox that its node does not report"),
   nodeTimeoutMs: ms(20_000, "Time without a report after which a node is unhealthy"),

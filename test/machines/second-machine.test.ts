@@ -56,6 +56,8 @@ test(
     usedToken = token;
     console.log(joined.said);
     console.log(`to the second node: 2 commands, ${Math.round((performance.now() - begun) / 1000)} s`);
+    // Where it made its own, the reason stands there.
+    expect(joined.said).toMatch(/template base .*, taken from the platform \(/);
     expect(joined.said).toContain(`Node ${await secondId()} of https://${first.address}:3003 is ready`);
     // Nothing but the new node takes sandboxes now.
     const own = (await insist(first, `${SVC} node list -o name`)).trim().split("\n");

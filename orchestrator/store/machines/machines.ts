@@ -84,6 +84,11 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
       });
     },
 
+    /** @throws {AppError} forbidden: the token makes no machine a node now. It stays as it is. */
+    async checkToken({ tokenId, hash }: Pick<Claim, "tokenId" | "hash">): Promise<void> {
+      checkUsable(await tokenFor("node", db, { tokenId, hash }), now());
+    },
+
     /**
      * Uses the token for the node. The node that has used it, with the same key, may repeat the call: it may not have got the answer.
      * A node that has proved that it is the one of its name gets a key, also in place of one that it has lost, for which the token that
@@ -217,7 +222,7 @@ async function edgeConflict(session: Session, edgeId: string, keyDigest: string)
 /** @throws {AppError} forbidden when there is no such token, or it makes something else of a machine */
 async function tokenFor(
   kind: MachineKind,
-  session: Session,
+  session: Database | Session,
   { tokenId, hash }: Pick<Claim, "tokenId" | "hash">,
 ): Promise<JoinTokenRecord> {
   const row = await session

@@ -27,6 +27,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
   "the-console-imports-the-public-api-alone": ["console/inside.ts", "shared/program/inside.ts"],
   "shared-is-a-leaf": ["shared/leaf.ts", "agent/branch.ts"],
   "nothing-shipped-imports-tests-or-scripts": ["envd/shipped.ts", "test/helper.ts"],
+  "the-build-needs-no-tools": ["scripts/lib/programs/tool.ts", "vitest"],
   "main-is-not-imported": ["envd/early.ts", "envd/main.ts"],
   "envd-stays-light": ["envd/heavy.ts", "fastify"],
   "interpreter-stays-light": ["interpreter/heavy.ts", "undici"],
@@ -149,6 +150,7 @@ const PLANTED: Readonly<Record<string, readonly [from: string, to: string]>> = {
 const PACKAGES = [
   "fastify",
   "undici",
+  "vitest",
   "zeromq",
   "dockerode",
   "better-sqlite3",
@@ -173,7 +175,7 @@ function put(path: string, text: string): void {
 const found = new Map<string, Set<string>>();
 beforeAll(async () => {
   put("tsconfig.json", "{}");
-  put("package.json", '{"type":"module"}');
+  put("package.json", '{"type":"module","devDependencies":{"vitest":"1.0.0"}}');
   for (const name of PACKAGES) {
     put(`node_modules/${name}/package.json`, JSON.stringify({ name, version: "1.0.0", main: "dist/index.js" }));
     put(`node_modules/${name}/dist/index.js`, "module.exports = {};\n");
