@@ -15,7 +15,7 @@ import { addUses } from "../volumes/volumes.ts";
 import { claimExpired, type ExpiredWanted, expired } from "./expired.ts";
 import { byState, matches, type SandboxFilter, stateOf } from "./filter.ts";
 import { countsOthers, type Move } from "./move.ts";
-import type { NewSandbox, SandboxRecord, SandboxTable } from "./record.ts";
+import { LISTED, type ListedRecord, type NewSandbox, type SandboxRecord, type SandboxTable } from "./record.ts";
 
 export interface Position {
   readonly startedAt: number;
@@ -39,6 +39,7 @@ interface SandboxStoreDeps {
 
 export function sandboxStore(db: Database, { table, now, operations, changes, alone }: SandboxStoreDeps) {
   const { toRecord } = table;
+  const listed = table.only(...LISTED);
 
   /** What other orchestrators must know of a move. */
   async function follow(session: Session, move: Move): Promise<void> {
@@ -143,14 +144,14 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
     async list(
       filter: SandboxFilter,
       page: { readonly order: "asc" | "desc"; readonly limit: number; readonly after?: Position },
-    ): Promise<SandboxRecord[]> {
+    ): Promise<ListedRecord[]> {
       const { order, limit, after } = page;
       const ofOneState = (part: SandboxFilter) =>
         db
           .selectFrom((from) => {
             let query = from
               .selectFrom("sandboxes")
-              .selectAll()
+              .select(["started_at", "id"])
               .where((where) => matches(where, part));
             if (after !== undefined) query = query.where((where) => isAfter(where, after, order));
             return query.orderBy("started_at", order).orderBy("id", "asc").limit(limit).as("part");
@@ -160,8 +161,15 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
       const [first, ...others] = byState(filter).map(ofOneState);
       if (first === undefined) return [];
       const all = others.reduce((query, other) => query.unionAll(other), first);
-      const rows = await all.orderBy("started_at", order).orderBy("id", "asc").limit(limit).execute();
-      return rows.map(toRecord);
+      // An index alone finds the page; the rest of a row is read for those in the page only.
+      const rows = await db
+        .selectFrom(all.orderBy("started_at", order).orderBy("id", "asc").limit(limit).as("page"))
+        .innerJoin("sandboxes", "sandboxes.id", "page.id")
+        .select(listed.columns.map((name) => `sandboxes.${name}` as const))
+        .orderBy("page.started_at", order)
+        .orderBy("page.id", "asc")
+        .execute();
+      return rows.map(listed.toRecord);
     },
 
     async count(filter: SandboxFilter): Promise<ReadonlyMap<SandboxState, number>> {
