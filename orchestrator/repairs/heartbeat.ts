@@ -20,8 +20,8 @@ import type { Store } from "../store/store.ts";
 import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
 import type { Leases } from "./leases.ts";
-import { boundTexts } from "./report-texts.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
+import { boundTexts } from "./report-texts.ts";
 import { createStoredRefs } from "./stored-refs.ts";
 import { createSuspicionMemory } from "./suspicions.ts";
 

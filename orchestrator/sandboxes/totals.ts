@@ -41,5 +41,5 @@ export function createTotals({ count, now }: TotalsDeps): Totals {
 
 /** Without `endedSince`, which moves with the clock. */
 function keyOf({ endedSince: _moves, metadata, ...filter }: SandboxFilter): string {
-  return JSON.stringify([Object.entries(filter).sort(), [...(metadata ?? [])].sort()]);
+  return JSON.stringify([filter, [...(metadata ?? [])]]);
 }

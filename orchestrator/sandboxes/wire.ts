@@ -26,7 +26,7 @@ export function createSandboxes(base: Base, deps: SandboxesDeps) {
   const view = { seeds, domain: deps.domain };
   const creating = createCreating(base, deps);
   const timed = createTimed(config.serverTiming === "on");
-  const totals = createTotals({ count: store.sandboxes.count, now });
+  const totals = createTotals({ count: (filter) => store.sandboxes.count(filter), now });
   return {
     sandboxes: {
       ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view, timed, totals }),

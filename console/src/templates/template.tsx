@@ -104,11 +104,7 @@ function TagList(props: { readonly path: string; readonly name: string; readonly
   const { path, name, rests } = props;
   const [tag, setTag] = useState("");
   const doing = useDoing();
-  const loaded = useLoaded(
-    (signal) => get<Tags>(`${path}/tags`, {}, signal),
-    [path],
-    rests ? "not now" : undefined,
-  );
+  const loaded = useLoaded((signal) => get<Tags>(`${path}/tags`, {}, signal), [path], rests ? "not now" : undefined);
   const change = (method: string, body: object) =>
     doing.run(async () => {
       await act(method, "/templates/tags", body);

@@ -10,7 +10,9 @@ import { join } from "node:path";
 /** Names of caches of compiled code, which the next run uses again. */
 const CACHES = [`tsx-${process.getuid?.() ?? 0}`, "node-compile-cache"];
 
-const shared = globalThis as { testRunFolder?: { readonly path: string; readonly before: string | undefined; users: number } };
+const shared = globalThis as {
+  testRunFolder?: { readonly path: string; readonly before: string | undefined; users: number };
+};
 
 /** Projects of one run share it. */
 export function setup(): void {

@@ -2,8 +2,8 @@
 
 import { h, render } from "preact";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Loaded, useLoaded } from "../../../console/src/base/loaded.ts";
 import { Failed } from "../../../console/src/base/failed.ts";
+import { type Loaded, useLoaded } from "../../../console/src/base/loaded.ts";
 import { until } from "../../support/runner/until.ts";
 
 type Every = Parameters<typeof useLoaded>[2];
