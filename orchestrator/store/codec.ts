@@ -83,7 +83,8 @@ export function table<F extends Fields, H extends Fields = F>(fields: F, hidden?
   const blankRow = blank(all.flatMap(([, field]) => field.columns));
   return {
     ...reader(fields),
-    only: (...names) => reader(Object.fromEntries(names.map((name) => [name, fields[name]])) as never),
+    only: <K extends keyof F & string>(...names: readonly K[]) =>
+      reader(Object.fromEntries(names.map((name) => [name, fields[name]])) as unknown as Pick<F, K>),
     toRow(record) {
       const values = record as Readonly<Writable>;
       const row = { ...blankRow };

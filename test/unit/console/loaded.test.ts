@@ -1,12 +1,25 @@
 /** What a screen loads, with a document that holds nothing: only the requests and what becomes of their answers. */
 
-import { h, render } from "preact";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Failed } from "../../../console/src/base/failed.ts";
-import { type Loaded, useLoaded } from "../../../console/src/base/loaded.ts";
 import { until } from "../../support/runner/until.ts";
 
-type Every = Parameters<typeof useLoaded>[2];
+type Every = number | "when asked" | "not now";
+interface Loaded {
+  readonly value: string | undefined;
+  readonly error: unknown;
+  readonly again: () => void;
+}
+type UseLoaded = (load: (signal: AbortSignal) => Promise<string>, needs: readonly unknown[], every: Every) => Loaded;
+interface Preact {
+  h(type: unknown, props: object): unknown;
+  render(node: unknown, place: object): void;
+}
+
+// Their types are those of a browser, which the other tests are not checked with.
+const names = { preact: "preact", loaded: "../../../console/src/base/loaded.ts" };
+const { h, render } = (await import(names.preact)) as Preact;
+const { useLoaded } = (await import(names.loaded)) as { readonly useLoaded: UseLoaded };
 
 const before = Object.getOwnPropertyDescriptor(globalThis, "document");
 beforeAll(() => Object.defineProperty(globalThis, "document", { value: { hidden: false }, configurable: true }));
@@ -19,10 +32,10 @@ afterAll(() => {
 function openScreen() {
   const requests: { readonly signal: AbortSignal; answer: (text: string) => void; refuse: (error: unknown) => void }[] =
     [];
-  const shown: Loaded<string>[] = [];
+  const shown: Loaded[] = [];
   const load = (signal: AbortSignal) =>
     new Promise<string>((answer, refuse) => void requests.push({ signal, answer, refuse }));
-  const place = { childNodes: [], firstChild: null, nodeType: 1 } as unknown as Element;
+  const place = { childNodes: [], firstChild: null, nodeType: 1 };
   function Shown({ every }: { readonly every: Every }) {
     shown.push(useLoaded(load, [], every));
     return null;
