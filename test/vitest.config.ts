@@ -17,6 +17,7 @@ const project = (
     database?: boolean;
     programs?: boolean;
     shared?: boolean;
+    folder?: boolean;
   },
 ) => ({
   root,
@@ -34,8 +35,9 @@ const project = (
     // There is one Docker daemon and one platform: files that use them run one after the other.
     fileParallelism: limits.alone !== true,
     passWithNoTests: false,
-    // What a project needs for its whole run: the test internet, a PostgreSQL server, the built agent.
+    // What a project needs for its whole run: a folder for temporary files, the test internet, a PostgreSQL server, the built agent.
     globalSetup: [
+      ...(limits.folder === true ? ["test/support/runner/run-folder.ts"] : []),
       ...(limits.internet === true ? ["test/support/internet/global-setup.ts"] : []),
       ...(limits.database === true ? ["test/support/postgres/global-setup.ts"] : []),
       ...(limits.programs === true ? ["test/support/agent/built-agent.ts"] : []),
@@ -49,9 +51,9 @@ export default defineConfig({
   test: {
     projects: [
       // A machine with two cores can be busy: these limits end a test that hangs, and do not judge speed.
-      project("unit", { testTimeout: 60_000, hookTimeout: 60_000, database: true, shared: true }),
-      project("integration", { testTimeout: 90_000, hookTimeout: 90_000, database: true, shared: true }),
-      project("fuzz", { testTimeout: 240_000, hookTimeout: 60_000 }),
+      project("unit", { testTimeout: 60_000, hookTimeout: 60_000, database: true, shared: true, folder: true }),
+      project("integration", { testTimeout: 90_000, hookTimeout: 90_000, database: true, shared: true, folder: true }),
+      project("fuzz", { testTimeout: 240_000, hookTimeout: 60_000, folder: true }),
       project("docker", { testTimeout: 240_000, hookTimeout: 240_000, alone: true, programs: true }),
       project("snapshots", { testTimeout: 240_000, hookTimeout: 240_000, alone: true, programs: true }),
       project("conformance", { testTimeout: 240_000, hookTimeout: 240_000, alone: true, internet: true, shared: true }),

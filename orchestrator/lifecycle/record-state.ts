@@ -47,7 +47,11 @@ export function shown(record: Pick<SandboxRecord, "state" | "resumption">): "run
 }
 
 /** When the sandbox ended; while it is being killed, when that began. Undefined: it has not ended. */
-export function endedAtOf({ state, endedAt, endAt }: SandboxRecord): number | undefined {
+export function endedAtOf({
+  state,
+  endedAt,
+  endAt,
+}: Pick<SandboxRecord, "state" | "endedAt" | "endAt">): number | undefined {
   if (state === "killing") return endAt;
   return state === "gone" ? (endedAt ?? endAt) : undefined;
 }

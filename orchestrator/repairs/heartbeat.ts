@@ -21,6 +21,7 @@ import type { Meter } from "../usage/meter.ts";
 import type { GivenUp } from "./given-up.ts";
 import type { Leases } from "./leases.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
+import { boundTexts } from "./report-texts.ts";
 import { createStoredRefs } from "./stored-refs.ts";
 import { createSuspicionMemory } from "./suspicions.ts";
 
@@ -164,7 +165,8 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   }
 
   return {
-    async heartbeat({ body }, { caller }) {
+    async heartbeat({ body: given }, { caller }) {
+      const body = boundTexts(given);
       const { nodeId } = body.node;
       itself(nodeId, caller);
       refuseInClear(body.node);

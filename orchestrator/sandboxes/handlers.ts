@@ -20,6 +20,7 @@ import type { Creating } from "./create/create.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
 import { checkTimeout } from "./options.ts";
 import type { Timed } from "./timed.ts";
+import type { Totals } from "./totals.ts";
 import { toDetail, toListed, toResult, toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxesDeps {
@@ -30,6 +31,7 @@ export interface SandboxesDeps {
   readonly templates: TemplateNames;
   readonly view: ViewDeps;
   readonly timed: Timed;
+  readonly totals: Totals;
 }
 
 type SandboxHandlers = Omit<
@@ -124,14 +126,12 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       const after = fromToken(query.nextToken, order);
       const endedSince = history.readableSince();
       const filter = { ...(await filterOf(caller, query)), states, resuming, endedSince };
-      const counts = await store.sandboxes.count(filter);
+      const [counts, records] = await Promise.all([
+        deps.totals.of(filter, after === undefined),
+        store.sandboxes.list(filter, { order, limit: limit + 1, ...defined({ after }) }),
+      ]);
       const total = (of: readonly string[]) =>
         [...counts].reduce((sum, [state, count]) => sum + (of.includes(state) ? count : 0), 0);
-      const records = await store.sandboxes.list(filter, {
-        order,
-        limit: limit + 1,
-        ...defined({ after }),
-      });
       const page = records.slice(0, limit);
       const last = page.at(-1);
       if (records.length > limit && last !== undefined) header("x-next-token", toToken(last, order));

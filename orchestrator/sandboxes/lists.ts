@@ -3,7 +3,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 import { iso } from "../forms/time.ts";
-import type { Position } from "../store/sandboxes/sandboxes.ts";
+import type { Position } from "../store/sandboxes/lists.ts";
 
 export type Shown = "running" | "paused" | "ended";
 export type Order = "asc" | "desc";

@@ -9,7 +9,7 @@ import type { Seeds } from "../base/keys/seeds.ts";
 import { iso } from "../forms/time.ts";
 import { endedAtOf, shown, storedBytes } from "../lifecycle/record-state.ts";
 import type { StartOutcome } from "../lifecycle/start/launch.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import type { ListedRecord, SandboxRecord } from "../store/sandboxes/record.ts";
 
 export interface ViewDeps {
   readonly seeds: Seeds;
@@ -39,11 +39,11 @@ export function toResult(outcome: StartOutcome, deps: ViewDeps): StartResult {
   return "error" in outcome ? { error: toBody(outcome.error) } : { sandbox: toSandbox(outcome.record, deps) };
 }
 
-export function toListed(record: SandboxRecord): ListedSandbox {
+export function toListed(record: ListedRecord): ListedSandbox {
   return answer<ListedSandbox>(listed(record));
 }
 
-function listed(record: SandboxRecord): Complete<ListedSandbox> {
+function listed(record: ListedRecord): Complete<ListedSandbox> {
   const endedAt = endedAtOf(record);
   return {
     templateID: record.templateId,

@@ -10,6 +10,7 @@ import { createNetworkHandlers } from "./network-handlers.ts";
 import { createObservationHandlers } from "./observation.ts";
 import { createSandboxStateHandlers } from "./state-handlers.ts";
 import { createTimed } from "./timed.ts";
+import { createTotals } from "./totals.ts";
 
 interface SandboxesDeps extends CreatingParts {
   readonly store: Store;
@@ -19,15 +20,16 @@ interface SandboxesDeps extends CreatingParts {
 }
 
 export function createSandboxes(base: Base, deps: SandboxesDeps) {
-  const { config, background, seeds, log } = base;
+  const { config, background, seeds, log, now } = base;
   const { store, nodes, lifecycle, callers, templates } = deps;
   const proxyRanges = readAllowed(config.egressProxyAllow);
   const view = { seeds, domain: deps.domain };
   const creating = createCreating(base, deps);
   const timed = createTimed(config.serverTiming === "on");
+  const totals = createTotals({ count: (filter) => store.sandboxes.count(filter), now });
   return {
     sandboxes: {
-      ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view, timed }),
+      ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view, timed, totals }),
       ...createObservationHandlers({ store, nodes, lifecycle, log }),
     },
     sandboxStates: createSandboxStateHandlers({

@@ -67,21 +67,24 @@ export interface Table<F extends Fields, H extends Fields = F> {
   readonly toRow: (record: NewOf<F & H>) => ColumnsOf<F & H>;
   /** The columns of a change. @param id of the row, where something in it is sealed */
   readonly toColumns: (change: ChangeOf<F & H>, id?: string) => Partial<ColumnsOf<F & H>>;
+  /** Reads these fields only: for lists, which show little of many rows. */
+  readonly only: <K extends keyof F & string>(...names: readonly K[]) => Part<Pick<F, K>>;
+}
+
+/** What reads some fields of a table's rows. */
+interface Part<F extends Fields> {
+  readonly columns: readonly (keyof ColumnsOf<F> & string)[];
+  readonly toRecord: (row: ColumnsOf<F>) => ValuesOf<F>;
 }
 
 /** @param hidden fields that are written, and read by no record */
 export function table<F extends Fields, H extends Fields = F>(fields: F, hidden?: H): Table<F, H> {
-  const shown = Object.entries(fields);
   const all = Object.entries<Field<object, unknown>>({ ...fields, ...hidden });
-  const blankRecord = blank(shown.map(([name]) => name));
   const blankRow = blank(all.flatMap(([, field]) => field.columns));
   return {
-    columns: shown.flatMap(([, field]) => field.columns) as unknown as Table<F, H>["columns"],
-    toRecord(row) {
-      const record = { ...blankRecord };
-      for (const [name, field] of shown) record[name] = field.read(row);
-      return record as ValuesOf<F>;
-    },
+    ...reader(fields),
+    only: <K extends keyof F & string>(...names: readonly K[]) =>
+      reader(Object.fromEntries(names.map((name) => [name, fields[name]])) as unknown as Pick<F, K>),
     toRow(record) {
       const values = record as Readonly<Writable>;
       const row = { ...blankRow };
@@ -96,6 +99,19 @@ export function table<F extends Fields, H extends Fields = F>(fields: F, hidden?
         if (value !== undefined) field.write(row, value ?? undefined, id);
       }
       return row as Partial<ColumnsOf<F & H>>;
+    },
+  };
+}
+
+function reader<F extends Fields>(fields: F): Part<F> {
+  const shown = Object.entries(fields);
+  const blankRecord = blank(shown.map(([name]) => name));
+  return {
+    columns: shown.flatMap(([, field]) => field.columns) as unknown as Part<F>["columns"],
+    toRecord(row) {
+      const record = { ...blankRecord };
+      for (const [name, field] of shown) record[name] = field.read(row);
+      return record as ValuesOf<F>;
     },
   };
 }

@@ -3,7 +3,7 @@
 import { type Static, Type } from "typebox";
 import { Finding } from "../program/finding.ts";
 import { ExitReport, LiveExecution } from "./sandbox-shapes.ts";
-import { BuildReference, closed, Resources, strings, time } from "./shapes.ts";
+import { address, BuildReference, closed, Resources, reported, strings, time } from "./shapes.ts";
 import { HeldImage, StoredSnapshot } from "./snapshot-shapes.ts";
 import { OfferedStore, StoreMark } from "./store-shapes.ts";
 
@@ -12,14 +12,14 @@ export const NodeFacts = Type.Object(
   {
     nodeId: Type.String({ minLength: 1, maxLength: 64 }),
     /** New at every start of the agent. */
-    serviceInstanceId: Type.String(),
+    serviceInstanceId: reported,
     version: Type.String(),
     commit: Type.String(),
     /** Agent API and node proxy, as the orchestrator reaches them. */
-    apiUrl: Type.String(),
-    proxyUrl: Type.String(),
+    apiUrl: address,
+    proxyUrl: address,
     /** Sandboxes' addresses are reachable from `apiUrl`'s host: the edge may dial them itself when it is that host. */
-    machineId: Type.String(),
+    machineId: reported,
     labels: strings,
     machine: Type.Object(
       {

@@ -3,7 +3,7 @@
 import { type Static, Type } from "typebox";
 import { EgressPolicy } from "../policy/egress-policy.ts";
 import { MAX_END_DETAIL } from "../states/end-reason.ts";
-import { BuildReference, closed, Resources, SnapshotId, strings, time } from "./shapes.ts";
+import { BuildReference, closed, Resources, reported, SnapshotId, strings, time } from "./shapes.ts";
 import { VolumeMount } from "./volume-shapes.ts";
 
 /**
@@ -102,8 +102,8 @@ export type MetricSample = Static<typeof MetricSample>;
 
 export const ExitReport = Type.Object(
   {
-    executionId: Type.String(),
-    sandboxId: Type.String(),
+    executionId: reported,
+    sandboxId: reported,
     /**
      * `exited`: the container's first process ended; `out_of_memory`: the kernel killed it for memory, which an agent of
      * an earlier version calls `oom`; `expired`: ended by the agent itself at its timeout; `disk_full`: ended by the agent,
@@ -137,9 +137,9 @@ export type ExecutionUse = Static<typeof ExecutionUse>;
 
 export const LiveExecution = Type.Object(
   {
-    executionId: Type.String(),
-    sandboxId: Type.String(),
-    address: Type.String(),
+    executionId: reported,
+    sandboxId: reported,
+    address: reported,
     startedAt: time,
     endAt: time,
     /** The agent has frozen the sandbox, because the node's disk is short and the sandbox grew most. Absent: it runs. */

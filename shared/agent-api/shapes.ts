@@ -8,6 +8,11 @@ import { type Static, Type } from "typebox";
 export const closed = { additionalProperties: false } as const;
 export const strings = Type.Record(Type.String(), Type.String());
 
+/** An id, or the address of a sandbox, as a node reports it: those that an orchestrator makes are shorter. */
+export const reported = Type.String({ maxLength: 128 });
+/** The address of a program. */
+export const address = Type.String({ maxLength: 2_048 });
+
 /** Unix milliseconds, everywhere on this contract. */
 export const time = Type.Integer({ minimum: 0 });
 

@@ -1,7 +1,7 @@
 /** A checkpoint of a sandbox: the request, its result, and what a node has stored. */
 
 import { type Static, Type } from "typebox";
-import { closed, SnapshotId, time } from "./shapes.ts";
+import { closed, reported, SnapshotId, time } from "./shapes.ts";
 
 export const TakeSnapshotBody = Type.Object(
   {
@@ -152,9 +152,9 @@ export const StoredSnapshot = Type.Object(
     snapshotId: SnapshotId,
     /** `pause`: the only copy of the sandbox itself; `checkpoint`: a copy that new sandboxes start from. */
     kind: Type.Enum(["pause", "checkpoint"]),
-    sandboxId: Type.String(),
+    sandboxId: reported,
     /** The execution that it was taken from. */
-    executionId: Type.String(),
+    executionId: reported,
     memory: Type.Boolean(),
     memoryBytes: Type.Integer({ minimum: 0 }),
     diskBytes: Type.Integer({ minimum: 0 }),

@@ -1,6 +1,6 @@
 /** What a screen shows: loaded when it opens, again when asked, and again and again where it changes by itself. */
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isLost } from "./again.ts";
 import { isDue } from "./due.ts";
 import { Failed } from "./failed.ts";
@@ -16,13 +16,15 @@ export interface Loaded<T> {
 
 /**
  * @param every loads again after so many milliseconds while the page is visible; absent: when asked, and while nothing answers;
- *   `when asked`: only then, because each answer costs the platform some seconds
+ *   `when asked`: only then, because each answer costs the platform some seconds; `not now`: never, and what is under way is left
+ *   without a word, because this page deletes what it asks for
  */
 export function useLoaded<T>(
   load: (signal: AbortSignal) => Promise<T>,
   needs: readonly unknown[],
-  every?: number | "when asked",
+  every?: number | "when asked" | "not now",
 ): Loaded<T> {
+  const rests = every === "not now";
   const [state, setState] = useState<{ readonly value: T | undefined; readonly error: unknown }>({
     value: undefined,
     error: undefined,
@@ -30,8 +32,15 @@ export function useLoaded<T>(
   const [round, setRound] = useState(0);
   const again = useCallback(() => setRound((count) => count + 1), []);
   const begunAt = useRef<number | undefined>(undefined);
+  const underWay = useRef<AbortController | undefined>(undefined);
+  // Effects run after the next picture, and an answer may come before it.
+  useLayoutEffect(() => {
+    if (rests) underWay.current?.abort();
+  }, [rests]);
   useEffect(() => {
+    if (rests) return undefined;
     const left = new AbortController();
+    underWay.current = left;
     begunAt.current = performance.now();
     load(left.signal).then(
       (value) => {
@@ -46,8 +55,8 @@ export function useLoaded<T>(
       },
     );
     return () => left.abort();
-  }, [...needs, round]);
-  const lookMs = every === "when asked" ? undefined : (every ?? (isUnanswered(state.error) ? LOST_MS : undefined));
+  }, [...needs, round, rests]);
+  const lookMs = typeof every === "string" ? undefined : (every ?? (isUnanswered(state.error) ? LOST_MS : undefined));
   useEffect(() => {
     if (lookMs === undefined) return undefined;
     const look = () => {

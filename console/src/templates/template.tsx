@@ -23,14 +23,17 @@ export function TemplateScreen({ id }: { readonly id: string }) {
   const [, go] = useLocation();
   const [asked, setAsked] = useState(false);
   const doing = useDoing();
-  // While the template is being deleted, nothing asks what it is.
-  const everyMs = doing.busy ? undefined : 5_000;
-  const loaded = useLoaded((signal) => get<TemplateWithBuilds>(path, { limit: 100 }, signal), [path], everyMs);
+  const [isDeleted, setDeleted] = useState(false);
+  // While the template is being deleted, and afterwards, nothing asks what it is.
+  const rests = doing.busy || isDeleted;
+  const every = rests ? "not now" : 5_000;
+  const loaded = useLoaded((signal) => get<TemplateWithBuilds>(path, { limit: 100 }, signal), [path], every);
   const template = loaded.value;
   const shown = search.get("build") ?? failedNewest(template?.builds ?? []);
   const remove = () =>
     doing.run(async () => {
       await act("DELETE", path);
+      setDeleted(true);
       go("/templates");
     });
   const title = template?.names[0] ?? id;
@@ -58,8 +61,8 @@ export function TemplateScreen({ id }: { readonly id: string }) {
           <h2>Builds</h2>
           {template.builds.length === 0 && <Empty title="This template has no build." />}
           {template.builds.length > 0 && <Builds builds={template.builds} shown={shown} show={setShown} />}
-          {shown !== undefined && !doing.busy && <BuildLog key={shown} path={path} buildId={shown} />}
-          <TagList path={path} name={title} />
+          {shown !== undefined && !rests && <BuildLog key={shown} path={path} buildId={shown} />}
+          <TagList path={path} name={title} rests={rests} />
         </>
       )}
     </Screen>
@@ -105,17 +108,18 @@ function Builds(props: {
   );
 }
 
-function TagList({ path, name }: { readonly path: string; readonly name: string }) {
+function TagList(props: { readonly path: string; readonly name: string; readonly rests: boolean }) {
+  const { path, name, rests } = props;
   const [tag, setTag] = useState("");
   const doing = useDoing();
-  const loaded = useLoaded((signal) => get<Tags>(`${path}/tags`, {}, signal), [path]);
+  const loaded = useLoaded((signal) => get<Tags>(`${path}/tags`, {}, signal), [path], rests ? "not now" : undefined);
   const change = (method: string, body: object) =>
     doing.run(async () => {
       await act(method, "/templates/tags", body);
       setTag("");
       loaded.again();
     });
-  const disabled = doing.busy || !may("templates");
+  const disabled = rests || doing.busy || !may("templates");
   return (
     <>
       <h2>Tags</h2>

@@ -36,7 +36,9 @@ export function stateOf({ states }: SandboxFilter): SandboxState {
 
 export function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
   const states = filter.resuming === true ? [...new Set([...filter.states, RESUMING])] : filter.states;
-  const conditions = [where("project_id", "=", filter.projectId), where("state", "in", states)];
+  const [only, ...more] = states;
+  const ofStates = only !== undefined && more.length === 0 ? where("state", "=", only) : where("state", "in", states);
+  const conditions = [where("project_id", "=", filter.projectId), ofStates];
   if (filter.resuming === true && !filter.states.includes(RESUMING)) {
     conditions.push(where.or([where("state", "!=", RESUMING), where("snapshot_id", "is not", null)]));
   }

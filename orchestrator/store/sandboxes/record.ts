@@ -138,6 +138,26 @@ export type SandboxTable = ReturnType<typeof sandboxTable>;
 export type SandboxRow = RowOf<SandboxTable>;
 /** A sandbox as the orchestrator stores it. Times are unix milliseconds. */
 export type SandboxRecord = RecordOf<SandboxTable>;
+/** The fields that a list shows: a third of the columns, and none that is sealed. */
+export const LISTED = [
+  "id",
+  "state",
+  "templateId",
+  "alias",
+  "cpuCount",
+  "memoryMB",
+  "diskSizeMB",
+  "envdVersion",
+  "metadata",
+  "volumeMounts",
+  "startedAt",
+  "endAt",
+  "endedAt",
+  "end",
+  "snapshot",
+  "resumption",
+] as const satisfies readonly (keyof SandboxRecord)[];
+export type ListedRecord = Pick<SandboxRecord, (typeof LISTED)[number]>;
 export type NewSandbox = NewRecordOf<SandboxTable>;
 /** What a move sets beside the state. */
 export type MoveSet = ChangeOfTable<SandboxTable>;

@@ -101,7 +101,10 @@ async function isDone(fleet: Fleet, { kind, id }: Work, said: Reply, orchestrato
   return false;
 }
 
-/** Busy, in transition, or something that it needs is away. */
+/**
+ * Busy, in transition, or something that it needs is away. A snapshot does not wait for another one of its sandbox: while the one that an
+ * orchestrator died with is not given up, which takes its lease, each repetition is refused with 409, and the audit log has an entry of it.
+ */
 function mayComeLater(status: number): boolean {
   return status === 409 || status === 429 || status >= 500;
 }

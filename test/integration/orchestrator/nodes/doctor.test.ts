@@ -3,10 +3,12 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createDoctorHandlers } from "../../../../orchestrator/api/node-doctor.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
+import { nodeToken } from "../../../../shared/agent-api/joining/node-tokens.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { type MachineReport, REPORT_TEXT } from "../../../../shared/program/finding.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../../support/cluster/cluster.ts";
 import { admin } from "../../../support/cluster/members.ts";
+import { startFakeAgent } from "../../../support/fakes/fake-agent.ts";
 import type { FakeAgent } from "../../../support/fakes/fake-agent-shapes.ts";
 import { newBrowser } from "../console/browser.ts";
 
@@ -127,6 +129,24 @@ test("a node whose earlier agent has no such route is named with its version", a
   });
   const answer = await cluster.ask("GET", path, admin);
   expect([answer.status, answer.text]).toEqual([503, expect.stringMatching(/is of version \S+, which has no report/)]);
+});
+
+test("a version without end, which a node reports, does not come back at length", async () => {
+  const nodeId = "n-long";
+  const agent = await startFakeAgent({
+    orchestratorUrl: cluster.url,
+    nodeId,
+    nodeToken: nodeToken(NODE_KEY, nodeId, "from node"),
+    orchestratorToken: nodeToken(NODE_KEY, nodeId, "to node"),
+    facts: { version: "x".repeat(100_000) },
+  });
+  onTestFinished(() => agent.stop());
+  agent.onExamine = () => {
+    throw new AppError("not_found", "no such route");
+  };
+  const answer = await cluster.ask("GET", `/nodes/${agent.nodeId}/doctor`, admin);
+  expect([answer.status, answer.text]).toEqual([503, expect.stringMatching(/is of version x+, which has no report/)]);
+  expect(answer.text.length).toBeLessThan(3 * REPORT_TEXT);
 });
 
 test.each([
