@@ -27,7 +27,7 @@ export function createSandboxes(base: Base, deps: SandboxesDeps) {
   const timed = createTimed(config.serverTiming === "on");
   return {
     sandboxes: {
-      ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view, timed }),
+      ...createSandboxHandlers({ store, nodes, lifecycle, callers, templates, creating, view, timed }),
       ...createObservationHandlers({ store, nodes, lifecycle, log }),
     },
     sandboxStates: createSandboxStateHandlers({

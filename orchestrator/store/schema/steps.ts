@@ -156,6 +156,11 @@ const AUTHORITIES = `
   alter table edges add column certified_by text;
   alter table edges add column asked_at bigint`;
 
+/** Labels that a project's nodes must have, as JSON; since when a node counts as lost. */
+const NODES = `
+  alter table projects add column node_labels text;
+  alter table nodes add column lost_at bigint`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -173,6 +178,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0014": { up: (db) => addTables(db, WARM_POOLS) },
   "schema-0015": { up: (db) => addTables(db, PEOPLE) },
   "schema-0016": { up: (db) => addTables(db, AUTHORITIES) },
+  "schema-0017": { up: (db) => addTables(db, NODES) },
 };
 
 /** The end of the name of a step that takes something away. */
