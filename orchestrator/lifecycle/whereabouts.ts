@@ -4,6 +4,7 @@ import type { Place, Upload } from "../../shared/api/stored/place.ts";
 import type { NodeView } from "../nodes/entry.ts";
 
 export interface Stored {
+  readonly kind: "paused" | "snapshot";
   readonly snapshotId: string;
   /** The node that has it; undefined: it is known by its place in the store only. */
   readonly nodeId: string | undefined;
@@ -14,18 +15,26 @@ export interface Stored {
 const MIB = 1024 ** 2;
 
 /** @param node the one that has it, as this orchestrator knows it; undefined: it does not */
-export function placeOf({ snapshotId, nodeId, inStore, hasVolumes }: Stored, node: NodeView | undefined): Place {
+export function placeOf(stored: Stored, node: NodeView | undefined): Place {
+  const { snapshotId, nodeId, inStore } = stored;
   const upload = inStore ? null : uploadOf(snapshotId, node);
   return {
     nodeID: nodeId ?? null,
     inStore,
     upload,
-    ifNodeIsLost: hasVolumes ? VOLUMES : inStore ? OUTLIVES : `it is lost with the node: ${whyOnlyThere(upload, node)}`,
+    ifNodeIsLost: lossOf(stored) ?? `it is lost with the node: ${whyOnlyThere(upload, node)}`,
   };
 }
 
-const OUTLIVES = "it starts on another node, from the blob store";
-const VOLUMES = "it is lost with the node, which has the volumes that it mounts";
+/** Undefined: it is on the node only. */
+function lossOf({ kind, inStore, hasVolumes }: Stored): string | undefined {
+  // It does not start without them.
+  if (kind === "paused" && hasVolumes) return "it is lost with the node, which has the volumes that it mounts";
+  if (!inStore) return undefined;
+  return hasVolumes
+    ? "it stays in the blob store, and the volumes that it mounts are lost"
+    : "it starts on another node, from the blob store";
+}
 
 /** How far its node is with the upload, by its last report; null: it is not on its way. */
 export function uploadOf(snapshotId: string, node: NodeView | undefined): Upload | null {

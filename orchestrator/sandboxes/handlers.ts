@@ -87,7 +87,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   async function placeIn({ state, snapshot, nodeId, volumeMounts }: SandboxRecord) {
     if (state !== "paused" || snapshot === undefined) return undefined;
     const inStore = (await store.blobRefs.of(snapshot.id)) !== undefined;
-    const stored = { snapshotId: snapshot.id, nodeId, inStore, hasVolumes: volumeMounts.length > 0 };
+    const hasVolumes = volumeMounts.length > 0;
+    const stored = { kind: "paused", snapshotId: snapshot.id, nodeId, inStore, hasVolumes } as const;
     return placeOf(stored, deps.nodes.get(nodeId));
   }
 

@@ -83,7 +83,8 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
   };
 
   function placed({ id: snapshotId, nodeId, volumeMounts }: Build, inStore: ReadonlySet<string>) {
-    const stored = { snapshotId, nodeId, inStore: inStore.has(snapshotId), hasVolumes: volumeMounts.length > 0 };
+    const hasVolumes = volumeMounts.length > 0;
+    const stored = { kind: "snapshot", snapshotId, nodeId, inStore: inStore.has(snapshotId), hasVolumes } as const;
     return whereabouts(stored, deps.nodes.get(nodeId ?? ""));
   }
 

@@ -14,7 +14,7 @@ const ListedSnapshot = Type.Object({
   buildID: Type.String({ description: `The same of every name of one snapshot. ${OURS}` }),
   createdAt: Timestamp,
   sourceSandboxID: Type.Optional(Type.String({ description: `The sandbox that it was taken of. ${OURS}` })),
-  place: Place,
+  place: Type.Optional(Place),
   storedBytes: Type.Optional(
     Type.Integer({ description: "Memory and disk of the snapshot on its node; of this platform alone" }),
   ),

@@ -1,6 +1,6 @@
 /** The last report of each node, so that every orchestrator knows the nodes, also after a restart. The only SQL on nodes. */
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { NodeFacts } from "../../../shared/agent-api/routes.ts";
 import type { NodeContents } from "../../../shared/api/nodes/nodes.ts";
 import type { AuditStore } from "../audit/audit.ts";
@@ -186,34 +186,45 @@ export function nodeStore(db: Database, { now, changes, audit, alone }: NodeStor
       const states = await db
         .selectFrom("sandboxes")
         .select((select) => ["state", select.fn.countAll<number | string>().as("count")])
+        // Its volumes are on the node too.
+        .select(countWhere(sql`volume_mounts is null and ${stored("sandboxes.snapshot_id")}`).as("stored"))
         .where("node_id", "=", id)
         .where("state", "in", [...LIVE, "paused"])
         .groupBy("state")
         .execute();
-      const counted = (paused: boolean) =>
-        states
-          .filter(({ state }) => (state === "paused") === paused)
-          .reduce((sum, { count }) => sum + Number(count), 0);
+      const paused = states.find(({ state }) => state === "paused");
+      const all = states.reduce((sum, { count }) => sum + Number(count), 0);
       const builds = await db
         .selectFrom("builds")
         .select((select) => ["kind", select.fn.countAll<number | string>().as("count")])
+        .select(
+          countWhere(
+            sql`${stored("builds.id")} and (builds.snapshot_id is null or ${stored("builds.snapshot_id")})`,
+          ).as("stored"),
+        )
         .where("node_id", "=", id)
         .where("status", "=", "ready")
         .where("kind", "in", ["snapshot", "template"])
         .groupBy("kind")
         .execute();
-      const ofKind = (wanted: string) => Number(builds.find(({ kind }) => kind === wanted)?.count ?? 0);
+      const ofKind = (wanted: string) => builds.find(({ kind }) => kind === wanted);
       const volumes = await db
         .selectFrom("volumes")
         .select((select) => select.fn.countAll<number | string>().as("count"))
         .where("node_id", "=", id)
         .executeTakeFirstOrThrow();
+      const pausedSandboxes = Number(paused?.count ?? 0);
       return {
-        sandboxes: counted(false),
-        pausedSandboxes: counted(true),
-        snapshots: ofKind("snapshot"),
+        sandboxes: all - pausedSandboxes,
+        pausedSandboxes,
+        snapshots: Number(ofKind("snapshot")?.count ?? 0),
         volumes: Number(volumes.count),
-        templates: ofKind("template"),
+        templates: Number(ofKind("template")?.count ?? 0),
+        inStore: {
+          pausedSandboxes: Number(paused?.stored ?? 0),
+          snapshots: Number(ofKind("snapshot")?.stored ?? 0),
+          templates: Number(ofKind("template")?.stored ?? 0),
+        },
       };
     },
 
@@ -252,4 +263,13 @@ export function nodeStore(db: Database, { now, changes, audit, alone }: NodeStor
       });
     },
   };
+}
+
+/** Whether the blob store has what this column names. */
+function stored(column: string) {
+  return sql<boolean>`exists (select 1 from blob_refs where blob_refs.snapshot_id = ${sql.ref(column)} and dropped_at is null)`;
+}
+
+function countWhere(condition: RawBuilder<unknown>) {
+  return sql<number | string>`sum(case when ${condition} then 1 else 0 end)`;
 }

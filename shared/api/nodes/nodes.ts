@@ -141,8 +141,12 @@ export const NodeContents = Type.Object(
     templates: Type.Integer({
       description: "Builds whose images are there: their records stay, and the templates have to be built again",
     }),
+    inStore: Type.Object(
+      { pausedSandboxes: Type.Integer(), snapshots: Type.Integer(), templates: Type.Integer() },
+      { description: "How many of these are in the blob store: they outlive the node, and start on another one" },
+    ),
   },
-  { description: "What was on the node, and is lost with it" },
+  { description: "What is on the node, and is lost with it where it is not in the blob store" },
 );
 export type NodeContents = Static<typeof NodeContents>;
 
