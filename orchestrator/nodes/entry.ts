@@ -7,7 +7,7 @@ import type { AppError } from "../../shared/http/errors.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import type { NodeRecord, ReportedLoad, SnapshotUpload } from "../store/nodes/record.ts";
 import type { Candidate } from "./placement/candidate.ts";
-import { type Sum, withPromised } from "./promised.ts";
+import { NOTHING, type Sum, withPromised } from "./promised.ts";
 
 /** What a node reports of itself. */
 export type Report = Pick<Heartbeat, "node" | "load"> & Partial<Pick<Heartbeat, "snapshots">>;
@@ -34,6 +34,31 @@ export interface Entry {
   unreached: readonly Finding[];
   /** The report in the node's row that this process has written or read; undefined: the node has no row yet. */
   row: { readonly heartbeatAt: number; readonly writtenAt: number; readonly says: string } | undefined;
+}
+
+/** A report, from the node or as another orchestrator has recorded it. */
+export type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "lastHeardAt"> &
+  Partial<Pick<Entry, "unreached">>;
+
+/** Of a node that this orchestrator has not known before. */
+export function firstEntry(
+  learned: Learned,
+  { wanted, at, connection }: Pick<Entry, "wanted" | "connection"> & { readonly at: number },
+): Entry {
+  return {
+    unreached: [],
+    ...learned,
+    images: imagesOf(learned.load),
+    wanted,
+    status: "connecting",
+    statusChangedAt: at,
+    createSuccesses: 0,
+    createFails: 0,
+    lastErrors: [],
+    placing: NOTHING,
+    connection,
+    row: undefined,
+  };
 }
 
 /** Of a start that failed on the node. */

@@ -17,7 +17,9 @@ import type { NodeStore } from "../store/nodes/nodes.ts";
 import { createAdmission } from "./admission.ts";
 import {
   type Entry,
+  firstEntry,
   imagesOf,
+  type Learned,
   lasting,
   loadOf,
   type NodeView,
@@ -27,7 +29,7 @@ import {
   toView,
 } from "./entry.ts";
 import type { Candidate } from "./placement/candidate.ts";
-import { allocated, NOTHING, negative, plus } from "./promised.ts";
+import { allocated, negative, plus } from "./promised.ts";
 import type { NodePlace } from "./routing-table.ts";
 
 type AgentCalls = Connection<typeof agentApi>["call"];
@@ -97,9 +99,6 @@ export interface NodesDeps {
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
 }
-
-/** A report, from the node or as another orchestrator has recorded it. */
-type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "lastHeardAt"> & Partial<Pick<Entry, "unreached">>;
 
 const MIB = 1024 * 1024;
 /** Longest time between two writes of a report in which nothing has changed, as long as the limits of silence allow. */
@@ -181,20 +180,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   }
 
   function newEntry(learned: Learned, wanted: Entry["wanted"]): Entry {
-    return {
-      unreached: [],
-      ...learned,
-      images: imagesOf(learned.load),
-      wanted,
-      status: "connecting",
-      statusChangedAt: deps.now(),
-      createSuccesses: 0,
-      createFails: 0,
-      lastErrors: [],
-      placing: NOTHING,
-      connection: dial(learned.facts),
-      row: undefined,
-    };
+    return firstEntry(learned, { wanted, at: deps.now(), connection: dial(learned.facts) });
   }
 
   /** Whether this orchestrator reaches a node that reports to another one. */
