@@ -182,7 +182,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     ping,
     databaseProblem: () => condition.problem,
     certificateFindings: () => site?.findings(),
-    ending,
+    lifecycle,
     builds: queue,
     cleaning,
     pools,

@@ -4,21 +4,20 @@ import type { adminApi } from "../../shared/api/admin.ts";
 import type { NodeDetail, nodesApi } from "../../shared/api/nodes/nodes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
+import { withDeadline } from "../../shared/program/deadline.ts";
 import { findLivingProject, findProject } from "../access/find.ts";
 import type { Keys } from "../access/keys.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import { iso } from "../forms/time.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { Explain, Wish } from "../lifecycle/start/explain.ts";
 import { clockFindings, clockSkewMs } from "../nodes/clock.ts";
 import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import type { Demand, PlacementPolicy } from "../nodes/placement/candidate.ts";
-import { explain } from "../nodes/placement/choose.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { Leases } from "../repairs/leases.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
-import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
 import { DEFAULT_TAG } from "../templates/reference.ts";
 
@@ -35,7 +34,7 @@ export interface AdminDeps {
 /** The platform has one cluster; its id is a constant. */
 const CLUSTER_ID = "00000000-0000-0000-0000-000000000000";
 const KILL_AT_ONCE = 16;
-const MIB = 1024 ** 2;
+const BUILDS_LIMIT_MS = 2_000;
 
 export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> {
   const { store } = deps;
@@ -109,33 +108,49 @@ export interface NodeHandlersDeps {
   readonly nodes: Nodes;
   readonly removal: NodeRemoval;
   readonly leases: Leases;
-  readonly placement: PlacementPolicy;
-  readonly templates: Pick<Store["templates"], "tagged">;
-  readonly drains: Pick<Store["drains"], "end">;
+  readonly explain: Explain;
+  readonly store: Pick<Store, "projects" | "templates" | "drains" | "nodes">;
 }
 
 export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof nodesApi> {
-  const { nodes, removal, leases, placement, templates } = deps;
+  const { nodes, removal, leases, store } = deps;
   function node(id: string): NodeView {
     const found = nodes.get(id);
     if (found === undefined) throw new AppError("not_found", `node '${id}' not found`);
     return found;
   }
 
-  const detail = (view: NodeView) => ({ ...toDetail(view), leaseEndsAt: endOf(leases.forMs(view), view) });
+  const detail = (view: NodeView, builds: ReadonlyMap<string, number> | undefined) => ({
+    ...toDetail(view),
+    leaseEndsAt: endOf(leases.forMs(view), view),
+    buildCount: builds === undefined ? null : (builds.get(view.id) ?? 0),
+  });
+
+  /** Operators read nodes also while the database is away. */
+  const buildsOf = () => withDeadline(store.nodes.builds(), BUILDS_LIMIT_MS, () => undefined).catch(() => undefined);
+
+  async function wishOf(reference: string | undefined): Promise<Wish> {
+    if (reference === undefined) return { labels: {} };
+    const { region, nodeLabels } = await findProject(store.projects, reference, "query field 'teamID'");
+    return { region, labels: nodeLabels };
+  }
 
   return {
-    async listNodes({ query: { clusterID = CLUSTER_ID, explain: templateId } }) {
+    async listNodes({ query: { clusterID = CLUSTER_ID, explain: templateId, teamID } }) {
       if (clusterID !== CLUSTER_ID) return [];
-      const shown = (view: NodeView) => ({ ...detail(view), sandboxStartingCount: view.starting });
+      if (templateId === undefined && teamID !== undefined)
+        throw new AppError("bad_request", "query field 'teamID' is for 'explain': whose sandbox of the template it is");
+      const wish = await wishOf(teamID);
+      const builds = await buildsOf();
+      const shown = (view: NodeView) => ({ ...detail(view, builds), sandboxStartingCount: view.starting });
       if (templateId === undefined) return nodes.list().map(shown);
-      const build = await templates.tagged(templateId, DEFAULT_TAG);
+      const build = await store.templates.tagged(templateId, DEFAULT_TAG);
       if (build === undefined)
         throw new AppError(
           "template_not_found",
           `template '${templateId}' not found, or it has no build that is ready`,
         );
-      return explain(nodes.candidates(), demandOf(build), placement).map(({ node: { id }, ...verdict }) => ({
+      return (await deps.explain(build, wish)).map(({ node: { id }, ...verdict }) => ({
         ...shown(node(id)),
         placement:
           verdict.misfit === undefined
@@ -143,27 +158,15 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
             : { fits: false, reason: verdict.misfit.because },
       }));
     },
-    getNode: ({ params }) => detail(node(params.nodeID)),
+    getNode: async ({ params }) => {
+      const view = node(params.nodeID);
+      return { ...detail(view, await buildsOf()), cachedBuilds: [...view.images].sort() };
+    },
     setNodeStatus: async ({ params, body }) => {
       await nodes.setWanted(params.nodeID, body.status);
-      if (body.status !== "draining") await deps.drains.end(params.nodeID);
+      if (body.status !== "draining") await store.drains.end(params.nodeID);
     },
     removeNode: ({ params, query }) => removal.remove(params.nodeID, { force: query.force ?? false }),
-  };
-}
-
-/** A sandbox of this build, with the internet, in any region. */
-function demandOf({ id, nodeId, snapshotId, memory, cpuCount, memoryMB, diskSizeMB }: Build): Demand {
-  return {
-    cpuCount,
-    memoryBytes: memoryMB * MIB,
-    diskBytes: diskSizeMB * MIB,
-    memory: snapshotId !== undefined && memory,
-    network: true,
-    labels: {},
-    exclude: new Map(),
-    home: snapshotId === undefined || nodeId === undefined ? undefined : { nodeId, has: "the template's snapshot" },
-    build: { id, nodeId },
   };
 }
 
@@ -172,7 +175,7 @@ function endOf(leaseMs: number | undefined, { lastHeardAt }: NodeView): string |
   return leaseMs === undefined ? null : iso(lastHeardAt + leaseMs);
 }
 
-function toDetail(view: NodeView): Omit<NodeDetail, "leaseEndsAt"> {
+function toDetail(view: NodeView): Omit<NodeDetail, "leaseEndsAt" | "buildCount"> {
   const { facts, load, unreached, ...node } = view;
   return {
     id: node.id,
@@ -193,6 +196,7 @@ function toDetail(view: NodeView): Omit<NodeDetail, "leaseEndsAt"> {
     sandboxCount: load.sandboxCount,
     createSuccesses: node.createSuccesses,
     createFails: node.createFails,
+    lastErrors: node.lastErrors.map(({ at, code, message }) => ({ at: iso(at), errorCode: code, message })),
     metrics: {
       allocatedCPU: load.allocatedCpu,
       allocatedMemoryBytes: load.allocatedMemoryBytes,

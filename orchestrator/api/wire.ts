@@ -16,11 +16,10 @@ import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { Console } from "../console/routes.ts";
-import type { Ending } from "../lifecycle/ending/kill.ts";
+import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Machines } from "../machines/wire.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { placementPolicy } from "../nodes/placement/candidate.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { Leases } from "../repairs/leases.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
@@ -48,7 +47,7 @@ interface ApiParts {
   readonly databaseProblem: () => string | undefined;
   /** What is wrong with the certificate that clients see; undefined: there is none. */
   readonly certificateFindings: () => readonly Finding[] | undefined;
-  readonly ending: Ending;
+  readonly lifecycle: Pick<Lifecycle, "ending" | "explain">;
   readonly builds: BuildQueue;
   readonly cleaning: BuildCleaning;
   readonly pools: Pools;
@@ -76,7 +75,8 @@ interface ApiUrls {
 /** Resolves when the API listens, and the servers for nodes on other machines and of the console, where the settings want them. */
 export async function startApi(base: Base, parts: ApiParts): Promise<ApiUrls> {
   const { config, now, log, teardown, nodeKeys, metricsTokens } = base;
-  const { store, nodes, metrics, ending, builds, cleaning, pools, schema } = parts;
+  const { store, nodes, metrics, builds, cleaning, pools, schema } = parts;
+  const { ending, explain } = parts.lifecycle;
   const { identity, adminTokens, keys } = parts.callers;
   const stopping = { asked: false };
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
@@ -100,9 +100,8 @@ export async function startApi(base: Base, parts: ApiParts): Promise<ApiUrls> {
       nodes,
       removal: parts.removal,
       leases: parts.nodeLeases,
-      placement: placementPolicy(config),
-      templates: store.templates,
-      drains: store.drains,
+      explain,
+      store,
     }),
     nodeDoctor: createDoctorHandlers({ nodes }),
     health: createHealthHandlers({

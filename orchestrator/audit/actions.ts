@@ -134,10 +134,10 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   createProject: {
     object: "project",
     table: "projects",
-    fields: ["name", "slug", "region", "workspaceID", "limits"],
+    fields: ["name", "slug", "region", "nodeLabels", "workspaceID", "limits"],
     shown: ["teamID", "projectID"],
   },
-  changeProject: { ...projectById, fields: ["name", "workspaceID", "limits"] },
+  changeProject: { ...projectById, fields: ["name", "nodeLabels", "workspaceID", "limits"] },
   disableProject: { ...projectById, fields: ["reason"] },
   banProject: { ...projectById, fields: ["reason"] },
   enableProject: projectById,

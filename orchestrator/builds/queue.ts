@@ -119,7 +119,7 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
     const room = { cpuCount, memoryBytes: memoryMB * MIB, diskBytes: diskSizeMB * MIB };
     const demand: Demand = {
       ...room,
-      labels: {},
+      labels: build.nodeLabels,
       exclude,
       region: build.region,
       home: home === undefined ? undefined : { nodeId: home, has: "the build's base" },

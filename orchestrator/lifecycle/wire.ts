@@ -30,6 +30,7 @@ import { createForking } from "./snapshots/fork.ts";
 import { createSnapshotRemover } from "./snapshots/snapshot-removal.ts";
 import { createProjectQuota } from "./snapshots/stored-quota.ts";
 import { createElsewhere } from "./start/elsewhere.ts";
+import { createExplain } from "./start/explain.ts";
 import { createImages } from "./start/images.ts";
 import { createLaunch } from "./start/launch.ts";
 import { createTransitions } from "./transitions.ts";
@@ -93,11 +94,12 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
   });
   const pausing = createPausing({ core, quota, onPaused: () => autoResuming.changed() });
   const checkpointing = createCheckpointing({ core, quota });
+  const images = createImages(core);
   const launch = createLaunch({
     core,
     ending,
     elsewhere,
-    images: createImages(core),
+    images,
     placement,
     observe: (outcome) => metrics.created(outcome),
   });
@@ -116,6 +118,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
     history,
     nodeData: createNodeData({ nodes, nodeLostMs: config.nodeLostMs, now, log }),
     launch,
+    explain: createExplain({ core, images, placement }),
     elsewhere,
     lifetime,
     connecting: createConnecting({ core, lifetime, resuming }),

@@ -1,16 +1,20 @@
 /** Holds what this orchestrator knows of one node: its last report, the status that an operator wants, and the counts of placements. */
 
-import type { agentApi, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
+import type { agentApi, Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/nodes/nodes.ts";
 import type { Connection } from "../../shared/http/client.ts";
+import type { AppError } from "../../shared/http/errors.ts";
 import type { Finding } from "../../shared/program/finding.ts";
-import type { NodeRecord } from "../store/nodes/record.ts";
+import type { NodeRecord, ReportedLoad, SnapshotUpload } from "../store/nodes/record.ts";
 import type { Candidate } from "./placement/candidate.ts";
-import { type Sum, withPromised } from "./promised.ts";
+import { NOTHING, type Sum, withPromised } from "./promised.ts";
+
+/** What a node reports of itself. */
+export type Report = Pick<Heartbeat, "node" | "load"> & Partial<Pick<Heartbeat, "snapshots">>;
 
 export interface Entry {
   facts: NodeFacts;
-  load: NodeLoad;
+  load: ReportedLoad;
   /** Of the load: the builds whose images it has. */
   images: ReadonlySet<string>;
   wanted: NodeRecord["wanted"];
@@ -19,6 +23,8 @@ export interface Entry {
   lastHeardAt: number;
   createSuccesses: number;
   createFails: number;
+  /** The newest first. */
+  lastErrors: readonly StartError[];
   placing: Sum;
   connection: Connection<typeof agentApi>;
   /** The key of the token that the connection shows. */
@@ -30,15 +36,46 @@ export interface Entry {
   row: { readonly heartbeatAt: number; readonly writtenAt: number; readonly says: string } | undefined;
 }
 
+/** A report, from the node or as another orchestrator has recorded it. */
+export type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "lastHeardAt"> &
+  Partial<Pick<Entry, "unreached">>;
+
+/** Of a node that this orchestrator has not known before. */
+export function firstEntry(
+  learned: Learned,
+  { wanted, at, connection }: Pick<Entry, "wanted" | "connection"> & { readonly at: number },
+): Entry {
+  return {
+    unreached: [],
+    ...learned,
+    images: imagesOf(learned.load),
+    wanted,
+    status: "connecting",
+    statusChangedAt: at,
+    createSuccesses: 0,
+    createFails: 0,
+    lastErrors: [],
+    placing: NOTHING,
+    connection,
+    row: undefined,
+  };
+}
+
+/** Of a start that failed on the node. */
+export interface StartError extends Pick<AppError, "code" | "message"> {
+  readonly at: number;
+}
+
 export interface NodeView {
   readonly id: string;
   readonly facts: NodeFacts;
-  readonly load: NodeLoad;
+  readonly load: ReportedLoad;
   readonly status: NodeStatus;
   readonly statusChangedAt: number;
   readonly lastHeardAt: number;
   readonly createSuccesses: number;
   readonly createFails: number;
+  readonly lastErrors: readonly StartError[];
   readonly starting: number;
   /** Why the node refuses this store; undefined: it serves it. */
   readonly refusal: string | undefined;
@@ -58,6 +95,7 @@ export function toView(entry: Entry): NodeView {
     lastHeardAt,
     createSuccesses,
     createFails,
+    lastErrors,
     refusal,
     unreached,
   } = entry;
@@ -71,15 +109,36 @@ export function toView(entry: Entry): NodeView {
     lastHeardAt,
     createSuccesses,
     createFails,
+    lastErrors,
     refusal,
     unreached,
     starting: Math.max(entry.placing.count, load.sandboxStartingCount),
   };
 }
 
+const MOST_ERRORS = 5;
+const MOST_CHARACTERS = 500;
+
+/** Counts a start that failed, and keeps why. */
+export function noteFailure(entry: Entry, at: number, { code, message }: AppError): void {
+  const error = { at, code, message: message.slice(0, MOST_CHARACTERS) };
+  entry.createFails++;
+  entry.lastErrors = [error, ...entry.lastErrors].slice(0, MOST_ERRORS);
+}
+
 /** The builds whose images a node has. */
 export function imagesOf({ images = [] }: NodeLoad): ReadonlySet<string> {
   return new Set(images.map(({ buildId }) => buildId));
+}
+
+/** The load of a report, with the uploads of snapshots that are under way or have failed. */
+export function loadOf({ load, snapshots = [] }: Report): ReportedLoad {
+  const uploads = snapshots.flatMap(({ snapshotId, stored }): SnapshotUpload[] => {
+    if (stored === undefined || "ref" in stored) return [];
+    if ("failure" in stored) return [{ snapshotId, doneBytes: 0, totalBytes: 0, failure: stored.failure }];
+    return [{ snapshotId, ...stored }];
+  });
+  return uploads.length === 0 ? load : { ...load, uploads };
 }
 
 /** Why packets of sandboxes do not leave the node; empty: they do. */
@@ -115,7 +174,15 @@ export function toCandidate({ facts, load, status, placing, refusal, unreached }
 
 /** Returns the part of a report that other orchestrators need at once, and that is the same in most reports. */
 export function lasting({ facts, load, keyId, refusal }: Entry): string {
-  const { cpuPercent: _, memoryUsedBytes: _used, sandboxDisk, disks: _disks, images, ...rest } = load;
+  const {
+    cpuPercent: _,
+    memoryUsedBytes: _used,
+    sandboxDisk,
+    disks: _disks,
+    images,
+    uploads: _uploads,
+    ...rest
+  } = load;
   const disk = sandboxDisk && { promised: sandboxDisk.promisedBytes, short: sandboxDisk.short };
   // Not how far an upload is.
   const held = images?.map(({ buildId }) => buildId);

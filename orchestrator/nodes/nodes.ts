@@ -3,13 +3,7 @@
  * written to the row of its node, where orchestrators that did not get it read it.
  */
 
-import {
-  agentApi,
-  type Heartbeat,
-  type NodeFacts,
-  type Resources,
-  STORE_HEADER,
-} from "../../shared/agent-api/routes.ts";
+import { agentApi, type NodeFacts, type Resources, STORE_HEADER } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/nodes/nodes.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
 import { AppError } from "../../shared/http/errors.ts";
@@ -21,9 +15,21 @@ import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
 import { createAdmission } from "./admission.ts";
-import { type Entry, imagesOf, lasting, type NodeView, toCandidate, toView } from "./entry.ts";
+import {
+  type Entry,
+  firstEntry,
+  imagesOf,
+  type Learned,
+  lasting,
+  loadOf,
+  type NodeView,
+  noteFailure,
+  type Report,
+  toCandidate,
+  toView,
+} from "./entry.ts";
 import type { Candidate } from "./placement/candidate.ts";
-import { allocated, NOTHING, negative, plus } from "./promised.ts";
+import { allocated, negative, plus } from "./promised.ts";
 import type { NodePlace } from "./routing-table.ts";
 
 type AgentCalls = Connection<typeof agentApi>["call"];
@@ -46,7 +52,7 @@ export interface Nodes {
    * @param refusal why the node does not serve this store
    * @throws {AppError} conflict while another agent is this node
    */
-  heard(heartbeat: Pick<Heartbeat, "node" | "load">, refusal?: string): Promise<boolean>;
+  heard(report: Report, refusal?: string): Promise<boolean>;
   /** Reads what other orchestrators have heard and set. Returns the nodes whose address or key of tokens has changed. */
   refresh(): Promise<string[]>;
   /**
@@ -68,7 +74,7 @@ export interface Nodes {
   /** Forgets a removed node, with its connection. */
   remove(id: string): Promise<void>;
   /** Counts a placement from the moment the request leaves; the returned function ends it. `diskSizeMB`: what it adds. */
-  placing(id: string, resources: Resources): (outcome: "started" | "failed" | "refused") => void;
+  placing(id: string, resources: Resources): (outcome: "started" | "refused" | { readonly failed: AppError }) => void;
   /**
    * A sandbox was paused or ended on the node: its share of processor and memory is free until the next report corrects
    * the sum. Only that report frees its disk, which a paused sandbox keeps.
@@ -78,7 +84,7 @@ export interface Nodes {
 }
 
 export interface NodesDeps {
-  readonly store: Pick<NodeStore, "list" | "getMany" | "standings" | "report" | "heard" | "setWanted">;
+  readonly store: Pick<NodeStore, "list" | "getMany" | "standings" | "report" | "heard" | "regain" | "setWanted">;
   /** True if no other orchestrator can use the database. This process has then received every report itself. */
   readonly alone: boolean;
   readonly now: () => number;
@@ -93,9 +99,6 @@ export interface NodesDeps {
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
 }
-
-/** A report, from the node or as another orchestrator has recorded it. */
-type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "lastHeardAt"> & Partial<Pick<Entry, "unreached">>;
 
 const MIB = 1024 * 1024;
 /** Longest time between two writes of a report in which nothing has changed, as long as the limits of silence allow. */
@@ -177,19 +180,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   }
 
   function newEntry(learned: Learned, wanted: Entry["wanted"]): Entry {
-    return {
-      unreached: [],
-      ...learned,
-      images: imagesOf(learned.load),
-      wanted,
-      status: "connecting",
-      statusChangedAt: deps.now(),
-      createSuccesses: 0,
-      createFails: 0,
-      placing: NOTHING,
-      connection: dial(learned.facts),
-      row: undefined,
-    };
+    return firstEntry(learned, { wanted, at: deps.now(), connection: dial(learned.facts) });
   }
 
   /** Whether this orchestrator reaches a node that reports to another one. */
@@ -294,15 +285,18 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       return { proxyUrl: facts.proxyUrl, sameHost: deps.machineId !== undefined && facts.machineId === deps.machineId };
     },
 
-    async heard({ node: facts, load }, refusal) {
+    async heard(report, refusal) {
+      const facts = report.node;
       const { nodeId } = facts;
       const before = entries.get(nodeId);
       const isFresh = before !== undefined && deps.now() - before.lastHeardAt <= deps.nodeTimeoutMs;
       const unreached = await admission.admit(facts, isFresh ? before.facts : undefined);
       const keyId = deps.nodeKeys.keyOf(nodeId);
-      const moved = await learn({ facts, load, keyId, refusal, unreached, lastHeardAt: deps.now() });
+      const moved = await learn({ facts, load: loadOf(report), keyId, refusal, unreached, lastHeardAt: deps.now() });
       const entry = entries.get(nodeId);
       if (entry !== undefined) await record(entry, moved);
+      if (!isFresh && before !== undefined && (await deps.store.regain(nodeId)))
+        deps.log.info({ nodeId }, "a lost node reports again");
       return moved;
     },
 
@@ -349,7 +343,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       entry.placing = plus(entry.placing, placed);
       return (outcome) => {
         entry.placing = plus(entry.placing, negative(placed));
-        if (outcome === "failed") entry.createFails++;
+        if (typeof outcome === "object") noteFailure(entry, deps.now(), outcome.failed);
         if (outcome !== "started") return;
         entry.createSuccesses++;
         entry.load = allocated(entry.load, placed);

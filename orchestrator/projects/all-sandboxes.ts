@@ -1,6 +1,6 @@
 /** Handler of the operators' list of the sandboxes of all projects. */
 
-import type { adminSandboxApi } from "../../shared/api/projects/projects.ts";
+import type { adminSandboxApi } from "../../shared/api/projects/all-sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";

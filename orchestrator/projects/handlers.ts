@@ -88,15 +88,15 @@ export function createProjectHandlers(deps: ProjectHandlersDeps) {
   };
 
   const admin: Handlers<typeof projectAdminApi> = {
-    async createProject({ body: { name, slug, region, workspaceID: workspaceId, limits } }) {
-      const asked = { slug, region: readRegion(region, deps.regions), workspaceId, limits };
+    async createProject({ body: { name, slug, region, nodeLabels, workspaceID: workspaceId, limits } }) {
+      const asked = { slug, region: readRegion(region, deps.regions), nodeLabels, workspaceId, limits };
       return toShown(await store.projects.create(name, asked));
     },
     listProjects: async ({ query }) => (await store.projects.list(query.workspaceID?.toLowerCase())).map(toShown),
     readProject: async ({ params }) =>
       toShown(await findProject(store.projects, params.projectID, "path field 'projectID'")),
-    changeProject: ({ params, body: { name, workspaceID: workspaceId, limits } }) =>
-      changed(params.projectID, ({ id }) => store.projects.change(id, { name, workspaceId, limits })),
+    changeProject: ({ params, body: { workspaceID: workspaceId, ...change } }) =>
+      changed(params.projectID, ({ id }) => store.projects.change(id, { ...change, workspaceId })),
     readProjectLimits: async ({ params }) =>
       shownLimits(await findProject(store.projects, params.projectID, "path field 'projectID'")),
     disableProject: ({ params, body }) =>
@@ -128,6 +128,7 @@ function toShown(project: Project): ShownProject {
     slug: project.slug,
     workspaceID: project.workspaceId ?? null,
     region: project.region ?? null,
+    nodeLabels: { ...project.nodeLabels },
     status: project.status,
     statusReason: project.statusReason ?? null,
     limits: { ...project.limits },

@@ -114,6 +114,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
     for (const id of await store.nodes.silentFor(config.nodeLostMs)) {
       // A report in which nothing has changed is not written at once.
       if (now() - (nodes.get(id)?.lastHeardAt ?? 0) < config.nodeLostMs) continue;
+      if (await store.nodes.lose(id, config.nodeLostMs)) log.error({ nodeId: id }, "a node counts as lost");
       for (const record of await store.sandboxes.onNode(id)) {
         try {
           await nodeLoss.lost(record);

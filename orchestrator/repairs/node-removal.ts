@@ -77,16 +77,21 @@ export function createNodeRemoval(deps: NodeRemovalDeps): NodeRemoval {
   };
 }
 
-function textOf({ sandboxes, pausedSandboxes, snapshots, volumes, templates }: NodeContents): string {
+function textOf({ inStore, ...there }: NodeContents): string {
   const parts = [
-    [sandboxes, "running sandbox", "running sandboxes"],
-    [pausedSandboxes, "paused sandbox", "paused sandboxes"],
-    [snapshots, "snapshot", "snapshots"],
-    [volumes, "volume", "volumes"],
-    [templates, "build of a template", "builds of templates"],
+    ["sandboxes", "running sandbox", "running sandboxes"],
+    ["pausedSandboxes", "paused sandbox", "paused sandboxes"],
+    ["snapshots", "snapshot", "snapshots"],
+    ["volumes", "volume", "volumes"],
+    ["templates", "build of a template", "builds of templates"],
   ] as const;
+  const stored: Partial<Record<keyof typeof there, number>> = inStore;
   return parts
-    .filter(([count]) => count > 0)
-    .map(([count, one, many]) => `${count} ${count === 1 ? one : many}`)
+    .filter(([kind]) => there[kind] > 0)
+    .map(([kind, one, many]) => {
+      const alsoStored = stored[kind] ?? 0;
+      const also = alsoStored === 0 ? "" : ` (${alsoStored} in the blob store)`;
+      return `${there[kind]} ${there[kind] === 1 ? one : many}${also}`;
+    })
     .join(", ");
 }

@@ -10,9 +10,12 @@ import { hasScope, type ProjectCaller } from "../access/project-caller.ts";
 import type { Callers } from "../access/wire.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { ConnectAsk } from "../lifecycle/pausing/connect.ts";
+import { placeOf } from "../lifecycle/whereabouts.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { SandboxFilter } from "../store/sandboxes/filter.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { DEFAULT_TAG, possibleTemplateReference } from "../templates/reference.ts";
@@ -25,6 +28,7 @@ import { toDetail, toListed, toResult, toSandbox, type ViewDeps } from "./view.t
 
 export interface SandboxesDeps {
   readonly store: Store;
+  readonly nodes: Pick<Nodes, "get">;
   readonly creating: Creating;
   readonly lifecycle: Lifecycle;
   readonly callers: Callers;
@@ -81,6 +85,15 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     return { ...filter, templateId: template?.id ?? "" };
   }
 
+  /** Where a paused sandbox is stored. */
+  async function placeIn({ state, snapshot, nodeId, volumeMounts }: SandboxRecord) {
+    if (state !== "paused" || snapshot === undefined) return undefined;
+    const inStore = (await store.blobRefs.of(snapshot.id)) !== undefined;
+    const hasVolumes = volumeMounts.length > 0;
+    const stored = { kind: "paused", snapshotId: snapshot.id, nodeId, inStore, hasVolumes } as const;
+    return placeOf(stored, deps.nodes.get(nodeId));
+  }
+
   async function connect(reference: string, ask: ConnectAsk, { caller, status }: Context<Project>) {
     checkTimeout(ask.seconds, limits.hours(caller));
     const { record, resumed } = await connecting.connect(caller, checkedId(reference), ask);
@@ -93,11 +106,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     createV1: ({ body }, context) => create(body, DEFAULT_TIMEOUT_V1_S, context),
 
     async get({ params, query }, { caller }) {
-      return toDetail(
-        await history.find(caller, params.sandboxID, query.ended),
-        deps.view,
-        hasScope(caller, "sandboxes"),
-      );
+      const record = await history.find(caller, params.sandboxID, query.ended);
+      return toDetail(record, deps.view, { mayChange: hasScope(caller, "sandboxes"), place: await placeIn(record) });
     },
 
     async kill({ params }, { caller }) {

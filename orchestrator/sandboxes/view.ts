@@ -2,6 +2,7 @@
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail, StartResult } from "../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { Place } from "../../shared/api/stored/place.ts";
 import { defined } from "../../shared/defined.ts";
 import { answer, type Complete } from "../../shared/http/answer.ts";
 import { toBody } from "../../shared/http/errors.ts";
@@ -67,8 +68,15 @@ function listed(record: ListedRecord): Complete<ListedSandbox> {
   };
 }
 
-/** @param mayChange false: the caller may only read the sandbox, and gets nothing that opens it or that its rules keep secret */
-export function toDetail(record: SandboxRecord, { seeds, domain }: ViewDeps, mayChange: boolean): SandboxDetail {
+/**
+ * @param mayChange false: the caller may only read the sandbox, and gets nothing that opens it or that its rules keep secret
+ * @param place of a paused one
+ */
+export function toDetail(
+  record: SandboxRecord,
+  { seeds, domain }: ViewDeps,
+  { mayChange, place }: { readonly mayChange: boolean; readonly place: Place | undefined },
+): SandboxDetail {
   return answer<SandboxDetail>({
     ...listed(record),
     envdAccessToken: mayChange && endedAtOf(record) === undefined ? seeds.envdToken(record) : undefined,
@@ -77,6 +85,7 @@ export function toDetail(record: SandboxRecord, { seeds, domain }: ViewDeps, may
     network: record.network === undefined ? undefined : shownNetwork(record.network, mayChange),
     iam: record.iam,
     lifecycle: { autoResume: record.autoResume, onTimeout: record.onTimeout },
+    place,
   });
 }
 

@@ -29,7 +29,7 @@ export function createSandboxes(base: Base, deps: SandboxesDeps) {
   const totals = createTotals({ count: (filter) => store.sandboxes.count(filter), now });
   return {
     sandboxes: {
-      ...createSandboxHandlers({ store, lifecycle, callers, templates, creating, view, timed, totals }),
+      ...createSandboxHandlers({ store, nodes, lifecycle, callers, templates, creating, view, timed, totals }),
       ...createObservationHandlers({ store, nodes, lifecycle, log }),
     },
     sandboxStates: createSandboxStateHandlers({

@@ -8,6 +8,9 @@ import { type Place, page } from "../forms/pagination.ts";
 import { iso } from "../forms/time.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { Checkpointing } from "../lifecycle/snapshots/checkpoint.ts";
+import { placeOf as whereabouts } from "../lifecycle/whereabouts.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects/record.ts";
 import type { ListedSnapshot } from "../store/snapshots.ts";
 import { totalBytes } from "../store/storage/stored-bytes.ts";
@@ -24,6 +27,7 @@ import { ownNamespace } from "../templates/request.ts";
 
 export interface SnapshotsDeps {
   readonly store: Store;
+  readonly nodes: Pick<Nodes, "get">;
   readonly names: TemplateNames;
   readonly checkpointing: Checkpointing;
 }
@@ -62,18 +66,27 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
       const name = query.name === undefined || query.name === "" ? undefined : query.name;
       const named = name === undefined ? {} : await templateFilter(caller, name);
       const found = named === undefined ? [] : await store.snapshots.list({ ...filter, ...named });
-      return page(found, { ...query, placeOf }, header).map((listed) => {
+      const shownPage = page(found, { ...query, placeOf }, header);
+      const inStore = await store.blobRefs.among(shownPage.map(({ build }) => build.id));
+      return shownPage.map((listed) => {
         const { id: buildID, templateId: templateID, size, createdAt, sourceSandboxId: sourceSandboxID } = listed.build;
         return {
           ...shown(listed),
           templateID,
           buildID,
           createdAt: iso(createdAt),
+          place: placed(listed.build, inStore),
           ...defined({ sourceSandboxID, storedBytes: size === undefined ? undefined : totalBytes(size) }),
         };
       });
     },
   };
+
+  function placed({ id: snapshotId, nodeId, volumeMounts }: Build, inStore: ReadonlySet<string>) {
+    const hasVolumes = volumeMounts.length > 0;
+    const stored = { kind: "snapshot", snapshotId, nodeId, inStore: inStore.has(snapshotId), hasVolumes } as const;
+    return whereabouts(stored, deps.nodes.get(nodeId ?? ""));
+  }
 
   /** Undefined: the project has no snapshot of that name, or none can have it. */
   async function templateFilter(project: Project, text: string) {

@@ -5,6 +5,7 @@ import type { StorageReport, storageApi } from "../../shared/api/storage.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { iso } from "../forms/time.ts";
+import { uploadOf } from "../lifecycle/whereabouts.ts";
 import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { StoredItem } from "../store/storage/storage.ts";
@@ -34,12 +35,14 @@ export function createStorageHandlers(deps: StorageReportDeps): Handlers<typeof 
 
   const shownItem = async (item: StoredItem): Promise<Shown["largest"][number]> => {
     const end = expiresAt(item, lifetimes);
+    const inStore = (await store.blobRefs.of(item.snapshotId)) !== undefined;
     return {
       kind: item.kind,
       id: item.id,
       templateID: item.templateId,
       nodeID: item.nodeId ?? null,
-      inStore: (await store.blobRefs.of(item.snapshotId)) !== undefined,
+      inStore,
+      upload: inStore ? null : uploadOf(item.snapshotId, nodes.get(item.nodeId ?? "")),
       storedBytes: item.size === undefined ? null : totalBytes(item.size),
       unusedSince: iso(item.unusedSince),
       inUse: item.inUse,
@@ -92,7 +95,7 @@ export function createStorageHandlers(deps: StorageReportDeps): Handlers<typeof 
       inStore: build.inStore,
       hasMemory: build.snapshotId !== undefined,
       memoryInStore: build.memoryInStore,
-      upload: build.inStore ? null : uploadOf(build, known),
+      upload: build.inStore ? null : imageUploadOf(build, known),
     }));
   }
 
@@ -107,7 +110,7 @@ export function createStorageHandlers(deps: StorageReportDeps): Handlers<typeof 
 }
 
 /** How far the node that built it is with its image. */
-function uploadOf(
+function imageUploadOf(
   { buildId, nodeId }: TemplateBuild,
   nodes: readonly NodeView[],
 ): StorageReport["templates"][number]["upload"] {

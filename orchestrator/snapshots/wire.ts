@@ -33,7 +33,7 @@ export function startSnapshots(base: Base, { store, nodes, lifecycle, names, vol
   }
   const quotaBytes = config.projectStoredQuotaMb * MIB;
   return {
-    snapshots: createSnapshotHandlers({ store, names, checkpointing }),
+    snapshots: createSnapshotHandlers({ store, nodes, names, checkpointing }),
     snapshotChecks: createSnapshotCheckHandlers({ store, nodes }),
     storage: createStorageHandlers({ store, nodes, lifetimes, quotaBytes, now, volumeProblems }),
   };

@@ -145,7 +145,7 @@ export function createStore(
     buildLogs: buildLogStore(db),
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
-    nodes: nodeStore(db, { now, changes, alone: only }),
+    nodes: nodeStore(db, { now, changes, audit, alone: only }),
     drains: drainStore(db, now),
     machines: machineStore(db, { now, audit }),
     authorities: authorityStore(db, now),

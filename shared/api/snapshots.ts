@@ -3,6 +3,7 @@
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { bySandbox, open, page, SandboxId, Timestamp } from "./common.ts";
+import { Place } from "./stored/place.ts";
 
 const info = { snapshotID: Type.String(), names: Type.Array(Type.String()) };
 const SnapshotInfo = Type.Object(info);
@@ -13,6 +14,7 @@ const ListedSnapshot = Type.Object({
   buildID: Type.String({ description: `The same of every name of one snapshot. ${OURS}` }),
   createdAt: Timestamp,
   sourceSandboxID: Type.Optional(Type.String({ description: `The sandbox that it was taken of. ${OURS}` })),
+  place: Type.Optional(Place),
   storedBytes: Type.Optional(
     Type.Integer({ description: "Memory and disk of the snapshot on its node; of this platform alone" }),
   ),

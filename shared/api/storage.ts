@@ -4,6 +4,7 @@ import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { nullable, Timestamp } from "./common.ts";
 import { NodeStatus } from "./nodes/nodes.ts";
+import { Upload } from "./stored/place.ts";
 import { volumeName } from "./volumes/volumes.ts";
 
 const Item = Type.Object({
@@ -12,6 +13,7 @@ const Item = Type.Object({
   templateID: Type.String({ description: "Of a snapshot: `DELETE /templates/{templateID}` of its project deletes it" }),
   nodeID: nullable(Type.String({ description: "The node that has it" })),
   inStore: Type.Boolean({ description: "It is in the blob store too, and outlives the node" }),
+  upload: nullable(Upload),
   storedBytes: nullable(Type.Integer({ description: "Memory and disk; null until the node has reported them" })),
   unusedSince: Timestamp,
   inUse: Type.Boolean({ description: "A sandbox that was started from the snapshot has not ended" }),
@@ -44,13 +46,7 @@ const StoredTemplate = Type.Object({
   }),
   hasMemory: Type.Boolean({ description: "Sandboxes start as copies of its memory" }),
   memoryInStore: Type.Boolean(),
-  upload: nullable(
-    Type.Object({
-      doneBytes: Type.Integer(),
-      totalBytes: Type.Integer({ description: "0 until its node has read it" }),
-      failure: nullable(Type.String({ description: "Why the last try failed; it is tried again" })),
-    }),
-  ),
+  upload: nullable(Upload),
 });
 
 export const StorageReport = Type.Object({

@@ -79,6 +79,10 @@ const detailView: View<Detail> = {
       of: ({ capabilities: { kernel, docker, runc, criu } }) =>
         `kernel ${kernel}, Docker ${docker}, runc ${runc}, CRIU ${criu}`,
     },
+    {
+      title: "BUILDS",
+      of: ({ buildCount, cachedBuilds }) => `${buildCount ?? "?"} under way, ${cachedBuilds.length} images`,
+    },
   ],
 };
 
@@ -97,6 +101,8 @@ export const info: Action = async ({ admin, out }, { first: nodeID }, options) =
   for (const { id, problem, evidence, wayOut } of node.findings) {
     await out.line(`Finding ${id}: ${problem}`, `  seen: ${evidence}`, `  way out: ${wayOut}`);
   }
+  for (const { at, errorCode, message } of node.lastErrors)
+    await out.line(`Start failed ${age(at)} ago (${errorCode}): ${message}`);
 };
 
 export const token: Action = async ({ admin, out }, _args, { kind = "node" }) => {
@@ -123,8 +129,11 @@ export const uncordon: Action = async ({ admin, out }, { first: nodeID }) => {
 export const remove: Action = async ({ admin, out }, { first: nodeID }, { force }) => {
   const connection = await admin();
   const query = force === true ? { force: true } : {};
-  const lost = await connection.call("DELETE /nodes/{nodeID}", { params: { nodeID }, query });
-  const counts = Object.entries(lost).filter(([, count]) => count > 0);
+  const { inStore, ...there } = await connection.call("DELETE /nodes/{nodeID}", { params: { nodeID }, query });
+  const kept: Partial<Record<string, number>> = inStore;
+  const counts = Object.entries(there)
+    .map(([name, count]) => [name, count - (kept[name] ?? 0)] as const)
+    .filter(([, count]) => count > 0);
   await out.line(`node/${nodeID} removed`);
   if (counts.length > 0) out.note(`lost with it: ${counts.map(([name, count]) => `${count} ${name}`).join(", ")}`);
 };

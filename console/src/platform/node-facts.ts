@@ -12,6 +12,8 @@ type Facts = Pick<
   | "leaseEndsAt"
   | "createSuccesses"
   | "createFails"
+  | "lastErrors"
+  | "buildCount"
   | "pools"
   | "region"
 >;
@@ -23,6 +25,8 @@ export function nodeFacts(node: Facts, now: number): readonly (readonly [name: s
     ["Clock", clockOf(node.clockSkewMs)],
     ["Lease", leaseOf(node.leaseEndsAt, now)],
     ["Starts", `${node.createSuccesses} succeeded, ${node.createFails} failed`],
+    ...node.lastErrors.slice(0, 1).map(({ at, message }) => ["Last failure", `${time(at, now)}: ${message}`] as const),
+    ["Builds", node.buildCount === null ? "unknown: the database does not answer" : `${node.buildCount} under way`],
     [
       "Warm pools",
       node.pools.map(({ buildID, ready, wanted }) => `${buildID}: ${ready} of ${wanted}`).join(", ") || "none",

@@ -1,7 +1,7 @@
 /** The sandboxes on one node, which operators alone are told: the rows of the list do not name their node. */
 
 import type { NodeDetail } from "../../../shared/api/nodes/nodes.ts";
-import type { adminSandboxApi } from "../../../shared/api/projects/projects.ts";
+import type { adminSandboxApi } from "../../../shared/api/projects/all-sandboxes.ts";
 import { get, pages, type Reply } from "../base/client.ts";
 import { useLoaded } from "../base/loaded.ts";
 import { projectId, session } from "../base/session.ts";

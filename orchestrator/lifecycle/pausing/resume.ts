@@ -147,13 +147,15 @@ export function createResuming(deps: ResumingDeps): Resuming {
 
   async function storedStart(record: SandboxRecord, ask: ResumeAsk) {
     const { nodeId: home, projectId, cpuCount, memoryMB, diskSizeMB, volumeMounts, snapshot } = record;
+    const project = await store.projects.find(projectId);
     return {
       snapshotId: snapshot?.id ?? "",
       home,
       memory: ask.memory && snapshot?.memory === true,
       resources: { cpuCount, memoryMB, diskSizeMB },
       network: allowsAnything(toPolicy({ ...record, proxyPassword: undefined })),
-      region: (await store.projects.find(projectId))?.region,
+      region: project?.region,
+      labels: project?.nodeLabels,
       hasVolumes: volumeMounts.length > 0,
     };
   }

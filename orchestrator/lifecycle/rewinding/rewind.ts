@@ -141,7 +141,11 @@ export function createRewinding(deps: RewindingDeps): Rewinding {
     );
   }
 
-  async function bring({ region }: Project, record: SandboxRecord, { snapshot, memory }: RewindAsk): Promise<void> {
+  async function bring(
+    { region, nodeLabels }: Project,
+    record: SandboxRecord,
+    { snapshot, memory }: RewindAsk,
+  ): Promise<void> {
     const { cpuCount, memoryMB, diskSizeMB, volumeMounts } = record;
     await deps.elsewhere.bringTo(record.nodeId, {
       snapshotId: snapshot.id,
@@ -150,6 +154,7 @@ export function createRewinding(deps: RewindingDeps): Rewinding {
       resources: { cpuCount, memoryMB, diskSizeMB },
       network: allowsAnything(toPolicy({ ...record, proxyPassword: undefined })),
       region,
+      labels: nodeLabels,
       hasVolumes: volumeMounts.length > 0,
     });
   }

@@ -25,6 +25,8 @@ interface StoredStart {
   /** The sandbox's policy allows some destination. */
   readonly network: boolean;
   readonly region: string | undefined;
+  /** Labels that the node must have; absent: none. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
   /** The snapshot is the memory of this template. */
   readonly template?: string | undefined;
   /** It mounts volumes, which are on its node. */
@@ -82,7 +84,7 @@ export function createElsewhere({ core, placement, pauseMs = PAUSE_MS }: Elsewhe
       diskBytes: diskSizeMB * MIB,
       memory: start.memory,
       network: start.network,
-      labels: {},
+      labels: start.labels ?? {},
       region: start.region,
     };
     const among = (exclude: Demand["exclude"]) =>
@@ -292,7 +294,11 @@ function isFinal({ code }: AppError): boolean {
  * Nodes that cannot read it, and those of another architecture. Of a removed node nothing is known: each node decides for itself.
  * @param inStore it is read from the blob store; otherwise from its own node
  */
-function unfit(nodes: Pick<Nodes, "get" | "list">, home: string, inStore: boolean): [id: string, because: string][] {
+export function unfit(
+  nodes: Pick<Nodes, "get" | "list">,
+  home: string,
+  inStore: boolean,
+): [id: string, because: string][] {
   const own = nodes.get(home)?.facts.machine.cpuArchitecture;
   return nodes.list().flatMap(({ id, facts: { capabilities, machine } }): [string, string][] => {
     if (inStore && capabilities.blobStore !== true) return [[id, "has no blob store"]];

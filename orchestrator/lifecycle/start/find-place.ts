@@ -10,7 +10,7 @@ import { Search } from "./search.ts";
  */
 export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promise<LaunchRequest> {
   const { elsewhere, core } = deps;
-  const { nodeId: home, imageNodeId, start, region, sandbox } = request;
+  const { nodeId: home, imageNodeId, start, region, labels, sandbox } = request;
   const { origin, resources, egress, volumes = [] } = start;
   if (home === undefined) return request;
   if (origin === undefined) {
@@ -30,6 +30,7 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
     resources,
     network: allowsAnything(egress),
     region,
+    labels,
     hasVolumes: volumes.length > 0,
     ...(origin.snapshotId === sandbox.buildId ? {} : { template: start.build.templateId }),
   };

@@ -20,6 +20,8 @@ export interface LaunchRequest {
   readonly limit: StartLimits;
   /** The only region whose nodes may run it. */
   readonly region?: string | undefined;
+  /** Labels that the node must have; absent: none. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** What the node must have, whatever it promises: the size that the caller named. */
   readonly least?: { readonly cpuCount: number; readonly memoryMB: number };
   /** The only node that has the snapshot or the volumes to start from. */

@@ -130,7 +130,7 @@ export class Search {
         return undefined;
       }
       // A full disk says nothing about the sandbox: another node may have room.
-      placed(isError(error, "no_space") ? "refused" : "failed");
+      placed(isError(error, "no_space") ? "refused" : { failed: error });
       this.#deps.core.log.warn(
         { err: error, nodeId, executionId, sandboxId: this.#request.sandbox.id },
         "could not start a sandbox on this node",
@@ -259,7 +259,7 @@ export class Search {
   }
 
   choice(passedBy: readonly (readonly [nodeId: string, because: string])[] = []): Choice {
-    const { nodeId, imageNodeId, least, region, start } = this.#request;
+    const { nodeId, imageNodeId, least, region, labels = {}, start } = this.#request;
     const { cpuCount, memoryMB, diskSizeMB } = start.resources;
     const demand: Demand = {
       cpuCount,
@@ -267,7 +267,7 @@ export class Search {
       diskBytes: diskSizeMB * MIB,
       memory: start.origin?.memory === true,
       network: allowsAnything(start.egress),
-      labels: {},
+      labels,
       region,
       exclude: new Map([...this.#unfit(), ...this.#excluded, ...passedBy]),
       home:

@@ -56,7 +56,7 @@ export async function startAgain(ask: AgainAsk, core: Core): Promise<Started> {
     placed("started");
     return started;
   } catch (reason) {
-    placed("failed");
+    placed({ failed: AppError.from(reason) });
     core.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, `could not ${what} a sandbox on its node`);
     throw reason;
   }

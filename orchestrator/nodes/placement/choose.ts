@@ -83,7 +83,8 @@ const none = (reason: string): Choice => ({ is: "none", reason });
 
 const CHOICES: Readonly<Record<Question, Explain>> = {
   home: (_passed, { home }) => none(`node ${home?.nodeId ?? ""}, which alone has ${home?.has ?? ""}, is not known`),
-  labels: () => none("no node has the labels asked for"),
+  labels: (_passed, { labels }) =>
+    none(`no node has all the labels that the project's nodes must have (${textOf(labels)})`),
   region: (_passed, { region }) => none(`no node that could run it is in region ${region ?? ""}`),
   ability: (passed, demand) => none(whyUnable(passed, demand)),
   size: (passed, demand) => none(whyTooSmall(passed, demand)),
@@ -98,6 +99,12 @@ const CHOICES: Readonly<Record<Question, Explain>> = {
   },
   room: whyFull,
 };
+
+function textOf(labels: Demand["labels"]): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(", ");
+}
 
 /** At most a few nodes by name; an answer to a client stays short with a thousand nodes. */
 function each(passed: readonly Passed[]): string {

@@ -48,11 +48,13 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
 
   const placeFor = async (record: SandboxRecord) => {
     const { nodeId: home, projectId, cpuCount, memoryMB, diskSizeMB, volumeMounts } = record;
+    const project = await store.projects.find(projectId);
     return {
       home,
       resources: { cpuCount, memoryMB, diskSizeMB },
       network: allowsAnything(toPolicy({ ...record, proxyPassword: undefined })),
-      region: (await store.projects.find(projectId))?.region,
+      region: project?.region,
+      labels: project?.nodeLabels,
       hasVolumes: volumeMounts.length > 0,
     };
   };

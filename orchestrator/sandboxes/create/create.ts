@@ -78,6 +78,7 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
       start,
       limit: limits.starts(project),
       region: project.region,
+      labels: project.nodeLabels,
       since,
       signal,
       timing,

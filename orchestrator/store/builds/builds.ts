@@ -8,6 +8,7 @@ import { type BuildStatus, statusesBefore } from "../../../shared/states/build-s
 import { lock, locks } from "../locks.ts";
 import { lives } from "../membership/membership.ts";
 import type { Member } from "../membership/record.ts";
+import { readNodeLabels } from "../projects/record.ts";
 import type { Database, Session } from "../tables.ts";
 import { type TemplateName, templateNamed } from "../templates/named.ts";
 import { type Template, toTemplate } from "../templates/record.ts";
@@ -52,6 +53,8 @@ export interface BuildReason {
 export type UnderWayBuild = Build & {
   readonly projectId: string;
   readonly region: string | undefined;
+  /** Labels that the node must have. */
+  readonly nodeLabels: Readonly<Record<string, string>>;
   /** Another orchestrator, which lives, has its registry's credentials and works on it. */
   readonly elsewhere: boolean;
 };
@@ -183,7 +186,7 @@ export function buildStore(
         .innerJoin("templates", "templates.id", "builds.template_id")
         .selectAll("builds")
         .leftJoin("projects", "projects.id", "templates.project_id")
-        .select(["templates.project_id", "projects.region", elsewhere(db).as("elsewhere")])
+        .select(["templates.project_id", "projects.region", "projects.node_labels", elsewhere(db).as("elsewhere")])
         .where("builds.status", "=", "building")
         .where("builds.kind", "=", "template");
       if (projectId !== undefined) query = query.where("templates.project_id", "=", projectId);
@@ -192,6 +195,7 @@ export function buildStore(
         ...toBuild(row),
         projectId: row.project_id ?? "",
         region: row.region ?? undefined,
+        nodeLabels: readNodeLabels(row.node_labels),
         // SQLite has numbers for these.
         elsewhere: Boolean(row.elsewhere),
       }));

@@ -1,15 +1,16 @@
 /** The last report of each node, so that every orchestrator knows the nodes, also after a restart. The only SQL on nodes. */
 
-import { sql } from "kysely";
-import type { NodeFacts, NodeLoad } from "../../../shared/agent-api/routes.ts";
+import { type RawBuilder, sql } from "kysely";
+import type { NodeFacts } from "../../../shared/agent-api/routes.ts";
 import type { NodeContents } from "../../../shared/api/nodes/nodes.ts";
+import type { AuditStore } from "../audit/audit.ts";
 import type { Changes } from "../changes/changes.ts";
 import { CLOCK } from "../membership/clock.ts";
 import { LIVE } from "../projects/use.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { gatherWrites } from "./gathering.ts";
-import { type NodeRecord, nodeTable } from "./record.ts";
+import { type NodeRecord, nodeTable, type ReportedLoad } from "./record.ts";
 
 export type NodeStore = ReturnType<typeof nodeStore>;
 
@@ -27,7 +28,7 @@ interface ReportFacts {
 
 interface Report extends Omit<ReportFacts, "news"> {
   readonly facts: NodeFacts;
-  readonly load: NodeLoad;
+  readonly load: ReportedLoad;
 }
 
 /** Rows of one statement. */
@@ -36,11 +37,12 @@ const MOST_ROWS = 100;
 interface NodeStoreDeps {
   readonly now: () => number;
   readonly changes: Changes;
+  readonly audit: Pick<AuditStore, "note">;
   /** No other process writes rows, so its clock is as good as the database's. */
   readonly alone: boolean;
 }
 
-export function nodeStore(db: Database, { now, changes, alone }: NodeStoreDeps) {
+export function nodeStore(db: Database, { now, changes, audit, alone }: NodeStoreDeps) {
   const clock = () => (alone ? sql<number>`${now()}` : CLOCK);
 
   /** Returns the time of each report. */
@@ -80,6 +82,9 @@ export function nodeStore(db: Database, { now, changes, alone }: NodeStoreDeps) 
     return at;
   }
 
+  const noteOf = (session: Parameters<AuditStore["note"]>[0], action: string, id: string) =>
+    audit.note(session, { at: now(), action, projectId: undefined, object: { kind: "node", id } });
+
   /** Many nodes report to an orchestrator, and each answer waits for the server. */
   const writeTogether = gatherWrites<Report, number>({
     keyOf: ({ facts }) => facts.nodeId,
@@ -113,8 +118,39 @@ export function nodeStore(db: Database, { now, changes, alone }: NodeStoreDeps) 
       return (await db.selectFrom("nodes").select("id").where(silent).execute()).map(({ id }) => id);
     },
 
+    /** Notes that the node, silent for so long, counts as lost. False: that is noted, or it has reported meanwhile. */
+    async lose(id: string, ms: number): Promise<boolean> {
+      return inTransaction(db, async (session) => {
+        const { numUpdatedRows } = await session
+          .updateTable("nodes")
+          .set({ lost_at: clock() })
+          .where("id", "=", id)
+          .where(sql<boolean>`last_heartbeat_at < ${clock()} - ${ms}`)
+          .where(sql<boolean>`(lost_at is null or lost_at < last_heartbeat_at)`)
+          .executeTakeFirst();
+        if (numUpdatedRows === 0n) return false;
+        await noteOf(session, "loseNode", id);
+        return true;
+      });
+    },
+
+    /** A node has reported again. False: it was not lost. */
+    async regain(id: string): Promise<boolean> {
+      return inTransaction(db, async (session) => {
+        const { numUpdatedRows } = await session
+          .updateTable("nodes")
+          .set({ lost_at: null })
+          .where("id", "=", id)
+          .where("lost_at", "is not", null)
+          .executeTakeFirst();
+        if (numUpdatedRows === 0n) return false;
+        await noteOf(session, "regainNode", id);
+        return true;
+      });
+    },
+
     /** Returns the time of the report, by the database's clock. */
-    async report(facts: NodeFacts, load: NodeLoad, { news, ...given }: ReportFacts): Promise<number> {
+    async report(facts: NodeFacts, load: ReportedLoad, { news, ...given }: ReportFacts): Promise<number> {
       const report = { facts, load, ...given };
       if (!news) return alone ? writeOne(db, report) : writeTogether(report);
       return inTransaction(db, async (session) => {
@@ -150,35 +186,59 @@ export function nodeStore(db: Database, { now, changes, alone }: NodeStoreDeps) 
       const states = await db
         .selectFrom("sandboxes")
         .select((select) => ["state", select.fn.countAll<number | string>().as("count")])
+        // Its volumes are on the node too.
+        .select(countWhere(sql`volume_mounts is null and ${stored("sandboxes.snapshot_id")}`).as("stored"))
         .where("node_id", "=", id)
         .where("state", "in", [...LIVE, "paused"])
         .groupBy("state")
         .execute();
-      const counted = (paused: boolean) =>
-        states
-          .filter(({ state }) => (state === "paused") === paused)
-          .reduce((sum, { count }) => sum + Number(count), 0);
+      const paused = states.find(({ state }) => state === "paused");
+      const all = states.reduce((sum, { count }) => sum + Number(count), 0);
       const builds = await db
         .selectFrom("builds")
         .select((select) => ["kind", select.fn.countAll<number | string>().as("count")])
+        .select(
+          countWhere(
+            sql`${stored("builds.id")} and (builds.snapshot_id is null or ${stored("builds.snapshot_id")})`,
+          ).as("stored"),
+        )
         .where("node_id", "=", id)
         .where("status", "=", "ready")
         .where("kind", "in", ["snapshot", "template"])
         .groupBy("kind")
         .execute();
-      const ofKind = (wanted: string) => Number(builds.find(({ kind }) => kind === wanted)?.count ?? 0);
+      const ofKind = (wanted: string) => builds.find(({ kind }) => kind === wanted);
       const volumes = await db
         .selectFrom("volumes")
         .select((select) => select.fn.countAll<number | string>().as("count"))
         .where("node_id", "=", id)
         .executeTakeFirstOrThrow();
+      const pausedSandboxes = Number(paused?.count ?? 0);
       return {
-        sandboxes: counted(false),
-        pausedSandboxes: counted(true),
-        snapshots: ofKind("snapshot"),
+        sandboxes: all - pausedSandboxes,
+        pausedSandboxes,
+        snapshots: Number(ofKind("snapshot")?.count ?? 0),
         volumes: Number(volumes.count),
-        templates: ofKind("template"),
+        templates: Number(ofKind("template")?.count ?? 0),
+        inStore: {
+          pausedSandboxes: Number(paused?.stored ?? 0),
+          snapshots: Number(ofKind("snapshot")?.stored ?? 0),
+          templates: Number(ofKind("template")?.stored ?? 0),
+        },
       };
+    },
+
+    /** How many builds of templates each node works on. */
+    async builds(): Promise<ReadonlyMap<string, number>> {
+      const rows = await db
+        .selectFrom("builds")
+        .select((select) => ["node_id", select.fn.countAll<number | string>().as("count")])
+        .where("kind", "=", "template")
+        .where("status", "=", "building")
+        .where("node_id", "is not", null)
+        .groupBy("node_id")
+        .execute();
+      return new Map(rows.flatMap(({ node_id: id, count }) => (id === null ? [] : [[id, Number(count)]])));
     },
 
     /** Deletes the node's row, and those of what it alone has: its volumes, and builds that it was to remove. */
@@ -203,4 +263,13 @@ export function nodeStore(db: Database, { now, changes, alone }: NodeStoreDeps) 
       });
     },
   };
+}
+
+/** Whether the blob store has what this column names. */
+function stored(column: string) {
+  return sql<boolean>`exists (select 1 from blob_refs where blob_refs.snapshot_id = ${sql.ref(column)} and dropped_at is null)`;
+}
+
+function countWhere(condition: RawBuilder<unknown>) {
+  return sql<number | string>`sum(case when ${condition} then 1 else 0 end)`;
 }

@@ -15,6 +15,7 @@ export interface NewProject {
   /** Undefined: made from the name. */
   readonly slug?: string | undefined;
   readonly region?: string | undefined;
+  readonly nodeLabels?: Readonly<Record<string, string>> | undefined;
   /** Undefined: the default workspace. */
   readonly workspaceId?: string | undefined;
   readonly limits?: LimitChange | undefined;
@@ -22,6 +23,7 @@ export interface NewProject {
 
 export interface ProjectChange {
   readonly name?: string | undefined;
+  readonly nodeLabels?: Readonly<Record<string, string>> | undefined;
   readonly workspaceId?: string | undefined;
   readonly limits?: LimitChange | undefined;
 }
@@ -64,13 +66,17 @@ export function projectStore(
      * Undefined: the project does not exist or is being deleted.
      * @throws {AppError} not_found for an unknown workspace
      */
-    async change(id: string, { name, workspaceId, limits = {} }: ProjectChange): Promise<Project | undefined> {
+    async change(
+      id: string,
+      { name, workspaceId, nodeLabels, limits = {} }: ProjectChange,
+    ): Promise<Project | undefined> {
       return changes.throughout(async (session) => {
         const workspace = workspaceId === undefined ? undefined : await known(session, workspaceId);
         const row = await session
           .updateTable("projects")
           .set((update) => ({
             name: name ?? update.ref("name"),
+            ...projectTable.toColumns({ nodeLabels }),
             ...(workspace === undefined ? {} : { workspace_id: workspace.id }),
             ...limitColumns(limits),
           }))
@@ -109,7 +115,7 @@ export function projectStore(
 async function create(
   session: Session,
   name: string,
-  { slug: own, region, workspaceId, limits = {} }: NewProject,
+  { slug: own, region, nodeLabels, workspaceId, limits = {} }: NewProject,
   at: number,
 ): Promise<Project> {
   const base = own ?? slugOf(name);
@@ -123,6 +129,7 @@ async function create(
         slug: attempt === 0 ? base : `${base}-${attempt + 1}`,
         workspaceId: workspace.id,
         region,
+        nodeLabels,
         createdAt: at,
       }),
       ...limitColumns(limits),

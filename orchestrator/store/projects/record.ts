@@ -1,6 +1,6 @@
 /** The tables of projects, of the workspaces that group them, and of deletions of projects. */
 
-import { flag, number, parts, type RecordOf, type RowOf, table, text } from "../codec.ts";
+import { flag, json, number, parts, type RecordOf, type RowOf, table, text } from "../codec.ts";
 import { limitFields, type OwnLimits } from "./limits.ts";
 
 /** `disabled`: only reads and deletes; `banned`: no calls; `deleting`: its id is no longer usable. */
@@ -17,6 +17,8 @@ export const projectTable = table({
   workspaceId: text("workspace_id").optional(),
   /** The only nodes that run its sandboxes are those of this region; undefined: any node. */
   region: text("region").optional(),
+  /** Labels that a node must have to run its sandboxes, all of them. */
+  nodeLabels: json("node_labels").as<Readonly<Record<string, string>>>().later({}),
   status: text("status").as<ProjectStatus>().initially("active"),
   /** Why it is disabled or banned. */
   statusReason: text("status_reason").later(),
@@ -28,6 +30,11 @@ export type Project = RecordOf<typeof projectTable>;
 export type ProjectRow = RowOf<typeof projectTable>;
 
 export const toProject = projectTable.toRecord;
+
+/** Of the column alone. */
+export function readNodeLabels(stored: string | null): Project["nodeLabels"] {
+  return stored === null ? {} : (JSON.parse(stored) as Project["nodeLabels"]);
+}
 
 export const workspaceTable = table({
   /** `wrk_…` */

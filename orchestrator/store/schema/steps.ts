@@ -165,6 +165,10 @@ async function vacuumSandboxesSooner(db: Kysely<unknown>): Promise<void> {
   const share = "autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02";
   await sql.raw(`alter table sandboxes set (${share})`).execute(db);
 }
+/** Labels that a project's nodes must have, as JSON; since when a node counts as lost. */
+const NODES = `
+  alter table projects add column node_labels text;
+  alter table nodes add column lost_at bigint`;
 
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
@@ -184,6 +188,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0015": { up: (db) => addTables(db, PEOPLE) },
   "schema-0016": { up: (db) => addTables(db, AUTHORITIES) },
   "schema-0017": { up: vacuumSandboxesSooner },
+  "schema-0018": { up: (db) => addTables(db, NODES) },
 };
 
 /** The end of the name of a step that takes something away. */

@@ -58,6 +58,18 @@ export function blobRefStore(db: Database, now: () => number) {
     /** Its reference; undefined: it is on its node only. */
     of: (id: string): Promise<BlobRef | undefined> => live(db, id),
 
+    /** Which of these are in the blob store. */
+    async among(ids: readonly string[]): Promise<ReadonlySet<string>> {
+      if (ids.length === 0) return new Set();
+      const rows = await db
+        .selectFrom("blob_refs")
+        .select("snapshot_id")
+        .where("snapshot_id", "in", ids)
+        .where("dropped_at", "is", null)
+        .execute();
+      return new Set(rows.map(({ snapshot_id: id }) => id));
+    },
+
     /** The projects of these builds of templates, by build; none of those that no project owns. */
     owners: (buildIds: readonly string[]): Promise<ReadonlyMap<string, string>> => ownersOf(db, buildIds),
 

@@ -3,7 +3,7 @@
 import { type Static, Type } from "typebox";
 import { contract } from "../../http/contract.ts";
 import { Finding } from "../../program/finding.ts";
-import { nullable, Timestamp } from "../common.ts";
+import { nullable, TeamId, Timestamp } from "../common.ts";
 
 export const NodeStatus = Type.Enum(["ready", "draining", "connecting", "unhealthy", "standby"]);
 export type NodeStatus = Static<typeof NodeStatus>;
@@ -16,7 +16,7 @@ const Disk = Type.Object({
   totalBytes: Type.Integer(),
 });
 
-const nodeDetail = {
+const nodeFields = {
   id: Type.String(),
   serviceInstanceID: Type.String(),
   clusterID: Type.String(),
@@ -46,8 +46,14 @@ const nodeDetail = {
     description: "Containers that wait for a sandbox",
   }),
   sandboxCount: Type.Integer(),
+  buildCount: nullable(
+    Type.Integer({ description: "Builds of templates that it works on; null: the database does not answer now" }),
+  ),
   createSuccesses: Type.Integer(),
-  createFails: Type.Integer(),
+  createFails: Type.Integer({ description: "Starts that this orchestrator asked for, and that failed there" }),
+  lastErrors: Type.Array(Type.Object({ at: Timestamp, errorCode: Type.String(), message: Type.String() }), {
+    description: "Why the last five of these failed, the newest first",
+  }),
   metrics: Type.Object({
     allocatedCPU: Type.Integer(),
     allocatedMemoryBytes: Type.Integer(),
@@ -96,10 +102,17 @@ const nodeDetail = {
   }),
 };
 
-export const NodeDetail = Type.Object(nodeDetail);
-export type NodeDetail = Static<typeof NodeDetail>;
+const NodeFields = Type.Object(nodeFields);
+/** What a list and a read of a node have in common. */
+export type NodeDetail = Static<typeof NodeFields>;
+const NodeRead = Type.Object({
+  ...nodeFields,
+  cachedBuilds: Type.Array(Type.String(), {
+    description: "Builds of templates whose images it has, by its last report",
+  }),
+});
 const Node = Type.Object({
-  ...nodeDetail,
+  ...nodeFields,
   sandboxStartingCount: Type.Integer(),
   placement: Type.Optional(
     Type.Object(
@@ -108,7 +121,9 @@ const Node = Type.Object({
         score: Type.Optional(Type.Number({ description: "The lowest of three random nodes that fit is taken" })),
         reason: Type.Optional(Type.String({ description: "Why the node is passed over, as a clause about it" })),
       },
-      { description: "What the node is to a sandbox of the template that `explain` names" },
+      {
+        description: "What the node is to a sandbox of the template that `explain` names, with access to the internet",
+      },
     ),
   ),
 });
@@ -126,8 +141,12 @@ export const NodeContents = Type.Object(
     templates: Type.Integer({
       description: "Builds whose images are there: their records stay, and the templates have to be built again",
     }),
+    inStore: Type.Object(
+      { pausedSandboxes: Type.Integer(), snapshots: Type.Integer(), templates: Type.Integer() },
+      { description: "How many of these are in the blob store: they outlive the node, and start on another one" },
+    ),
   },
-  { description: "What was on the node, and is lost with it" },
+  { description: "What is on the node, and is lost with it where it is not in the blob store" },
 );
 export type NodeContents = Static<typeof NodeContents>;
 
@@ -143,9 +162,13 @@ export const nodesApi = contract({
         Type.String({
           minLength: 1,
           maxLength: 64,
-          description: "Id of a template: where a sandbox of it would be placed",
+          description: "Id of a template, or of a snapshot's template: where a sandbox of it would be placed",
         }),
       ),
+      teamID: Type.Optional({
+        ...TeamId,
+        description: "With `explain`: whose sandbox it is, by whose region and node labels nodes are judged",
+      }),
     }),
     status: 200,
     reply: Type.Array(Node),
@@ -159,7 +182,7 @@ export const nodesApi = contract({
     params: byNode,
     query: clusterQuery,
     status: 200,
-    reply: NodeDetail,
+    reply: NodeRead,
     errors: [401, 404],
   },
   setNodeStatus: {

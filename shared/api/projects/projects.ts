@@ -2,11 +2,16 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../../http/contract.ts";
-import { nullable, page, TeamId, Timestamp } from "../common.ts";
+import { map, nullable, TeamId, Timestamp } from "../common.ts";
 import { DisplayName } from "../teams.ts";
 
 const admin = { tag: "Projects", access: "admin" } as const;
 const byProject = Type.Object({ projectID: TeamId });
+const NodeLabels = map(Type.String({ maxLength: 256, pattern: "^[^,\\u0000-\\u001f\\u007f]*$" }), {
+  names: Type.String({ minLength: 1, maxLength: 63, pattern: "^[^=,\\u0000-\\u001f\\u007f]+$" }),
+  maxProperties: 16,
+  description: "Labels (SVC_LABELS) that a node must have to run its sandboxes and builds, all of them",
+});
 const WorkspaceId = Type.String({ minLength: 1, maxLength: 64, description: "wrk_ id" });
 const byWorkspace = Type.Object({ workspaceID: WorkspaceId });
 
@@ -52,6 +57,7 @@ const Project = Type.Object({
   slug: Type.String({ description: "Namespace of the project's template names; never changes" }),
   workspaceID: nullable(Type.String({ description: "wrk_ id" })),
   region: nullable(Type.String({ description: "null: any node may run its sandboxes" })),
+  nodeLabels: NodeLabels,
   status: Type.Enum(["active", "disabled", "banned", "deleting"]),
   statusReason: nullable(Type.String()),
   limits: Type.Record(Type.String(), Type.Integer(), { description: "The project's own limits" }),
@@ -105,6 +111,7 @@ export const projectAdminApi = contract({
       region: Type.Optional(
         Type.String({ minLength: 1, maxLength: 64, description: "One of SVC_REGIONS; default: any node" }),
       ),
+      nodeLabels: Type.Optional(NodeLabels),
       workspaceID: Type.Optional(WorkspaceId),
       limits: Type.Optional(LimitsChange),
     }),
@@ -136,10 +143,11 @@ export const projectAdminApi = contract({
     ...admin,
     method: "PATCH",
     path: "/admin/projects/{projectID}",
-    summary: "Rename a project, change its limits, or move it to another workspace",
+    summary: "Rename a project, change its limits or the labels of its nodes, or move it to another workspace",
     params: byProject,
     body: Type.Object({
       name: Type.Optional(DisplayName),
+      nodeLabels: Type.Optional(NodeLabels),
       workspaceID: Type.Optional(WorkspaceId),
       limits: Type.Optional(LimitsChange),
     }),
@@ -259,58 +267,5 @@ export const workspaceApi = contract({
     params: byWorkspace,
     status: 204,
     errors: [400, 401, 404, 409],
-  },
-});
-
-const SandboxState = Type.Enum([
-  "starting",
-  "running",
-  "pausing",
-  "paused",
-  "snapshotting",
-  "rewinding",
-  "killing",
-  "gone",
-]);
-
-const AdminSandbox = Type.Object({
-  sandboxID: Type.String(),
-  teamID: Type.String(),
-  projectID: nullable(Type.String({ description: "prj_ id; null: the project is deleted" })),
-  projectName: nullable(Type.String()),
-  nodeID: Type.String(),
-  state: SandboxState,
-  templateID: Type.String(),
-  createdAt: Timestamp,
-  startedAt: Timestamp,
-  endAt: Timestamp,
-  ageSeconds: Type.Integer({ description: "Since its creation; of an ended one, until its end" }),
-  cpuCount: Type.Integer(),
-  memoryMB: Type.Integer(),
-  diskSizeMB: Type.Integer(),
-});
-
-export const adminSandboxApi = contract({
-  listAllSandboxes: {
-    ...admin,
-    tag: "Admin",
-    method: "GET",
-    path: "/admin/sandboxes",
-    summary: "The sandboxes of all projects, the newest first; ended ones only where `state` asks for them",
-    query: Type.Object({
-      ...page,
-      teamID: Type.Optional(TeamId),
-      nodeID: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
-      state: Type.Optional(
-        Type.String({
-          maxLength: 128,
-          description: "Comma-separated; default: every state but gone",
-          examples: ["running,paused"],
-        }),
-      ),
-    }),
-    status: 200,
-    reply: Type.Array(AdminSandbox),
-    errors: [400, 401],
   },
 });

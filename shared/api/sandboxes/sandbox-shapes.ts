@@ -16,6 +16,7 @@ import {
 } from "../common.ts";
 import { Iam } from "../identity/iam.ts";
 import { NetworkOptions, NetworkShown } from "../network.ts";
+import { Place } from "../stored/place.ts";
 
 /** Only above zero, in the contract's words (create, connect v2, resume, fork). */
 export const timeout = Type.Integer({
@@ -151,6 +152,7 @@ export const SandboxDetail = Type.Object({
   network: Type.Optional(NetworkShown),
   iam: Type.Optional(Iam),
   lifecycle: Type.Optional(Type.Object({ autoResume: Type.Boolean(), onTimeout: Type.Enum(["kill", "pause"]) })),
+  place: Type.Optional(Place),
 });
 export type SandboxDetail = Static<typeof SandboxDetail>;
 

@@ -13,6 +13,8 @@ const node = {
   leaseEndsAt: iso(20_000),
   createSuccesses: 7,
   createFails: 2,
+  lastErrors: [{ at: iso(-1_000), errorCode: "internal", message: "no device" }],
+  buildCount: 1,
   pools: [{ buildID: "b1", ready: 1, wanted: 3 }],
   region: null,
 };
@@ -22,6 +24,8 @@ test("a node's last report, starts and pools are told", () => {
   expect(facts({})).toMatchObject({
     "Heard of it": "4 s ago",
     Starts: "7 succeeded, 2 failed",
+    "Last failure": expect.stringContaining("no device") as string,
+    Builds: "1 under way",
     "Warm pools": "b1: 1 of 3",
     Region: "none",
   });

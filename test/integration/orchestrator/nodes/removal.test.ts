@@ -1,6 +1,7 @@
 /** An operator removes a node: it is refused while something is on it, and what is lost with it has its events. */
 
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { BLOB_PERIOD_MS } from "../../../../shared/agent-api/blobs/blob-refs.ts";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { admin, joinCluster, newJoinToken, startMember } from "../../../support/cluster/members.ts";
 
@@ -11,6 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.stop());
 
+const NOTHING = { pausedSandboxes: 0, snapshots: 0, templates: 0 };
 const remove = (nodeId: string, query = "") => cluster.ask("DELETE", `/nodes/${nodeId}${query}`, admin);
 const nodes = async () => ((await cluster.ask("GET", "/nodes", admin)).body as { id: string }[]).map(({ id }) => id);
 
@@ -36,7 +38,7 @@ test("an empty node goes at once: its key opens nothing any more, and its name i
   const removed = await remove(agent.nodeId);
   expect([removed.status, removed.body]).toEqual([
     200,
-    { sandboxes: 0, pausedSandboxes: 0, snapshots: 0, volumes: 0, templates: 0 },
+    { sandboxes: 0, pausedSandboxes: 0, snapshots: 0, volumes: 0, templates: 0, inStore: NOTHING },
   ]);
   expect(await nodes()).toEqual([]);
   await expect(agent.beat()).rejects.toThrow(
@@ -65,7 +67,7 @@ test("a node with something on it stays, and the refusal counts it; forced, all 
   const forced = await remove(agent.nodeId, "?force=true");
   expect([forced.status, forced.body]).toEqual([
     200,
-    { sandboxes: 1, pausedSandboxes: 1, snapshots: 1, volumes: 1, templates: 0 },
+    { sandboxes: 1, pausedSandboxes: 1, snapshots: 1, volumes: 1, templates: 0, inStore: NOTHING },
   ]);
   expect(await nodes()).toEqual([]);
   for (const id of [running, paused]) {
@@ -85,6 +87,26 @@ test("a node with something on it stays, and the refusal counts it; forced, all 
   ).toEqual(["node_removed"]);
   const audit = JSON.stringify(await cluster.database.query("select * from audit_log where action = 'removeNode'"));
   expect(audit).toContain(agent.nodeId);
+});
+
+test("the refusal and the answer tell what of the node is in the blob store, because that is not lost", async () => {
+  const agent = await startMember(cluster, await joinCluster(cluster), { heartbeatMs: 0 });
+  const [running, paused, alone] = [await create(), await create(), await create()];
+  expect((await cluster.ask("POST", `/sandboxes/${running}/snapshots`, { body: {} })).status).toBe(201);
+  expect((await cluster.ask("POST", `/sandboxes/${paused}/pause`)).status).toBe(204);
+  for (const [id, snapshot] of agent.snapshots) {
+    const ref = `${"a".repeat(64)}.${Math.floor(Date.now() / BLOB_PERIOD_MS)}`;
+    agent.snapshots.set(id, { ...snapshot, stored: { ref, bytes: 1_000 } });
+  }
+  expect((await cluster.ask("POST", `/sandboxes/${alone}/pause`)).status).toBe(204);
+  await agent.beat();
+  expect((await remove(agent.nodeId)).text).toContain(
+    "has 1 running sandbox, 2 paused sandboxes (1 in the blob store), 1 snapshot (1 in the blob store): ",
+  );
+  const inStore = { pausedSandboxes: 1, snapshots: 1, templates: 0 };
+  expect((await remove(agent.nodeId, "?force=true")).body).toMatchObject({ pausedSandboxes: 2, snapshots: 1, inStore });
+  expect((await cluster.ask("GET", `/sandboxes/${paused}`)).body).toMatchObject({ state: "paused" });
+  expect((await cluster.ask("GET", `/sandboxes/${alone}`)).status).toBe(404);
 });
 
 test("a drain ends with the removal of its node: a later machine of the same name is not drained", async () => {

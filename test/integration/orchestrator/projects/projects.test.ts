@@ -217,6 +217,46 @@ describe("regions", () => {
   });
 });
 
+describe("labels of nodes", () => {
+  test("a project's sandboxes run on nodes that have all of its labels, and a refusal names the labels and the node without them", async () => {
+    const far = await startCluster({ agent: { facts: { labels: { gpu: "yes", rack: "7" } } } });
+    try {
+      const project = async (name: string, nodeLabels: object) => {
+        const answer = await far.ask("POST", "/admin/projects", { ...ADMIN, body: { name, nodeLabels } });
+        expect([answer.status, answer.body]).toEqual([201, expect.objectContaining({ nodeLabels })]);
+        const { teamID } = answer.body as Shown;
+        const { key } = (await far.ask("POST", `/admin/teams/${teamID}/api-keys`, { ...ADMIN, body: { name: "k" } }))
+          .body as { key: string };
+        return { teamID, start: () => far.ask("POST", "/v2/sandboxes", { key, body: { templateID: "base" } }) };
+      };
+      expect((await (await project("has", { gpu: "yes" })).start()).status).toBe(201);
+      const lacks = await project("lacks", { gpu: "yes", rack: "8" });
+      const refused = await lacks.start();
+      expect([refused.status, refused.body]).toEqual([
+        503,
+        expect.objectContaining({
+          error_code: "no_compatible_node",
+          message: expect.stringContaining("labels that the project's nodes must have (gpu=yes, rack=8)") as string,
+        }),
+      ]);
+      const { templateID } = (await far.ask("GET", "/templates/aliases/base")).body as { templateID: string };
+      const explained = await far.ask("GET", `/nodes?explain=${templateID}&teamID=${lacks.teamID}`, ADMIN);
+      expect(explained.body).toMatchObject([{ placement: { fits: false, reason: "does not have the label rack=8" } }]);
+      expect((await far.ask("GET", `/nodes?teamID=${lacks.teamID}`, ADMIN)).status).toBe(400);
+      const changed = await far.ask("PATCH", `/admin/projects/${lacks.teamID}`, { ...ADMIN, body: { nodeLabels: {} } });
+      expect(changed.body).toMatchObject({ name: "lacks", nodeLabels: {} });
+      expect((await lacks.start()).status).toBe(201);
+      const bad = await far.ask("PATCH", `/admin/projects/${lacks.teamID}`, {
+        ...ADMIN,
+        body: { nodeLabels: { "a=b": "c" } },
+      });
+      expect(bad.status).toBe(400);
+    } finally {
+      await far.stop();
+    }
+  });
+});
+
 describe("GET /teams", () => {
   const bearer = { key: null, headers: { authorization: `Bearer ${ADMIN_TOKEN}` } };
   const teams = async (on: Cluster) =>

@@ -40,7 +40,7 @@ describe("why there is no node", () => {
       "labels",
       [node()],
       demand({ labels: { region: "eu" } }),
-      { is: "none", reason: "no node has the labels asked for" },
+      { is: "none", reason: "no node has all the labels that the project's nodes must have (region=eu)" },
     ],
     [
       "another region",

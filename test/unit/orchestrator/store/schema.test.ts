@@ -12,7 +12,8 @@ import { newSandbox } from "../../../support/store/sandbox-records.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
 
 const LATER_COLUMNS = {
-  nodes: ["refusal", "suspicions"],
+  nodes: ["refusal", "suspicions", "lost_at"],
+  projects: ["node_labels"],
   usage_counters: ["project_id", "memory_bytes", "disk_bytes", "heard_at"],
   builds: ["owner", "owner_epoch"],
   sandboxes:

@@ -1,0 +1,80 @@
+/** What each node is to a new sandbox of a build, by the rules that its start goes by. Nothing is started or fetched. */
+
+import { offers } from "../../nodes/offers.ts";
+import type { Demand, PlacementPolicy } from "../../nodes/placement/candidate.ts";
+import { explain, type Verdict } from "../../nodes/placement/choose.ts";
+import type { Build } from "../../store/builds/record.ts";
+import type { Core } from "../core.ts";
+import { unfit } from "./elsewhere.ts";
+import type { Images } from "./images.ts";
+
+/** What the project of the sandbox asks of a node. */
+export interface Wish {
+  readonly region?: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export type Explain = (build: Build, wish: Wish) => Promise<Verdict[]>;
+
+interface ExplainDeps {
+  readonly core: Pick<Core, "nodes"> & {
+    readonly store: { readonly blobRefs: Pick<Core["store"]["blobRefs"], "of"> };
+  };
+  readonly images: Pick<Images, "holders" | "reach" | "refusals">;
+  readonly placement: PlacementPolicy;
+}
+
+const MIB = 1024 ** 2;
+
+/** The best node first. Those that only take what another one has no room for are passed over while that one has room. */
+export function createExplain({ core: { nodes, store }, images, placement }: ExplainDeps): Explain {
+  /** Any node that has the image of the template or can get it. */
+  async function ofImage({ id: buildId, templateId, nodeId: home }: Build, demand: Demand): Promise<Verdict[]> {
+    const among = (over: Partial<Demand>) => explain(nodes.candidates(), { ...demand, ...over }, placement);
+    if (home === undefined) return among({});
+    // A start that no node can make is refused with the reason of each.
+    const reach = await images.reach({ buildId, templateId, home }).catch(() => ({ inStore: false }));
+    if (reach === "bound") return among({ home: { nodeId: home, has: "the template's image" } });
+    const exclude = new Map(images.refusals({ buildId, home }, reach.inStore));
+    return among({ exclude, build: { id: buildId, nodeId: home, holders: images.holders(buildId) } });
+  }
+
+  /** The node that has the snapshot, and where that cannot or may not start it, any that can read it. */
+  async function ofSnapshot(snapshotId: string, home: string, demand: Demand): Promise<Verdict[]> {
+    const own = { nodeId: home, has: "the snapshot that it starts from" };
+    const candidates = nodes.candidates();
+    const inStore = (await store.blobRefs.of(snapshotId)) !== undefined;
+    const isBound = !inStore && !offers(nodes.get(home));
+    const verdicts = explain(candidates, { ...demand, home: own }, placement);
+    const ofHome = verdicts.filter(({ node }) => node.id === home);
+    if (isBound) return verdicts;
+    const takes = ofHome.some(({ misfit }) => misfit === undefined);
+    const first: Demand["exclude"] = new Map(
+      nodes.list().map(({ id }) => [id, `starts it only when node ${home}, which has the snapshot, does not`]),
+    );
+    const exclude = takes ? first : new Map(unfit(nodes, home, inStore));
+    const others = explain(
+      candidates.filter(({ id }) => id !== home),
+      { ...demand, exclude },
+      placement,
+    );
+    return [...ofHome, ...others].toSorted((a, b) => Number(a.misfit !== undefined) - Number(b.misfit !== undefined));
+  }
+
+  return (build, { region, labels }) => {
+    const { id, kind, nodeId, snapshotId, memory, cpuCount, memoryMB, diskSizeMB } = build;
+    const from = kind === "template" ? snapshotId : id;
+    const demand: Demand = {
+      cpuCount,
+      memoryBytes: memoryMB * MIB,
+      diskBytes: diskSizeMB * MIB,
+      memory: from !== undefined && memory,
+      network: true,
+      labels,
+      region,
+      exclude: new Map(),
+      build: { id, nodeId },
+    };
+    return from === undefined || nodeId === undefined ? ofImage(build, demand) : ofSnapshot(from, nodeId, demand);
+  };
+}
