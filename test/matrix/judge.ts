@@ -69,16 +69,43 @@ export function isAsWanted({ refused }: Pick<Program, "refused">, way: Way, outc
 
 /** The table, as Markdown. */
 export function tableOf(rows: readonly Row[]): string {
+  return [...HEAD, ...rows.map(lineOf)].join("\n");
+}
+
+/**
+ * The page of the table, in which rows of this run take the place of earlier ones, so that several runs make it.
+ * @param before the page as it is; empty: there is none
+ * @param names of all rows, in their order
+ */
+export function pageOf(before: string, rows: readonly Row[], names: readonly string[]): string {
+  const [head] = HEAD;
+  const isOfTable = (line: string) => line.startsWith("| ") && line !== head;
+  const earlier = before.split("\n").filter(isOfTable);
+  const lines = [...earlier, ...rows.map(lineOf)];
+  const byName = new Map(lines.map((line) => [line.slice(2, line.indexOf(" | ")), line]));
+  const table = names.flatMap((name) => byName.get(name) ?? []);
+  return `${[...PAGE, ...HEAD, ...table].join("\n")}\n`;
+}
+
+const PAGE = [
+  "# What can be paused",
+  "",
+  "Real programs, each in a sandbox of its own, as `npm run matrix` found them: after each way of storing it the same program answers from",
+  "inside, and goes on where it was. The times are those of one try from the call to the answer, and not of the storing alone; a boot from the",
+  "disk starts the program again. What a column says of a program that cannot be stored is the reason that a caller gets. How it is judged:",
+  "[test/matrix](../test/matrix/README.md).",
+  "",
+];
+
+const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+const HEAD = [line(["program", ...WAYS.map((way) => TITLES[way])]), `|${"---|".repeat(WAYS.length + 1)}`];
+
+function lineOf({ name, outcomes }: Row): string {
   const cell = (outcome: Outcome | undefined) => {
     if (outcome === undefined) return "";
     if (outcome.is === "works") return `${(outcome.ms / 1000).toFixed(1)} s`;
     const reason = outcome.reason.replaceAll(/\s+/g, " ").replaceAll("|", "\\|");
     return outcome.is === "refused" ? `refused: ${reason}` : `**fails**: ${reason}`;
   };
-  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  return [
-    line(["program", ...WAYS.map((way) => TITLES[way])]),
-    `|${"---|".repeat(WAYS.length + 1)}`,
-    ...rows.map(({ name, outcomes }) => line([name, ...WAYS.map((way) => cell(outcomes[way]))])),
-  ].join("\n");
+  return line([name, ...WAYS.map((way) => cell(outcomes[way]))]);
 }

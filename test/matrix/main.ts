@@ -4,17 +4,18 @@
  * it should be.
  */
 
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { openPlatform } from "../support/platform/platform.ts";
 import { untilReady } from "../support/platform/programs.ts";
-import { isAsWanted, type Row, tableOf, waysOf } from "./judge.ts";
+import { isAsWanted, pageOf, type Row, tableOf, waysOf } from "./judge.ts";
 import { PROGRAMS } from "./programs.ts";
 import { runProgram } from "./run.ts";
 
 const USAGE = `npm run matrix -- [--only TEXT,…] [--table FILE.md] [--list]
 Runs against the platform of .svc/env, or of SVC_INSTANCE, with the templates of
-./scripts/template programs, browser and desktop. --only takes rows whose names have one of the texts.`;
+./scripts/template programs, browser and desktop. --only takes rows whose names have one of the texts.
+--table writes the page of all rows: those of this run, and what the page had of the others.`;
 
 const { values } = parseArgs({
   options: {
@@ -46,10 +47,20 @@ async function matrix(): Promise<number> {
       console.log(`${program.name}: ${way}: ${text}`);
     });
     rows.push(row);
+    // After each one: a run of two hours may be cut.
+    if (values.table !== undefined) await writePage(values.table, [row]);
     if (!waysOf(program).every((way) => isAsWanted(program, way, row.outcomes[way]))) wrong++;
   }
   const table = tableOf(rows);
   console.log(`\n${table}\n\n${rows.length - wrong} of ${rows.length} rows are as they should be`);
-  if (values.table !== undefined) await writeFile(values.table, `${table}\n`);
   return wrong === 0 ? 0 : 1;
+}
+
+async function writePage(file: string, rows: readonly Row[]): Promise<void> {
+  const before = await readFile(file, "utf8").catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
+    throw error;
+  });
+  const names = PROGRAMS.map(({ name }) => name);
+  await writeFile(file, pageOf(before, rows, names));
 }

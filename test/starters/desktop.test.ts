@@ -2,6 +2,7 @@
 
 import { Sandbox } from "@e2b/desktop";
 import { expect, onTestFinished, test } from "vitest";
+import { WebSocket } from "ws";
 import { openPlatform } from "../support/platform/platform.ts";
 import { killedAfterwards, refusal } from "../support/sandbox/sdk.ts";
 
@@ -103,6 +104,49 @@ test("a page is opened in Chromium, and a text in the editor", async () => {
   await expect.poll(async () => (await windows())[0], { timeout: 30_000 }).toMatch(/^\d+$/);
 });
 
+/**
+ * Connects to the stream from outside, as noVNC does, and answers its challenge with zeros (RFC 6143, 7.1).
+ * @param kind of the log-in that it asks for: 1 is none, 2 a password
+ */
+async function streamAnswers(sandbox: Sandbox, kind: number): Promise<"ended" | "refused" | "let in"> {
+  const headers = { "e2b-sandbox-id": sandbox.sandboxId, "e2b-sandbox-port": "6080" };
+  const socket = new WebSocket(`${platform.sandboxUrl.replace(/^http/, "ws")}/websockify`, ["binary"], { headers });
+  onTestFinished(() => socket.terminate());
+  let came = Buffer.alloc(0);
+  socket.on("error", () => undefined).on("message", (data: Buffer) => void (came = Buffer.concat([came, data])));
+  const next = async (length: number) => {
+    const isThere = () => came.length >= length || socket.readyState === WebSocket.CLOSED;
+    await expect.poll(isThere, { timeout: 60_000 }).toBe(true);
+    const part = came.subarray(0, length);
+    came = came.subarray(length);
+    return part;
+  };
+  expect((await next(12)).toString()).toMatch(/^RFB 003\.00\d\n$/);
+  socket.send(Buffer.from("RFB 003.008\n"));
+  expect([...(await next(2))]).toEqual([1, 2]);
+  socket.send(Buffer.of(kind));
+  if (kind === 2) {
+    expect(await next(16)).toHaveLength(16);
+    socket.send(Buffer.alloc(16));
+  }
+  const result = await next(4);
+  if (result.length < 4) return "ended";
+  return result.readUInt32BE() === 0 ? "let in" : "refused";
+}
+
+test("the package waits for what a command says, takes a picture in its other form, and streams one window alone", async () => {
+  const sandbox = await desktop();
+  expect(await sandbox.waitAndVerify("xrandr", ({ exitCode }) => exitCode === 0)).toBe(true);
+  expect(await sandbox.waitAndVerify("false", () => true, 1, 0.5)).toBe(false);
+  expect((await sandbox.screenshot("blob")).size).toBeGreaterThan(20_000);
+  const windowId = await editor(sandbox);
+  await sandbox.stream.start({ windowId });
+  expect(await run(sandbox, "pgrep -a -x x11vnc")).toContain(`-id ${windowId}`);
+  const url = new URL(sandbox.stream.getUrl({ autoConnect: false, viewOnly: true, resize: "off" }));
+  expect([url.host, url.search]).toEqual([sandbox.getHost(6080), "?view_only=true&resize=off"]);
+  await sandbox.stream.stop();
+});
+
 test("the stream is served with a password, one at a time, and stops", async () => {
   const sandbox = await desktop();
   await sandbox.stream.start({ requireAuth: true });
@@ -117,6 +161,8 @@ test("the stream is served with a password, one at a time, and stops", async () 
   // The server says its version, and then which kinds of log-in it takes: one of them, with a password (RFC 6143, 7.1.2).
   const asked = `exec 3<>/dev/tcp/localhost/5900; head -c 12 <&3; printf 'RFB 003.008\\n' >&3; head -c 2 <&3 | od -An -tu1`;
   expect(await run(sandbox, `bash -c '${asked.replaceAll("'", `'"'"'`)}'`)).toMatch(/^RFB 003\.00\d\s+1 +2$/);
+  // Without a log-in, and with a wrong password.
+  expect([await streamAnswers(sandbox, 1), await streamAnswers(sandbox, 2)]).toEqual(["ended", "refused"]);
   await sandbox.stream.stop();
   expect(await run(sandbox, "pgrep -x x11vnc || true")).toBe("");
   await sandbox.stream.start({ requireAuth: false });

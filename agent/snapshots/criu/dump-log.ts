@@ -2,12 +2,14 @@
 
 const MAX_CHARACTERS = 200;
 
+const WATCHES = "a process watches files in a way that cannot be stored";
+
 /** CRIU's texts and their meaning. The first match counts; specific ones come first. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
   // The log is on the full disk itself, so its last line may be cut anywhere.
   [/No space|Disk quota/, "there is no space left"],
   [/io_uring/i, "a process uses io_uring"],
-  [/Can't dump that handle|inotify|fsnotify/i, "a process watches files in a way that cannot be stored"],
+  [/Can't dump that handle|inotify|fsnotify/i, WATCHES],
   [/userfaultfd/i, "a process handles its own page faults (userfaultfd)"],
   [/bpf/i, "a process uses BPF"],
   [/perf_event/i, "a process uses performance counters"],
@@ -31,6 +33,9 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
 /** How CRIU names the process that it dumps next, by its id and name inside the sandbox. */
 const TASK = /Dumping task \(pid: (\d+) comm: (.{1,16}?)\)/;
 
+/** A device and an inode. */
+const WATCHED = /fsnotify: \tHandle 0x[0-9a-f]{1,16}:(0x[0-9a-f]{1,16}) cannot be opened/;
+
 export interface DumpFailure {
   readonly reason: string;
   readonly noSpace: boolean;
@@ -43,7 +48,8 @@ export function explainDump(log: string): DumpFailure {
   for (const [pattern, reason] of REASONS) {
     if (!errors.some((line) => pattern.test(line))) continue;
     const named = reason.startsWith("a process") ? processIn(lines) : "";
-    return { reason: `${reason}${named}`, noSpace: reason === REASONS[0]?.[1] };
+    const watched = reason === WATCHES ? watchedIn(lines) : "";
+    return { reason: `${reason}${named}${watched}`, noSpace: reason === REASONS[0]?.[1] };
   }
   const first = errors[0]?.replace(/^.*?Error \([^)]*\):\s*/, "").replace(/[^\x20-\x7e]/g, "?");
   return {
@@ -61,6 +67,13 @@ function processIn(lines: readonly string[]): string {
   const before = lines.slice(0, lines.findIndex(isError));
   const [, id, name] = before.map((line) => TASK.exec(line)).findLast((found) => found !== null) ?? [];
   return id === undefined || name === undefined ? "" : describeProcess(id, name);
+}
+
+/** The watched file that CRIU was at when the first error came, by its number, which leads to its name inside the sandbox. */
+function watchedIn(lines: readonly string[]): string {
+  const before = lines.slice(0, lines.findIndex(isError));
+  const [, inode] = before.map((line) => WATCHED.exec(line)).findLast((found) => found !== null) ?? [];
+  return inode === undefined ? "" : `: the file that \`find / -inum ${BigInt(inode)}\` shows there`;
 }
 
 /** @param name chosen by the sandbox */

@@ -19,8 +19,9 @@ export function fieldsOf(message: Buffer): Field[] {
   while (reader.pos < reader.len) {
     const start = reader.pos;
     const [number, type] = reader.tag();
-    const value = type === WireType.Varint ? Number(BigInt.asUintN(32, BigInt(reader.uint64()))) : 0;
-    const content = Buffer.from(type === WireType.LengthDelimited ? reader.bytes() : []);
+    const value = type === WireType.Varint ? reader.uint32() : 0;
+    const length = type === WireType.LengthDelimited ? reader.bytes().length : 0;
+    const content = message.subarray(reader.pos - length, reader.pos);
     if (type !== WireType.Varint && type !== WireType.LengthDelimited) reader.skip(type, number);
     if (reader.pos > reader.len) throw new Error(`field ${number} of a message in an image is cut off`);
     fields.push({ number, value, content, whole: message.subarray(start, reader.pos) });

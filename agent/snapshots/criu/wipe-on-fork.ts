@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { bytesField, type Field, fieldsOf, numberField } from "./protobuf.ts";
 
 const MEMORY_IMAGE = /^mm-\d+\.img$/;
+const READS_AT_ONCE = 8;
 /** Two magic numbers and the length of the one message. */
 const HEAD = 8;
 const LENGTH = 4;
@@ -23,12 +24,18 @@ const DO_NOT_NEED_LOCKED = 1 << 24;
 
 /** @throws {Error} if an image is damaged */
 export async function wipeOnRestore(images: string): Promise<void> {
-  for (const name of await readdir(images)) {
-    if (!MEMORY_IMAGE.test(name)) continue;
-    const path = join(images, name);
-    const changed = withWipedAreas(await readFile(path));
-    if (changed !== undefined) await writeFile(path, changed);
-  }
+  // One for each process.
+  const next = (await readdir(images)).filter((name) => MEMORY_IMAGE.test(name)).values();
+  const changed: { readonly path: string; readonly image: Buffer }[] = [];
+  const worker = async () => {
+    for (const name of next) {
+      const path = join(images, name);
+      const image = withWipedAreas(await readFile(path));
+      if (image !== undefined) changed.push({ path, image });
+    }
+  };
+  await Promise.all(Array.from({ length: READS_AT_ONCE }, worker));
+  for (const { path, image } of changed) await writeFile(path, image);
 }
 
 /** Pure. Undefined when no area of the process is to be wiped. @throws {Error} if the image is damaged */

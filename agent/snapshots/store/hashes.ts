@@ -1,10 +1,10 @@
 /** Computes sha256 of files in small steps: each blocks this program for a third of a millisecond, while the disk reads. */
 
 import { createHash, type Hash } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { open, readdir, stat } from "node:fs/promises";
+import { readFileSync, statSync } from "node:fs";
+import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as others } from "node:timers/promises";
 import type { StoredFile } from "./manifest.ts";
 
 const STEP_BYTES = 512 * 1024;
@@ -13,8 +13,13 @@ const POLL_MS = 10;
 const AHEAD_BYTES = 32 * 1024 * 1024;
 /** Files to which CRIU only appends: nearly all that it writes. */
 const GROWING = /^pages-\d+\.img$/;
-/** Small files are read at once, without queueing behind large ones: there are fifty of a few kilobytes. */
+/**
+ * Small files are read at once, without queueing behind large ones and their flushes: there are fifty of a few kilobytes, and
+ * hundreds where a browser or a desktop runs, some for each process and one for each thread.
+ */
 const SMALL_BYTES = 64 * 1024;
+/** Small files after which others have their turn: a third of a millisecond. */
+const SMALL_AT_ONCE = 8;
 
 interface FollowedFile {
   readonly hash: Hash;
@@ -63,19 +68,27 @@ export function followHashes(directory: string): FollowedHashes {
     return known;
   };
 
+  // CRIU writes one process after the other: nearly all files of a dump of many are complete, and are not opened again.
+  const hasMore = (name: string) => {
+    const found = statSync(join(directory, name), { throwIfNoEntry: false });
+    return found !== undefined && found.size > (running.get(name)?.offset ?? 0);
+  };
+
   const following = (async () => {
     while (!state.over) {
       const names = await readdir(directory).catch(() => [] as string[]);
-      for (const name of names.filter((one) => GROWING.test(one))) await catchUp(name);
+      for (const name of names.filter((one) => GROWING.test(one) && hasMore(one))) await catchUp(name);
       await delay(POLL_MS);
     }
   })().catch(() => undefined);
 
   const complete = async (name: string): Promise<StoredFile> => {
     const path = join(directory, name);
-    const { size: expected } = await stat(path);
-    const known = running.has(name) || expected > SMALL_BYTES ? await catchUp(name) : readWhole(path, begin(name));
-    const { size, ctimeMs } = await stat(path);
+    const isSmall = !running.has(name) && statSync(path).size <= SMALL_BYTES;
+    if (isSmall) readWhole(path, begin(name));
+    else if (hasMore(name)) await catchUp(name);
+    const known = begin(name);
+    const { size, ctimeMs } = statSync(path);
     if (known.offset !== size) throw new Error(`${name} changed while it was read`);
     return { name, size, sha256: known.hash.digest("hex"), changedAt: ctimeMs };
   };
@@ -86,7 +99,10 @@ export function followHashes(directory: string): FollowedHashes {
       await following;
       state.over = false;
       const files: StoredFile[] = [];
-      for (const name of (await readdir(directory)).sort()) files.push(await complete(name));
+      for (const name of (await readdir(directory)).sort()) {
+        files.push(await complete(name));
+        if (files.length % SMALL_AT_ONCE === 0) await others();
+      }
       for (const { writing } of running.values()) await writing;
       return files;
     },
@@ -96,11 +112,10 @@ export function followHashes(directory: string): FollowedHashes {
   };
 }
 
-function readWhole(path: string, known: FollowedFile): FollowedFile {
+function readWhole(path: string, known: FollowedFile): void {
   const bytes = readFileSync(path);
   known.hash.update(bytes);
   known.offset = bytes.length;
-  return known;
 }
 
 /** @param passed called with each offset that it reaches */

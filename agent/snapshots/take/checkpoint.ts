@@ -72,8 +72,8 @@ export async function checkpoint(
       teardown.add("containers of copies", () => deps.copies?.drop(snapshotId));
     }
     teardown.add("freeze", goOn);
-    if (memory)
-      await envd
+    const suspended = () =>
+      envd
         .suspendWatches(at)
         .catch((error: unknown) =>
           log.warn(
@@ -81,7 +81,8 @@ export async function checkpoint(
             "could not suspend the watches of a sandbox, taking the checkpoint anyway",
           ),
         );
-    await container.cgroup.freeze();
+    if (memory) await timing.measure("envd", suspended);
+    await timing.measure("freeze", () => container.cgroup.freeze());
     const frozenAt = performance.now();
     const steps = {
       meanwhile: async () => {

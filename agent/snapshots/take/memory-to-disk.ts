@@ -68,12 +68,13 @@ export async function checkpointMemory(
       teardown.add("names of open files", () =>
         clearLinks(sandbox.container, request.snapshotId, { ...memory, log: deps.log }),
       );
-    const dumped = request.memory ? timing.measure("dump", () => dump(sandbox, draft, deps)) : Promise.resolve();
+    const dumped = request.memory ? dump(sandbox, draft, { deps, timing }) : Promise.resolve();
     // Waits for the end of both before it undoes either.
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     await steps.afterwards?.();
-    const inside = request.memory ? await changeImages(sandbox, draft, deps) : undefined;
+    const changing = () => changeImages(sandbox, draft, deps);
+    const inside = request.memory ? await timing.measure("images", changing) : undefined;
     const finishing = () => draft.finish((files) => describe(sandbox, request, { files, inside, deps }));
     const { memoryBytes, diskBytes, createdAt } = await timing.measure("finish", finishing);
     return { memoryBytes, diskBytes, takenAt: createdAt };
@@ -103,16 +104,20 @@ async function changeImages(
 async function dump(
   { container, sandboxId }: Sandbox,
   draft: { readonly images: string; readonly work: string },
-  { memory: { criu, connections, watchedPaths }, log }: CheckpointMemoryDeps,
+  { deps, timing }: { readonly deps: CheckpointMemoryDeps; readonly timing: Timing },
 ): Promise<void> {
+  const { memory, log } = deps;
+  const { criu, connections, watchedPaths } = memory;
   // Without the paths CRIU refuses a sandbox that watches files, and says so.
-  await watchedPaths
-    .note(container, draft.work)
-    .catch((error: unknown) =>
-      log.warn({ err: error, sandboxId }, "could not find the paths of watched files and sockets"),
-    );
+  const noted = () =>
+    watchedPaths
+      .note(container, draft.work)
+      .catch((error: unknown) =>
+        log.warn({ err: error, sandboxId }, "could not find the paths of watched files and sockets"),
+      );
+  await timing.measure("paths", noted);
   try {
-    await criu.dump(container.id, draft);
+    await timing.measure("dump", () => criu.dump(container.id, draft));
   } catch (error) {
     await connections
       .mend(container.slot)

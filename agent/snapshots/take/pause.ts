@@ -2,6 +2,7 @@
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
+import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
@@ -24,7 +25,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
   const { stores, gate, frozen, now, log } = deps;
   const { containers, envd } = deps.docker;
   const { executionId, sandboxId, projectId, container, egress, record } = sandbox;
-  const { snapshotId, memory } = request;
+  const { snapshotId, memory, timing = noTiming } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const teardown = new Teardown(log);
   try {
@@ -47,19 +48,21 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
 
     if (memory) teardown.add("watches", () => envd.resumeWatches(at));
-    await Promise.all([
-      deps.beforeEnd(sandbox),
-      // A failure does not stop the pause: CRIU may be able to dump a sandbox that has stopped its envd.
-      memory &&
-        envd
-          .suspendWatches(at)
-          .catch((error: unknown) =>
-            log.warn({ err: error, sandboxId }, "could not suspend the watches of a sandbox, pausing anyway"),
-          ),
-    ]);
+    const envdReady = async () =>
+      Promise.all([
+        deps.beforeEnd(sandbox),
+        // A failure does not stop the pause: CRIU may be able to dump a sandbox that has stopped its envd.
+        memory &&
+          envd
+            .suspendWatches(at)
+            .catch((error: unknown) =>
+              log.warn({ err: error, sandboxId }, "could not suspend the watches of a sandbox, pausing anyway"),
+            ),
+      ]);
+    await timing.measure("envd", envdReady);
     teardown.add("network", () => gate.open(container.slot, { executionId, sandboxId }, egress));
     teardown.add("freeze", () => container.cgroup.thaw());
-    await Promise.all([gate.hold(container.slot), container.cgroup.freeze()]);
+    await timing.measure("freeze", () => Promise.all([gate.hold(container.slot), container.cgroup.freeze()]));
 
     const stored = await checkpointMemory(
       sandbox,
@@ -70,7 +73,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
     teardown.release();
     // Not earlier, because a pause that fails leaves the sandbox its connections.
-    if (memory) await deps.outside.end(sandbox);
+    if (memory) await timing.measure("connections", () => deps.outside.end(sandbox));
     gate
       .close(container.slot)
       .catch((error: unknown) =>

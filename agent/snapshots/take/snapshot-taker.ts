@@ -94,7 +94,7 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
     };
     const taken = async () => {
       // Must come while the sandbox can still be reached.
-      await taking.complete(sandbox);
+      await timing.measure("pages", () => taking.complete(sandbox));
       const storing = <T>(one: () => Promise<T>) => (request.memory ? taking.storing(sandbox, one) : one());
       return kind === "pause"
         ? sandboxes.leave(executionId, (leaving) => storing(() => taking.pause(leaving, request, beforeEnd)))

@@ -31,6 +31,7 @@ const HERE = [
   "vite",
   "npm install, half way",
   "git clone, half way",
+  "A build with make, half way",
   "An open file that is deleted",
   "A sparse file of 4 GiB, mapped",
   "A tree of 300 processes",
@@ -46,6 +47,7 @@ const HERE = [
   "epoll with an event descriptor and a timer",
   "Interval timers and handlers of signals",
   "A pseudo-terminal with a shell",
+  "SQLite in WAL mode, with a reader",
 ];
 
 /** What of a language finds mistakes in texts without running them, all at once where it can. */

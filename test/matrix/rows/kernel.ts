@@ -241,6 +241,19 @@ memory[0:8] = data(number(memory[0:8]) + 1)
 return number(memory[0:8])`,
   ),
   held(
+    "SQLite in WAL mode, with a reader",
+    `import sqlite3
+writer, reader = (sqlite3.connect("wal.db", isolation_level=None) for _ in range(2))
+assert writer.execute("pragma journal_mode=wal").fetchone() == ("wal",)
+writer.execute("create table if not exists counted (n integer)")
+writer.execute("delete from counted")
+writer.execute("insert into counted values (0)")`,
+    `writer.execute("update counted set n = n + 1")
+(n,) = reader.execute("select n from counted").fetchone()
+assert os.path.exists("wal.db-shm")
+return n`,
+  ),
+  held(
     "Huge pages, which a sandbox does not get",
     "asked = 0",
     `global asked

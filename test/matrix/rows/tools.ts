@@ -131,6 +131,18 @@ echo "$(cat git.pid) $(cat sent)"`,
     counts: "time",
   }),
   program({
+    name: "A build with make, half way",
+    // Each file is compiled by a program of its own, and there are more of them than anybody waits for.
+    files: { Makefile: "all: $(patsubst %,%.o,$(shell seq 100000))\n%.o:\n\techo 'int n$*;' | gcc -x c -c -o $@ -\n" },
+    start: `rm -f ./*.o
+apart make -s -j 2
+tail -n 1 pids >make.pid
+reached test -s 1.o`,
+    ask: `kill -0 "$(cat make.pid)"
+echo "$(cat make.pid) $(find . -name '*.o' | wc -l)"`,
+    counts: "time",
+  }),
+  program({
     name: "vi in tmux",
     files: { note: "first\n" },
     start: `tmux -S "$PWD/socket" new-session -d -x 80 -y 24 vi -n -u NONE note

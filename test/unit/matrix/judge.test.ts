@@ -1,7 +1,7 @@
 /** How the matrix of programs judges answers, and its table. */
 
 import { describe, expect, test } from "vitest";
-import { isAsWanted, type Outcome, problemOf, seenIn, tableOf, WAYS, waysOf } from "../../matrix/judge.ts";
+import { isAsWanted, type Outcome, pageOf, problemOf, seenIn, tableOf, WAYS, waysOf } from "../../matrix/judge.ts";
 import { directoryOf } from "../../matrix/program.ts";
 import { PROGRAMS } from "../../matrix/programs.ts";
 
@@ -97,6 +97,26 @@ test("the table has a line for each program, with times, reasons, and nothing fo
     "| gdb | 1.2 s |  | refused: a process is being debugged |  |  |  |",
   ]);
 });
+
+test("the page keeps the rows of earlier runs, replaces those of this one, and has all in their order", () => {
+  const names = ["Redis", "nginx", "gdb"];
+  const first = pageOf("", [{ name: "gdb", outcomes: { start: works } }, row("Redis", "another one answers")], names);
+  const second = pageOf(first, [row("nginx", "late"), { name: "Redis", outcomes: { start: works } }], names);
+  const lines = second.split("\n").filter((line) => line.startsWith("| "));
+  expect(lines.map((line) => line.split(" | ").slice(0, 2))).toEqual([
+    ["| program", "starts"],
+    ["| Redis", "1.2 s"],
+    ["| nginx", "**fails**: late"],
+    ["| gdb", "1.2 s"],
+  ]);
+  expect(pageOf(second, [], names)).toBe(second);
+  expect(pageOf(second, [], ["nginx"])).not.toContain("Redis");
+  expect(second).toMatch(/^# What can be paused\n\n/);
+});
+
+function row(name: string, reason: string) {
+  return { name, outcomes: { start: { is: "fails", reason } } } as const;
+}
 
 test("the matrix has more than sixty programs, each with a name and a directory of its own", () => {
   expect(PROGRAMS.length).toBeGreaterThan(60);

@@ -53,6 +53,13 @@ describe("a pause", () => {
     },
   );
 
+  test("says how long its parts took", async () => {
+    const { executionId } = await running();
+    const { times = {} } = await here.parts.taker.pause(executionId, snapshotRequest());
+    const parts = ["admit", "connections", "dump", "envd", "finish", "freeze", "images", "pages", "paths"];
+    expect(Object.keys(times).sort()).toEqual(parts);
+  });
+
   test("over its project's quota is refused before anything of it is touched; without memory its disk is kept", async () => {
     await here.parts.stop();
     here.parts = agentParts(here.engine, { databasePath: here.databasePath, projectSnapshotQuotaMb: 5 });
@@ -130,7 +137,8 @@ describe("a checkpoint", () => {
     const { executionId } = await running();
     const body = snapshotRequest();
     const { times = {}, ...taken } = await here.parts.taker.checkpoint(executionId, body);
-    expect(Object.keys(times).sort()).toEqual(["admit", "ahead", "disk", "dump", "finish", "frozen"]);
+    const parts = ["admit", "ahead", "disk", "dump", "envd", "finish", "freeze", "frozen", "images", "pages", "paths"];
+    expect(Object.keys(times).sort()).toEqual(parts);
     expect(await here.parts.taker.checkpoint(executionId, body)).toEqual(taken);
   });
 

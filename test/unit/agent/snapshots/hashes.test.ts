@@ -1,3 +1,4 @@
+import { createHook } from "node:async_hooks";
 import { createHash, randomBytes } from "node:crypto";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -39,6 +40,20 @@ test("a growing file is read as it grows and gets the hash of the whole, as do s
     }),
   );
   for (const name of names) expect(await sha256(at(name), new AbortController().signal)).toBe(whole(name));
+});
+
+test("files that do not grow any more are not read again while others do", async () => {
+  for (let n = 1; n <= 100; n++) writeFileSync(at(`pages-${n}.img`), randomBytes(4_096));
+  const hashes = followHashes(directory);
+  await delay(500);
+  const calls = { count: 0 };
+  const hook = createHook({ init: (_id, type) => void (type === "FSREQPROMISE" && calls.count++) }).enable();
+  await delay(1_000);
+  hook.disable();
+  // In each of a hundred rounds one for the list of the directory, and otherwise some for each file.
+  expect(calls.count).toBeGreaterThan(0);
+  expect(calls.count).toBeLessThan(200);
+  expect(await hashes.finish()).toHaveLength(100);
 });
 
 test("a file that is shorter than the bytes read of it fails the check", async () => {

@@ -95,6 +95,11 @@ describe("why a dump failed", () => {
       false,
     ],
     [
+      "(00.1) Dumping task (pid: 12 comm: node)\n(00.2) Warn  (criu/fsnotify.c:1): fsnotify: \tHandle 0x28:0x2000000ff cannot be opened\n(00.3) Error (criu/fsnotify.c:1): fsnotify: \tCan't dump that handle",
+      "a process watches files in a way that cannot be stored (process 12, node): the file that `find / -inum 8589934847` shows there",
+      false,
+    ],
+    [
       "(00.1) Error (criu/files.c:1): Can't dump ghost file /home/user/secret of 9 size",
       "a process has a deleted file open that is too large",
       false,

@@ -44,6 +44,14 @@ test("the image of a process without such areas is not written again", () => {
   ).toBeUndefined();
 });
 
+test("the fields of an image lie in it, and are no copies; a number is taken modulo 2^32", () => {
+  const message = Buffer.concat([bytesField(14, Buffer.from("area")), numberField(1, 2 ** 40 + 7)]);
+  const [area, start] = fieldsOf(message);
+  expect(area?.content.toString()).toBe("area");
+  expect([area?.content.buffer, area?.content.byteOffset]).toEqual([message.buffer, message.byteOffset + 2]);
+  expect(start).toMatchObject({ number: 1, value: 7 });
+});
+
 test("an image of a process's memory that is cut off is refused", () => {
   const image = imageOf([[1, 0x22, WIPE_ON_FORK]]);
   expect(() => withWipedAreas(image.subarray(0, -1))).toThrow("cut off");
