@@ -11,11 +11,12 @@ import type { Evidence } from "./evidence.ts";
 import { lookAtFiles } from "./files.ts";
 import { lookAtFirewall } from "./firewall.ts";
 import { readClock, readDisks, readKernel, readMachine } from "./machine.ts";
+import { readMetrics } from "./programs/metrics.ts";
 import { askNameServers } from "./name-servers.ts";
 import { listLeftovers, listObjects } from "./objects.ts";
 import { askPlatform } from "./platform.ts";
-import { listPorts } from "./ports.ts";
-import { lookAtPrograms } from "./programs.ts";
+import { listPorts } from "./programs/ports.ts";
+import { lookAtPrograms } from "./programs/programs.ts";
 
 const PART_LIMIT_MS = 20_000;
 /** Something may be under way at the first look. What is broken at both, is broken. */
@@ -38,10 +39,11 @@ export async function gather(machine: Machine): Promise<Evidence> {
     part(() => readCertificates(machine)),
     part(() => lookAtPrograms(machine)),
   ]);
-  const [firewall, database, platform, egress] = await Promise.all([
+  const [firewall, database, platform, metrics, egress] = await Promise.all([
     part(() => lookAtFirewall(machine)),
     part(() => lookAtDatabase(machine, programs)),
     part(() => askPlatform(machine)),
+    part(() => readMetrics(machine)),
     part(() => tryEgress(machine)),
   ]);
   return {
@@ -62,6 +64,7 @@ export async function gather(machine: Machine): Promise<Evidence> {
     certificates,
     database,
     programs,
+    metrics,
     nodes: platform?.nodes,
     records: platform?.records,
     objects: docker?.problem === undefined ? await part(() => listObjects(machine)) : undefined,
@@ -74,8 +77,9 @@ export async function gather(machine: Machine): Promise<Evidence> {
 export async function gatherAgain(machine: Machine, first: Evidence): Promise<Evidence> {
   await new Promise((resolve) => void setTimeout(resolve, AGAIN_MS));
   const part = <T>(look: () => Promise<T>) => withDeadline(look(), PART_LIMIT_MS).catch(() => undefined);
-  const [programs, ports, platform, firewall, leftovers] = await Promise.all([
+  const [programs, metrics, ports, platform, firewall, leftovers] = await Promise.all([
     part(() => lookAtPrograms(machine)),
+    part(() => readMetrics(machine)),
     part(() => listPorts(machine)),
     part(() => askPlatform(machine)),
     part(() => lookAtFirewall(machine)),
@@ -83,5 +87,6 @@ export async function gatherAgain(machine: Machine, first: Evidence): Promise<Ev
   ]);
   const objects = first.objects === undefined ? undefined : await part(() => listObjects(machine));
   const { nodes, records } = platform ?? {};
-  return { ...first, at: machine.now(), programs, ports, nodes, records, firewall, leftovers, objects };
+  const again = { programs, metrics, ports, nodes, records, firewall, leftovers, objects };
+  return { ...first, ...again, metricsBefore: first.metrics, at: machine.now() };
 }
