@@ -48,7 +48,10 @@ export function createProgram({ commands, groups, write, act }: ProgramOptions):
       writeOut: (text) => void write.stdout.write(text),
       writeErr: (text) => void write.stderr.write(escapeText(text)),
     })
-    .addHelpText("after", () => `\nFirst steps:\n${stepsIn()}\n\n\`svc COMMAND --help\` shows an example. docs/cli.md has all of them.\n`);
+    .addHelpText(
+      "after",
+      () => `\nFirst steps:\n${stepsIn()}\n\n\`svc COMMAND --help\` shows an example. docs/cli.md has all of them.\n`,
+    );
   const parents = new Map<string, Parser>();
   for (const { name, about } of groups) {
     parents.set(name, program.command(name).description(about).enablePositionalOptions().helpCommand(false));

@@ -102,27 +102,27 @@ export function networkLogStore(
     if (unlogged > 0) countUp("any", "unlogged", unlogged);
   };
   const write = database.transaction((sandboxId: string, entries: readonly NetworkLogEntry[], more: number) => {
-      let seq = last.get(sandboxId)?.seq ?? 0;
-      for (const entry of entries) {
-        const { at, protocol, address, port, name, recordType, verdict, count, sentBytes, receivedBytes } = entry;
-        const rule = recordType === undefined ? entry.rule : `${entry.rule}${TYPE_MARK}${recordType}`;
-        seq++;
-        insert.run({
-          sandbox_id: sandboxId,
-          seq,
-          at,
-          protocol,
-          address,
-          port,
-          name: name ?? null,
-          verdict,
-          rule,
-          count,
-          sent_bytes: sentBytes,
-          received_bytes: receivedBytes,
-        });
-      }
-      trim.run(sandboxId, seq - limits.perSandbox);
+    let seq = last.get(sandboxId)?.seq ?? 0;
+    for (const entry of entries) {
+      const { at, protocol, address, port, name, recordType, verdict, count, sentBytes, receivedBytes } = entry;
+      const rule = recordType === undefined ? entry.rule : `${entry.rule}${TYPE_MARK}${recordType}`;
+      seq++;
+      insert.run({
+        sandbox_id: sandboxId,
+        seq,
+        at,
+        protocol,
+        address,
+        port,
+        name: name ?? null,
+        verdict,
+        rule,
+        count,
+        sent_bytes: sentBytes,
+        received_bytes: receivedBytes,
+      });
+    }
+    trim.run(sandboxId, seq - limits.perSandbox);
     if (more > 0) suppress.run(sandboxId, more, entries.at(-1)?.at ?? Date.now());
   });
 

@@ -21,7 +21,10 @@ export const LATER_STEPS: readonly (readonly [title: string, steps: readonly Ste
       { line: "svc sandbox cp ./app ID:/home/user/app", about: "copies a folder into it" },
       { line: "svc forward ID 8080:80", about: "serves its port 80 at localhost:8080, until Ctrl-C" },
       { line: "svc template build my-app ./app", about: "builds a template from ./app/Dockerfile" },
-      { line: "svc sandbox create my-app --timeout 2h --auto-pause", about: "starts one of it, which is paused at its end" },
+      {
+        line: "svc sandbox create my-app --timeout 2h --auto-pause",
+        about: "starts one of it, which is paused at its end",
+      },
     ],
   ],
   [
@@ -30,7 +33,10 @@ export const LATER_STEPS: readonly (readonly [title: string, steps: readonly Ste
       { line: "svc status", about: "whether it serves, its versions and nodes" },
       { line: "svc explain ID", about: "why a sandbox is in its state, and what ends it" },
       { line: "svc events -f", about: "what happens, as it happens" },
-      { line: "svc node drain NODE", about: "moves its sandboxes away, before work on the machine; `node uncordon` takes it back" },
+      {
+        line: "svc node drain NODE",
+        about: "moves its sandboxes away, before work on the machine; `node uncordon` takes it back",
+      },
       { line: "svc project create team-blue", about: "prints the id of a project" },
       { line: "svc key create ci --project PROJECT", about: "prints an API key of it" },
     ],
@@ -38,7 +44,10 @@ export const LATER_STEPS: readonly (readonly [title: string, steps: readonly Ste
   [
     "Keep it well (as root, on its machine)",
     [
-      { line: "svc doctor", about: "what is wrong, the cause first, and the way out; `--fix` mends what loses nothing" },
+      {
+        line: "svc doctor",
+        about: "what is wrong, the cause first, and the way out; `--fix` mends what loses nothing",
+      },
       { line: "svc backup /var/backups/svc.tar.gz", about: "records, keys and settings, while it runs" },
       { line: "svc restore --drill /var/backups/svc.tar.gz", about: "tries that backup, and changes nothing" },
       { line: "svc upgrade --check", about: "what an upgrade to this version would do, and in which order" },

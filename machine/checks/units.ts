@@ -31,9 +31,6 @@ export const unitChecks: readonly Check[] = [
   },
 ];
 
-function units(
-  { programs }: Evidence,
-  isWrong: (unit: UnitSeen) => boolean,
-): readonly UnitSeen[] | undefined {
+function units({ programs }: Evidence, isWrong: (unit: UnitSeen) => boolean): readonly UnitSeen[] | undefined {
   return programs?.flatMap(({ unit }) => (unit !== undefined && isWrong(unit) ? [unit] : []));
 }

@@ -11,10 +11,10 @@ import type { Evidence } from "./evidence.ts";
 import { lookAtFiles } from "./files.ts";
 import { lookAtFirewall } from "./firewall.ts";
 import { readClock, readDisks, readKernel, readMachine } from "./machine.ts";
-import { readMetrics } from "./programs/metrics.ts";
 import { askNameServers } from "./name-servers.ts";
 import { listLeftovers, listObjects } from "./objects.ts";
 import { askPlatform } from "./platform.ts";
+import { readMetrics } from "./programs/metrics.ts";
 import { listPorts } from "./programs/ports.ts";
 import { lookAtPrograms } from "./programs/programs.ts";
 
@@ -71,6 +71,45 @@ export async function gather(machine: Machine): Promise<Evidence> {
     leftovers: await part(() => listLeftovers(machine)),
     egress,
   };
+}
+
+const UNSEEN: Omit<Evidence, "at" | "instance"> = {
+  machine: undefined,
+  kernel: undefined,
+  disks: undefined,
+  files: undefined,
+  clock: undefined,
+  docker: undefined,
+  versions: undefined,
+  criu: undefined,
+  firewall: undefined,
+  dns: undefined,
+  ports: undefined,
+  certificates: undefined,
+  database: undefined,
+  programs: undefined,
+  metrics: undefined,
+  nodes: undefined,
+  objects: undefined,
+  records: undefined,
+  leftovers: undefined,
+  egress: undefined,
+};
+
+/** What programs need to be replaced and to start again, in a few seconds: no sandbox and no process is touched for it. */
+export async function gatherForUpgrade(machine: Machine): Promise<Evidence> {
+  const part = <T>(look: () => Promise<T>) => withDeadline(look(), PART_LIMIT_MS).catch(() => undefined);
+  const [of, disks, files, clock, docker, programs] = await Promise.all([
+    part(() => readMachine(machine)),
+    part(() => readDisks(machine)),
+    part(() => lookAtFiles(machine)),
+    part(() => readClock(machine)),
+    part(() => askDocker(machine)),
+    part(() => lookAtPrograms(machine)),
+  ]);
+  const database = await part(() => lookAtDatabase(machine, programs));
+  const seen = { machine: of, disks, files, clock, docker, programs, database };
+  return { ...UNSEEN, ...seen, at: machine.now(), instance: machine.instance };
 }
 
 /** The parts in which something may be under way, once more. */

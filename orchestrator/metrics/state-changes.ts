@@ -17,7 +17,13 @@ const HELP: Readonly<Record<Change, string>> = {
 const NODE_PARTS = ["wait", "boot", "create", "run", "restore", "ready", "init", "network", "command"];
 const CHECKPOINT_PARTS = ["admit", "ahead", "frozen", "dump", "disk", "finish"];
 const PHASES: ReadonlySet<string> = new Set([
-  ...["read", "place", "store", "queue", "image", "node", "checkpoint"],
+  "read",
+  "place",
+  "store",
+  "queue",
+  "image",
+  "node",
+  "checkpoint",
   ...NODE_PARTS.map((part) => `node.${part}`),
   ...CHECKPOINT_PARTS.map((part) => `checkpoint.${part}`),
 ]);

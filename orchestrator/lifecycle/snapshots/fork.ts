@@ -109,7 +109,11 @@ export function createForking(deps: ForkingDeps): Forking {
     await deps.placeholders.check(project.id, record.network?.rules, deps.tokenNames(record));
   }
 
-  async function forkNow(project: Project, id: string, ask: ForkAsk & { readonly timing: Timing }): Promise<StartOutcome[]> {
+  async function forkNow(
+    project: Project,
+    id: string,
+    ask: ForkAsk & { readonly timing: Timing },
+  ): Promise<StartOutcome[]> {
     const { count, seconds, memory, signal, timing } = ask;
     const request = { kind: "fork", memory, done: "forked", same: "wait", copies: count, timing } as const;
     const taking = () => deps.checkpointing.checkpoint(project, id, request);

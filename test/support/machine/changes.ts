@@ -44,7 +44,8 @@ export const counted =
       ...of,
       samples: of.samples.map((sample) =>
         sample.name === name &&
-        (by ?? of.program) === of.program && Object.entries(labels).every(([key, said]) => sample.labels[key] === said)
+        (by ?? of.program) === of.program &&
+        Object.entries(labels).every(([key, said]) => sample.labels[key] === said)
           ? { ...sample, value }
           : sample,
       ),

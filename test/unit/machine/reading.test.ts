@@ -1,9 +1,9 @@
 /** How `svc doctor` reads what programs and files say. */
 
 import { expect, test } from "vitest";
-import { samplesIn } from "../../../machine/evidence/programs/metrics.ts";
 import { nameServersIn } from "../../../machine/evidence/name-servers.ts";
 import { slotsOf } from "../../../machine/evidence/objects.ts";
+import { samplesIn } from "../../../machine/evidence/programs/metrics.ts";
 import { listener } from "../../../machine/evidence/programs/ports.ts";
 import { failingOfLines, unitIn } from "../../../machine/evidence/programs/programs.ts";
 import { settingsIn } from "../../../shared/program/service/settings-lines.ts";

@@ -29,7 +29,14 @@ const sources: InstrumentSources = {
   placeholderUses: () => ({ used: 5, missing: 1, refused: 0, unavailable: 2 }),
   orchestratorReached: () => true,
   memoryKills: () => 4,
-  egress: () => ({ decisions: new Map([["tcp allow", 5], ["dns deny", 2]]), sentBytes: 70, receivedBytes: 90 }),
+  egress: () => ({
+    decisions: new Map([
+      ["tcp allow", 5],
+      ["dns deny", 2],
+    ]),
+    sentBytes: 70,
+    receivedBytes: 90,
+  }),
   ways: () =>
     new Map([
       ["forward", false],

@@ -111,7 +111,13 @@ export function bootProcess(own: {
     background,
     store: mine,
     nodes,
-    pausing: createPausing({ core, quota, onPaused: () => undefined, observe: () => undefined, onParts: () => undefined }),
+    pausing: createPausing({
+      core,
+      quota,
+      onPaused: () => undefined,
+      observe: () => undefined,
+      onParts: () => undefined,
+    }),
     resuming: createResuming({
       core: patient,
       ending,
