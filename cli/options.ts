@@ -52,6 +52,7 @@ export interface Options {
   readonly output?: "json" | "yaml" | "wide" | "name";
   readonly overlap?: number;
   readonly pid?: number;
+  readonly preflight?: boolean;
   readonly project?: string;
   readonly ready?: string;
   readonly reason?: string;

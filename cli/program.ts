@@ -2,6 +2,7 @@
 
 import { InvalidArgumentError, Command as Parser, Option as ParserOption } from "commander";
 import type { Args, Command, Group, Option } from "./definition.ts";
+import { FIRST_STEPS } from "./definitions/first-steps.ts";
 import type { Options } from "./options.ts";
 import { escapeText } from "./output/escape.ts";
 import type { Terminals } from "./output/output.ts";
@@ -47,7 +48,10 @@ export function createProgram({ commands, groups, write, act }: ProgramOptions):
       writeOut: (text) => void write.stdout.write(text),
       writeErr: (text) => void write.stderr.write(escapeText(text)),
     })
-    .addHelpText("after", "\n`svc COMMAND --help` shows an example. docs/cli.md has all of them.\n");
+    .addHelpText(
+      "after",
+      () => `\nFirst steps:\n${stepsIn()}\n\n\`svc COMMAND --help\` shows an example. docs/cli.md has all of them.\n`,
+    );
   const parents = new Map<string, Parser>();
   for (const { name, about } of groups) {
     parents.set(name, program.command(name).description(about).enablePositionalOptions().helpCommand(false));
@@ -60,6 +64,11 @@ export function createProgram({ commands, groups, write, act }: ProgramOptions):
     addCommand(parent.command(name, { hidden: command.hidden === true }), command, act);
   }
   return program;
+}
+
+function stepsIn(): string {
+  const width = Math.max(...FIRST_STEPS.map(({ line }) => line.length));
+  return FIRST_STEPS.map(({ line, about }) => `  ${line.padEnd(width)}  ${about}`).join("\n");
 }
 
 function addCommand(parser: Parser, command: Command, act: ProgramOptions["act"]): void {

@@ -3,8 +3,9 @@
 import { CommanderError } from "commander";
 import { type Context, createContext, type Streams } from "./context.ts";
 import { COMMANDS, GROUPS } from "./definitions/all.ts";
-import { EXIT, Failure } from "./failure.ts";
+import { EXIT, Failure, usage } from "./failure.ts";
 import { wordsOf } from "./installed.ts";
+import { meant } from "./nearest.ts";
 import { escapeLine, escapeText } from "./output/escape.ts";
 import { createProgram } from "./program.ts";
 
@@ -58,6 +59,8 @@ export async function run(line: readonly string[], { env, streams }: Surrounding
       program.outputHelp();
       return 0;
     }
+    const instead = meant({ commands: COMMANDS, groups: GROUPS }, words);
+    if (instead.length > 0) throw unknown(words, instead);
     await program.parseAsync(words, { from: "user" });
     return exitCode;
   } catch (error) {
@@ -65,6 +68,12 @@ export async function run(line: readonly string[], { env, streams }: Surrounding
     if (ended.signal.aborted) return code;
     return failed(error, { env, streams });
   }
+}
+
+function unknown(words: readonly string[], instead: readonly string[]): Failure {
+  const isGroup = GROUPS.some(({ name }) => name === words[0]);
+  const names = instead.map((name) => `svc ${name}`).join(", ");
+  return usage(`unknown command '${(isGroup ? words[1] : words[0]) ?? ""}'`, `(Did you mean ${names}?)`);
 }
 
 function failed(error: unknown, { env, streams }: Surroundings): number {

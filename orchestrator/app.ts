@@ -158,6 +158,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const sandboxes = createSandboxes(base, {
     store,
     nodes,
+    metrics,
     lifecycle,
     callers,
     placeholders,

@@ -13,6 +13,7 @@ import type { Values } from "../placeholders/values.ts";
 import type { DiskWork } from "../sandbox-disks/disks.ts";
 import type { PoolAccount } from "../sandboxes/pool/pool.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
+import type { EgressTotals } from "../store/network-log.ts";
 import type { VolumeUse } from "../volumes/volumes.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -38,6 +39,8 @@ export interface InstrumentSources {
   readonly orchestratorReached: () => boolean;
   /** Since the start of the agent. */
   readonly memoryKills: () => number;
+  /** Decisions about connections of sandboxes, and their bytes, since the agent's start. */
+  readonly egress: () => EgressTotals;
   readonly hostLimits: () => HostLimits;
   readonly ways: Reach["ways"];
   /** Ids of what the node cannot do now. */
@@ -169,6 +172,22 @@ export function createInstruments(sources: InstrumentSources): Instruments {
       for (const [result, count] of Object.entries(sources.placeholderUses())) one.inc({ result }, count);
     },
   );
+  counted(
+    "svc_egress_decisions_total",
+    "Connections and questions of sandboxes by protocol and verdict; unlogged: too many to have an entry of the log",
+    ["proto", "verdict"],
+    (one) => {
+      for (const [key, count] of sources.egress().decisions) {
+        const [proto = "", verdict = ""] = key.split(" ");
+        one.inc({ proto, verdict }, count);
+      }
+    },
+  );
+  counted("svc_egress_bytes_total", "Bytes of these connections, added at their end", ["dir"], (one) => {
+    const { sentBytes, receivedBytes } = sources.egress();
+    one.inc({ dir: "sent" }, sentBytes);
+    one.inc({ dir: "received" }, receivedBytes);
+  });
   gauge(
     "svc_network_passes",
     "1 while the host lets packets of sandboxes through, by the way that they take: forward, resolver, egress",

@@ -3,6 +3,7 @@
 import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { KeyedMutex } from "../../shared/program/keyed-mutex.ts";
+import { keepPart } from "../../shared/program/tracing/spans.ts";
 import { createTiming } from "../../shared/program/tracing/timing.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
@@ -72,7 +73,7 @@ export function createStart({ sources, mutex, stores, startCommand }: StartDeps)
   };
 
   return async (spec, signal) => {
-    const timing = createTiming();
+    const timing = createTiming(keepPart);
     const launched = await begin({ ...spec, timing }, signal);
     await timing.measure("command", () => startCommand(spec.body, launched, signal));
     return { ...launched, times: Object.fromEntries(timing.parts()) };

@@ -11,6 +11,14 @@ import type { Sqlite } from "./database/database.ts";
 const MAX_ENTRIES_PER_SANDBOX = 5_000;
 const MAX_ENTRIES = 500_000;
 
+/** What has been added since the agent's start, also what is no longer in the log. */
+export interface EgressTotals {
+  /** By protocol and verdict; `unlogged`: too many to have an entry each. */
+  readonly decisions: ReadonlyMap<string, number>;
+  readonly sentBytes: number;
+  readonly receivedBytes: number;
+}
+
 export interface NetworkLogStore {
   /** `suppressed`: number of decisions that are not among the entries. One transaction. */
   add(sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number): void;
@@ -19,6 +27,8 @@ export interface NetworkLogStore {
    * entries of its last millisecond, even beyond the limit, so the next page begins behind that millisecond.
    */
   read(sandboxId: string, query: { readonly cursor?: number; readonly limit: number }): NetworkLog;
+  /** Keys of `decisions` are `PROTOCOL VERDICT`. */
+  totals(): EgressTotals;
   /** Deletes entries older than a time, and the oldest beyond the limits. */
   prune(before: number): void;
 }
@@ -77,31 +87,51 @@ export function networkLogStore(
     "select at from network_log order by at desc limit 1 offset ?",
   );
 
+  const decisions = new Map<string, number>();
+  const bytes = { sentBytes: 0, receivedBytes: 0 };
+  const countUp = (protocol: string, verdict: string, more: number) => {
+    const key = `${protocol} ${verdict}`;
+    decisions.set(key, (decisions.get(key) ?? 0) + more);
+  };
+  const addUp = (entries: readonly NetworkLogEntry[], unlogged: number) => {
+    for (const entry of entries) {
+      countUp(entry.protocol, entry.verdict, entry.count);
+      bytes.sentBytes += entry.sentBytes;
+      bytes.receivedBytes += entry.receivedBytes;
+    }
+    if (unlogged > 0) countUp("any", "unlogged", unlogged);
+  };
+  const write = database.transaction((sandboxId: string, entries: readonly NetworkLogEntry[], more: number) => {
+    let seq = last.get(sandboxId)?.seq ?? 0;
+    for (const entry of entries) {
+      const { at, protocol, address, port, name, recordType, verdict, count, sentBytes, receivedBytes } = entry;
+      const rule = recordType === undefined ? entry.rule : `${entry.rule}${TYPE_MARK}${recordType}`;
+      seq++;
+      insert.run({
+        sandbox_id: sandboxId,
+        seq,
+        at,
+        protocol,
+        address,
+        port,
+        name: name ?? null,
+        verdict,
+        rule,
+        count,
+        sent_bytes: sentBytes,
+        received_bytes: receivedBytes,
+      });
+    }
+    trim.run(sandboxId, seq - limits.perSandbox);
+    if (more > 0) suppress.run(sandboxId, more, entries.at(-1)?.at ?? Date.now());
+  });
+
   return {
-    add: database.transaction((sandboxId: string, entries: readonly NetworkLogEntry[], more: number) => {
-      let seq = last.get(sandboxId)?.seq ?? 0;
-      for (const entry of entries) {
-        const { at, protocol, address, port, name, recordType, verdict, count, sentBytes, receivedBytes } = entry;
-        const rule = recordType === undefined ? entry.rule : `${entry.rule}${TYPE_MARK}${recordType}`;
-        seq++;
-        insert.run({
-          sandbox_id: sandboxId,
-          seq,
-          at,
-          protocol,
-          address,
-          port,
-          name: name ?? null,
-          verdict,
-          rule,
-          count,
-          sent_bytes: sentBytes,
-          received_bytes: receivedBytes,
-        });
-      }
-      trim.run(sandboxId, seq - limits.perSandbox);
-      if (more > 0) suppress.run(sandboxId, more, entries.at(-1)?.at ?? Date.now());
-    }),
+    add(sandboxId, entries, suppressed) {
+      write(sandboxId, entries, suppressed);
+      addUp(entries, suppressed);
+    },
+    totals: () => ({ decisions, ...bytes }),
     read(sandboxId, { cursor, limit }) {
       const to = () => lastOfPage.get(sandboxId, cursor ?? 0, limit - 1)?.at ?? Number.MAX_SAFE_INTEGER;
       const rows =

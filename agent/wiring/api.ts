@@ -77,6 +77,7 @@ export async function createApi(base: Base, parts: ApiSources) {
     placeholderUses: () => network.values.results(),
     pendingRemovals: () => live.disposal.pending,
     memoryKills: () => live.memoryKills.total,
+    egress: () => stores.networkLog.totals(),
     hostLimits: () => node.limits.seen(),
     ways: () => reach.ways(),
     findings,

@@ -96,6 +96,7 @@ export const accountCommands: readonly Command[] = [
     name: "completion",
     about: "print what completes commands, flags and ids of sandboxes in a shell",
     arguments: [{ name: "<shell>", about: "bash, zsh or fish" }],
+    more: "zsh reads it from a file `_svc` in a folder of `$fpath`, fish from `~/.config/fish/completions/svc.fish`. The package has installed all three.",
     example: "svc completion bash > ~/.local/share/bash-completion/completions/svc",
     load: async () => (await import("../commands/account/completion.ts")).completion,
   },

@@ -14,6 +14,11 @@ export const machineCommands: readonly Command[] = [
         flags: "--fix",
         about: "mends what can be mended without any loss: access to files, forwarding, kernel modules",
       },
+      {
+        flags: "--preflight",
+        about:
+          "only what would leave an upgrade in the middle, in seconds; the package asks it before it replaces anything",
+      },
       { flags: "--json", about: "the whole report, with the checks that passed" },
       { flags: "-o, --output <form>", about: "the same in this form", choices: ["json", "yaml"] },
       { flags: "--all", about: "shows the checks that passed, too" },

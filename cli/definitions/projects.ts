@@ -16,6 +16,7 @@ export const projectCommands: readonly Command[] = [
   {
     name: "project create",
     about: "create a project, and print its id",
+    more: "`svc key create NAME --project ID` makes the first key of it.",
     arguments: [{ name: "<name>", about: "a name for people" }],
     example: "svc project create team-blue",
     load: async () => (await projects()).create,

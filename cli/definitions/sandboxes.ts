@@ -16,7 +16,10 @@ const TIMEOUT: Option = {
   about: "time from now until it expires, such as 90s, 5m or 2h",
   read: "duration",
 };
-const NO_MEMORY: Option = { flags: "--no-memory", about: "with the disk alone" };
+const noMemory = (about: string): Option => ({ flags: "--no-memory", about });
+
+/** Of one that runs again, and of copies. */
+const AGAIN: Option = { ...TIMEOUT, about: "time until it ends, such as 90s, 5m or 2h (5m)" };
 
 const life = () => import("../commands/sandboxes/sandboxes.ts");
 const states = () => import("../commands/sandboxes/states.ts");
@@ -26,18 +29,19 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "sandbox create",
     about: "start a sandbox, and print its id",
+    more: "It ends after its timeout, and its disk with it; `sandbox timeout` sets another end, and --auto-pause stores it in place of that.",
     arguments: [{ name: "[template]", about: "template or snapshot, with an optional :tag (base)" }],
     options: [
-      TIMEOUT,
+      { ...TIMEOUT, about: "time until it ends, such as 90s, 5m or 2h (5m)" },
       { flags: "-e, --env <name=value>", about: "environment of its programs; may be repeated", read: "pairs" },
       { flags: "-m, --metadata <key=value>", about: "metadata, for lists; may be repeated", read: "pairs" },
       { flags: "--cpu <cores>", about: "processors, in place of the template's", read: "integer" },
       { flags: "--memory-size <MiB>", about: "memory, in place of the template's", read: "integer" },
       { flags: "--count <number>", about: "so many sandboxes with one call", read: "integer" },
-      { flags: "--auto-pause", about: "pause it when its time is over, in place of its end" },
+      { flags: "--auto-pause", about: "store it with its memory when its time is over, in place of its end" },
       { flags: "--no-internet", about: "without access to the internet" },
       { flags: "--volume <name=path>", about: "mounts a volume; may be repeated", read: "pairs" },
-      NO_MEMORY,
+      noMemory("of a snapshot the disk alone: its programs start anew"),
       PROJECT,
       { flags: "-o, --output <form>", about: "how it is shown", choices: ["json", "yaml", "name"] },
     ],
@@ -70,7 +74,7 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "sandbox connect",
     about: "open a terminal in a sandbox",
-    more: "After a cut of the connection the terminal goes on with the same shell. `~.` at the beginning of a line leaves it; `--pid` comes back to it.",
+    more: "After a cut of the connection the terminal goes on with the same shell. `~.` at the beginning of a line leaves it and prints its process id, by which `--pid` comes back to it. A paused sandbox is resumed first.",
     arguments: [SANDBOX],
     options: [
       USER,
@@ -83,7 +87,7 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "sandbox exec",
     about: "run a program in a sandbox, with its input, output and exit code",
-    more: "Standard input is passed on where it is a pipe or a file. The program is started without a shell: `-- sh -c '…'` starts one.",
+    more: "Standard input is passed on where it is a pipe or a file. The program is started without a shell: `-- sh -c '…'` starts one. A paused sandbox is resumed first.",
     arguments: [SANDBOX, { name: "<command...>", about: "after --, the program and its arguments" }],
     options: [
       USER,
@@ -135,7 +139,11 @@ export const sandboxCommands: readonly Command[] = [
     name: "sandbox pause",
     about: "store a sandbox with its memory, and stop it",
     arguments: [SANDBOXES],
-    options: [{ ...SELECTOR, about: "the running ones with this metadata" }, NO_MEMORY, PROJECT],
+    options: [
+      { ...SELECTOR, about: "the running ones with this metadata" },
+      noMemory("its disk alone: its programs end"),
+      PROJECT,
+    ],
     example: "svc sandbox pause isb6f3b4nz",
     load: async () => (await states()).pause,
   },
@@ -143,7 +151,12 @@ export const sandboxCommands: readonly Command[] = [
     name: "sandbox resume",
     about: "start a paused sandbox where it was",
     arguments: [SANDBOXES],
-    options: [{ ...SELECTOR, about: "the paused ones with this metadata" }, TIMEOUT, NO_MEMORY, PROJECT],
+    options: [
+      { ...SELECTOR, about: "the paused ones with this metadata" },
+      AGAIN,
+      noMemory("boots from its disk: its programs start anew"),
+      PROJECT,
+    ],
     example: "svc sandbox resume isb6f3b4nz --timeout 1h",
     load: async () => (await states()).resume,
   },
@@ -153,8 +166,8 @@ export const sandboxCommands: readonly Command[] = [
     arguments: [SANDBOX],
     options: [
       { flags: "--count <number>", about: "so many copies (1)", read: "integer" },
-      TIMEOUT,
-      NO_MEMORY,
+      AGAIN,
+      noMemory("the copies boot from the disk"),
       PROJECT,
       { flags: "-o, --output <form>", about: "how they are shown", choices: ["json", "yaml", "name"] },
     ],
@@ -165,7 +178,11 @@ export const sandboxCommands: readonly Command[] = [
     name: "sandbox rewind",
     about: "put a sandbox back to a snapshot of it; a paused one runs afterwards",
     arguments: [SANDBOX, { name: "<snapshot>", about: "name or id of a snapshot" }],
-    options: [TIMEOUT, NO_MEMORY, PROJECT],
+    options: [
+      { ...TIMEOUT, about: "time from now until it ends (of a running one its end stays, of a paused one 5m)" },
+      noMemory("boots from the disk of the snapshot"),
+      PROJECT,
+    ],
     example: "svc sandbox rewind isb6f3b4nz before-the-tests",
     load: async () => (await states()).rewind,
   },

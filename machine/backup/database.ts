@@ -6,7 +6,7 @@ import { lastWords, type Said } from "../base/commands.ts";
 import type { Instance } from "../base/instance.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import { lookAtPrograms } from "../evidence/programs.ts";
+import { lookAtPrograms } from "../evidence/programs/programs.ts";
 
 const LIMIT_MS = 3_600_000;
 

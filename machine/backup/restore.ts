@@ -8,7 +8,7 @@ import { lastWords } from "../base/commands.ts";
 import { type Instance, readInstance } from "../base/instance.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import { lookAtPrograms } from "../evidence/programs.ts";
+import { lookAtPrograms } from "../evidence/programs/programs.ts";
 import { databasePath, databaseUrl, restorePostgres } from "./database.ts";
 import { placeOf } from "./folders.ts";
 import { checkedManifest, type FileEntry, type Manifest } from "./manifest.ts";

@@ -9,7 +9,8 @@ import { ask } from "../base/http.ts";
 import { type Program, textOf } from "../base/instance.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { examine } from "../doctor/doctor.ts";
-import { urlOf } from "../evidence/programs.ts";
+import { metricsTokenOf } from "../evidence/programs/metrics.ts";
+import { urlOf } from "../evidence/programs/programs.ts";
 
 export interface Part {
   /** Name of the file. */
@@ -87,9 +88,8 @@ async function outputOf({ run }: Machine, [program = "", ...args]: readonly stri
 
 async function page({ instance }: Machine, program: Program, path: string): Promise<string> {
   const token = textOf(join(instance.places.config, "admin-token"))?.split(/\s/, 1)[0] ?? "";
-  const metrics =
-    instance.setting(program, "SVC_METRICS_TOKEN") ?? instance.setting(program, "SVC_ORCHESTRATOR_TOKEN") ?? "";
-  const headers = path === "/metrics" ? { authorization: `Bearer ${metrics}` } : { "x-admin-token": token };
+  const metrics = { authorization: `Bearer ${metricsTokenOf(instance, program)}` };
+  const headers = path === "/metrics" ? metrics : { "x-admin-token": token };
   const { status, text } = await ask({ url: `${urlOf(instance, program)}${path}`, headers, limitMs: SHORT_MS - 1_000 });
   if (status !== 200 && !path.startsWith("/readyz"))
     throw new Error(`${path} answered ${status}: ${text.slice(0, 300)}`);

@@ -10,12 +10,16 @@ import { networkChecks } from "./network.ts";
 import { nodeChecks } from "./nodes.ts";
 import { objectChecks } from "./objects.ts";
 import { programChecks } from "./programs.ts";
+import { unitChecks } from "./units.ts";
+import { workChecks } from "./work.ts";
 
 export const ALL_CHECKS: readonly Check[] = [
   ...machineChecks,
   ...dockerChecks,
   ...networkChecks,
+  ...unitChecks,
   ...programChecks,
   ...nodeChecks,
   ...objectChecks,
+  ...workChecks,
 ];

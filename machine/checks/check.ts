@@ -17,6 +17,7 @@ export const SECTIONS = [
   "certificates",
   "database",
   "blob store",
+  "units",
   "programs",
   "nodes",
   "versions",

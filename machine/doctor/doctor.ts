@@ -4,7 +4,7 @@ import type { Machine } from "../base/this-machine.ts";
 import { ALL_CHECKS } from "../checks/all.ts";
 import type { Result } from "../checks/check.ts";
 import { judge } from "../checks/judge.ts";
-import { gather, gatherAgain } from "../evidence/gather.ts";
+import { gather, gatherAgain, gatherForUpgrade } from "../evidence/gather.ts";
 import { applyFix } from "./fixes.ts";
 
 export interface Report {
@@ -29,6 +29,25 @@ export async function examine(machine: Machine): Promise<Report> {
   if (!found.some(isWrong)) return reportOf(found, machine);
   const second = judge(ALL_CHECKS, await gatherAgain(machine, first));
   return reportOf(confirmed(found, second), machine);
+}
+
+/** Failures that would leave an upgrade in the middle: files cannot be written, or a stopped program does not start again. */
+const BEFORE_UPGRADE: ReadonlySet<string> = new Set([
+  "kernel.directory-read-only",
+  "kernel.programs-noexec",
+  "disks.full",
+  "disks.inodes",
+  "disks.read-only",
+  "files.missing",
+  "clock.back",
+  "docker.silent",
+  "database.broken",
+]);
+export const PREFLIGHT_CHECKS = ALL_CHECKS.filter(({ id }) => BEFORE_UPGRADE.has(id));
+
+/** Only what an upgrade needs, before anything is replaced. */
+export async function preflight(machine: Machine): Promise<Report> {
+  return reportOf(judge(PREFLIGHT_CHECKS, await gatherForUpgrade(machine)), machine);
 }
 
 /** What both looks found. What only the second found may be under way, too. Pure. */

@@ -102,7 +102,30 @@ export interface ProgramSeen {
   /** Another file with settings than the one that it has read. */
   readonly settingsChanged: boolean;
   /** With systemd. */
-  readonly unit: { readonly name: string; readonly state: string } | undefined;
+  readonly unit: UnitSeen | undefined;
+}
+
+export interface UnitSeen {
+  readonly name: string;
+  readonly state: string;
+  /** How often systemd has started it again by itself since it was started. */
+  readonly restarts: number;
+  /** Since its last start; undefined: it does not run. */
+  readonly runningSeconds: number | undefined;
+  /** Its file, or one of its drop-ins, has changed since systemd has read it. */
+  readonly isStale: boolean;
+}
+
+export interface Sample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** What a running program counts. */
+export interface MetricsSeen {
+  readonly program: Program;
+  readonly samples: readonly Sample[];
 }
 
 export interface NodeSeen {
@@ -157,6 +180,9 @@ export interface Evidence {
   readonly certificates: readonly Certificate[] | undefined;
   readonly database: DatabaseSeen | undefined;
   readonly programs: readonly ProgramSeen[] | undefined;
+  readonly metrics: readonly MetricsSeen[] | undefined;
+  /** Of the first look; at the first look there are none. */
+  readonly metricsBefore?: readonly MetricsSeen[] | undefined;
   readonly nodes: readonly NodeSeen[] | undefined;
   /** Of this machine's node. */
   readonly objects: NodeObjects | undefined;

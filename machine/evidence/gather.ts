@@ -14,8 +14,9 @@ import { readClock, readDisks, readKernel, readMachine } from "./machine.ts";
 import { askNameServers } from "./name-servers.ts";
 import { listLeftovers, listObjects } from "./objects.ts";
 import { askPlatform } from "./platform.ts";
-import { listPorts } from "./ports.ts";
-import { lookAtPrograms } from "./programs.ts";
+import { readMetrics } from "./programs/metrics.ts";
+import { listPorts } from "./programs/ports.ts";
+import { lookAtPrograms } from "./programs/programs.ts";
 
 const PART_LIMIT_MS = 20_000;
 /** Something may be under way at the first look. What is broken at both, is broken. */
@@ -38,10 +39,11 @@ export async function gather(machine: Machine): Promise<Evidence> {
     part(() => readCertificates(machine)),
     part(() => lookAtPrograms(machine)),
   ]);
-  const [firewall, database, platform, egress] = await Promise.all([
+  const [firewall, database, platform, metrics, egress] = await Promise.all([
     part(() => lookAtFirewall(machine)),
     part(() => lookAtDatabase(machine, programs)),
     part(() => askPlatform(machine)),
+    part(() => readMetrics(machine)),
     part(() => tryEgress(machine)),
   ]);
   return {
@@ -62,6 +64,7 @@ export async function gather(machine: Machine): Promise<Evidence> {
     certificates,
     database,
     programs,
+    metrics,
     nodes: platform?.nodes,
     records: platform?.records,
     objects: docker?.problem === undefined ? await part(() => listObjects(machine)) : undefined,
@@ -70,12 +73,52 @@ export async function gather(machine: Machine): Promise<Evidence> {
   };
 }
 
+const UNSEEN: Omit<Evidence, "at" | "instance"> = {
+  machine: undefined,
+  kernel: undefined,
+  disks: undefined,
+  files: undefined,
+  clock: undefined,
+  docker: undefined,
+  versions: undefined,
+  criu: undefined,
+  firewall: undefined,
+  dns: undefined,
+  ports: undefined,
+  certificates: undefined,
+  database: undefined,
+  programs: undefined,
+  metrics: undefined,
+  nodes: undefined,
+  objects: undefined,
+  records: undefined,
+  leftovers: undefined,
+  egress: undefined,
+};
+
+/** What programs need to be replaced and to start again, in a few seconds: no sandbox and no process is touched for it. */
+export async function gatherForUpgrade(machine: Machine): Promise<Evidence> {
+  const part = <T>(look: () => Promise<T>) => withDeadline(look(), PART_LIMIT_MS).catch(() => undefined);
+  const [of, disks, files, clock, docker, programs] = await Promise.all([
+    part(() => readMachine(machine)),
+    part(() => readDisks(machine)),
+    part(() => lookAtFiles(machine)),
+    part(() => readClock(machine)),
+    part(() => askDocker(machine)),
+    part(() => lookAtPrograms(machine)),
+  ]);
+  const database = await part(() => lookAtDatabase(machine, programs));
+  const seen = { machine: of, disks, files, clock, docker, programs, database };
+  return { ...UNSEEN, ...seen, at: machine.now(), instance: machine.instance };
+}
+
 /** The parts in which something may be under way, once more. */
 export async function gatherAgain(machine: Machine, first: Evidence): Promise<Evidence> {
   await new Promise((resolve) => void setTimeout(resolve, AGAIN_MS));
   const part = <T>(look: () => Promise<T>) => withDeadline(look(), PART_LIMIT_MS).catch(() => undefined);
-  const [programs, ports, platform, firewall, leftovers] = await Promise.all([
+  const [programs, metrics, ports, platform, firewall, leftovers] = await Promise.all([
     part(() => lookAtPrograms(machine)),
+    part(() => readMetrics(machine)),
     part(() => listPorts(machine)),
     part(() => askPlatform(machine)),
     part(() => lookAtFirewall(machine)),
@@ -83,5 +126,6 @@ export async function gatherAgain(machine: Machine, first: Evidence): Promise<Ev
   ]);
   const objects = first.objects === undefined ? undefined : await part(() => listObjects(machine));
   const { nodes, records } = platform ?? {};
-  return { ...first, at: machine.now(), programs, ports, nodes, records, firewall, leftovers, objects };
+  const again = { programs, metrics, ports, nodes, records, firewall, leftovers, objects };
+  return { ...first, ...again, metricsBefore: first.metrics, at: machine.now() };
 }

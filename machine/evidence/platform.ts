@@ -6,7 +6,7 @@ import { textOf } from "../base/instance.ts";
 import type { Machine } from "../base/this-machine.ts";
 import type { NodeRecords } from "../invariants/invariants.ts";
 import type { NodeSeen } from "./evidence.ts";
-import { urlOf } from "./programs.ts";
+import { urlOf } from "./programs/programs.ts";
 
 interface Platform {
   readonly nodes: readonly NodeSeen[];

@@ -82,7 +82,13 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
   const ending = createEnding({ core, observe: (reason) => metrics.ended(reason) });
   const placement = placementPolicy(config);
   const elsewhere = createElsewhere({ core, placement });
-  const resuming = createResuming({ core, ending, elsewhere });
+  const resuming = createResuming({
+    core,
+    ending,
+    elsewhere,
+    observe: (outcome) => metrics.changed("resume", outcome),
+    onParts: (parts) => metrics.phases("resume", parts),
+  });
   const autoResuming = createAutoResuming({
     core,
     resuming,
@@ -92,8 +98,14 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
       return typeof owner === "string" ? undefined : owner.project.id;
     },
   });
-  const pausing = createPausing({ core, quota, onPaused: () => autoResuming.changed() });
-  const checkpointing = createCheckpointing({ core, quota });
+  const pausing = createPausing({
+    core,
+    quota,
+    onPaused: () => autoResuming.changed(),
+    observe: (outcome) => metrics.changed("pause", outcome),
+    onParts: (parts) => metrics.phases("pause", parts),
+  });
+  const checkpointing = createCheckpointing({ core, quota, onFailed: (code) => metrics.snapshotFailed(code) });
   const images = createImages(core);
   const launch = createLaunch({
     core,
@@ -122,11 +134,19 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
     elsewhere,
     lifetime,
     connecting: createConnecting({ core, lifetime, resuming }),
-    forking: createForking({ core, checkpointing, launch, placeholders, tokenNames, concurrency }),
+    forking: createForking({
+      core,
+      checkpointing,
+      launch,
+      placeholders,
+      tokenNames,
+      concurrency,
+      observe: (outcome) => metrics.changed("fork", outcome),
+    }),
     ending,
     nodeLoss: createNodeLoss({ core, ending }),
     resuming,
-    rewinding: createRewinding({ core, ending, elsewhere, observe: (outcome) => metrics.rewound(outcome) }),
+    rewinding: createRewinding({ core, ending, elsewhere, observe: (outcome) => metrics.changed("rewind", outcome) }),
     autoResuming,
     pausing,
     checkpointing,

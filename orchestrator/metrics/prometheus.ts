@@ -9,14 +9,13 @@ import type { StartTurns } from "../nodes/start-turns.ts";
 import type { Store } from "../store/store.ts";
 import type { ProjectSample } from "../store/usage/usage.ts";
 import { type ShownSite, siteGauges } from "./site-gauges.ts";
+import { type StateChangeMetrics, stateChangeMetrics } from "./state-changes.ts";
 
-export interface Metrics {
+export interface Metrics extends StateChangeMetrics {
   readonly contentType: string;
   text(): Promise<string>;
   created(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: string }): void;
   ended(reason: string): void;
-  /** @param outcome `result`: ok, or the error code */
-  rewound(outcome: { readonly result: string; readonly seconds: number }): void;
   expiryLag(seconds: number): void;
   repaired(kind: string, count: number): void;
   limited(group: string): void;
@@ -58,13 +57,6 @@ export function createMetrics(sources: MetricsSources): Metrics {
     name: "svc_sandbox_create_duration_seconds",
     help: "Time from the valid create request to the running sandbox",
     labelNames: ["path", "result"],
-    buckets: SECONDS,
-    registers,
-  });
-  const rewinds = new Histogram({
-    name: "svc_sandbox_rewind_duration_seconds",
-    help: "Time from the record of a rewind to the sandbox that runs from the snapshot, or to the failure",
-    labelNames: ["result"],
     buckets: SECONDS,
     registers,
   });
@@ -155,6 +147,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
 
   return {
     ...webhooks,
+    ...stateChangeMetrics(registers),
     volumeProblems: volumes.problems,
     contentType: registry.contentType,
     text: () => registry.metrics(),
@@ -163,7 +156,6 @@ export function createMetrics(sources: MetricsSources): Metrics {
       else create.observe({ path: outcome.warm ? "warm" : "cold", result: "ok" }, outcome.seconds);
     },
     ended: (reason) => evictions.inc({ reason }),
-    rewound: ({ result, seconds }) => rewinds.observe({ result }, seconds),
     expiryLag: (seconds) => lag.observe(Math.max(0, seconds)),
     repaired(kind, count) {
       if (kind === "stop") runs.inc();

@@ -57,9 +57,9 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     const { caller, signal } = context;
     if (count === 1) {
       const create = (timing: Timing) => deps.creating.one(caller, body, { defaultTimeoutSeconds, signal, timing });
-      return toSandbox(await deps.timed(context, create), deps.view);
+      return toSandbox(await deps.timed("create", context, create), deps.view);
     }
-    const outcomes = await deps.timed(context, (timing) =>
+    const outcomes = await deps.timed("create", context, (timing) =>
       deps.creating.many(caller, body, { defaultTimeoutSeconds, signal, timing, count }),
     );
     return outcomes.map((outcome) => toResult(outcome, deps.view));

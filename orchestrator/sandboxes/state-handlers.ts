@@ -66,7 +66,7 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
       const { timeout: seconds = DEFAULT_TIMEOUT_S, count = 1, memory = true } = body;
       const { caller, signal } = context;
       checkTimeout(seconds, limits.hours(caller));
-      const forks = await deps.timed(context, (timing) =>
+      const forks = await deps.timed("fork", context, (timing) =>
         forking.fork(caller, checkedId(params.sandboxID), { count, seconds, memory, signal, timing }),
       );
       return forks.map((fork) => {

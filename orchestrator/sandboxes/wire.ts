@@ -1,6 +1,7 @@
 /** Constructs the handlers of sandboxes: of their lives, of what they tell, and of their network. */
 
 import type { Base } from "../base/base.ts";
+import type { Metrics } from "../metrics/prometheus.ts";
 import { readAllowed } from "../network-policy/proxy.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Store } from "../store/store.ts";
@@ -15,17 +16,18 @@ import { createTotals } from "./totals.ts";
 interface SandboxesDeps extends CreatingParts {
   readonly store: Store;
   readonly nodes: Nodes;
+  readonly metrics: Pick<Metrics, "phases">;
   /** Base domain of sandboxes. */
   readonly domain: string;
 }
 
 export function createSandboxes(base: Base, deps: SandboxesDeps) {
   const { config, background, seeds, log, now } = base;
-  const { store, nodes, lifecycle, callers, templates } = deps;
+  const { store, nodes, metrics, lifecycle, callers, templates } = deps;
   const proxyRanges = readAllowed(config.egressProxyAllow);
   const view = { seeds, domain: deps.domain };
   const creating = createCreating(base, deps);
-  const timed = createTimed(config.serverTiming === "on");
+  const timed = createTimed(config.serverTiming === "on", (op, parts) => metrics.phases(op, parts));
   const totals = createTotals({ count: (filter) => store.sandboxes.count(filter), now });
   return {
     sandboxes: {

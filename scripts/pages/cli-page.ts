@@ -3,6 +3,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import type { Argument, Command, Group, Option } from "../../cli/definition.ts";
 import { COMMANDS, GROUPS } from "../../cli/definitions/all.ts";
+import { FIRST_STEPS, LATER_STEPS, type Step } from "../../cli/definitions/first-steps.ts";
 import { PROJECT } from "../../cli/definitions/sandboxes.ts";
 import { COMMON, shownOptions } from "../../cli/program.ts";
 import { EXIT_CODES, VARIABLES } from "../lib/programs/cli-words.ts";
@@ -14,9 +15,15 @@ const HEAD = `# The command svc
 <!-- scripts/pages/cli-page.ts writes this page from cli/definitions: npm run cli-page -->
 
 \`./scripts/svc\` in a checkout is the command for people who use the platform and who run it. After \`./scripts/up\` it works on that machine
-without any setting. [How settings, output and exit codes work](#settings), then each command with an example.
+without any setting; root's commands there are \`sudo ./scripts/svc …\`. The examples write \`svc\`, as the package has it. [How settings, output and exit codes work](#settings), then each command with an example.
 \`svc COMMAND --help\` shows the same; \`npm run man-pages\` writes it as manual pages (\`man -l dist/man/svc.1\`). Sandboxes, nodes
 and projects are named by their ids, the rest by name or id.
+
+## First steps
+
+${stepsOf(FIRST_STEPS)}
+
+${LATER_STEPS.map(([title, steps]) => `${title}:\n\n${stepsOf(steps)}`).join("\n\n")}
 
 ## Settings
 
@@ -51,6 +58,10 @@ Where a command says so, it takes these, too:
 
 ${table([...shownOptions({ shows: "list" }), PROJECT])}
 `;
+
+function stepsOf(steps: readonly Step[]): string {
+  return ["| | |", "|---|---|", ...steps.map(({ line, about }) => `| \`${line}\` | ${about} |`)].join("\n");
+}
 
 function table(options: readonly Option[], args: readonly Argument[] = []): string {
   const rows = [

@@ -7,7 +7,7 @@ import { readInstance } from "../../machine/base/instance.ts";
 import { thisMachine } from "../../machine/base/this-machine.ts";
 import { knownValues } from "../../machine/bundle/known-values.ts";
 import { examine } from "../../machine/doctor/doctor.ts";
-import { urlOf } from "../../machine/evidence/programs.ts";
+import { urlOf } from "../../machine/evidence/programs/programs.ts";
 import type { MachineReport } from "../../shared/program/finding.ts";
 
 const instance = readInstance(process.env["SVC_INSTANCE"] ?? "");

@@ -2,6 +2,7 @@
 
 import type { TakenSnapshot, TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import { keepPart } from "../../../shared/program/tracing/spans.ts";
 import { createTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Sandboxes } from "../../sandboxes/sandboxes.ts";
@@ -80,7 +81,7 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
       ? memoryRefusal(kind === "pause" ? "a pause with memory" : "a fork or a snapshot with memory")
       : undefined;
     if (refusal !== undefined) throw refusal;
-    const timing = createTiming();
+    const timing = createTiming(keepPart);
     const { snapshotId, memory, durable, copies, frozen } = body;
     const request = { snapshotId, memory, durable, copies, frozen, timing };
     const work = async () => {

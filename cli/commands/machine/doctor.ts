@@ -1,17 +1,19 @@
 /** `svc doctor`: shows what the checks of this machine found. */
 
+import type { Machine } from "../../../machine/base/this-machine.ts";
 import type { Result } from "../../../machine/checks/check.ts";
-import { examine, type Mended, mend, type Report } from "../../../machine/doctor/doctor.ts";
+import { examine, type Mended, mend, preflight, type Report } from "../../../machine/doctor/doctor.ts";
 import type { Action } from "../../definition.ts";
-import { EXIT } from "../../failure.ts";
+import { EXIT, usage } from "../../failure.ts";
 import { wordsOf } from "../../installed.ts";
+import type { Options } from "../../options.ts";
 import { hereAsRoot, sayInstance } from "./here.ts";
 
 const WORDS = { failed: "FAIL", warning: "WARN", unknown: "?", ok: "ok" } as const;
 
 export const doctor: Action = async (context, _args, options) => {
   const machine = hereAsRoot(context);
-  let report = await examine(machine);
+  let report = await look(machine, options);
   context.signal.throwIfAborted();
   let mended: readonly Mended[] = [];
   if (options.fix === true) {
@@ -39,6 +41,11 @@ export const doctor: Action = async (context, _args, options) => {
   context.out.note(summary(report));
   return code;
 };
+
+function look(machine: Machine, { preflight: isForUpgrade = false, fix = false }: Options): Promise<Report> {
+  if (isForUpgrade && fix) throw usage("--preflight changes nothing: --fix is another run");
+  return isForUpgrade ? preflight(machine) : examine(machine);
+}
 
 function linesOf({ id, section, status, problem, evidence, fix }: Result): readonly string[] {
   const word = WORDS[status].padEnd(5);

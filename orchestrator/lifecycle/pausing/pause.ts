@@ -18,6 +18,7 @@ import { storedBytesOf } from "../../store/storage/stored-bytes.ts";
 import type { Core } from "../core.ts";
 import { pauseUnrecorded } from "../ending/unrecorded.ts";
 import type { History } from "../history.ts";
+import { type ChangeOutcome, observed } from "../observed.ts";
 import type { ProjectQuota } from "../snapshots/stored-quota.ts";
 
 export interface Pausing {
@@ -41,6 +42,9 @@ export interface PausingDeps {
   readonly quota?: ProjectQuota | undefined;
   /** Called with each paused sandbox, for caches of paused sandboxes. */
   onPaused(): void;
+  observe(outcome: ChangeOutcome): void;
+  /** Milliseconds that the parts of a pause took on the node, by name. */
+  onParts(parts: readonly (readonly [string, number])[]): void;
 }
 
 /** Most characters of an event's reason: room for the problem, its evidence and the way out. */
@@ -56,6 +60,11 @@ interface PauseAsk {
   readonly endAtMost?: number;
   /** Why the memory is not kept although it was wanted; the event names it. */
   readonly reason?: string | undefined;
+}
+
+interface CompleteAsk extends Pick<PauseAsk, "frozen" | "reason"> {
+  /** The node may have been asked before. */
+  readonly repeated: boolean;
 }
 
 const PAUSED_BY_NODE = "the node could not store the memory when it paused the sandbox without a request";
@@ -107,11 +116,12 @@ export function createPausing(deps: PausingDeps): Pausing {
     return deps.quota?.admit(record, record.snapshot?.size?.memoryBytes);
   }
 
-  /** pausing → paused, or back to running with the node's reason. `repeated`: the node may have been asked before. */
-  async function complete(
-    record: SandboxRecord,
-    { repeated, frozen, reason }: { readonly repeated: boolean } & Pick<PauseAsk, "frozen" | "reason">,
-  ): Promise<Outcome> {
+  function complete(record: SandboxRecord, ask: CompleteAsk): Promise<Outcome> {
+    return observed({ now, observe: (outcome) => deps.observe(outcome) }, () => completeNow(record, ask));
+  }
+
+  /** pausing → paused, or back to running with the node's reason. */
+  async function completeNow(record: SandboxRecord, { repeated, frozen, reason }: CompleteAsk): Promise<Outcome> {
     const { id, executionId, nodeId, pendingSnapshot } = record;
     if (pendingSnapshot === undefined)
       throw new AppError("internal", `sandbox ${id} is pausing, but its record names no snapshot`);
@@ -177,6 +187,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     const former = record.snapshot;
     if (former !== undefined && former.id !== snapshot.id) deps.core.snapshots.removeSoon(paused.nodeId, former.id);
     deps.onPaused();
+    deps.onParts(Object.entries(times ?? {}).map(([part, ms]) => [`checkpoint.${part}`, ms]));
     deps.core.log.info(
       { sandboxId: id, executionId, snapshotId: snapshot.id, memory: snapshot.memory, times },
       "sandbox paused",

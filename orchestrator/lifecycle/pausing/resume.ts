@@ -17,6 +17,7 @@ import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts"
 import type { Core } from "../core.ts";
 import type { Ending } from "../ending/kill.ts";
 import { notFound } from "../not-found.ts";
+import { type ChangeOutcome, observed } from "../observed.ts";
 import { isResuming } from "../record-state.ts";
 import type { Elsewhere } from "../start/elsewhere.ts";
 import { startAgain } from "../start/start-again.ts";
@@ -46,6 +47,9 @@ export interface ResumingDeps {
   readonly core: Core;
   readonly ending: Ending;
   readonly elsewhere: Pick<Elsewhere, "nodeFor" | "bringBack">;
+  observe(outcome: ChangeOutcome): void;
+  /** Milliseconds that the parts of a resume took, by name. */
+  onParts(parts: readonly (readonly [string, number])[]): void;
 }
 
 interface Done {
@@ -168,8 +172,11 @@ export function createResuming(deps: ResumingDeps): Resuming {
     underWay.set(id, resumption.memory && snapshot.memory);
     try {
       const asked = { ...resumption, snapshotId: snapshot.id, repeated: by === undefined };
-      const started = await ask(record, asked).catch((reason: unknown) => back(record, reason));
-      return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
+      const running = await observed({ now, observe: (outcome) => deps.observe(outcome) }, async () => {
+        const started = await ask(record, asked).catch((reason: unknown) => back(record, reason));
+        return settle(record, resumption, started);
+      });
+      return { record: running, by, memory: resumption.memory && snapshot.memory };
     } finally {
       underWay.delete(id);
     }
@@ -237,7 +244,8 @@ export function createResuming(deps: ResumingDeps): Resuming {
     deps.core.routes.add(running);
     deps.core.deadlines.soon(endAt);
     if (!kept && snapshot !== undefined) deps.core.snapshots.removeSoon(nodeId, snapshot.id);
-    const { restored, times } = started;
+    const { restored, times = {} } = started;
+    deps.onParts(Object.entries(times).map(([part, ms]) => [`node.${part}`, ms]));
     deps.core.log.info({ sandboxId: id, executionId, restored, times }, "sandbox resumed");
     return running;
   }

@@ -19,6 +19,7 @@ import type { Project } from "../../store/projects/record.ts";
 import type { Rewind, SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
 import type { Ending } from "../ending/kill.ts";
+import { type ChangeOutcome, observed } from "../observed.ts";
 import type { Elsewhere } from "../start/elsewhere.ts";
 import { startAgain } from "../start/start-again.ts";
 import { isOwnState } from "./own-state.ts";
@@ -34,12 +35,6 @@ interface RewindAsk {
   readonly pausedSeconds: number;
 }
 
-/** For the metrics. */
-interface RewindOutcome {
-  readonly result: "ok" | AppError["code"];
-  readonly seconds: number;
-}
-
 export interface Rewinding {
   /** @throws {AppError} 404; 409 in transition, or for a snapshot of another sandbox; or the node's reason: nothing has changed then */
   rewind(project: Project, id: string, ask: RewindAsk): Promise<SandboxRecord>;
@@ -51,7 +46,7 @@ export interface RewindingDeps {
   readonly core: Core;
   readonly ending: Pick<Ending, "end">;
   readonly elsewhere: Pick<Elsewhere, "bringTo">;
-  observe(outcome: RewindOutcome): void;
+  observe(outcome: ChangeOutcome): void;
 }
 
 const DEADLINE_SLACK_MS = 30_000;
@@ -164,22 +159,15 @@ export function createRewinding(deps: RewindingDeps): Rewinding {
     const { id, executionId, rewind } = record;
     if (rewind === undefined)
       throw new AppError("internal", `sandbox ${id} is being rewound, but its record has no rewind`);
-    const begun = now();
-    const observe = (result: RewindOutcome["result"]) => deps.observe({ result, seconds: (now() - begun) / 1000 });
-    if (rewind.from === "running") await routes.suspend(id, executionId);
-    try {
+    return observed({ now, observe: (outcome) => deps.observe(outcome) }, async () => {
+      if (rewind.from === "running") await routes.suspend(id, executionId);
       const started = await ask(record, rewind, repeated).catch(async (reason: unknown) => {
         const failure = AppError.from(reason);
         if (!isError(failure, "node_unreachable")) await back(record, rewind, failure);
         throw reason;
       });
-      const running = await settle(record, rewind, started);
-      observe("ok");
-      return running;
-    } catch (reason) {
-      observe(AppError.from(reason).code);
-      throw reason;
-    }
+      return settle(record, rewind, started);
+    });
   }
 
   function ask(record: SandboxRecord, rewind: Rewind, repeated: boolean): Promise<Started> {

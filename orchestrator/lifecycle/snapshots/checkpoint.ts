@@ -63,6 +63,8 @@ export interface CheckpointingDeps {
   readonly core: Core;
   /** Absent: projects have no quota over all nodes. */
   readonly quota?: ProjectQuota | undefined;
+  /** Called with the error code of each snapshot that could not be taken. */
+  onFailed(code: string): void;
 }
 
 const DEADLINE_SLACK_MS = 30_000;
@@ -176,6 +178,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       await store.giveUpSnapshot(snapshotId, onward);
       deps.core.snapshots.removeSoon(nodeId, snapshotId);
       deps.core.deadlines.soon(record.endAt);
+      deps.onFailed(AppError.from(reason).code);
       throw reason;
     }
   }

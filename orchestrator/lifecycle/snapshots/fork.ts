@@ -9,6 +9,7 @@ import type { PlaceholderCheck } from "../../secrets/placeholder-check.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
+import type { ChangeOutcome } from "../observed.ts";
 import type { Launch, StartOutcome } from "../start/launch.ts";
 import { startRequest } from "../start/start-request.ts";
 import type { Checkpoint, Checkpointing } from "./checkpoint.ts";
@@ -36,10 +37,12 @@ export interface ForkingDeps {
   readonly placeholders: PlaceholderCheck;
   /** Names of the identity tokens that the rules of a sandbox may ask for. */
   readonly tokenNames: (record: SandboxRecord) => ReadonlySet<string>;
+  /** Of the whole fork; with the error code of a copy that did not start, where one did not. */
+  observe(outcome: ChangeOutcome): void;
 }
 
 export function createForking(deps: ForkingDeps): Forking {
-  const { store } = deps.core;
+  const { store, now } = deps.core;
 
   async function one(
     project: Project,
@@ -72,7 +75,7 @@ export function createForking(deps: ForkingDeps): Forking {
         onResume: source.onResume,
         autoResume: source.autoResume,
         timeoutSeconds: seconds,
-        createdAt: deps.core.now(),
+        createdAt: now(),
         sealedEnvs: deps.core.sealing.close(envs, id),
         seedId: deps.core.seeds.currentId,
         forkedFrom: { id: source.id, at: build.createdAt },
@@ -106,35 +109,53 @@ export function createForking(deps: ForkingDeps): Forking {
     await deps.placeholders.check(project.id, record.network?.rules, deps.tokenNames(record));
   }
 
+  async function forkNow(
+    project: Project,
+    id: string,
+    ask: ForkAsk & { readonly timing: Timing },
+  ): Promise<StartOutcome[]> {
+    const { count, seconds, memory, signal, timing } = ask;
+    const request = { kind: "fork", memory, done: "forked", same: "wait", copies: count, timing } as const;
+    const taking = () => deps.checkpointing.checkpoint(project, id, request);
+    const checkpoint = await timing.measure("checkpoint", taking);
+    try {
+      const forks: StartOutcome[] = [];
+      const rest = Array.from({ length: count }, (_, index) => index).values();
+      const since = now();
+      const worker = async () => {
+        for (const index of rest)
+          forks[index] = await one(project, checkpoint, {
+            seconds,
+            since,
+            timing: timing.beside(),
+            ...defined({ signal }),
+          });
+      };
+      await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
+      return forks;
+    } finally {
+      // The node keeps the checkpoint for as long as a fork needs it.
+      await deps.checkpointing.discard(checkpoint.build);
+    }
+  }
+
   return {
-    async fork(project, id, { count, seconds, memory, signal, timing = noTiming }) {
+    async fork(project, id, ask) {
       const { sandboxes } = deps.core.limits.starts(project);
-      if (count >= sandboxes) {
+      if (ask.count >= sandboxes) {
         const most = `the project's limit of ${sandboxes} concurrent sandboxes`;
         throw new AppError("bad_request", `body field 'count' must be less than ${most}`);
       }
       await checkPlaceholders(project, id);
-      const ask = { kind: "fork", memory, done: "forked", same: "wait", copies: count, timing } as const;
-      const taking = () => deps.checkpointing.checkpoint(project, id, ask);
-      const checkpoint = await timing.measure("checkpoint", taking);
+      const begun = now();
+      const report = (result: ChangeOutcome["result"]) => deps.observe({ result, seconds: (now() - begun) / 1000 });
       try {
-        const forks: StartOutcome[] = [];
-        const rest = Array.from({ length: count }, (_, index) => index).values();
-        const since = deps.core.now();
-        const worker = async () => {
-          for (const index of rest)
-            forks[index] = await one(project, checkpoint, {
-              seconds,
-              since,
-              timing: timing.beside(),
-              ...defined({ signal }),
-            });
-        };
-        await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
+        const forks = await forkNow(project, id, { ...ask, timing: ask.timing ?? noTiming });
+        report(forks.find((fork) => "error" in fork)?.error.code ?? "ok");
         return forks;
-      } finally {
-        // The node keeps the checkpoint for as long as a fork needs it.
-        await deps.checkpointing.discard(checkpoint.build);
+      } catch (reason) {
+        report(AppError.from(reason).code);
+        throw reason;
       }
     },
   };

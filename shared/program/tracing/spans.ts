@@ -5,7 +5,7 @@
 
 import type { Stoppable } from "../run.ts";
 import type { Span, SpanSink, Teller } from "./span.ts";
-import { isRecorded } from "./trace.ts";
+import { currentTrace, isRecorded, partOf } from "./trace.ts";
 
 /** One of a process, as its log is. */
 let sink: SpanSink | undefined;
@@ -18,6 +18,21 @@ export function areSpansKept(): boolean {
 /** Keeps a span whose trace is recorded. */
 export function keepSpan(span: Span): void {
   if (isRecorded(span.trace)) sink?.take(span);
+}
+
+/** Keeps a part of the work under way as a span of its own. @param begun by `performance.now()` */
+export function keepPart(name: string, begun: number, ms: number): void {
+  const trace = sink === undefined ? undefined : currentTrace();
+  if (trace === undefined) return;
+  keepSpan({
+    trace: partOf(trace),
+    name,
+    kind: "internal",
+    begun: sinceEpoch(begun),
+    ms,
+    attributes: {},
+    hasFailed: false,
+  });
 }
 
 /** The moment of `performance.now()`, in milliseconds since 1970. */

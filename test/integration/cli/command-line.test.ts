@@ -48,6 +48,13 @@ test.each([
   [["sandbx"], "Did you mean sandbox?"],
   [["sandbox", "list", "--selectr", "a=b"], "Did you mean --selector?"],
   [["sandbox", "info"], "missing required argument"],
+  // Of a group, or a word of other tools: letters alone say `rotate` for `create`.
+  [["create"], "Did you mean svc sandbox create, svc snapshot create,"],
+  [["exec", "i1", "--", "ls"], "Did you mean svc sandbox exec?"],
+  [["ps"], "Did you mean svc sandbox list,"],
+  [["login"], "Did you mean svc auth login?"],
+  [["sandbox", "rm", "i1"], "Did you mean svc sandbox kill?"],
+  [["node", "ls"], "Did you mean svc node list?"],
 ])("svc %j is a mistake of use: %s", async (words, message) => {
   const { code, stdout, stderr } = await svc.run(words);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

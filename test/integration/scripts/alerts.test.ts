@@ -44,6 +44,7 @@ test.each(rules.map((rule) => [rule.alert, rule] as const))(
     expect(rule.annotations.runbook).toBe(`docs/operating/alerts.md#${alert.toLowerCase()}`);
     expect(page).toContain(`\n## ${alert}\n`);
     // A finding names its check itself.
+    if (alert !== "SvcFinding") expect(rule.labels.check).toMatch(/\w/);
     if (alert !== "SvcFinding") expect(checksIn(partOf(alert))[0]).toBe(rule.labels.check);
     for (const metric of metricsOf(rule.expr))
       expect(sources).toContain(`"${metric.replace(/_(bucket|count|sum)$/, "")}"`);

@@ -86,13 +86,13 @@ async function program(endpoint: string | undefined) {
   const running = await withSpans(endpoint, { component: "test", log }, async () => {
     const server = createServer(log, { beginsTraces: true });
     const next = connect(routes, { url, name: "the next program" });
-    const timed = createTimed(false);
+    const timed = createTimed(false, () => undefined);
     serve(
       server,
       routes,
       {
         async pause(_input, context) {
-          await timed(context, (timing) => timing.measure("node", () => next.call.start({})));
+          await timed("create", context, (timing) => timing.measure("node", () => next.call.start({})));
         },
         start: () => Promise.resolve(),
         fail: () => Promise.reject(new AppError("internal", SECRET)),

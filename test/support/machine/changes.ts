@@ -36,6 +36,21 @@ export const program =
 export const node =
   (change: Partial<NodeSeen>): Change =>
   () => ({ nodes: [{ ...OWN_NODE, ...change }] });
+/** A program counts something else. */
+export const counted =
+  (name: string, value: number, labels: Readonly<Record<string, string>> = {}, by?: ProgramSeen["program"]): Change =>
+  ({ metrics }) => ({
+    metrics: some(metrics).map((of) => ({
+      ...of,
+      samples: of.samples.map((sample) =>
+        sample.name === name &&
+        (by ?? of.program) === of.program &&
+        Object.entries(labels).every(([key, said]) => sample.labels[key] === said)
+          ? { ...sample, value }
+          : sample,
+      ),
+    })),
+  });
 export const finding = (id: string): Change =>
   node({ findings: [{ id, problem: "it does not work", evidence: "as seen", wayOut: "do this about it" }] });
 export const file =

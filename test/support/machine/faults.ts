@@ -35,7 +35,7 @@ const databaseReadOnly: Change = (evidence) => ({
 
 /** The agent has ended: its ports are free, its node is not heard of. */
 export const agentDown: Change = (evidence) => ({
-  ...program("agent", { pid: undefined, supervised: false, failing: {} })(evidence),
+  ...program("agent", { pid: undefined, supervised: false, failing: {}, unit: undefined })(evidence),
   ports: some(evidence.ports).map((one) => (one.program === "agent" ? { ...one, by: undefined } : one)),
   nodes: [{ ...OWN_NODE, status: "unhealthy" }],
 });

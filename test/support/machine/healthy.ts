@@ -1,6 +1,6 @@
 /** The evidence of a healthy machine with a platform, another instance beside it, and a sandbox of each kind. */
 
-import type { Evidence, NodeSeen, ProgramSeen } from "../../../machine/evidence/evidence.ts";
+import type { Evidence, MetricsSeen, NodeSeen, ProgramSeen, UnitSeen } from "../../../machine/evidence/evidence.ts";
 
 export const NOW = Date.parse("2026-11-20T12:00:00Z");
 const HOUR_MS = 3_600_000;
@@ -31,6 +31,39 @@ export const OWN_NODE: NodeSeen = {
   lastHeardAt: new Date(NOW - 1_000).toISOString(),
   findings: [],
 };
+
+/** Restarted once, and twice long ago: that is no trouble. */
+export const UNIT: UnitSeen = {
+  name: "svc-agent.service",
+  state: "active (running)",
+  restarts: 3,
+  runningSeconds: 90_000,
+  isStale: false,
+};
+
+/** One failed create of many, a slow one, and a pool that is full. */
+export const METRICS: readonly MetricsSeen[] = [
+  {
+    program: "orchestrator",
+    samples: [
+      { name: "nodejs_eventloop_lag_p99_seconds", labels: {}, value: 0.02 },
+      { name: "svc_sandbox_create_failures_total", labels: { code: "no_space" }, value: 6 },
+      { name: "svc_sandbox_create_duration_seconds_count", labels: { path: "warm", result: "ok" }, value: 200 },
+      { name: "svc_sandbox_create_duration_seconds_bucket", labels: { path: "warm", le: "1" }, value: 198 },
+      { name: "svc_sandbox_create_duration_seconds_bucket", labels: { path: "warm", le: "+Inf" }, value: 200 },
+      { name: "svc_webhook_queue", labels: {}, value: 12 },
+    ],
+  },
+  {
+    program: "agent",
+    samples: [
+      { name: "nodejs_eventloop_lag_p99_seconds", labels: {}, value: 0.03 },
+      { name: "svc_pool_size", labels: { build: "b1", state: "ready" }, value: 3 },
+      { name: "svc_pool_size", labels: { build: "b1", state: "wanted" }, value: 3 },
+      { name: "svc_pool_size", labels: { build: "b1", state: "asked" }, value: 8 },
+    ],
+  },
+];
 
 const id = (letter: string) => letter.repeat(64);
 
@@ -124,7 +157,8 @@ export function healthy(): Evidence {
       },
     ],
     database: { kind: "SQLite", path: "/var/lib/svc/orchestrator/svc.db", problem: undefined, sort: undefined },
-    programs: [program("orchestrator", 10), program("agent", 20)],
+    programs: [program("orchestrator", 10), { ...program("agent", 20), unit: UNIT }],
+    metrics: METRICS,
     nodes: [OWN_NODE],
     objects: {
       containers: [

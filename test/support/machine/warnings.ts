@@ -1,7 +1,7 @@
 /** Faults that are warnings, as changes of healthy evidence, each with the check that must find it. */
 
-import { type Change, certificate, changed, disk, docker, finding, node, program, some } from "./changes.ts";
-import { NOW } from "./healthy.ts";
+import { type Change, certificate, changed, counted, disk, docker, finding, node, program, some } from "./changes.ts";
+import { NOW, UNIT } from "./healthy.ts";
 
 export const WARNINGS: readonly (readonly [fault: string, check: string, change: Change])[] = [
   ["a disk is 92 % full", "disks.short", disk({ freeBytes: 8 * 2 ** 30 })],
@@ -46,5 +46,16 @@ export const WARNINGS: readonly (readonly [fault: string, check: string, change:
   ["settings have changed", "upgrade.restart", program("agent", { settingsChanged: true })],
   ["a node is of another version", "versions.nodes", node({ version: "0.0.9" })],
   ["a node lacks something", "nodes.findings", finding("node.address")],
+  ["a unit is edited", "units.stale", program("agent", { unit: { ...UNIT, isStale: true } })],
+  ["a program ends again and again", "units.restarts", program("agent", { unit: { ...UNIT, runningSeconds: 20 } })],
+  ["a program has too much work", "programs.slow", counted("nodejs_eventloop_lag_p99_seconds", 0.9, {}, "agent")],
+  ["creates fail", "creates.failing", counted("svc_sandbox_create_failures_total", 20)],
+  [
+    "creates are slow",
+    "creates.slow",
+    counted("svc_sandbox_create_duration_seconds_bucket", 150, { path: "warm", le: "1" }),
+  ],
+  ["warm containers are missing", "pool.short", counted("svc_pool_size", 1, { state: "ready" })],
+  ["webhooks are not taken", "webhooks.waiting", counted("svc_webhook_queue", 5_000)],
   ["a loop device is left", "orphans.mounts", () => ({ leftovers: ["/dev/loop7: /var/lib/svc/x.img (deleted)"] })],
 ];

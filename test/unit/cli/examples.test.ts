@@ -5,6 +5,8 @@ import { expect, test } from "vitest";
 import { candidates } from "../../../cli/completion.ts";
 import type { Args, Command } from "../../../cli/definition.ts";
 import { COMMANDS, GROUPS } from "../../../cli/definitions/all.ts";
+import { FIRST_STEPS, LATER_STEPS } from "../../../cli/definitions/first-steps.ts";
+import { meant } from "../../../cli/nearest.ts";
 import type { Options } from "../../../cli/options.ts";
 import { createProgram } from "../../../cli/program.ts";
 
@@ -47,6 +49,27 @@ test.each(COMMANDS.map((command) => [command.name, command] as const))(
     expect((await parse(words)).command.name).toBe(command.name);
   },
 );
+
+const steps = [...FIRST_STEPS, ...LATER_STEPS.flatMap(([, more]) => more)];
+test.each(steps.map(({ line }) => [line]))("the first step `%s` is a command", async (line) => {
+  const [svc, ...words] = wordsOf(line);
+  expect(svc).toBe("svc");
+  expect(line).toMatch(new RegExp(`^svc ${(await parse(words)).command.name}\\b`));
+});
+
+test.each([
+  [["create"], ["sandbox create", "snapshot create", "volume create", "secret create"]],
+  [["sandbox", "ssh"], ["sandbox connect"]],
+  [["volume", "rm", "data"], ["volume delete"]],
+  // Known, hidden, unknown, and no words of commands.
+  [["sandbox", "list"], []],
+  [["complete"], []],
+  [["sandbox", "constructor"], []],
+  [["--help"], []],
+  [["sandbox", "--help"], []],
+])("%j may mean %j", (words, commands) => {
+  expect(meant({ commands: COMMANDS, groups: GROUPS }, words)).toEqual(commands);
+});
 
 test("every command loads", async () => {
   for (const command of COMMANDS) expect(typeof (await command.load())).toBe("function");

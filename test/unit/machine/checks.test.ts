@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import { ALL_CHECKS } from "../../../machine/checks/all.ts";
 import { SECTIONS } from "../../../machine/checks/check.ts";
 import { judge } from "../../../machine/checks/judge.ts";
-import { confirmed } from "../../../machine/doctor/doctor.ts";
+import { confirmed, PREFLIGHT_CHECKS } from "../../../machine/doctor/doctor.ts";
 import { isFiltered } from "../../../machine/evidence/criu.ts";
 import type { Evidence } from "../../../machine/evidence/evidence.ts";
-import { type Change, objects } from "../../support/machine/changes.ts";
+import { type Change, counted, disk, objects } from "../../support/machine/changes.ts";
 import { agentDown, dockerStopped, FAULTS } from "../../support/machine/faults.ts";
 import { healthy } from "../../support/machine/healthy.ts";
 import { WARNINGS } from "../../support/machine/warnings.ts";
@@ -79,6 +79,31 @@ test("what only one of two looks found is not reported", () => {
       results(() => ({})),
     ),
   ).toEqual([]);
+});
+
+test("warm containers that are being added are not missed, and few slow creates say nothing", () => {
+  const short = counted("svc_pool_size", 2, { state: "ready" });
+  const before = { ...healthy(), ...counted("svc_pool_size", 1, { state: "ready" })(healthy()) };
+  const found = results((evidence) => ({ ...short(evidence), metricsBefore: before.metrics }));
+  expect(found.filter(({ status }) => status !== "ok")).toEqual([]);
+  const few = results((evidence) => {
+    const fewer = counted("svc_sandbox_create_duration_seconds_bucket", 90, { le: "+Inf" })(evidence);
+    return counted("svc_sandbox_create_duration_seconds_bucket", 0, { le: "1" })({ ...evidence, ...fewer });
+  });
+  expect(few.filter(({ status }) => status !== "ok")).toEqual([]);
+});
+
+test("the preflight of an upgrade fails for what stops it in the middle, and for nothing else", () => {
+  const statusOf = (change: Change) => {
+    const evidence = healthy();
+    return judge(PREFLIGHT_CHECKS, { ...evidence, ...change(evidence) }).filter(({ status }) => status !== "ok");
+  };
+  expect(PREFLIGHT_CHECKS).toHaveLength(9);
+  expect(statusOf(() => ({}))).toEqual([]);
+  expect(statusOf(dockerStopped).map(({ id }) => id)).toEqual(["docker.silent"]);
+  expect(statusOf(disk({ freeBytes: 0 })).map(({ id }) => id)).toEqual(["disks.full"]);
+  expect(statusOf(() => ({ criu: undefined, nodes: undefined, egress: undefined }))).toEqual([]);
+  expect(statusOf(counted("svc_webhook_queue", 5_000))).toEqual([]);
 });
 
 test("every check has a section, an id of its own and a way out", () => {

@@ -3,8 +3,9 @@
 import { expect, test } from "vitest";
 import { nameServersIn } from "../../../machine/evidence/name-servers.ts";
 import { slotsOf } from "../../../machine/evidence/objects.ts";
-import { listener } from "../../../machine/evidence/ports.ts";
-import { failingOfLines } from "../../../machine/evidence/programs.ts";
+import { samplesIn } from "../../../machine/evidence/programs/metrics.ts";
+import { listener } from "../../../machine/evidence/programs/ports.ts";
+import { failingOfLines, unitIn } from "../../../machine/evidence/programs/programs.ts";
 import { settingsIn } from "../../../shared/program/service/settings-lines.ts";
 
 test("who listens on a port is read from ss, with IPv6 and without rights to see the program", () => {
@@ -43,4 +44,50 @@ test("links are read from a set of the firewall, those of this network alone", (
 test("settings are read as a shell and systemd read them", () => {
   const text = 'A=1\n# B=2\nexport C="with \\"quotes\\" and \\$"\nD=\'single\'\nlower=no\nE=\n';
   expect(settingsIn(text)).toEqual({ A: "1", C: 'with "quotes" and $', D: "single", E: "" });
+});
+
+test("samples that checks need are read from metrics, whatever their labels hold", () => {
+  const text = [
+    "# HELP svc_webhook_queue Deliveries",
+    "# TYPE svc_webhook_queue gauge",
+    "svc_webhook_queue 12",
+    'svc_pool_size{build="a\\"b,state=\\"x",state="ready"} 3',
+    'svc_sandbox_create_duration_seconds_bucket{le="+Inf",path="warm",result="ok"} 1.5e+3',
+    'svc_http_request_duration_seconds_count{route="/x"} 4',
+    "",
+  ].join("\n");
+  expect(samplesIn(text)).toEqual([
+    { name: "svc_webhook_queue", labels: {}, value: 12 },
+    { name: "svc_pool_size", labels: { build: 'a\\"b,state=\\"x', state: "ready" }, value: 3 },
+    {
+      name: "svc_sandbox_create_duration_seconds_bucket",
+      labels: { le: "+Inf", path: "warm", result: "ok" },
+      value: 1500,
+    },
+  ]);
+});
+
+test("a unit is read from systemctl: its restarts, how long it runs, and a file that systemd has not read", () => {
+  const shown = [
+    "MainPID=42",
+    "NRestarts=4",
+    "NeedDaemonReload=yes",
+    "ActiveState=active",
+    "SubState=running",
+    "ExecMainStartTimestampMonotonic=30000000",
+  ].join("\n");
+  expect(unitIn("svc-agent.service", shown, 90)).toEqual({
+    name: "svc-agent.service",
+    state: "active (running)",
+    pid: 42,
+    restarts: 4,
+    runningSeconds: 60,
+    isStale: true,
+  });
+  expect(unitIn("x", "MainPID=0\nActiveState=failed\nSubState=failed\n", 90)).toMatchObject({
+    pid: undefined,
+    restarts: 0,
+    runningSeconds: undefined,
+    isStale: false,
+  });
 });

@@ -50,6 +50,7 @@ beforeAll(async () => {
     placeholderUses: () => ({ used: 0, missing: 0, refused: 0, unavailable: 0 }),
     orchestratorReached: () => true,
     memoryKills: () => 0,
+    egress: () => ({ decisions: new Map(), sentBytes: 0, receivedBytes: 0 }),
     hostLimits: () => ({}),
     ways: () => new Map(),
     findings: () => [],

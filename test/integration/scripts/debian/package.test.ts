@@ -65,6 +65,7 @@ function makeCheckout(): void {
 case "$1 \${2:-}" in
   'service status') [ -e '${folder}/runs'"\${SVC_INSTANCE:-}" ] ;;
   'up ') [ ! -e '${folder}/up-fails' ] ;;
+  'preflight ') if [ -e '${folder}/preflight' ]; then exit "$(cat '${folder}/preflight')"; fi ;;
 esac`,
   );
   const dist = join(folder, "dist");
@@ -112,7 +113,7 @@ function machine() {
   onTestFinished(() => {
     rmSync(root, { recursive: true });
     for (const name of readdirSync(folder))
-      if (name.startsWith("runs") || name === "up-fails" || name === "asked") rmSync(join(folder, name));
+      if (name.startsWith("runs") || ["up-fails", "preflight", "asked"].includes(name)) rmSync(join(folder, name));
   });
   for (const name of ["info", "updates"]) mkdirSync(join(root, "var/lib/dpkg", name), { recursive: true });
   for (const name of ["status", "available"]) writeFileSync(join(root, "var/lib/dpkg", name), "");
@@ -189,7 +190,7 @@ test(
     expect(readFileSync(join(root, "usr/share/bash-completion/completions/svc"), "utf8")).toBe("completion bash\n");
     expect(statSync(join(root, "usr/share/man/man1/svc.1.gz")).size).toBeGreaterThan(0);
     expect(existsSync(join(root, "usr/share/svc/prometheus/svc.rules.yml"))).toBe(true);
-    for (const name of ["postinst", "prerm", "postrm"]) {
+    for (const name of ["preinst", "postinst", "prerm", "postrm"]) {
       const text = readFileSync(join(root, "DEBIAN", name), "utf8");
       expect(text).not.toContain("#LIB#");
       execFileSync("sh", ["-n", join(root, "DEBIAN", name)]);
@@ -226,7 +227,7 @@ test("an upgrade brings each platform that runs to the new version, and starts n
   running();
   running("three");
   const upgraded = dpkg("-i", leanPackage("2.0"));
-  expect(upgraded).toMatchObject({ status: 0, asked: ["three up", "- up"] });
+  expect(upgraded).toMatchObject({ status: 0, asked: ["three preflight", "- preflight", "three up", "- up"] });
   expect(has("var/lib/svc/package-was-running")).toBe(false);
   expect(readFileSync(join(root, "etc/default/svc"), "utf8")).toBe("SVC_DOMAIN=a.example\n");
 });
@@ -239,9 +240,32 @@ test("an upgrade that cannot start a platform is not complete, and is repeated u
   writeFileSync(join(folder, "up-fails"), "");
   const failed = dpkg("-i", leanPackage("2.0"));
   expect(failed.status).not.toBe(0);
+  expect(failed.asked).toEqual(["- preflight", "- up"]);
   expect(failed.said).toContain("then run 'dpkg --configure svc'");
   rmSync(join(folder, "up-fails"));
   expect(dpkg("--configure", "svc")).toMatchObject({ status: 0, asked: ["- up"] });
+});
+
+test("an upgrade that the preflight refuses changes nothing, unless it is told to go on", SLOW, () => {
+  const { root, dpkg, put, has } = machine();
+  dpkg("-i", leanPackage("1.0"));
+  put("etc/svc/agent.env", "");
+  running();
+  const say = (status: string) => writeFileSync(join(folder, "preflight"), status);
+  const version = () => /^Version: (.*)$/m.exec(readFileSync(join(root, "var/lib/dpkg/status"), "utf8"))?.[1];
+  say("1");
+  const refused = dpkg("-i", leanPackage("2.0"));
+  expect(refused.said).toContain("nothing was changed");
+  expect([refused.status === 0, refused.asked, version()]).toEqual([false, ["- preflight"], "1.0"]);
+  expect(has("var/lib/svc/package-was-running")).toBe(false);
+  // An installed version that has no preflight.
+  say("2");
+  expect(dpkg("-i", leanPackage("2.0"))).toMatchObject({ status: 0, asked: ["- preflight", "- up"] });
+  say("1");
+  process.env["SVC_WITHOUT_PREFLIGHT"] = "yes";
+  onTestFinished(() => void delete process.env["SVC_WITHOUT_PREFLIGHT"]);
+  expect(dpkg("-i", leanPackage("1.0"))).toMatchObject({ status: 0, asked: ["- up"] });
+  expect(version()).toBe("1.0");
 });
 
 test(

@@ -29,6 +29,14 @@ const sources: InstrumentSources = {
   placeholderUses: () => ({ used: 5, missing: 1, refused: 0, unavailable: 2 }),
   orchestratorReached: () => true,
   memoryKills: () => 4,
+  egress: () => ({
+    decisions: new Map([
+      ["tcp allow", 5],
+      ["dns deny", 2],
+    ]),
+    sentBytes: 70,
+    receivedBytes: 90,
+  }),
   ways: () =>
     new Map([
       ["forward", false],
@@ -90,6 +98,18 @@ test("/metrics counts processes that were killed because their sandbox was out o
   const instruments = createInstruments(sources);
   for (const text of [await instruments.text(), await instruments.text()])
     expect(text).toMatch(/^svc_sandbox_oom_kills_total 4$/m);
+});
+
+test("/metrics counts decisions about sandboxes' connections, and their bytes, once", async () => {
+  const instruments = createInstruments(sources);
+  await instruments.text();
+  const lines = (await instruments.text()).split("\n").filter((line) => line.startsWith("svc_egress"));
+  expect(lines).toEqual([
+    'svc_egress_decisions_total{proto="tcp",verdict="allow"} 5',
+    'svc_egress_decisions_total{proto="dns",verdict="deny"} 2',
+    'svc_egress_bytes_total{dir="sent"} 70',
+    'svc_egress_bytes_total{dir="received"} 90',
+  ]);
 });
 
 test("/metrics has use and most of each limit of the kernel that the machine shares", async () => {

@@ -31,6 +31,23 @@ test("entries of the network log are read oldest first, from a cursor or from th
   expect(log.read("nobody", { limit: 5 })).toEqual({ entries: [], suppressed: 0 });
 });
 
+test("decisions and bytes are added up since the start, also of entries that are no longer kept", () => {
+  const log = networkLogStore(openDatabase(":memory:"), { perSandbox: 1, all: 1 });
+  log.add("a", [entry(10, { count: 3, sentBytes: 5 }), entry(20, { verdict: "deny" })], 0);
+  log.add("b", [entry(30, { protocol: "udp", receivedBytes: 7 })], 4);
+  log.prune(40);
+  expect(log.totals()).toEqual({
+    decisions: new Map([
+      ["tcp allow", 3],
+      ["tcp deny", 1],
+      ["udp allow", 1],
+      ["any unlogged", 4],
+    ]),
+    sentBytes: 5,
+    receivedBytes: 7,
+  });
+});
+
 test("a question keeps the type of its records apart from the rule", () => {
   const log = networkLogStore(openDatabase(":memory:"));
   const asked = entry(10, { protocol: "dns", name: "a.test", recordType: "AAAA", rule: "failed NXDOMAIN" });

@@ -111,11 +111,19 @@ export function bootProcess(own: {
     background,
     store: mine,
     nodes,
-    pausing: createPausing({ core, quota, onPaused: () => undefined }),
+    pausing: createPausing({
+      core,
+      quota,
+      onPaused: () => undefined,
+      observe: () => undefined,
+      onParts: () => undefined,
+    }),
     resuming: createResuming({
       core: patient,
       ending,
       elsewhere: { nodeFor: ({ home }) => Promise.resolve(home), bringBack: () => Promise.resolve(false) },
+      observe: () => undefined,
+      onParts: () => undefined,
     }),
     rewinding: createRewinding({
       core: patient,
@@ -123,7 +131,7 @@ export function bootProcess(own: {
       elsewhere: { bringTo: () => Promise.resolve() },
       observe: () => undefined,
     }),
-    checkpointing: createCheckpointing({ core, quota }),
+    checkpointing: createCheckpointing({ core, quota, onFailed: () => undefined }),
     networks: createNetworkUpdating({
       core,
       placeholders: { check: () => Promise.resolve() },

@@ -3,10 +3,10 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { ask } from "../base/http.ts";
-import { type Instance, type Program, textOf } from "../base/instance.ts";
-import type { Machine } from "../base/this-machine.ts";
-import type { ProgramSeen } from "./evidence.ts";
+import { ask } from "../../base/http.ts";
+import { type Instance, type Program, textOf } from "../../base/instance.ts";
+import type { Machine } from "../../base/this-machine.ts";
+import type { ProgramSeen, UnitSeen } from "../evidence.ts";
 
 export async function lookAtPrograms(machine: Machine): Promise<readonly ProgramSeen[]> {
   return Promise.all(machine.instance.programs.map((program) => look(machine, program)));
@@ -96,19 +96,30 @@ async function versionOf(url: string): Promise<string> {
   return `${version ?? ""} (${commit ?? ""})`;
 }
 
-interface Unit {
-  readonly name: string;
-  readonly state: string;
-  readonly pid: number | undefined;
-}
+type Unit = UnitSeen & { readonly pid: number | undefined };
+
+const SHOWN = "ActiveState,SubState,MainPID,NRestarts,NeedDaemonReload,ExecMainStartTimestampMonotonic";
 
 async function unitOf({ instance, run }: Machine, program: Program): Promise<Unit | undefined> {
   if (!existsSync("/run/systemd/system")) return undefined;
   const name = `svc-${program}${instance.name === "" ? "" : `-${instance.name}`}.service`;
-  const { stdout } = await run("systemctl", ["show", "--property", "ActiveState,SubState,MainPID", name]);
-  const value = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(stdout)?.[1] ?? "";
+  const { stdout } = await run("systemctl", ["show", "--property", SHOWN, name]);
+  return unitIn(name, stdout, Number((textOf("/proc/uptime") ?? "").split(" ", 1)[0]));
+}
+
+/** Pure. @param shown by `systemctl show` @param uptime of the machine, in seconds */
+export function unitIn(name: string, shown: string, uptime: number): Unit {
+  const value = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(shown)?.[1] ?? "";
   const pid = Number(value("MainPID"));
-  return { name, state: `${value("ActiveState")} (${value("SubState")})`, pid: pid > 0 ? pid : undefined };
+  const begun = Number(value("ExecMainStartTimestampMonotonic")) / 1_000_000;
+  return {
+    name,
+    state: `${value("ActiveState")} (${value("SubState")})`,
+    pid: pid > 0 ? pid : undefined,
+    restarts: Number(value("NRestarts")) || 0,
+    runningSeconds: pid > 0 && begun > 0 ? uptime - begun : undefined,
+    isStale: value("NeedDaemonReload") === "yes",
+  };
 }
 
 /** A pid file alone proves nothing: process ids are used again. */

@@ -1,8 +1,8 @@
 /** Who listens on the ports of the platform. */
 
-import type { Program } from "../base/instance.ts";
-import type { Machine } from "../base/this-machine.ts";
-import type { PortSeen } from "./evidence.ts";
+import type { Program } from "../../base/instance.ts";
+import type { Machine } from "../../base/this-machine.ts";
+import type { PortSeen } from "../evidence.ts";
 
 const PORTS: Readonly<Record<Program, readonly string[]>> = {
   orchestrator: ["SVC_API_PORT", "SVC_EDGE_PORT", "SVC_NODES_PORT"],
