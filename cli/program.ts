@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError, Command as Parser, Option as ParserOption } from "commander";
 import type { Args, Command, Group, Option } from "./definition.ts";
-import { FIRST_STEPS } from "./definitions/first-steps.ts";
+import { FIRST_STEPS } from "./first-steps.ts";
 import type { Options } from "./options.ts";
 import { escapeText } from "./output/escape.ts";
 import type { Terminals } from "./output/output.ts";

@@ -62,7 +62,7 @@ export function firstEntry(
 }
 
 /** Of a start that failed on the node. */
-export interface StartError extends Pick<AppError, "code" | "message"> {
+interface StartError extends Pick<AppError, "code" | "message"> {
   readonly at: number;
 }
 

@@ -3,8 +3,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import type { Argument, Command, Group, Option } from "../../cli/definition.ts";
 import { COMMANDS, GROUPS } from "../../cli/definitions/all.ts";
-import { FIRST_STEPS, LATER_STEPS, type Step } from "../../cli/definitions/first-steps.ts";
 import { PROJECT } from "../../cli/definitions/sandboxes.ts";
+import { FIRST_STEPS, LATER_STEPS, type Step } from "../../cli/first-steps.ts";
 import { COMMON, shownOptions } from "../../cli/program.ts";
 import { EXIT_CODES, VARIABLES } from "../lib/programs/cli-words.ts";
 

@@ -107,7 +107,7 @@ export function snapshotFiles(root: string): SnapshotFiles {
             return manifest;
           };
           // The final name alone says that all of this is on the disk, so the parts need not wait for each other.
-          const [manifest] = await allOf([describe(), synced, leaveWork(work, directory)]);
+          const manifest = await besides(describe(), [synced, leaveWork(work, directory)]);
           await chmod(images, 0o700);
           if (durable) await sync(directory);
           await rm(final(id), { recursive: true, force: true });
@@ -248,10 +248,11 @@ async function leaveWork(work: string, directory: string): Promise<void> {
   await rm(work, { recursive: true });
 }
 
-/** As `Promise.all`, but rejects when all have ended: what follows a failure removes the files that they write. */
-async function allOf<T extends readonly Promise<unknown>[]>(works: readonly [...T]) {
-  await Promise.allSettled(works);
-  return Promise.all(works);
+/** Resolves to the work when the others have ended too. Rejects when all have: what follows a failure removes the files that they write. */
+async function besides<T>(work: Promise<T>, others: readonly Promise<unknown>[]): Promise<T> {
+  await Promise.allSettled([work, ...others]);
+  await Promise.all(others);
+  return work;
 }
 
 function unlessMissing(error: unknown): undefined {

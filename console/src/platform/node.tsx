@@ -1,7 +1,7 @@
 /** One node: facts, what it can do as it has found by trying, its findings, and the sandboxes on it. */
 
 import type { NodeDetail } from "../../../shared/api/nodes/nodes.ts";
-import type { adminSandboxApi } from "../../../shared/api/projects/projects.ts";
+import type { adminSandboxApi } from "../../../shared/api/projects/all-sandboxes.ts";
 import { get, type Reply } from "../base/client.ts";
 import { span, time } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";

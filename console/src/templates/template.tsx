@@ -59,8 +59,7 @@ export function TemplateScreen({ id }: { readonly id: string }) {
             </DependsOn>
           )}
           <h2>Builds</h2>
-          {template.builds.length === 0 && <Empty title="This template has no build." />}
-          {template.builds.length > 0 && <Builds builds={template.builds} shown={shown} show={setShown} />}
+          <Builds builds={template.builds} shown={shown} show={setShown} />
           {shown !== undefined && !rests && <BuildLog key={shown} path={path} buildId={shown} />}
           <TagList path={path} name={title} rests={rests} />
         </>
@@ -79,6 +78,7 @@ function Builds(props: {
   readonly shown: string | undefined;
   readonly show: (id: string) => void;
 }) {
+  if (props.builds.length === 0) return <Empty title="This template has no build." />;
   return (
     <Table
       label="Builds"

@@ -42,7 +42,7 @@ export const UNIT: UnitSeen = {
 };
 
 /** One failed create of many, a slow one, and a pool that is full. */
-export const METRICS: readonly MetricsSeen[] = [
+const METRICS: readonly MetricsSeen[] = [
   {
     program: "orchestrator",
     samples: [

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { candidates } from "../../../cli/completion.ts";
 import type { Args, Command } from "../../../cli/definition.ts";
 import { COMMANDS, GROUPS } from "../../../cli/definitions/all.ts";
-import { FIRST_STEPS, LATER_STEPS } from "../../../cli/definitions/first-steps.ts";
+import { FIRST_STEPS, LATER_STEPS } from "../../../cli/first-steps.ts";
 import { meant } from "../../../cli/nearest.ts";
 import type { Options } from "../../../cli/options.ts";
 import { createProgram } from "../../../cli/program.ts";

@@ -12,8 +12,8 @@ interface Loaded {
 }
 type UseLoaded = (load: (signal: AbortSignal) => Promise<string>, needs: readonly unknown[], every: Every) => Loaded;
 interface Preact {
-  h(type: unknown, props: object): unknown;
-  render(node: unknown, place: object): void;
+  readonly h: (type: unknown, props: object) => unknown;
+  readonly render: (node: unknown, place: object) => void;
 }
 
 // Their types are those of a browser, which the other tests are not checked with.

@@ -63,15 +63,15 @@ test.each([true, false])("a pause opens the network and ends connections where s
     done.push(what);
     return Promise.resolve();
   };
-  const { end, ended } = outsideConnections({
+  const connections = outsideConnections({
     connections: { areOutside: () => Promise.resolve(leave), endOutside: () => note("end") } as never,
     gate: { open: () => note("open") } as never,
     log: createLog({ component: "test", level: "silent" }),
   });
   const container = { pid: 7, slot: {} };
-  await end({ container } as never);
+  await connections.end({ container } as never);
   expect(done).toEqual(leave ? ["open", "end"] : []);
   // The thaw finds that this is done.
-  await ended(container as never);
+  await connections.ended(container as never);
   expect(done).toEqual(leave ? ["open", "end"] : []);
 });
