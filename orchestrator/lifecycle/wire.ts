@@ -56,7 +56,13 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
   const { store, nodes, turns, routes, metrics, placeholders, tokenNames } = deps;
   const { limits, refusals, identity } = deps.callers;
 
-  const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
+  const snapshots = createSnapshotRemover({
+    nodes,
+    background,
+    neededOn: (nodeId) => store.pausedSandboxes.snapshotsOn(nodeId),
+    log,
+    timeoutMs: config.stopTimeoutMs,
+  });
   const history = createHistory({ store, keepMs: config.endedSandboxKeepHours * HOUR_MS, now });
   const core: Core = {
     store,

@@ -21,6 +21,8 @@ export interface SnapshotRemover {
 export interface SnapshotRemoverDeps {
   readonly nodes: Nodes;
   readonly background: Background;
+  /** The snapshots that records of a node's sandboxes name. */
+  readonly neededOn: (nodeId: string) => Promise<ReadonlySet<string>>;
   readonly log: Log;
   readonly timeoutMs: number;
 }
@@ -30,7 +32,8 @@ const REMEMBERED = 10_000;
 /** Removals of one round. */
 const AT_ONCE = 100;
 
-export function createSnapshotRemover({ nodes, background, log, timeoutMs }: SnapshotRemoverDeps): SnapshotRemover {
+export function createSnapshotRemover(deps: SnapshotRemoverDeps): SnapshotRemover {
+  const { nodes, background, log, timeoutMs } = deps;
   /** The nodes of snapshots that are to be asked for again. */
   const left = new LRUCache<string, string>(atMost(REMEMBERED));
 
@@ -43,16 +46,27 @@ export function createSnapshotRemover({ nodes, background, log, timeoutMs }: Sna
     }
   }
 
+  async function askAgain(nodeId: string, snapshotIds: readonly string[]): Promise<void> {
+    // A drain may have brought a sandbox back to the node, with the snapshot that it resumes from.
+    const needed = await deps.neededOn(nodeId).catch((error: unknown) => {
+      for (const snapshotId of snapshotIds) left.set(snapshotId, nodeId);
+      throw error;
+    });
+    const unneeded = snapshotIds.filter((snapshotId) => !needed.has(snapshotId));
+    await Promise.all(unneeded.map((snapshotId) => ask(nodeId, snapshotId, "debug")));
+  }
+
   const remove = (nodeId: string, snapshotId: string) => ask(nodeId, snapshotId, "warn");
   return {
     remove,
     removeSoon: (nodeId, snapshotId) => background.run("remove snapshot", () => remove(nodeId, snapshotId)),
     again() {
       let begun = 0;
+      const asked = new Map<string, string[]>();
       // A list: the loop takes entries out of the map.
       const oldestFirst = [...left.rkeys()];
       for (const snapshotId of oldestFirst) {
-        if (begun === AT_ONCE) return;
+        if (begun === AT_ONCE) break;
         const nodeId = left.peek(snapshotId) ?? "";
         const status = nodes.get(nodeId)?.status;
         if (status === "unhealthy" || status === "connecting") continue;
@@ -60,8 +74,9 @@ export function createSnapshotRemover({ nodes, background, log, timeoutMs }: Sna
         // An operator removed the node.
         if (status === undefined) continue;
         begun++;
-        background.run("remove snapshot", () => ask(nodeId, snapshotId, "debug"));
+        asked.set(nodeId, [...(asked.get(nodeId) ?? []), snapshotId]);
       }
+      for (const [nodeId, ids] of asked) background.run("remove snapshots", () => askAgain(nodeId, ids));
     },
   };
 }

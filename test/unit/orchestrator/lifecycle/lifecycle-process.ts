@@ -78,7 +78,8 @@ export function bootProcess(own: {
     place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }),
   });
   const transitions = createTransitions(mine.operations);
-  const removal = createSnapshotRemover({ nodes, background, log, timeoutMs: 1_000 });
+  const neededOn = (nodeId: string) => mine.pausedSandboxes.snapshotsOn(nodeId);
+  const removal = createSnapshotRemover({ nodes, background, neededOn, log, timeoutMs: 1_000 });
   const core = lifecycleCore({
     store: mine,
     nodes,
