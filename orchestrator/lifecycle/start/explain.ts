@@ -7,6 +7,7 @@ import type { Build } from "../../store/builds/record.ts";
 import type { Core } from "../core.ts";
 import { unfit } from "./elsewhere.ts";
 import type { Images } from "./images.ts";
+import { whereToStart } from "./where.ts";
 
 /** What the project of the sandbox asks of a node. */
 export interface Wish {
@@ -39,7 +40,7 @@ export function createExplain({ core: { nodes, store }, images, placement }: Exp
     return among({ exclude, build: { id: buildId, nodeId: home, holders: images.holders(buildId) } });
   }
 
-  /** The node that has the snapshot, and where that cannot or may not start it, any that can read it. */
+  /** The node that has the snapshot; where that is away, full, or lacks a label, any that can read it. */
   async function ofSnapshot(snapshotId: string, home: string, demand: Demand): Promise<Verdict[]> {
     const own = { nodeId: home, has: "the snapshot that it starts from" };
     const candidates = nodes.candidates();
@@ -47,8 +48,12 @@ export function createExplain({ core: { nodes, store }, images, placement }: Exp
     const isBound = !inStore && !offers(nodes.get(home));
     const verdicts = explain(candidates, { ...demand, home: own }, placement);
     const ofHome = verdicts.filter(({ node }) => node.id === home);
-    if (isBound) return verdicts;
     const takes = ofHome.some(({ misfit }) => misfit === undefined);
+    const known = { status: nodes.get(home)?.status, unreached: nodes.unreached(home).length > 0 };
+    const isPassedOver =
+      whereToStart(known, true) !== "home" ||
+      ofHome.some(({ misfit }) => misfit?.at === "room" || misfit?.at === "labels");
+    if (isBound || !(takes || isPassedOver)) return verdicts;
     const first: Demand["exclude"] = new Map(
       nodes.list().map(({ id }) => [id, `starts it only when node ${home}, which has the snapshot, does not`]),
     );

@@ -1,12 +1,14 @@
 /** Where a new sandbox may start: on the node that has what it starts from, or on others that can have it too. */
 
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
+import { missingLabel } from "../../nodes/placement/misfit.ts";
 import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
 import { Search } from "./search.ts";
 
 /**
- * A named snapshot, or the memory of a template, may be started on another node than its own, also where that one is full. The image
- * of a template binds nobody while others can read it: from the blob store, or from a node that has it.
+ * A named snapshot, or the memory of a template, may be started on another node than its own, also where that one is full or lacks a
+ * label of the project's nodes. The image of a template binds nobody while others can read it: from the blob store, or from a node
+ * that has it.
  */
 export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promise<LaunchRequest> {
   const { elsewhere, core } = deps;
@@ -35,9 +37,14 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
     ...(origin.snapshotId === sandbox.buildId ? {} : { template: start.build.templateId }),
   };
   const nodeId = await elsewhere.nodeFor(stored);
-  if (nodeId !== home || new Search(request, deps).choice().is !== "full") return { ...request, nodeId };
+  const lacking = labels === undefined ? undefined : missingLabel(core.nodes.get(home)?.facts.labels ?? {}, labels);
+  const isPassedOver = () => lacking !== undefined || new Search(request, deps).choice().is === "full";
+  if (nodeId !== home || !isPassedOver()) return { ...request, nodeId };
   const other = await elsewhere.away(stored).catch((error: unknown) => {
-    core.log.info({ err: error, home, snapshotId: origin.snapshotId }, "no other node takes what a full node has");
+    core.log.info(
+      { err: error, home, lacking, snapshotId: origin.snapshotId },
+      "no other node takes what a node has that is full or lacks a label",
+    );
     return undefined;
   });
   if (other === undefined) return request;

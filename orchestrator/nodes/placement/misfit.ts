@@ -34,6 +34,12 @@ export function misfitOf(
   return undefined;
 }
 
+/** The first of these labels that a node does not have; undefined: it has them all. */
+export function missingLabel(own: Candidate["labels"], wanted: Demand["labels"]): string | undefined {
+  const missing = Object.entries(wanted).find(([name, value]) => own[name] !== value);
+  return missing === undefined ? undefined : `${missing[0]}=${missing[1]}`;
+}
+
 type Ask = (node: Candidate, demand: Demand, policy: PlacementPolicy, claimed: boolean) => string | undefined;
 
 const ASKED: Readonly<Record<Question, Ask>> = {
@@ -41,8 +47,8 @@ const ASKED: Readonly<Record<Question, Ask>> = {
     return home === undefined || home.nodeId === id ? undefined : `does not have ${home.has}`;
   },
   labels({ labels }, demand) {
-    const missing = Object.entries(demand.labels).find(([name, value]) => labels[name] !== value);
-    return missing === undefined ? undefined : `does not have the label ${missing[0]}=${missing[1]}`;
+    const missing = missingLabel(labels, demand.labels);
+    return missing === undefined ? undefined : `does not have the label ${missing}`;
   },
   region({ labels }, { region }, _policy, claimed) {
     if (region === undefined) return undefined;
