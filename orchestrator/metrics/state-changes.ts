@@ -15,7 +15,20 @@ const HELP: Readonly<Record<Change, string>> = {
 };
 /** A node names the parts of its work: another name becomes no label, so that no node makes series without end. */
 const NODE_PARTS = ["wait", "boot", "create", "run", "restore", "ready", "init", "network", "command"];
-const CHECKPOINT_PARTS = ["admit", "ahead", "frozen", "dump", "disk", "finish"];
+const CHECKPOINT_PARTS = [
+  "admit",
+  "pages",
+  "ahead",
+  "envd",
+  "freeze",
+  "frozen",
+  "paths",
+  "dump",
+  "disk",
+  "images",
+  "finish",
+  "connections",
+];
 const PHASES: ReadonlySet<string> = new Set([
   "read",
   "place",
