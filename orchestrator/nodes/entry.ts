@@ -131,6 +131,9 @@ export function imagesOf({ images = [] }: NodeLoad): ReadonlySet<string> {
   return new Set(images.map(({ buildId }) => buildId));
 }
 
+/** Uploads that are kept of a report: while the blob store is away, each snapshot of the node has one that failed. */
+const MOST_UPLOADS = 500;
+
 /** The load of a report, with the uploads of snapshots that are under way or have failed. */
 export function loadOf({ load, snapshots = [] }: Report): ReportedLoad {
   const uploads = snapshots.flatMap(({ snapshotId, stored }): SnapshotUpload[] => {
@@ -138,7 +141,7 @@ export function loadOf({ load, snapshots = [] }: Report): ReportedLoad {
     if ("failure" in stored) return [{ snapshotId, doneBytes: 0, totalBytes: 0, failure: stored.failure }];
     return [{ snapshotId, ...stored }];
   });
-  return uploads.length === 0 ? load : { ...load, uploads };
+  return uploads.length === 0 ? load : { ...load, uploads: uploads.slice(0, MOST_UPLOADS) };
 }
 
 /** Why packets of sandboxes do not leave the node; empty: they do. */
