@@ -6,6 +6,9 @@ import { sendRaw } from "./answer.ts";
 import { hasOtherVersion, requestFault } from "./request-fault.ts";
 import { type ClientError, refusedMethod, unknownMethod } from "./unknown-method.ts";
 
+/** Connections that have got their refusal. */
+const refused = new WeakSet<Socket>();
+
 /**
  * @param current the response being written on this connection. Where its request is whole, it is finished first, and nothing
  *   follows it; where the bytes are a part of its body, no server can get the rest, and the exchange ends.
@@ -18,7 +21,10 @@ export function refuseMalformed(
   headers: readonly string[],
 ): void {
   // A client that ends its side in the middle of a request has disconnected.
-  if (error.code === "ECONNRESET" || error.code === "HPE_INVALID_EOF_STATE" || !socket.writable) {
+  const hasLeft = error.code === "ECONNRESET" || error.code === "HPE_INVALID_EOF_STATE";
+  // Each packet behind the fault is an error again. A close with unread bytes would reset the connection, and the client lose the answer.
+  if (!hasLeft && refused.has(socket)) return;
+  if (hasLeft || !socket.writable) {
     socket.destroy();
     return;
   }
@@ -39,6 +45,7 @@ export function refuseConnect(socket: Socket, headers: readonly string[]): void 
 }
 
 function refuseRaw(socket: Socket, [status, body]: Refusal, headers: readonly string[]): void {
+  refused.add(socket);
   const about = ["Content-Type", "text/plain; charset=utf-8", "Content-Length", `${body.length}`];
   sendRaw(socket, { status, headers: [...headers, ...about], body });
 }
