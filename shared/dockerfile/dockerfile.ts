@@ -190,7 +190,7 @@ function argument(instruction: Instruction, reading: Reading): void {
     // What was chosen elsewhere is plain text, as in Docker.
     const value = chosen === undefined ? own : plain(chosen);
     if (reading.from === undefined) {
-      if (value !== undefined) before.set(name, known(value, instruction, before));
+      if (value !== undefined) before.set(name, known(value, instruction, new Map([...OWN_PLATFORM, ...before])));
     } else if (value === undefined) {
       notes.push(`line ${lineOf(instruction)}: ARG ${name} has no value`);
     } else if (!reading.envs.has(name)) {

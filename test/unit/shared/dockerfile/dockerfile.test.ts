@@ -232,6 +232,7 @@ test("a file that asks for the platform gets it, as from Docker", () => {
     ["ENV", "TARGETVARIANT", ""],
   ]);
   expect(readDockerfile("FROM app:$TARGETOS-${TARGETARCH}").from).toBe("app:linux-amd64");
+  expect(readDockerfile("ARG BASE=app:$TARGETARCH\nFROM $BASE").from).toBe("app:amd64");
   // A value of the file's own, and one that is given, go before it.
   expect(steps("ARG TARGETARCH=x64")[0]).toEqual(["ENV", "TARGETARCH", "x64"]);
   expect(steps("ARG TARGETARCH", { TARGETARCH: "x86" })[0]).toEqual(["ENV", "TARGETARCH", "x86"]);
