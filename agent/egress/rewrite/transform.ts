@@ -135,6 +135,8 @@ function serve(socket: Socket, rewriting: Rewriting, once = false): void {
   /** Writes the answer to a request to upgrade that was declined. */
   let declined: ((response: ServerResponse) => void) | undefined;
   let clock: NodeJS.Timeout | undefined;
+  /** The client's bytes were no request, and it gets an answer for that. */
+  let isRefused = false;
   const wait = (limitMs: number) => {
     clearTimeout(clock);
     clock = setTimeout(() => socket.destroy(), limitMs);
@@ -204,12 +206,18 @@ function serve(socket: Socket, rewriting: Rewriting, once = false): void {
   server.on("clientError", (error: ClientError, client) => {
     const method = unknownMethod(error);
     const fault = requestFault(error);
+    const refuse = (status: number, text: string) => {
+      isRefused = true;
+      refuseRaw(client, status, text);
+    };
+    // Each packet behind the fault is an error again. A close with unread bytes would reset the connection, and the client lose the answer.
+    if (isRefused && error.code !== "ECONNRESET") return;
     // When this event arrives, every answer that was due has been sent.
     if (waiting.size > 0 && !isBrokenBody([...waiting])) setImmediate(() => (client as Socket).destroySoon());
     else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
-    else if (error.code === "HPE_HEADER_OVERFLOW") refuseRaw(client, 431, "the head of the request is too long");
-    else if (method !== undefined) refuseRaw(client, 501, refusedMethod(method));
-    else refuseRaw(client, 400, `this is not an HTTP/1.1 request${fault === undefined ? "" : `: ${fault}`}`);
+    else if (error.code === "HPE_HEADER_OVERFLOW") refuse(431, "the head of the request is too long");
+    else if (method !== undefined) refuse(501, refusedMethod(method));
+    else refuse(400, `this is not an HTTP/1.1 request${fault === undefined ? "" : `: ${fault}`}`);
   });
 
   socket.once("close", () => clearTimeout(clock));
