@@ -28,7 +28,7 @@ export const nodeCommands: readonly Command[] = [
   {
     name: "node token",
     about: "make a token with which one machine can join, within an hour",
-    more: "On that machine: `./scripts/up --join TOKEN https://ORCHESTRATOR:PORT`. On the orchestrator's machine `./scripts/node add` prints that command whole, with address and port.",
+    more: "On that machine: `./scripts/up --join TOKEN https://ORCHESTRATOR:PORT`, for an edge `./scripts/up --edge-only --join …`. On the orchestrator's machine `./scripts/node add` prints that command whole, with address and port.",
     options: [{ flags: "--kind <kind>", about: "what the machine becomes (node)", choices: ["node", "edge"] }],
     example: "svc node token --kind edge",
     load: async () => (await nodes()).token,

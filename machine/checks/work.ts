@@ -68,7 +68,7 @@ export const workChecks: readonly Check[] = [
     id: "pool.short",
     section: "programs",
     severity: "warns",
-    problem: "warm containers are missing, and none is being added",
+    problem: "warm containers are missing, and none was added while this was looked at",
     evidence: ({ metrics, metricsBefore }) =>
       metrics?.flatMap(({ program, samples }) =>
         of(samples, "svc_pool_size")

@@ -4,7 +4,7 @@ import type { Machine } from "../base/this-machine.ts";
 import { ALL_CHECKS } from "../checks/all.ts";
 import type { Result } from "../checks/check.ts";
 import { judge } from "../checks/judge.ts";
-import { gather, gatherAgain, gatherForUpgrade } from "../evidence/gather.ts";
+import { gather, gatherAgain, gatherForUpgrade, untilAgain } from "../evidence/gather.ts";
 import { applyFix } from "./fixes.ts";
 
 export interface Report {
@@ -25,7 +25,6 @@ export interface Mended {
 export async function examine(machine: Machine): Promise<Report> {
   const first = await gather(machine);
   const found = judge(ALL_CHECKS, first);
-  const isWrong = ({ status }: Result) => status === "failed" || status === "warning";
   if (!found.some(isWrong)) return reportOf(found, machine);
   const second = judge(ALL_CHECKS, await gatherAgain(machine, first));
   return reportOf(confirmed(found, second), machine);
@@ -47,7 +46,15 @@ export const PREFLIGHT_CHECKS = ALL_CHECKS.filter(({ id }) => BEFORE_UPGRADE.has
 
 /** Only what an upgrade needs, before anything is replaced. */
 export async function preflight(machine: Machine): Promise<Report> {
-  return reportOf(judge(PREFLIGHT_CHECKS, await gatherForUpgrade(machine)), machine);
+  const found = judge(PREFLIGHT_CHECKS, await gatherForUpgrade(machine));
+  if (!found.some(isWrong)) return reportOf(found, machine);
+  // A Docker daemon that is busy at one moment refuses no upgrade.
+  await untilAgain();
+  return reportOf(confirmed(found, judge(PREFLIGHT_CHECKS, await gatherForUpgrade(machine))), machine);
+}
+
+function isWrong({ status }: Result): boolean {
+  return status === "failed" || status === "warning";
 }
 
 /** What both looks found. What only the second found may be under way, too. Pure. */

@@ -112,9 +112,14 @@ export async function gatherForUpgrade(machine: Machine): Promise<Evidence> {
   return { ...UNSEEN, ...seen, at: machine.now(), instance: machine.instance };
 }
 
+/** Time for what is under way at the first look to end. */
+export async function untilAgain(): Promise<void> {
+  await new Promise((resolve) => void setTimeout(resolve, AGAIN_MS));
+}
+
 /** The parts in which something may be under way, once more. */
 export async function gatherAgain(machine: Machine, first: Evidence): Promise<Evidence> {
-  await new Promise((resolve) => void setTimeout(resolve, AGAIN_MS));
+  await untilAgain();
   const part = <T>(look: () => Promise<T>) => withDeadline(look(), PART_LIMIT_MS).catch(() => undefined);
   const [programs, metrics, ports, platform, firewall, leftovers] = await Promise.all([
     part(() => lookAtPrograms(machine)),

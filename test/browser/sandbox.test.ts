@@ -198,7 +198,7 @@ test("a snapshot is taken, a sandbox is started from it, and a fork is made", as
     .first()
     .click();
   const depending = page.getByRole("region", { name: /^What depends on / });
-  await depending.getByText("No sandbox that runs or is paused.").waitFor();
+  await depending.getByText("No sandbox of the project that runs or is paused.").waitFor();
   await page.getByRole("button", { name: "Really delete?" }).click();
   await page.getByRole("button", { name: "Really delete?" }).waitFor({ state: "detached" });
 });

@@ -32,7 +32,8 @@ test(
 
 async function cycles(total: number): Promise<readonly string[]> {
   const client = new URL("churn-client.ts", import.meta.url).pathname;
-  const text = await run(process.execPath, ["--import", "tsx", client, String(total), KIND]);
+  const limitMs = 300_000 + total * 5_000;
+  const text = await run(process.execPath, ["--import", "tsx", client, String(total), KIND], {}, limitMs);
   const outcome = JSON.parse(text) as { total: number; failures: string[] };
   expect(outcome.total).toBe(total);
   return outcome.failures;

@@ -15,6 +15,8 @@ import { killedAfterwards } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const LIVES = { timeoutMs: 1_800_000, requestTimeoutMs: 600_000 };
+/** Fifteen rounds, each of two pauses, two resumes and a fork. */
+const SLOW = { timeout: 1_800_000 };
 const ROUNDS = 5;
 const COPIES = 10;
 /** A page with a picture's worth of memory, that counts. */
@@ -35,7 +37,7 @@ const BEFORE: Readonly<Record<string, readonly [string, string]>> = {
 
 beforeAll(() => untilReady(platform), 90_000);
 
-test("desktops and browsers are created, paused, resumed and forked, and their figures are printed", async () => {
+test("desktops and browsers are created, paused, resumed and forked, and their figures are printed", SLOW, async () => {
   const figures = new Map<string, number[]>();
   const timed = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
     const began = performance.now();
@@ -76,7 +78,7 @@ test("desktops and browsers are created, paused, resumed and forked, and their f
 });
 
 test("ten copies of a browser need no more memory than ten that were started", async () => {
-  const source = killedAfterwards(await chromium());
+  const source = await chromium();
   await delay(10_000);
   const ofCopies = await grown(() => source.fork({ count: COPIES, ...LIVES }));
   const ofStarted = await grown(async () => {
@@ -93,11 +95,11 @@ test("ten copies of a browser need no more memory than ten that were started", a
 
 const OPEN = {
   desktop: async () => {
-    const { sandboxId } = await Desktop.create(LIVES);
+    const { sandboxId } = killedAfterwards(await Desktop.create(LIVES));
     return Sandbox.connect(sandboxId, LIVES);
   },
   "Firefox, headless": async () => {
-    const sandbox = await Sandbox.create("browser", LIVES);
+    const sandbox = killedAfterwards(await Sandbox.create("browser", LIVES));
     // The template's own browser is not measured here.
     await sandbox.commands.run("pkill -f '[/]opt/browser/start'; pkill chromium; mkdir -p profile site");
     await sandbox.files.write("site/index.html", "<title>a page</title><h1>hello</h1>");
@@ -113,9 +115,9 @@ const OPEN = {
   "Chromium, headless": () => chromium(),
 } as const;
 
-/** A sandbox whose Chromium shows the page. */
+/** A sandbox whose Chromium shows the page; it is killed after the test, where that has not killed it. */
 async function chromium(): Promise<Sandbox> {
-  const sandbox = await Sandbox.create("browser", LIVES);
+  const sandbox = killedAfterwards(await Sandbox.create("browser", LIVES));
   await sandbox.files.write(
     "open.mjs",
     `import { createRequire } from "node:module";

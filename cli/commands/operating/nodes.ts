@@ -8,6 +8,8 @@ import { showList } from "../../output/watch.ts";
 
 type Node = Item<"GET /nodes">;
 type Detail = Reply<"GET /nodes/{nodeID}">;
+/** An orchestrator of an earlier version does not tell these. */
+type OfThisVersion = Partial<Pick<Detail, "buildCount" | "cachedBuilds" | "lastErrors">>;
 
 const used = (part: number, whole: number) => `${bytes(part)} of ${bytes(whole)}`;
 const poolOf = ({ pools }: Pick<Detail, "pools">) =>
@@ -81,7 +83,8 @@ const detailView: View<Detail> = {
     },
     {
       title: "BUILDS",
-      of: ({ buildCount, cachedBuilds }) => `${buildCount ?? "?"} under way, ${cachedBuilds.length} images`,
+      of: ({ buildCount, cachedBuilds }: OfThisVersion) =>
+        `${buildCount ?? "?"} under way, ${cachedBuilds?.length ?? "?"} images`,
     },
   ],
 };
@@ -101,7 +104,8 @@ export const info: Action = async ({ admin, out }, { first: nodeID }, options) =
   for (const { id, problem, evidence, wayOut } of node.findings) {
     await out.line(`Finding ${id}: ${problem}`, `  seen: ${evidence}`, `  way out: ${wayOut}`);
   }
-  for (const { at, errorCode, message } of node.lastErrors)
+  const { lastErrors = [] }: OfThisVersion = node;
+  for (const { at, errorCode, message } of lastErrors)
     await out.line(`Start failed ${age(at)} ago (${errorCode}): ${message}`);
 };
 
@@ -130,7 +134,8 @@ export const remove: Action = async ({ admin, out }, { first: nodeID }, { force 
   const connection = await admin();
   const query = force === true ? { force: true } : {};
   const { inStore, ...there } = await connection.call("DELETE /nodes/{nodeID}", { params: { nodeID }, query });
-  const kept: Partial<Record<string, number>> = inStore;
+  // An orchestrator of an earlier version does not tell it.
+  const kept: Partial<Record<string, number>> = (inStore as typeof inStore | undefined) ?? {};
   const counts = Object.entries(there)
     .map(([name, count]) => [name, count - (kept[name] ?? 0)] as const)
     .filter(([, count]) => count > 0);

@@ -1,5 +1,5 @@
 /**
- * The end of a connection of which nobody tells: a laptop slept, or a network between has forgotten it. The platform sends
+ * Ends a connection that is gone without a sign: a laptop slept, or a network between has forgotten it. The platform sends
  * something at least every 20 seconds on a stream on which nothing happens, so a longer silence means that it is gone.
  */
 

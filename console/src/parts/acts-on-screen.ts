@@ -14,7 +14,10 @@ interface Shown {
 
 interface ScreenAct {
   readonly name: string;
-  /** Presses it. A button for what cannot be taken back then asks, and has the focus for the answer. */
+  /**
+   * Presses it, unless it has become that of another object meanwhile. A button for what cannot be taken back then asks, and has
+   * the focus for the answer.
+   */
   readonly run: () => void;
 }
 
@@ -24,15 +27,20 @@ const ACTS = "button:not(:disabled), a.button, [role=tab]";
 export function actsOnScreen(screen: Shown | null): readonly ScreenAct[] {
   const found = new Map<string, ScreenAct>();
   for (const each of screen?.querySelectorAll(ACTS) ?? []) {
-    const name = (each.getAttribute("aria-label") ?? each.textContent ?? "").trim();
+    const name = nameOf(each);
     if (name === "" || found.has(name)) continue;
     found.set(name, {
       name,
       run() {
+        if (nameOf(each) !== name) return;
         each.focus();
         each.click();
       },
     });
   }
   return [...found.values()];
+}
+
+function nameOf(element: Pressable): string {
+  return (element.getAttribute("aria-label") ?? element.textContent ?? "").trim();
 }

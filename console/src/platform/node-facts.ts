@@ -12,21 +12,22 @@ type Facts = Pick<
   | "leaseEndsAt"
   | "createSuccesses"
   | "createFails"
-  | "lastErrors"
-  | "buildCount"
   | "pools"
   | "region"
->;
+> &
+  // Beside this page's own orchestrator one of an earlier version may answer, which does not tell these.
+  Partial<Pick<NodeDetail, "lastErrors" | "buildCount">>;
 
 export function nodeFacts(node: Facts, now: number): readonly (readonly [name: string, value: string])[] {
+  const [failure] = node.lastErrors ?? [];
   return [
     ["State", `${node.status} since ${time(node.statusChangedAt, now)}`],
     ["Heard of it", `${span(now - Date.parse(node.lastHeardAt))} ago`],
     ["Clock", clockOf(node.clockSkewMs)],
     ["Lease", leaseOf(node.leaseEndsAt, now)],
     ["Starts", `${node.createSuccesses} succeeded, ${node.createFails} failed`],
-    ...node.lastErrors.slice(0, 1).map(({ at, message }) => ["Last failure", `${time(at, now)}: ${message}`] as const),
-    ["Builds", node.buildCount === null ? "unknown: the database does not answer" : `${node.buildCount} under way`],
+    ...(failure === undefined ? [] : [["Last failure", `${time(failure.at, now)}: ${failure.message}`] as const]),
+    ["Builds", buildsOf(node.buildCount)],
     [
       "Warm pools",
       node.pools.map(({ buildID, ready, wanted }) => `${buildID}: ${ready} of ${wanted}`).join(", ") || "none",
@@ -39,6 +40,11 @@ function clockOf(skewMs: number | null): string {
   if (skewMs === null) return "unknown: an earlier agent does not tell";
   if (skewMs === 0) return "as the platform's";
   return `${Math.abs(skewMs)} ms ${skewMs > 0 ? "ahead of" : "behind"} the platform's`;
+}
+
+function buildsOf(count: number | null | undefined): string {
+  if (count === undefined) return "unknown: an earlier orchestrator does not tell";
+  return count === null ? "unknown: the database does not answer" : `${count} under way`;
 }
 
 function leaseOf(endsAt: string | null, now: number): string {

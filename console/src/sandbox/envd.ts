@@ -94,11 +94,41 @@ export function fileUrl(id: string, path: string): string {
   return `${base(id)}/files?${new URLSearchParams({ path, ...(project === undefined ? {} : { project }) }).toString()}`;
 }
 
-/** @throws {Failed} */
-export async function readFile(id: string, path: string) {
+/**
+ * @param mostBytes a file that has more is not read on, whatever size its directory tells
+ * @throws {Failed} @throws {Error} it has more
+ */
+export async function readFile(id: string, path: string, mostBytes: number) {
   const answer = await send("GET", fileUrl(id, path));
-  const bytes = new Uint8Array(await answer.arrayBuffer());
+  const bytes = await bytesOf(answer, mostBytes);
+  if (bytes === undefined) throw new Error(`${path} has more than ${mostBytes} bytes`);
   return { bytes, etag: answer.headers.get("etag") ?? undefined };
+}
+
+/** Undefined: there are more. */
+async function bytesOf({ body }: Response, mostBytes: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  if (body === null) return new Uint8Array();
+  const reader = body.getReader();
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      length += value.length;
+      if (length > mostBytes) return undefined;
+      parts.push(value);
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
 }
 
 /**

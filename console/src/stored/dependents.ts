@@ -1,4 +1,4 @@
-/** Which sandboxes an object keeps going, or is kept by: they are shown before somebody deletes it. */
+/** Which sandboxes depend on an object: they are shown before somebody deletes it. */
 
 import type { SandboxEvent } from "../../../shared/api/events.ts";
 import type { ListedSandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";

@@ -25,7 +25,7 @@ export function DependsOn(props: {
           loading …
         </p>
       )}
-      {found?.length === 0 && <p class="small">No sandbox that runs or is paused.</p>}
+      {found?.length === 0 && <p class="small">No sandbox of the project that runs or is paused.</p>}
       {found !== undefined && found.length > 0 && (
         <Table
           label={`Sandboxes that depend on ${name}`}

@@ -59,8 +59,13 @@ async function inUse(browser: Browser, many: TenThousand): Promise<readonly Judg
     const calm = await frameCosts(browser, page, () => page.evaluate(SCROLL));
     const memory = await tabMemory(browser, page);
     const endStorm = beginStorm(many);
-    const storm = await frameCosts(browser, page, () => page.evaluate(SCROLL));
-    const changes = await endStorm();
+    let storm: FrameCosts;
+    let changes: number;
+    try {
+      storm = await frameCosts(browser, page, () => page.evaluate(SCROLL));
+    } finally {
+      changes = await endStorm();
+    }
     return [
       ...costsOf("scrolling", calm),
       { name: "memory of the tab: its objects", unit: "MiB", value: memory.heapMb },

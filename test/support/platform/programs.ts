@@ -14,10 +14,15 @@ export type Service = Program | "edge";
 const execute = promisify(execFile);
 
 /** Runs a program and resolves to its output; throws with its stderr when it fails. */
-export async function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+export async function run(
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  timeoutMs = 300_000,
+): Promise<string> {
   const { stdout } = await execute(command, [...args], {
     maxBuffer: 64 << 20,
-    timeout: 300_000,
+    timeout: timeoutMs,
     env: { ...process.env, ...env },
   });
   return stdout;

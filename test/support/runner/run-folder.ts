@@ -3,7 +3,7 @@
  * is ended by a signal, so what its own code would remove at its exit stays.
  */
 
-import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -25,7 +25,11 @@ export function setup(): void {
   const path = mkdtempSync(join(common, "svc-"));
   // As /tmp: some programs of tests run as another user.
   chmodSync(path, 0o1777);
-  for (const name of CACHES) symlinkSync(join(common, name), join(path, name));
+  for (const name of CACHES) {
+    // After a boot of the machine there is none, and behind a link to nothing programs cannot make it.
+    mkdirSync(join(common, name), { recursive: true });
+    symlinkSync(join(common, name), join(path, name));
+  }
   shared.testRunFolder = { path, before: process.env["TMPDIR"], users: 1 };
   process.env["TMPDIR"] = path;
 }
@@ -40,8 +44,16 @@ export function teardown(): void {
   else process.env["TMPDIR"] = folder.before;
   const mounts = mountedBelow(folder.path, readFileSync("/proc/self/mountinfo", "utf8"));
   // What is mounted there belongs to somebody else.
-  if (mounts.length > 0) console.warn(`${folder.path} stays: a test left ${mounts.join(", ")} mounted`);
-  else rmSync(folder.path, { recursive: true, force: true });
+  if (mounts.length > 0) {
+    console.warn(`${folder.path} stays: a test left ${mounts.join(", ")} mounted`);
+    return;
+  }
+  try {
+    // A program that a test left may write there until it sees its end.
+    rmSync(folder.path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  } catch (error) {
+    console.warn(`${folder.path} stays: ${String(error)}`);
+  }
 }
 
 /** @param mountinfo of proc(5), in which the fifth field is the place of a mount */

@@ -3,8 +3,9 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { pageFile } from "./page-files.ts";
 
-const { follow } = await pageFile<{
+const { follow, readFile } = await pageFile<{
   readonly follow: (id: string, method: string, body: object, signal: AbortSignal) => AsyncIterable<unknown>;
+  readonly readFile: (id: string, path: string, mostBytes: number) => Promise<{ readonly bytes: Uint8Array }>;
 }>("sandbox/envd.ts");
 
 afterEach(() => {
@@ -39,6 +40,19 @@ test("a message that is announced as larger than any is not waited for", async (
   await expect(messagesOf(frame('{"a":1}'), new Uint8Array([0, 0xff, 0xff, 0xff, 0xff, 0x7b]))).rejects.toThrow(
     "too large",
   );
+});
+
+test("a file is read whole, and one that has more bytes than the page takes is not read on", async () => {
+  vi.stubGlobal("fetch", () => Promise.resolve(new Response("text")));
+  expect([...(await readFile("an-id", "/a", 4)).bytes]).toEqual([...Buffer.from("text")]);
+  let isCancelled = false;
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new Uint8Array(1_000)),
+    cancel: () => void (isCancelled = true),
+  });
+  vi.stubGlobal("fetch", () => Promise.resolve(new Response(endless)));
+  await expect(readFile("an-id", "/dev/zero", 10_000)).rejects.toThrow("/dev/zero has more than 10000 bytes");
+  expect(isCancelled).toBe(true);
 });
 
 test("a stream on which nothing comes for a minute is given up, and one with a sign of life every 20 seconds goes on", async () => {

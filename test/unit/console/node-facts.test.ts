@@ -36,6 +36,8 @@ test.each([
   [{ clockSkewMs: 0 }, "Clock", "as the platform's"],
   [{ clockSkewMs: -1500 }, "Clock", "1500 ms behind the platform's"],
   [{ clockSkewMs: 40 }, "Clock", "40 ms ahead of the platform's"],
+  [{ buildCount: null }, "Builds", "unknown: the database does not answer"],
+  [{ buildCount: undefined, lastErrors: undefined }, "Builds", "unknown: an earlier orchestrator does not tell"],
   [{ leaseEndsAt: null }, "Lease", "none"],
   [{}, "Lease", "for 20 s more"],
   [{ leaseEndsAt: iso(-5_000) }, "Lease", "over for 5 s: its sandboxes stand still"],

@@ -6,6 +6,7 @@ import { useDoing } from "../../base/loaded.ts";
 import { onSubmit, TextArea } from "../../parts/field.tsx";
 import { Danger, Empty, Failure } from "../../parts/parts.tsx";
 import { readFile, writeFile } from "../envd.ts";
+import { MOST_IMAGE_BYTES } from "./image.ts";
 import { bytesOf, type Content, contentOf } from "./text.ts";
 
 export interface OpenFile {
@@ -17,7 +18,7 @@ export interface OpenFile {
 
 /** @throws {Failed} */
 export async function openFile(id: string, path: string): Promise<OpenFile> {
-  const { bytes, etag } = await readFile(id, path);
+  const { bytes, etag } = await readFile(id, path, MOST_IMAGE_BYTES);
   return { path, content: contentOf(bytes), etag };
 }
 

@@ -1,4 +1,4 @@
-/** Pictures among the files of a sandbox. What a file is decides its first bytes, and never its name. Pure. */
+/** Pictures among the files of a sandbox. The first bytes of a file decide what it is, and never its name. Pure. */
 
 import { MOST_PIXELS } from "../screen/picture.ts";
 
@@ -50,7 +50,7 @@ const KINDS: readonly Kind[] = [
   {
     type: "image/gif",
     begins: (bytes) => has(bytes, 0, "GIF87a") || has(bytes, 0, "GIF89a"),
-    size: (view) => ({ width: view.getUint16(6, true), height: view.getUint16(8, true) }),
+    size: sizeOfGif,
   },
   { type: "image/jpeg", begins: (bytes) => has(bytes, 0, "\xff\xd8\xff"), size: sizeOfJpeg },
   { type: "image/webp", begins: (bytes) => has(bytes, 0, "RIFF") && has(bytes, 8, "WEBP"), size: sizeOfWebp },
@@ -58,6 +58,25 @@ const KINDS: readonly Kind[] = [
 
 function has(bytes: Uint8Array, at: number, text: string): boolean {
   return Array.from(text, (each) => each.charCodeAt(0)).every((code, index) => bytes[at + index] === code);
+}
+
+/** The larger of its screen and its first frame: browsers draw a first frame whole that is larger than the screen. */
+function sizeOfGif(view: DataView): Size | undefined {
+  // Behind the header is a table of colours, where a bit says so.
+  const flags = view.getUint8(10);
+  let at = 13 + (flags >= 0x80 ? 3 * 2 ** ((flags % 8) + 1) : 0);
+  // Extensions: blocks, each with its length, up to one of length 0.
+  while (view.getUint8(at) === 0x21) {
+    at += 2;
+    while (view.getUint8(at) > 0) at += view.getUint8(at) + 1;
+    at++;
+  }
+  if (view.getUint8(at) !== 0x2c) return undefined;
+  const two = (from: number) => view.getUint16(from, true);
+  return {
+    width: Math.max(two(6), two(at + 1) + two(at + 5)),
+    height: Math.max(two(8), two(at + 3) + two(at + 7)),
+  };
 }
 
 /** Segments that begin a frame with its size; between them are tables. */

@@ -97,4 +97,8 @@ test("an act of the screen is found by its name once, and a press of it has the 
   acts[1]?.run();
   expect(pressed).toEqual(["focus", "Delete a"]);
   expect(actsOnScreen(null)).toEqual([]);
+  const [first] = elements;
+  if (first !== undefined) first.textContent = "Unfork";
+  acts[0]?.run();
+  expect(pressed, "of another name now").toHaveLength(2);
 });

@@ -1,4 +1,4 @@
-/** Pictures among a sandbox's files: what a file is says its first bytes, and what is too large is not drawn. */
+/** Pictures among a sandbox's files: the first bytes of a file say what it is, and what is too large is not drawn. */
 
 import { expect, test } from "vitest";
 import { isOpened } from "../../../../console/src/sandbox/files/entries.ts";
@@ -11,7 +11,16 @@ const bytes = (...parts: readonly (string | readonly number[])[]) =>
 const png = (width: readonly number[]) =>
   bytes("\x89PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", width, [0, 0, 0, 200], [8, 2, 0, 0, 0]);
 const PNG = png([0, 0, 1, 64]);
-const GIF = bytes("GIF89a", [64, 1, 200, 0], [0, 0, 0]);
+const gif = (screen: readonly number[]) =>
+  bytes(
+    "GIF89a",
+    screen,
+    // A table of two colours, and an extension.
+    [0x80, 0, 0, 0, 0, 0, 255, 255, 255],
+    [0x21, 0xf9, 4, 0, 0, 0, 0, 0],
+    [0x2c, 0, 0, 0, 0, 64, 1, 200, 0, 0],
+  );
+const GIF = gif([64, 1, 200, 0]);
 const JPEG = bytes(
   [0xff, 0xd8],
   [0xff, 0xe0, 0, 4, 1, 2],
@@ -27,6 +36,8 @@ const WEBP = riff("VP8 ", [0, 0, 0, 0x9d, 0x01, 0x2a, 64, 1, 200, 0]);
 test.each([
   ["image/png", PNG],
   ["image/gif", GIF],
+  // Its first frame is larger than its screen, and is drawn whole.
+  ["image/gif", gif([1, 0, 1, 0])],
   ["image/jpeg", JPEG],
   ["image/webp", WEBP_X],
   ["image/webp", WEBP_L],

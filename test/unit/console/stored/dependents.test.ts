@@ -45,7 +45,7 @@ test("the sandboxes of a template are those that run or are paused from it", asy
   expect(await idsOf(startedFromTemplate("t1", signal))).toEqual(["i0", "i2"]);
 });
 
-test("the sandboxes of a snapshot are not those of another snapshot of the same sandbox; who is not known is among them", async () => {
+test("the sandboxes of a snapshot are not those of another snapshot of the same sandbox; one without its first event is among them", async () => {
   sandboxes = ["i0", "i1", "i2"].map((sandboxID) => ({ sandboxID, templateID: "t1" }));
   builds = { i0: "b1", i1: "b2" };
   expect(await idsOf(startedFromSnapshot({ templateID: "t1", buildID: "b1" }, signal))).toEqual(["i0", "i2"]);
