@@ -4,7 +4,7 @@ import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Journal } from "../runtime/journal.ts";
 import type { Limits } from "../runtime/own-limits.ts";
-import { stat } from "../system/disk.ts";
+import { isFileNow } from "../system/disk.ts";
 import { type Spawned, type System, SystemError } from "../system/system.ts";
 import type { MemoryKills } from "./memory-kills.ts";
 import { outputJournal } from "./output-journal.ts";
@@ -58,8 +58,8 @@ export class ProcessTable {
     const { config, terminal, cwd } = request;
     const plan = planSpawn(request, this.#limits);
     const explain = this.#memoryKills.watch();
-    const spawned = await this.#system.spawn(plan).catch(async (error: unknown) => {
-      throw startError(error, config.cmd, cwd, await isFile(config.cmd, cwd));
+    const spawned = await this.#system.spawn(plan).catch((error: unknown) => {
+      throw startError(error, config.cmd, cwd, () => isFile(config.cmd, cwd));
     });
     const output = outputJournal(this.#journal, spawned.pid);
     const { stdin } = plan;
@@ -141,7 +141,6 @@ function describe({ config }: Process): string {
 }
 
 /** Whether the command is the path of a file; a name alone is looked for along PATH. */
-async function isFile(cmd: string, cwd: string): Promise<boolean> {
-  if (!cmd.includes("/")) return false;
-  return (await stat(posix.resolve(cwd, cmd)).catch(() => undefined))?.isFile() === true;
+function isFile(cmd: string, cwd: string): boolean {
+  return cmd.includes("/") && isFileNow(posix.resolve(cwd, cmd));
 }

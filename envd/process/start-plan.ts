@@ -57,8 +57,8 @@ function printable(name: string): string {
 /** Lack of a resource: the same request can succeed later. */
 const EXHAUSTED = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ENOSPC"]);
 
-/** Why a start failed, for the client. @param isThere the command is the path of a file */
-export function startError(reason: unknown, cmd: string, cwd: string, isThere = false): unknown {
+/** Why a start failed, for the client. @param isThere whether the command is the path of a file; asked where nothing was found */
+export function startError(reason: unknown, cmd: string, cwd: string, isThere = (): boolean => false): unknown {
   if (!(reason instanceof SystemError)) return reason;
   const options = { cause: reason };
   if (EXHAUSTED.has(reason.errno))
@@ -88,13 +88,13 @@ function cwdMessage(errno: string, cwd: string): string {
   return errno === "EACCES" ? `cwd '${cwd}': permission denied` : `cwd '${cwd}' cannot be entered (${errno})`;
 }
 
-function execError(reason: SystemError, cmd: string, isThere: boolean): AppError {
+function execError(reason: SystemError, cmd: string, isThere: () => boolean): AppError {
   const options = { cause: reason };
   const name = cmd.slice(0, 200);
   switch (reason.errno) {
     case "ENOENT":
     case "ENOTDIR":
-      return new AppError("not_found", isThere ? noInterpreter(name) : `executable '${name}' not found`, options);
+      return new AppError("not_found", isThere() ? noInterpreter(name) : `executable '${name}' not found`, options);
     case "EACCES":
     case "EPERM":
       return new AppError("bad_request", `executable '${name}': permission denied`, options);

@@ -1,6 +1,6 @@
 /** The file calls of Node for paths in their written form (`file-names.ts`): they reach files of any name. */
 
-import { type BigIntStats, type Dirent, lstatSync as lstatNow, type Stats } from "node:fs";
+import { type BigIntStats, type Dirent, lstatSync as lstatNow, type Stats, statSync as statNow } from "node:fs";
 import * as fs from "node:fs/promises";
 import { nameOf, onDisk } from "./file-names.ts";
 
@@ -16,6 +16,14 @@ export const stat = (path: string): Promise<Stats> => fs.stat(onDisk(path));
 export const lstat = (path: string): Promise<Stats> => fs.lstat(onDisk(path));
 export const lstatBig = (path: string): Promise<BigIntStats> => fs.lstat(onDisk(path), { bigint: true });
 export const lstatBigNow = (path: string): BigIntStats => lstatNow(onDisk(path), { bigint: true });
+/** Without a thread of Node's pool, which may not be there yet and cannot be made where there is no room for processes. */
+export const isFileNow = (path: string): boolean => {
+  try {
+    return statNow(onDisk(path), { throwIfNoEntry: false })?.isFile() === true;
+  } catch {
+    return false;
+  }
+};
 export const lchown = (path: string, uid: number, gid: number): Promise<void> => fs.lchown(onDisk(path), uid, gid);
 export const lutimes = (path: string, atime: Date, mtime: Date): Promise<void> =>
   fs.lutimes(onDisk(path), atime, mtime);

@@ -104,8 +104,7 @@ export const info: Action = async ({ admin, out }, { first: nodeID }, options) =
   for (const { id, problem, evidence, wayOut } of node.findings) {
     await out.line(`Finding ${id}: ${problem}`, `  seen: ${evidence}`, `  way out: ${wayOut}`);
   }
-  const { lastErrors = [] }: OfThisVersion = node;
-  for (const { at, errorCode, message } of lastErrors)
+  for (const { at, errorCode, message } of lastErrorsOf(node))
     await out.line(`Start failed ${age(at)} ago (${errorCode}): ${message}`);
 };
 
@@ -134,11 +133,19 @@ export const remove: Action = async ({ admin, out }, { first: nodeID }, { force 
   const connection = await admin();
   const query = force === true ? { force: true } : {};
   const { inStore, ...there } = await connection.call("DELETE /nodes/{nodeID}", { params: { nodeID }, query });
-  // An orchestrator of an earlier version does not tell it.
-  const kept: Partial<Record<string, number>> = (inStore as typeof inStore | undefined) ?? {};
+  const kept = countsOf(inStore);
   const counts = Object.entries(there)
     .map(([name, count]) => [name, count - (kept[name] ?? 0)] as const)
     .filter(([, count]) => count > 0);
   await out.line(`node/${nodeID} removed`);
   if (counts.length > 0) out.note(`lost with it: ${counts.map(([name, count]) => `${count} ${name}`).join(", ")}`);
 };
+
+function lastErrorsOf({ lastErrors = [] }: OfThisVersion): NonNullable<OfThisVersion["lastErrors"]> {
+  return lastErrors;
+}
+
+/** An orchestrator of an earlier version does not tell them. */
+function countsOf(told: Readonly<Record<string, number>> | undefined): Partial<Record<string, number>> {
+  return told ?? {};
+}

@@ -37,7 +37,7 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
     ...(origin.snapshotId === sandbox.buildId ? {} : { template: start.build.templateId }),
   };
   const nodeId = await elsewhere.nodeFor(stored);
-  const lacking = labels === undefined ? undefined : missingLabel(core.nodes.get(home)?.facts.labels ?? {}, labels);
+  const lacking = lackedBy(home, labels, core);
   const isPassedOver = () => lacking !== undefined || new Search(request, deps).choice().is === "full";
   if (nodeId !== home || !isPassedOver()) return { ...request, nodeId };
   const other = await elsewhere.away(stored).catch((error: unknown) => {
@@ -50,4 +50,9 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
   if (other === undefined) return request;
   if ("later" in other) throw other.later;
   return { ...request, nodeId: other.nodeId };
+}
+
+/** The first of the labels that the node does not have. */
+function lackedBy(nodeId: string, labels: LaunchRequest["labels"], { nodes }: LaunchDeps["core"]): string | undefined {
+  return labels === undefined ? undefined : missingLabel(nodes.get(nodeId)?.facts.labels ?? {}, labels);
 }
