@@ -6,6 +6,8 @@ import { enter, type Inside } from "../inside/sandbox.ts";
 
 /** The metadata that tells them from the other sandboxes of the project. */
 const LABEL = "mcp";
+/** Of one sandbox: each holds its memory and its disk. */
+const MOST_SNAPSHOTS = 10;
 
 export interface OwnOptions {
   readonly name: string;
@@ -30,6 +32,8 @@ interface Known {
 export class OwnSandboxes {
   readonly #context: Context;
   readonly #options: OwnOptions;
+  /** Snapshots that this process has taken, by sandbox: they go with it. */
+  readonly #snapshots = new Map<string, string[]>();
   /** One start after another: two at once would both find room for the last one. */
   #starting: Promise<unknown> = Promise.resolve();
 
@@ -85,10 +89,49 @@ export class OwnSandboxes {
     });
   }
 
-  async kill(sandboxID: string): Promise<void> {
+  async snapshot(sandboxID: string): Promise<string> {
+    await this.#check(sandboxID);
+    const taken = this.#snapshots.get(sandboxID) ?? [];
+    if (taken.length >= MOST_SNAPSHOTS) {
+      throw new Failure(
+        `${taken.length} snapshots of sandbox ${sandboxID} are there, which is as many as one may have`,
+        {
+          wayOut: "rewind it to one of them, or fork it",
+        },
+      );
+    }
+    const api = await this.#context.api();
+    const { snapshotID } = await api.call("POST /sandboxes/{sandboxID}/snapshots", { params: { sandboxID }, body: {} });
+    // Read again: two calls at once both add theirs.
+    this.#snapshots.set(sandboxID, [...(this.#snapshots.get(sandboxID) ?? []), snapshotID]);
+    return snapshotID;
+  }
+
+  async rewind(sandboxID: string, snapshotID: string): Promise<void> {
+    await this.#check(sandboxID);
+    const api = await this.#context.api();
+    await api.call("POST /sandboxes/{sandboxID}/rewind", {
+      params: { sandboxID },
+      body: { snapshotID, timeout: this.#options.lifetime },
+    });
+  }
+
+  /** Ends it, and deletes its snapshots. Resolves to why some of these stay. */
+  async kill(sandboxID: string): Promise<readonly string[]> {
     await this.#check(sandboxID);
     const api = await this.#context.api();
     await api.call("DELETE /sandboxes/{sandboxID}", { params: { sandboxID } });
+    const taken = this.#snapshots.get(sandboxID) ?? [];
+    this.#snapshots.delete(sandboxID);
+    const stay: string[] = [];
+    for (const templateID of taken) {
+      try {
+        await api.call("DELETE /templates/{templateID}", { params: { templateID } });
+      } catch (error) {
+        stay.push(`snapshot ${templateID} stays: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+    return stay;
   }
 
   async enter(sandboxID: string): Promise<Inside> {

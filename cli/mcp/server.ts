@@ -148,11 +148,37 @@ export function createMcpServer(context: Context, sandboxes: OwnSandboxes): McpS
     }),
   );
   server.registerTool(
+    "snapshot_sandbox",
+    {
+      description:
+        "Keep the memory, processes and files of a running sandbox as they are now, for rewind_sandbox. Returns the snapshot's id.",
+      inputSchema: { sandbox_id: sandboxId },
+    },
+    answered(async ({ sandbox_id }) => text(await sandboxes.snapshot(sandbox_id))),
+  );
+  server.registerTool(
+    "rewind_sandbox",
+    {
+      description: "Take a sandbox back to a snapshot of it. What it has done since then is lost; its id stays.",
+      inputSchema: {
+        sandbox_id: sandboxId,
+        snapshot_id: z.string().min(1).max(128).describe("As snapshot_sandbox returned it"),
+      },
+    },
+    answered(async ({ sandbox_id, snapshot_id }) => {
+      await sandboxes.rewind(sandbox_id, snapshot_id);
+      return text(`sandbox ${sandbox_id} is as it was at ${snapshot_id}`);
+    }),
+  );
+  server.registerTool(
     "kill_sandbox",
-    { description: "End a sandbox and delete what is in it.", inputSchema: { sandbox_id: sandboxId } },
+    {
+      description: "End a sandbox and delete what is in it, and the snapshots that snapshot_sandbox took of it.",
+      inputSchema: { sandbox_id: sandboxId },
+    },
     answered(async ({ sandbox_id }) => {
-      await sandboxes.kill(sandbox_id);
-      return text(`sandbox ${sandbox_id} is killed`);
+      const stay = await sandboxes.kill(sandbox_id);
+      return text(`sandbox ${sandbox_id} is killed`, ...stay);
     }),
   );
   return server;

@@ -13,11 +13,12 @@ export interface Stored {
 }
 
 const MIB = 1024 ** 2;
+const FAILED = "the last try failed, and the platform's operators see why";
 
 /** @param node the one that has it, as this orchestrator knows it; undefined: it does not */
 export function placeOf(stored: Stored, node: NodeView | undefined): Place {
   const { snapshotId, nodeId, inStore } = stored;
-  const upload = inStore ? null : uploadOf(snapshotId, node);
+  const upload = inStore ? null : forOwner(uploadOf(snapshotId, node));
   return {
     nodeID: nodeId ?? null,
     inStore,
@@ -36,6 +37,11 @@ function lossOf({ kind, inStore, hasVolumes }: Stored): string | undefined {
     : "it starts on another node, from the blob store";
 }
 
+/** The reason may name the platform's store, which is the operators' own. */
+function forOwner(upload: Upload | null): Upload | null {
+  return upload === null || upload.failure === null ? upload : { ...upload, failure: FAILED };
+}
+
 /** How far its node is with the upload, by its last report; null: it is not on its way. */
 export function uploadOf(snapshotId: string, node: NodeView | undefined): Upload | null {
   const found = node?.load.uploads?.find((each) => each.snapshotId === snapshotId);
@@ -45,7 +51,7 @@ export function uploadOf(snapshotId: string, node: NodeView | undefined): Upload
 
 function whyOnlyThere(upload: Upload | null, node: NodeView | undefined): string {
   if (upload !== null && upload.failure !== null)
-    return `its upload to the blob store failed (${upload.failure}), and is tried again`;
+    return "its upload to the blob store failed, and is tried again";
   if (upload !== null)
     return `its upload to the blob store is under way (${mib(upload.doneBytes)} of ${mib(upload.totalBytes)} MiB)`;
   if (node?.facts.capabilities.blobStore !== true) return "it is there only, and the node has no blob store";

@@ -49,6 +49,8 @@ test("lists its tools with what they take", SLOW, async () => {
     "write_file",
     "list_files",
     "fork_sandbox",
+    "snapshot_sandbox",
+    "rewind_sandbox",
     "kill_sandbox",
   ]);
   expect(tools.find(({ name }) => name === "run_command")?.inputSchema.required).toEqual(["sandbox_id", "command"]);
@@ -112,11 +114,31 @@ test("a fork counts, and is one of its sandboxes", SLOW, async () => {
   expect(new Set(listed.map(({ sandboxID }) => sandboxID))).toEqual(new Set([source, ...text.split("\n")]));
 });
 
+test("rewinds a sandbox to its snapshot, which goes with it", SLOW, async () => {
+  const client = await host("--name", "rewinds");
+  const { text: id } = await call(client, "create_sandbox");
+  const { text: snapshot, failed } = await call(client, "snapshot_sandbox", { sandbox_id: id });
+  expect(failed).toBe(false);
+  expect(await call(client, "rewind_sandbox", { sandbox_id: id, snapshot_id: snapshot })).toEqual({
+    text: `sandbox ${id} is as it was at ${snapshot}`,
+    failed: false,
+  });
+  expect(await svc.out(["snapshot", "list", "-o", "name"])).toContain(snapshot);
+  expect(await call(client, "rewind_sandbox", { sandbox_id: id, snapshot_id: "snap-of-nobody" })).toMatchObject({
+    failed: true,
+  });
+  expect(await call(client, "kill_sandbox", { sandbox_id: id })).toEqual({
+    text: `sandbox ${id} is killed`,
+    failed: false,
+  });
+  expect(await svc.out(["snapshot", "list", "-o", "name"])).not.toContain(snapshot);
+});
+
 test("a sandbox that another one has created is none of its own", SLOW, async () => {
   const other = await svc.out(["sandbox", "create", "base"]);
   const client = await host("--name", "own");
-  for (const name of ["kill_sandbox", "fork_sandbox"]) {
-    expect(await call(client, name, { sandbox_id: other })).toEqual({
+  for (const name of ["kill_sandbox", "fork_sandbox", "snapshot_sandbox", "rewind_sandbox"]) {
+    expect(await call(client, name, { sandbox_id: other, snapshot_id: "of-another" })).toEqual({
       text: `sandbox ${other} is not of this server`,
       failed: true,
     });

@@ -143,10 +143,13 @@ test("a paused sandbox and a snapshot say where they are, how far their upload i
     ifNodeIsLost: "it is lost with the node: its upload to the blob store is under way (3 of 8 MiB)",
   };
   expect(await both()).toEqual([underWay, underWay]);
-  report({ stored: { failure: "the store is full" } });
-  const failed =
-    "it is lost with the node: its upload to the blob store failed (the store is full), and is tried again";
-  expect(await both()).toMatchObject([{ ifNodeIsLost: failed }, { ifNodeIsLost: failed }]);
+  // Whose snapshot it is does not learn where the platform's store is.
+  report({ stored: { failure: "the store s3://ours/folder is full" } });
+  const failed = {
+    upload: { failure: "the last try failed, and the platform's operators see why" },
+    ifNodeIsLost: "it is lost with the node: its upload to the blob store failed, and is tried again",
+  };
+  expect(await both()).toMatchObject([failed, failed]);
   report({ stored: { ref: `${"a".repeat(64)}.${Math.floor(Date.now() / BLOB_PERIOD_MS)}`, bytes: 1_000 } });
   const stored = {
     nodeID,
