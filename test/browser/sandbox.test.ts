@@ -93,13 +93,16 @@ test("a binary file is not opened as text", async () => {
 /** One pixel. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/** In the page: 0 before it is drawn. */
+const widthOf = (element: unknown) => (element as { readonly naturalWidth: number }).naturalWidth;
+
 test("a picture is drawn from a blob, and what only has a picture's name is text", async () => {
   await sandbox().files.write("/home/user/one.dat", new Blob([Buffer.from(PNG, "base64")]));
   await sandbox().files.write("/home/user/none.png", "<script>alert(1)</script>");
   const page = await openTab("files");
   await page.getByRole("button", { name: "Open one.dat", exact: true }).click();
   const picture = page.getByRole("img", { name: "/home/user/one.dat", exact: true });
-  await expect.poll(() => picture.evaluate("(element) => element.naturalWidth"), { timeout: 30_000 }).toBe(1);
+  await expect.poll(() => picture.evaluate(widthOf), { timeout: 30_000 }).toBe(1);
   expect(await picture.getAttribute("src")).toMatch(/^blob:/);
   await page.getByRole("button", { name: "Open none.png", exact: true }).click();
   expect(await page.getByLabel("/home/user/none.png").inputValue()).toBe("<script>alert(1)</script>");

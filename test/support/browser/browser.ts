@@ -130,10 +130,17 @@ export async function violationsInBothThemes(page: Page): Promise<string[]> {
 export async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
   await target.waitFor();
   for (let presses = 0; presses < MOST_PRESSES; presses++) {
-    if ((await target.evaluate("(element) => element === document.activeElement")) === true) return;
+    if (await target.evaluate(isFocused)) return;
     await page.keyboard.press(key);
   }
   throw new Error(`${MOST_PRESSES} presses of ${key} do not lead to ${target.toString()}`);
+}
+
+/** In the page. */
+function isFocused(element: unknown): boolean {
+  return (
+    (element as { readonly ownerDocument: { readonly activeElement: unknown } }).ownerDocument.activeElement === element
+  );
 }
 
 /** Waits until the terminal of the page shows the text. */
