@@ -24,7 +24,7 @@ const LATER_COLUMNS = {
 };
 /** Of these columns, which cannot be dropped before them. */
 const LATER_INDEXES = ["sandboxes_rewind", "templates_warm_pool"];
-const STEPS = Array.from({ length: 17 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
+const STEPS = Array.from({ length: 18 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
 
 /** A database with one project, whose notes of steps are those of a version that counted this many. */
 async function databaseOf(steps: number): Promise<TestDatabase> {
