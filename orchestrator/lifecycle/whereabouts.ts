@@ -50,8 +50,7 @@ export function uploadOf(snapshotId: string, node: NodeView | undefined): Upload
 }
 
 function whyOnlyThere(upload: Upload | null, node: NodeView | undefined): string {
-  if (upload !== null && upload.failure !== null)
-    return "its upload to the blob store failed, and is tried again";
+  if (upload !== null && upload.failure !== null) return "its upload to the blob store failed, and is tried again";
   if (upload !== null)
     return `its upload to the blob store is under way (${mib(upload.doneBytes)} of ${mib(upload.totalBytes)} MiB)`;
   if (node?.facts.capabilities.blobStore !== true) return "it is there only, and the node has no blob store";

@@ -6,7 +6,9 @@ import { nullable } from "../common.ts";
 export const Upload = Type.Object({
   doneBytes: Type.Integer(),
   totalBytes: Type.Integer({ description: "0 until its node has read it" }),
-  failure: nullable(Type.String({ description: "To operators why the last try failed, to others that it did; it is tried again" })),
+  failure: nullable(
+    Type.String({ description: "To operators why the last try failed, to others that it did; it is tried again" }),
+  ),
 });
 export type Upload = Static<typeof Upload>;
 
