@@ -67,3 +67,11 @@ function another({ nodeId, apiUrl }: Place, where: string): AppError {
     `another agent is node '${nodeId}' already and answers at ${where}, so the one that reports from ${apiUrl} is refused: stop one of them; a machine that was copied needs a name and a key of its own (set SVC_NODE_ID, remove the directory 'membership' of its state, join with a new token)`,
   );
 }
+
+/** Of a report that was under way meanwhile. */
+export function removed(nodeId: string): AppError {
+  return new AppError(
+    "forbidden",
+    `node '${nodeId}' was removed while it reported: join the platform again with a new token`,
+  );
+}

@@ -14,7 +14,7 @@ import type { Background } from "../base/background.ts";
 import type { NodeKeys } from "../base/keys/node-keys.ts";
 import type { Lineage } from "../store/lineage.ts";
 import type { NodeStore } from "../store/nodes/nodes.ts";
-import { createAdmission } from "./admission.ts";
+import { createAdmission, removed } from "./admission.ts";
 import {
   type Entry,
   firstEntry,
@@ -291,6 +291,8 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       const before = entries.get(nodeId);
       const isFresh = before !== undefined && deps.now() - before.lastHeardAt <= deps.nodeTimeoutMs;
       const unreached = await admission.admit(facts, isFresh ? before.facts : undefined);
+      // The call back takes seconds where a firewall drops it. A row that it made now would keep the name of the node for ever.
+      if (before !== undefined && !entries.has(nodeId)) throw removed(nodeId);
       const keyId = deps.nodeKeys.keyOf(nodeId);
       const moved = await learn({ facts, load: loadOf(report), keyId, refusal, unreached, lastHeardAt: deps.now() });
       const entry = entries.get(nodeId);

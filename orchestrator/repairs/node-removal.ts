@@ -51,8 +51,10 @@ export function createNodeRemoval(deps: NodeRemovalDeps): NodeRemoval {
   return {
     async remove(nodeId, { force }) {
       const node = nodes.get(nodeId);
-      if (node === undefined) throw new AppError("not_found", `node '${nodeId}' not found`);
-      await refuseReporting(nodeId, node.lastHeardAt);
+      if (node !== undefined) await refuseReporting(nodeId, node.lastHeardAt);
+      // One that has joined and never reported has its name all the same.
+      else if ((await store.machines.keyOf(nodeId)) === undefined)
+        throw new AppError("not_found", `node '${nodeId}' not found`);
       const contents = await store.nodes.contents(nodeId);
       const named = textOf(contents);
       if (named !== "" && !force) {

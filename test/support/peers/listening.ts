@@ -2,7 +2,8 @@
 
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type Server } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
+import { onTestFinished } from "vitest";
 
 /** Resolves, once it listens, to the port: a free one unless the test has its own. */
 export async function listening(server: Server, host = "127.0.0.1", port = 0): Promise<number> {
@@ -36,4 +37,16 @@ function portOf(server: Server): number {
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("the server has no port");
   return address.port;
+}
+
+/** A port of this machine that accepts connections and says nothing, as behind a firewall that lets no answer through. */
+export async function silentPort(): Promise<number> {
+  const held: Socket[] = [];
+  const server = createServer((socket) => void held.push(socket.on("error", () => undefined)));
+  const port = await listening(server);
+  onTestFinished(() => {
+    for (const socket of held) socket.destroy();
+    server.close();
+  });
+  return port;
 }

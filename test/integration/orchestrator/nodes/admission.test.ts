@@ -1,12 +1,11 @@
 /** A node is ready when it is reached at both ports, and one identity is one agent. Each refusal says what to look at. */
 
-import { createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { admin, joinCluster, startMember, startMemberProxy } from "../../../support/cluster/members.ts";
 import { startFakeAgent } from "../../../support/fakes/fake-agent.ts";
 import type { FakeAgent } from "../../../support/fakes/fake-agent-shapes.ts";
-import { freePort } from "../../../support/peers/listening.ts";
+import { freePort, silentPort } from "../../../support/peers/listening.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
@@ -39,18 +38,6 @@ const isReady = (agent: FakeAgent) =>
     .toBe("ready");
 
 const create = () => cluster.ask("POST", "/sandboxes", { body: { templateID: "base" } });
-
-/** A port of this machine that accepts connections and says nothing, as behind a firewall that lets no answer through. */
-async function silentPort(): Promise<number> {
-  const held: Socket[] = [];
-  const server = createServer((socket) => void held.push(socket.on("error", () => undefined)));
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    for (const socket of held) socket.destroy();
-    server.close();
-  });
-  return (server.address() as import("node:net").AddressInfo).port;
-}
 
 describe("a node that has joined", () => {
   test("is ready with its first report when both of its ports answer", async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { BLOB_PERIOD_MS } from "../../../../shared/agent-api/blobs/blob-refs.ts";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { admin, joinCluster, newJoinToken, startMember } from "../../../support/cluster/members.ts";
+import { silentPort } from "../../../support/peers/listening.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
@@ -45,6 +46,30 @@ test("an empty node goes at once: its key opens nothing any more, and its name i
     `node '${agent.nodeId}' is not on this platform any more: join the platform again with a new token`,
   );
   await joinCluster(cluster, { nodeId: agent.nodeId, joinToken: await newJoinToken(cluster) });
+});
+
+test("a report that is under way when its node is removed does not bring it back", async () => {
+  // The report waits for the call back, which nobody answers.
+  const facts = { apiUrl: `https://127.0.0.1:${await silentPort()}` };
+  const agent = await startMember(cluster, await joinCluster(cluster), { facts, heartbeatMs: 0 });
+  const reported = agent.beat().then(
+    () => "taken",
+    (error: unknown) => String(error),
+  );
+  // The call back has begun, and takes three seconds.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect((await remove(agent.nodeId)).status).toBe(200);
+  expect(await reported).toContain(`node '${agent.nodeId}' was removed while it reported`);
+  expect(await nodes()).toEqual([]);
+  await joinCluster(cluster, { nodeId: agent.nodeId, joinToken: await newJoinToken(cluster) });
+});
+
+test("a node that has joined and never reported gives its name free too", async () => {
+  const { config } = await joinCluster(cluster);
+  const { nodeId } = config;
+  expect((await remove(nodeId)).status).toBe(200);
+  expect((await remove(nodeId)).status).toBe(404);
+  await joinCluster(cluster, { nodeId, joinToken: await newJoinToken(cluster) });
 });
 
 test("a node with something on it stays, and the refusal counts it; forced, all of it is lost with an event each", async () => {
