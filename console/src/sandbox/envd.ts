@@ -2,6 +2,7 @@
 
 import { API, send } from "../base/client.ts";
 import { Failed } from "../base/failed.ts";
+import { joined } from "../base/joined.ts";
 import { notePerformed } from "../base/performed.ts";
 import { operatorProject } from "../base/session.ts";
 import { beforeSilence } from "../base/silence.ts";
@@ -122,13 +123,7 @@ async function bytesOf({ body }: Response, mostBytes: number): Promise<Uint8Arra
   } finally {
     await reader.cancel().catch(() => undefined);
   }
-  const all = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
+  return joined(parts, length);
 }
 
 /**

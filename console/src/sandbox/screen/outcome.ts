@@ -1,5 +1,6 @@
 /** What a program of a sandbox printed and how it ended, from the messages of envd. */
 
+import { joined } from "../../base/joined.ts";
 import { fromBase64 } from "../envd.ts";
 
 export interface Message {
@@ -40,14 +41,4 @@ export async function outcomeOf(messages: AsyncIterable<Message>, mostBytes: num
     if (event?.end !== undefined) return { exitCode: event.end.exitCode ?? 0, output: joined(parts, length), errors };
   }
   throw new Error("the connection to the sandbox was lost");
-}
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }

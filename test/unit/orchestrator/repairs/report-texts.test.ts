@@ -6,6 +6,14 @@ import { ExitReport, Heartbeat } from "../../../../shared/agent-api/routes.ts";
 import { REPORT_TEXT } from "../../../../shared/program/finding.ts";
 import { fakeHeartbeat } from "../../../support/fakes/fake-heartbeat.ts";
 
+const NODE = {
+  nodeId: "n1",
+  url: "http://127.0.0.1:1",
+  serviceInstanceId: "s1",
+  address: "127.0.0.1",
+  live: [],
+  snapshots: [],
+} as const;
 const LONG = "x".repeat(1_000_000);
 const BOUNDS = ["maxLength", "pattern", "format", "const", "enum"];
 
@@ -28,12 +36,7 @@ test("the contract bounds every text of a report but those of the node's facts a
 test("what a node says of itself and of its load is cut, wherever it stands", () => {
   const finding = { id: LONG, problem: LONG, evidence: LONG, wayOut: LONG };
   const report = fakeHeartbeat({
-    nodeId: "n1",
-    url: "http://127.0.0.1:1",
-    serviceInstanceId: "s1",
-    address: "127.0.0.1",
-    live: [],
-    snapshots: [],
+    ...NODE,
     options: {
       facts: {
         version: LONG,
@@ -58,12 +61,7 @@ test("what a node says of itself and of its load is cut, wherever it stands", ()
 
 test("a report of usual texts stays as it is", () => {
   const report = fakeHeartbeat({
-    nodeId: "n1",
-    url: "http://127.0.0.1:1",
-    serviceInstanceId: "s1",
-    address: "127.0.0.1",
-    live: [],
-    snapshots: [],
+    ...NODE,
     options: {},
   });
   expect(boundTexts(report)).toEqual(report);
