@@ -1,8 +1,7 @@
 /** Bytes that have come in parts, as one array. */
 
-/** @param length of all parts together */
-export function joined(parts: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(length);
+export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let at = 0;
   for (const part of parts) {
     all.set(part, at);

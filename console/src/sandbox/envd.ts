@@ -46,7 +46,7 @@ export async function* follow<T>(
     for (;;) {
       const { done, value } = await beforeSilence(reader.read());
       if (done) return;
-      held = joined(held, value);
+      held = joined([held, value]);
       for (let frame = first(held); frame !== undefined; frame = first(held)) {
         held = held.subarray(frame.length);
         const message = JSON.parse(new TextDecoder().decode(frame.body)) as Ended;
@@ -80,13 +80,6 @@ function first(held: Uint8Array) {
   if (length > MOST_FRAME_BYTES) throw new Error("a message of the sandbox is too large");
   if (held.length < length) return undefined;
   return { length, isEnd: ((held[0] ?? 0) & END) !== 0, body: held.subarray(5, length) };
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(a.length + b.length);
-  all.set(a);
-  all.set(b, a.length);
-  return all;
 }
 
 /** The address of a file, for downloads: the server answers it as an attachment, whatever it is. */
@@ -123,7 +116,7 @@ async function bytesOf({ body }: Response, mostBytes: number): Promise<Uint8Arra
   } finally {
     await reader.cancel().catch(() => undefined);
   }
-  return joined(parts, length);
+  return joined(parts);
 }
 
 /**

@@ -38,7 +38,7 @@ export async function outcomeOf(messages: AsyncIterable<Message>, mostBytes: num
       parts.push(part);
     }
     if (stderr !== undefined) errors = (errors + new TextDecoder().decode(fromBase64(stderr))).slice(-MOST_ERROR_BYTES);
-    if (event?.end !== undefined) return { exitCode: event.end.exitCode ?? 0, output: joined(parts, length), errors };
+    if (event?.end !== undefined) return { exitCode: event.end.exitCode ?? 0, output: joined(parts), errors };
   }
   throw new Error("the connection to the sandbox was lost");
 }
