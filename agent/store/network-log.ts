@@ -11,7 +11,7 @@ import type { Sqlite } from "./database/database.ts";
 const MAX_ENTRIES_PER_SANDBOX = 5_000;
 const MAX_ENTRIES = 500_000;
 
-/** What has been added since the agent's start, also what is no longer in the log. */
+/** The agent counts these from its start, and counts on when the log drops its oldest entries. */
 export interface EgressTotals {
   /** By protocol and verdict; `unlogged`: too many to have an entry each. */
   readonly decisions: ReadonlyMap<string, number>;

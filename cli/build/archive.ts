@@ -77,7 +77,7 @@ export async function filesOf(folder: string, source: string, isIgnored: Ignores
     if (info.isDirectory()) {
       const isKept = place === "" || !isIgnored(`${place}/`);
       if (isKept) add(path, { ...about, kind: "directory" });
-      // A directory that is left out may hold what is not; where it cannot be read, as the data of another user, it holds nothing.
+      // `.dockerignore` may leave out a directory and keep a file in it. A directory that this user cannot read gives no file.
       const names = await readdir(join(folder, place)).catch((cause: unknown): string[] => {
         if (isKept) throw unreadable(place, source, cause);
         return [];

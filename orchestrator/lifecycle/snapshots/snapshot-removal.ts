@@ -1,6 +1,6 @@
 /**
- * Asks nodes to delete snapshots, and asks again where a node did not answer. What is still there when this process ends is found
- * by reconciliation of the node's next report.
+ * Asks nodes to delete snapshots, and asks again where a node did not answer. When this process ends before, reconciliation finds the
+ * snapshot in the node's next report.
  */
 
 import { LRUCache } from "lru-cache";

@@ -1,4 +1,4 @@
-/** A file of the sandbox: text to be changed, which is saved only while nobody else has changed it, or a picture to look at. */
+/** Shows a file of the sandbox: a user changes text, and saves it only while nobody else has changed it, or looks at a picture. */
 
 import { useEffect, useState } from "preact/hooks";
 import { Failed } from "../../base/failed.ts";

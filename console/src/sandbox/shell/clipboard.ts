@@ -1,6 +1,6 @@
 /** What a program of a sandbox wants to put into the clipboard, by the sequence OSC 52. Nothing is put there unasked. Pure. */
 
-/** Longer texts are not asked about: nobody can read them. */
+/** The page drops a longer text and does not ask: nobody can read it before a press. */
 const MOST_CHARACTERS = 20_000;
 /** What a person who reads the text does not see: controls but tabs and ends of lines, marks of direction and of formats. */
 const UNSEEN = /(?![\t\n])[\p{Cc}\p{Cf}]/gu;
