@@ -2,7 +2,7 @@
 
 import type { BrowserContext, Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import { sharedConsole } from "../support/browser/browser.ts";
+import { sharedConsole, terminalShows } from "../support/browser/browser.ts";
 import { logInByLink } from "../support/browser/by-link.ts";
 import { ANSWERING, ATTEMPTS, ESCAPES, FILES, hostileAnswers, STRANGE, TEXTS } from "../support/browser/hostile.ts";
 import type { Platform } from "../support/platform/platform.ts";
@@ -61,6 +61,8 @@ test("what a program prints neither takes over the page nor types for whoever lo
   await page.locator(".xterm-rows").getByText("done-42").first().waitFor();
   // What the terminal has typed by itself would be the beginning of this line.
   await page.keyboard.press("Control+c");
+  // bash loses letters that arrive while it handles the signal.
+  await terminalShows(page, "^C\nuser@sandbox:~$");
   await page.keyboard.type("echo alive-$((40 + 2))\n");
   await page.locator(".xterm-rows").getByText("alive-42").first().waitFor();
   expect([await page.title(), opened]).toEqual([title, []]);

@@ -31,6 +31,8 @@ describe("the terminal", () => {
     await page.reload();
     await page.getByText(/^connected, process/).waitFor();
     await page.keyboard.press("Control+c");
+    // bash loses letters that arrive while it handles the signal.
+    await terminalShows(page, "^C\nuser@sandbox:~$");
     await page.keyboard.type("echo $mark-again\n");
     await terminalShows(page, "kept-by-this-shell-again");
   });

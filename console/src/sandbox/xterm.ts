@@ -39,6 +39,8 @@ interface Message {
 
 const SHORTEST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
+/** Input waits for it. */
+const LONGEST_RESIZE_MS = 5_000;
 const SCROLLBACK = 10_000;
 
 export function openShell(id: string, place: HTMLElement, telling: Telling): Shell {
@@ -54,17 +56,21 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
   terminal.loadAddon(fit);
   withConstructedStyles(left.signal, () => terminal.open(place));
   fit.fit();
-  /** `lostAt`: when the connection was lost; what the shell prints from then on is not shown. */
-  const process: { tag: string; isOpen: boolean; lostAt: number | undefined } = {
+  /**
+   * `lostAt`: when the connection was lost; what the shell prints from then on is not shown. `drawnAgain`: when the shell
+   * has been asked to draw its screen again.
+   */
+  const process: { tag: string; isOpen: boolean; lostAt: number | undefined; drawnAgain: Promise<unknown> } = {
     tag: keptTag(id),
     isOpen: false,
     lostAt: undefined,
+    drawnAgain: Promise.resolve(),
   };
   const selector = () => ({ process: { tag: process.tag } });
-  const input = inputQueue(
-    (data) => call(id, "process.Process/SendInput", { ...selector(), input: { pty: data } }),
-    telling,
-  );
+  const input = inputQueue((data) => call(id, "process.Process/SendInput", { ...selector(), input: { pty: data } }), {
+    ...telling,
+    ready: () => process.drawnAgain,
+  });
 
   terminal.attachCustomKeyEventHandler((event) => {
     if (!(event.ctrlKey && event.shiftKey && event.code === "Period")) return true;
@@ -81,7 +87,12 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
   terminal.onBinary((text) => process.isOpen && input.add(Uint8Array.from(text, (each) => each.charCodeAt(0))));
 
   const resize = (cols: number, rows: number) =>
-    call(id, "process.Process/Update", { ...selector(), pty: { size: { cols, rows } } }).catch(() => undefined);
+    call(
+      id,
+      "process.Process/Update",
+      { ...selector(), pty: { size: { cols, rows } } },
+      AbortSignal.any([left.signal, AbortSignal.timeout(LONGEST_RESIZE_MS)]),
+    ).catch(() => undefined);
   terminal.onResize(({ cols, rows }) => void (process.isOpen && resize(cols, rows)));
   const watching = new ResizeObserver(() => fit.fit());
   watching.observe(place);
@@ -104,14 +115,15 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
     for await (const { event } of messages) {
       if (event?.start !== undefined) {
         process.isOpen = true;
+        // A program that draws the whole screen draws it again for another size.
+        if (!isNew) process.drawnAgain = resize(cols, rows - 1).then(() => resize(cols, rows));
         const missed = isNew ? undefined : missedSince(process.lostAt);
         process.lostAt = undefined;
         telling.state([`connected, process ${event.start.pid}`, ...(missed === undefined ? [] : [missed])].join("; "));
         // A program that has the whole screen draws it again.
         if (missed !== undefined && terminal.buffer.active.type === "normal")
           await new Promise<void>((drawn) => terminal.write(`\r\n[${missed}]\r\n`, drawn));
-        // A program that draws the whole screen draws it again for another size.
-        if (!isNew) await resize(cols, rows - 1).then(() => resize(cols, rows));
+        await process.drawnAgain;
       }
       const { pty } = event?.data ?? {};
       // The next message is read when this one is on the screen.
@@ -180,14 +192,21 @@ function missedSince(lostAt: number | undefined): string | undefined {
   return `no connection from ${from} to ${to}: what was printed meanwhile is not shown`;
 }
 
-/** Input in its order: what is typed while a piece is on its way goes with the next piece. */
-function inputQueue(send: (base64: string) => Promise<unknown>, telling: Pick<Telling, "state">) {
+/**
+ * Input in its order: what is typed while a piece is on its way goes with the next piece. None goes before `ready`: the
+ * signal of a new size makes bash lose a Ctrl-C and letters of the same moment.
+ */
+function inputQueue(
+  send: (base64: string) => Promise<unknown>,
+  telling: Pick<Telling, "state"> & { ready(): Promise<unknown> },
+) {
   let held: Uint8Array[] = [];
   let isSending = false;
   async function drain(): Promise<void> {
     isSending = true;
     try {
       while (held.length > 0) {
+        await telling.ready();
         const pieces = held;
         held = [];
         const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
