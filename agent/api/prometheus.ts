@@ -30,6 +30,8 @@ export interface InstrumentSources {
   readonly sandboxDisk: DiskAccount["load"];
   readonly diskWork: () => DiskWork;
   readonly stored: Admission["used"];
+  /** Disks of paused sandboxes that came from another node and have had no container here. */
+  readonly fetchedDisks: () => number;
   readonly blobTraffic: Traffic["read"];
   readonly pools: () => NodeLoad["pools"];
   readonly poolAccount: () => PoolAccount;
@@ -131,6 +133,12 @@ export function createInstruments(sources: InstrumentSources): Instruments {
   ofWork("svc_disk_work_seconds_total", "Time that these took", ({ seconds }) => seconds);
   gauge("svc_snapshot_stored_bytes", "Memory and disks of snapshots and paused sandboxes", [], (one) =>
     one.set(sources.stored().storedBytes),
+  );
+  gauge(
+    "svc_disks_fetched",
+    "Disks of paused sandboxes that came from another node, and have no container before these are resumed",
+    [],
+    (one) => one.set(sources.fetchedDisks()),
   );
   gauge("svc_snapshot_quota_bytes", "Quota of stored snapshots in bytes; 0: no quota", [], (one) =>
     one.set(sources.stored().quotaBytes),

@@ -15,6 +15,7 @@ import type { DiskAccount } from "../node-disk/account.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import { createServing } from "../serving/serving.ts";
 import type { SnapshotParts } from "../snapshots/start-snapshots.ts";
+import { fetchedDisks } from "../snapshots/store/snapshots.ts";
 import type { Base } from "./base.ts";
 import type { BlobParts } from "./blobs.ts";
 import type { NetworkParts } from "./network.ts";
@@ -70,6 +71,7 @@ export async function createApi(base: Base, parts: ApiSources) {
     sandboxDisk: () => diskAccount.load(),
     diskWork: disks.work,
     stored: () => admission.used(),
+    fetchedDisks: () => fetchedDisks(stores.snapshots.all()),
     blobTraffic: () => machine.blobs.traffic.read(),
     pools: () => own.pool.load(),
     poolAccount: () => own.pool.account(),

@@ -4,8 +4,10 @@ import type { Evidence } from "../evidence/evidence.ts";
 import { nodeProblems, type Problem, recordProblems, unusedNetworks } from "../invariants/invariants.ts";
 import type { Check } from "./check.ts";
 
-function problems({ objects, records, at }: Evidence): readonly Problem[] | undefined {
-  if (objects === undefined) return undefined;
+function problems({ objects: seen, records, metrics, at }: Evidence): readonly Problem[] | undefined {
+  if (seen === undefined) return undefined;
+  const counted = metrics?.find(({ program }) => program === "agent")?.samples;
+  const objects = { ...seen, fetchedDisks: counted?.find(({ name }) => name === "svc_disks_fetched")?.value };
   return [
     ...(records === undefined ? [] : recordProblems(records, objects.containers, at)),
     ...nodeProblems(objects),

@@ -1,7 +1,7 @@
 /** What was seen of a machine and of its platform at one time. A part that could not be seen is undefined. */
 
 import type { Program } from "../base/instance.ts";
-import type { NodeObjects, NodeRecords } from "../invariants/invariants.ts";
+import type { NodeRecords, ObjectsSeen } from "../invariants/invariants.ts";
 import type { VersionFacts } from "../known/holes.mjs";
 
 export interface Disk {
@@ -185,7 +185,7 @@ export interface Evidence {
   readonly metricsBefore?: readonly MetricsSeen[] | undefined;
   readonly nodes: readonly NodeSeen[] | undefined;
   /** Of this machine's node. */
-  readonly objects: NodeObjects | undefined;
+  readonly objects: ObjectsSeen | undefined;
   readonly records: NodeRecords | undefined;
   /** Loop devices and mounts below the platform's directories whose file is gone. */
   readonly leftovers: readonly string[] | undefined;

@@ -4,13 +4,13 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ask } from "../base/http.ts";
 import type { Machine } from "../base/this-machine.ts";
-import type { ContainerSeen, NodeObjects } from "../invariants/invariants.ts";
+import type { ContainerSeen, ObjectsSeen } from "../invariants/invariants.ts";
 import { mounts } from "./machine.ts";
 
 /** Directories beside the disks of containers (agent/sandbox-disks). */
 const OF_ALL_DISKS = new Set(["stored", "formatted", "volumes"]);
 
-export async function listObjects(machine: Machine): Promise<NodeObjects> {
+export async function listObjects(machine: Machine): Promise<ObjectsSeen> {
   const { network, places } = machine.instance;
   const disks = await namesIn(disksOf(machine));
   return {

@@ -11,8 +11,8 @@ export interface ContainerSeen {
   readonly slot: string | undefined;
 }
 
-/** What the agent of one node has made on its machine. */
-export interface NodeObjects {
+/** What the agent of one node has made on its machine, as the machine shows it. */
+export interface ObjectsSeen {
   readonly containers: readonly ContainerSeen[];
   /** Names of the node's namespaces and links, without those of the agent's own probe. */
   readonly namespaces: readonly string[];
@@ -22,6 +22,11 @@ export interface NodeObjects {
   /** Ids of the containers that have annotations, and that have a disk image or a mounted disk. */
   readonly annotated: readonly string[];
   readonly disks: readonly string[];
+}
+
+export interface NodeObjects extends ObjectsSeen {
+  /** How many disks of paused sandboxes came from another node and wait for their container; undefined: nobody says. */
+  readonly fetchedDisks: number | undefined;
 }
 
 interface RunningRecord {
@@ -123,12 +128,24 @@ export function nodeProblems(objects: NodeObjects): readonly Problem[] {
   for (const id of objects.annotated) {
     if (!ids.has(id)) left(`annotations of a container that does not exist: ${id}`);
   }
-  for (const id of objects.disks) if (!ids.has(id)) left(`a disk of a container that does not exist: ${id}`);
+  for (const text of diskProblems(objects, ids)) left(text);
   return problems;
 }
 
+/** Where the agent does not say how many disks wait for their container, no disk is called left over: it may be a user's. */
+function diskProblems(
+  { disks, fetchedDisks }: Pick<NodeObjects, "disks" | "fetchedDisks">,
+  containers: ReadonlySet<string>,
+): readonly string[] {
+  const alone = disks.filter((id) => !containers.has(id));
+  if (fetchedDisks === undefined || alone.length <= fetchedDisks) return [];
+  if (fetchedDisks === 0) return alone.map((id) => `a disk of a container that does not exist: ${id}`);
+  const kept = `${fetchedDisks} of them belong to paused sandboxes that came from another node`;
+  return [`${alone.length} disks have no container, and ${kept}: ${alone.join(", ")}`];
+}
+
 /** Namespaces and links that no container of the node uses. The warm pool of networks has some: those are the agent's to say. */
-export function unusedNetworks({ containers, namespaces, links }: NodeObjects): readonly Problem[] {
+export function unusedNetworks({ containers, namespaces, links }: ObjectsSeen): readonly Problem[] {
   const used = new Set(containers.map(({ slot }) => slot));
   const alone = links.filter((link) => !namespaces.includes(link) && !used.has(link));
   return alone.map((link) => ({ kind: "orphan", text: `the link ${link} has no namespace and no container` }));

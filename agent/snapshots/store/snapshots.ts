@@ -86,6 +86,11 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
   };
 }
 
+/** How many disks came from another node and have had no container on this one. */
+export function fetchedDisks(snapshots: readonly Pick<Snapshot, "disk">[]): number {
+  return snapshots.filter(({ disk }) => disk.takenFrom === disk.containerId).length;
+}
+
 /** A snapshot as the orchestrator gets it. */
 export function toStored(snapshot: Snapshot): StoredSnapshot {
   const { id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, takenAt } = snapshot;

@@ -9,6 +9,7 @@ import { urlOf } from "./programs.ts";
 /** Others are not kept: a busy node has thousands of series. */
 const NEEDED: ReadonlySet<string> = new Set([
   "nodejs_eventloop_lag_p99_seconds",
+  "svc_disks_fetched",
   "svc_pool_size",
   "svc_sandbox_create_duration_seconds_bucket",
   "svc_sandbox_create_duration_seconds_count",

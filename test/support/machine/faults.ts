@@ -4,6 +4,7 @@ import {
   type Change,
   certificate,
   changed,
+  counted,
   disk,
   docker,
   file,
@@ -181,7 +182,13 @@ export const FAULTS: readonly (readonly [fault: string, check: string, change: C
     "a disk is left",
     "orphans.objects",
     (evidence) => objects({ disks: [...some(evidence.objects).disks, "f".repeat(64)] })(evidence),
-    /ffff/,
+    /2 disks have no container, and 1 of them belong.*ffff/,
+  ],
+  [
+    "disks are left where none came from another node",
+    "orphans.objects",
+    (evidence) => counted("svc_disks_fetched", 0)(evidence),
+    /a disk of a container that does not exist: eeee/,
   ],
   [
     "a link is left",

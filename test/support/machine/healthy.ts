@@ -61,6 +61,7 @@ const METRICS: readonly MetricsSeen[] = [
       { name: "svc_pool_size", labels: { build: "b1", state: "ready" }, value: 3 },
       { name: "svc_pool_size", labels: { build: "b1", state: "wanted" }, value: 3 },
       { name: "svc_pool_size", labels: { build: "b1", state: "asked" }, value: 8 },
+      { name: "svc_disks_fetched", labels: {}, value: 1 },
     ],
   },
 ];
@@ -171,7 +172,8 @@ export function healthy(): Evidence {
       links: ["svc-2", "svc-3", "svc-4"],
       pinned: ["svc-2", "svc-3"],
       annotated: [id("a"), id("b"), id("c")],
-      disks: [id("a"), id("b"), id("c"), id("d")],
+      // The last is of a paused sandbox that came from another node, and has had no container here.
+      disks: [id("a"), id("b"), id("c"), id("d"), id("e")],
     },
     records: {
       running: [{ sandboxID: "running", endAt: new Date(NOW + HOUR_MS).toISOString() }],

@@ -90,13 +90,23 @@ export async function wantedInPool(platform: Platform): Promise<number> {
 
 /** The agent's warm containers, of all builds. */
 export async function poolSizes(platform: Platform): Promise<{ readonly wanted: number; readonly ready: number }> {
-  const authorization = `Bearer ${settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN")}`;
-  const { text } = await agentPage(platform, "/metrics", { authorization });
+  const text = await agentMetrics(platform);
   const sum = (state: string) =>
     [...text.matchAll(/^svc_pool_size\{[^}]*state="(\w+)"[^}]*\} (\d+)$/gm)]
       .filter(([, of]) => of === state)
       .reduce((all, [, , size]) => all + Number(size), 0);
   return { wanted: sum("wanted"), ready: sum("ready") };
+}
+
+async function agentMetrics(platform: Platform): Promise<string> {
+  const authorization = `Bearer ${settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN")}`;
+  return (await agentPage(platform, "/metrics", { authorization })).text;
+}
+
+async function fetchedDisksOf(platform: Platform): Promise<number> {
+  const [, value] = /^svc_disks_fetched (\d+)$/m.exec(await agentMetrics(platform)) ?? [];
+  if (value === undefined) throw new Error("the agent does not say how many disks came from another node");
+  return Number(value);
 }
 
 /** Returns one sentence for each broken invariant; empty when all is well. Tests poll it after a disturbance. */
@@ -128,6 +138,7 @@ export async function findNodeProblems(
     pinned: slotsOf(pinned, network),
     annotated: await list(`${platform.paths.run}/containers`),
     disks: [...new Set(disks)].filter((id) => !OF_ALL_DISKS.has(id)),
+    fetchedDisks: await fetchedDisksOf(platform),
   });
   return problems.map(({ text }) => text);
 }

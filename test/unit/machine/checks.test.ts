@@ -58,6 +58,12 @@ test("what could not be seen is no failure", () => {
   expect(found.filter(({ status }) => status === "unknown").length).toBeGreaterThan(30);
 });
 
+test("no disk is called left over where the agent does not say which came from other nodes", () => {
+  const left = objects({ disks: ["e".repeat(64), "f".repeat(64)] });
+  const silent = results((evidence) => ({ ...left(evidence), metrics: [] }));
+  expect(silent.filter(({ status }) => status === "failed")).toEqual([]);
+});
+
 test("a machine with an orchestrator alone needs neither Docker nor CRIU", () => {
   const evidence = healthy();
   const instance = { ...evidence.instance, programs: ["orchestrator" as const] };

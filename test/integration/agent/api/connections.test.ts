@@ -41,6 +41,7 @@ beforeAll(async () => {
     disks: () => undefined,
     sandboxDisk: () => undefined,
     diskWork: fakeDisks.work,
+    fetchedDisks: () => 0,
     stored: () => ({ storedBytes: 0, quotaBytes: 0 }),
     blobTraffic: () => ({ to_store: 0, from_store: 0, to_nodes: 0, from_nodes: 0 }),
     pools: () => [],

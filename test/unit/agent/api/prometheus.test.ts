@@ -20,6 +20,7 @@ const sources: InstrumentSources = {
     ahead: { count: 2, seconds: 1.5 },
     frozen: { count: 2, seconds: 0.25 },
   }),
+  fetchedDisks: () => 1,
   stored: () => ({ storedBytes: 400, quotaBytes: 500 }),
   blobTraffic: () => ({ to_store: 10, from_store: 20, to_nodes: 30, from_nodes: 40 }),
   pools: () => [],
@@ -68,6 +69,7 @@ test("/metrics has held sandboxes, free and reserved bytes of each disk, what is
     'svc_disk_work_seconds_total{work="ahead"} 1.5',
     'svc_disk_work_seconds_total{work="frozen"} 0.25',
     "svc_snapshot_stored_bytes 400",
+    "svc_disks_fetched 1",
     "svc_snapshot_quota_bytes 500",
   ]);
 });
