@@ -86,10 +86,11 @@ const overUdp: AskResolver = (question, id, { host, port }, signal) =>
     });
     // A connected socket gets only this resolver's answers; the system chooses its port, which is therefore random.
     socket.connect(port, host, () => {
-      const send = () =>
+      const send = () => {
         socket.send(withId(question, id), (error) => {
           if (error !== null) fail(error);
         });
+      };
       send();
       again = setTimeout(send, UDP_AGAIN_MS);
     });
