@@ -23,6 +23,16 @@ const WORDS: Readonly<Record<string, string>> = {
   HPE_UNEXPECTED_CONTENT_LENGTH: "its answer has more than one Content-Length",
 };
 
+/** By the code of OpenSSL's errors. */
+const HANDSHAKES: Readonly<Record<string, string>> = {
+  ECONNRESET: "it closed the connection when TLS began",
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it does not speak TLS",
+  ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: "it offers no HTTP/1.1 over TLS",
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: "it offers no version of TLS from 1.2 on",
+  ERR_SSL_UNSUPPORTED_PROTOCOL: "it offers no version of TLS from 1.2 on",
+  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS",
+};
+
 /** First bytes of a TLS record: an alert or a handshake, of any version. */
 const TLS_RECORDS: ReadonlySet<number> = new Set([0x15, 0x16]);
 const TLS_MAJOR = 3;
@@ -56,4 +66,13 @@ function otherProtocol(bytes: Buffer | undefined): string | undefined {
   if (first !== undefined && TLS_RECORDS.has(first) && second === TLS_MAJOR)
     return "it speaks TLS (a sandbox names such ports in network.httpsPorts)";
   return first === 0 && second === 0 && fourth === HTTP2_SETTINGS ? "it speaks HTTP/2 without TLS" : undefined;
+}
+
+/** Why TLS did not begin with a server that accepts connections. */
+export function handshakeFault(error: unknown): string {
+  const { code, message } = (error ?? {}) as ParserError;
+  const known = typeof code === "string" ? HANDSHAKES[code] : undefined;
+  const shown = typeof code === "string" ? code : message;
+  const fault = known ?? `it did not begin TLS (${typeof shown === "string" ? shown : "unknown"})`;
+  return `${fault} (network.httpsPorts of the sandbox names this port)`;
 }

@@ -1,13 +1,22 @@
-/** Sends one question to the machine's resolvers, one after the other, each with its own socket and time limit. */
+/**
+ * Sends one question to the machine's resolvers, one after the other, each with its own socket and time limit, until one of them
+ * can answer it.
+ */
 
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { within } from "../../../shared/program/deadline.ts";
 import { answers, failure, withId } from "./message.ts";
+import { CODE, codeOfReply } from "./question.ts";
 import type { UpstreamResolver } from "./upstream-resolvers.ts";
 
+/** Answers with which a resolver says that it cannot answer: programs on the node's machine then ask the next one, as glibc does. */
+const PASSED_ON: ReadonlySet<number> = new Set([CODE.failed, CODE.notImplemented, CODE.refused]);
+
 const UDP_LIMIT_MS = 2_500;
+/** A packet may be lost: the question is sent again. */
+const UDP_AGAIN_MS = 1_000;
 const TCP_LIMIT_MS = 5_000;
 
 type AskResolver = (question: Buffer, id: number, upstream: UpstreamResolver, signal: AbortSignal) => Promise<Buffer>;
@@ -35,6 +44,7 @@ async function ask(
   { once, limitMs }: { once: AskResolver; limitMs: number },
 ): Promise<Reply> {
   let noAnswer: NoAnswer = "no resolver";
+  let unhelpful: Buffer | undefined;
   for (const upstream of upstreams) {
     const id = randomInt(0x10000);
     const reply = await within(limitMs, (limit) =>
@@ -43,16 +53,26 @@ async function ask(
         return undefined;
       }),
     );
-    if (reply !== undefined) return { message: withId(reply, question.readUInt16BE(0)) };
+    if (reply !== undefined) {
+      const message = withId(reply, question.readUInt16BE(0));
+      if (!PASSED_ON.has(codeOfReply(reply))) return { message };
+      unhelpful ??= message;
+    }
     if (signal.aborted) break;
   }
+  if (unhelpful !== undefined) return { message: unhelpful };
   return { message: failure(question), noAnswer };
 }
 
 const overUdp: AskResolver = (question, id, { host, port }, signal) =>
   new Promise((resolve, reject) => {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    let again: NodeJS.Timeout | undefined;
+    let isOver = false;
     const finish = (settle: () => void) => {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(again);
       signal.removeEventListener("abort", abort);
       socket.close();
       settle();
@@ -66,9 +86,13 @@ const overUdp: AskResolver = (question, id, { host, port }, signal) =>
     });
     // A connected socket gets only this resolver's answers; the system chooses its port, which is therefore random.
     socket.connect(port, host, () => {
-      socket.send(withId(question, id), (error) => {
-        if (error !== null) fail(error);
-      });
+      const send = () => {
+        socket.send(withId(question, id), (error) => {
+          if (error !== null) fail(error);
+        });
+      };
+      send();
+      again = setTimeout(send, UDP_AGAIN_MS);
     });
   });
 

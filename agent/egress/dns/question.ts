@@ -10,7 +10,7 @@ const MOST_UDP_BYTES = 4_096;
 const ANSWER_TO_UDP_BYTES = 1_232;
 
 export const TYPE = { A: 1, CNAME: 5, AAAA: 28, SVCB: 64, HTTPS: 65, IXFR: 251, AXFR: 252, ANY: 255 } as const;
-export const CODE = { ok: 0, failed: 2, noName: 3, refused: 5 } as const;
+export const CODE = { ok: 0, failed: 2, noName: 3, notImplemented: 4, refused: 5 } as const;
 const INTERNET = 1;
 
 const OTHER_TYPES = { NS: 2, SOA: 6, PTR: 12, MX: 15, TXT: 16, SRV: 33, NAPTR: 35, CAA: 257 };
@@ -21,7 +21,7 @@ const CODE_NAMES: ReadonlyMap<number, string> = new Map([
   [1, "FORMERR"],
   [CODE.failed, "SERVFAIL"],
   [CODE.noName, "NXDOMAIN"],
-  [4, "NOTIMP"],
+  [CODE.notImplemented, "NOTIMP"],
   [CODE.refused, "REFUSED"],
 ]);
 

@@ -20,10 +20,11 @@ import { Forwarder } from "../../../shared/proxy/sending/forwarder.ts";
 import type { Carried, CarriedResult, TransformOptions } from "../carry/carried.ts";
 import { answerOf } from "./answer.ts";
 import { clientServer, IDLE_LIMIT_MS, readRequests } from "./client-server.ts";
+import { handshakeFailure } from "./handshake.ts";
 import { leavesOf } from "./leaves.ts";
 import { type Rewriting, rewrite } from "./plan.ts";
 import { Refusal, tokens, valuesOf } from "./request-head.ts";
-import { dialDestination, UpstreamError, why } from "./upstream.ts";
+import { dialDestination, UpstreamError } from "./upstream.ts";
 
 /** OpenSSL's reasons when it has no certificate for a client, which sent no name. */
 const NO_CERTIFICATE = new Set(["ERR_SSL_NO_SUITABLE_SIGNATURE_ALGORITHM", "ERR_SSL_NO_SHARED_CIPHER"]);
@@ -69,10 +70,15 @@ export function transform(socket: Socket, options: TransformOptions): Carried {
     ...defined({ proxied }),
   };
   if (tls) {
+    // Holds where the connection ends before there is an error.
+    failed(handshakeFailure({ code: "ECONNRESET" }));
     terminate(socket, options).then(
-      (secure) => serve(secure, rewriting),
+      (secure) => {
+        delete state.failed;
+        serve(secure, rewriting);
+      },
       (error: unknown) => {
-        failed(`the TLS handshake of the sandbox failed: ${why(error)}`);
+        failed(handshakeFailure(error));
         socket.destroy();
       },
     );
@@ -100,6 +106,8 @@ function limitHalfClosed(socket: Socket): void {
 /** Resolves after the handshake. */
 async function terminate(socket: Socket, { hostname, authority }: TransformOptions): Promise<TLSSocket> {
   const secureContext = await leavesOf(authority).get(hostname);
+  // A client that ends its side in the handshake has left: it does not trust the certificate, for one.
+  socket.allowHalfOpen = false;
   return new Promise((resolve, reject) => {
     const server = createTlsServer({
       handshakeTimeout: HANDSHAKE_LIMIT_MS,
@@ -119,6 +127,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
     });
     socket.once("close", () => reject(new UpstreamError("closed")));
     server.once("secureConnection", (secure) => {
+      secure.allowHalfOpen = true;
       // The sandbox's resets are not worth a message.
       secure.on("error", () => undefined);
       resolve(secure);

@@ -114,6 +114,10 @@ const WORDS: Readonly<Record<string, string>> = {
   ENETUNREACH: "no route to it",
   ENOTFOUND: "the name does not exist",
   EPIPE: "the connection was closed",
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it does not speak TLS",
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: "it offers no version of TLS from 1.2 on",
+  ERR_SSL_UNSUPPORTED_PROTOCOL: "it offers no version of TLS from 1.2 on",
+  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS",
   ETIMEDOUT: "it did not answer in time",
 };
 

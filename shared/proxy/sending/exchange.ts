@@ -265,7 +265,10 @@ export class Exchange {
   #onError(error: Error, attempt: Attempt, call?: ClientRequest): void {
     // Once the head of a response has arrived, only the end of that response decides how the exchange ends.
     if (this.#state.is !== "sent" && this.#state.is !== "answered") return;
-    if (error instanceof DialError) {
+    // A server that has accepted the connection and does not begin TLS is there: no other way leads to another server.
+    const fault = error instanceof DialError && error.cause instanceof AnswerFault ? error.cause : undefined;
+    if (fault !== undefined) this.#fail({ is: "bad_response", reason: fault.message });
+    else if (error instanceof DialError) {
       if (this.#attempts.another()) this.#take();
       else if (this.#attempts.knowsServer(attempt.nextHop)) this.#fail({ is: "closed", cause: error.cause });
       else this.#fail({ is: "unreachable", unsent: true });

@@ -2,6 +2,7 @@
 
 import net from "node:net";
 import tls from "node:tls";
+import { AnswerFault, handshakeFault } from "../answer-fault.ts";
 import { readDespiteFailedWrites } from "./patient.ts";
 
 const KEEP_ALIVE_PROBE_MS = 60_000;
@@ -47,8 +48,9 @@ export function dialTcp({ host, port, timeoutMs }: TcpTarget, signal: AbortSigna
 /**
  * TLS towards a server in a sandbox. The certificate is not verified: the platform assigned the address, and nothing is
  * between. `serverName` is sent as SNI when it is a name.
+ * @throws {AnswerFault} when the server, which has accepted the connection, does not begin TLS; or the signal's reason
  */
-export function secure(
+export async function secure(
   socket: net.Socket,
   serverName: string | undefined,
   timeoutMs: number,
@@ -56,7 +58,12 @@ export function secure(
 ): Promise<net.Socket> {
   const named = serverName !== undefined && serverName !== "" && net.isIP(serverName) === 0;
   const options = { rejectUnauthorized: false, ...(named ? { servername: serverName } : {}) };
-  return secureWith(socket, options, timeoutMs, signal);
+  try {
+    return await secureWith(socket, options, timeoutMs, signal);
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw new AnswerFault(handshakeFault(cause), { cause });
+  }
 }
 
 /** TLS towards a machine of the platform. @param options say how its certificate is verified */

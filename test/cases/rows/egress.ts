@@ -63,4 +63,17 @@ sibling: an egress proxy that is not there | "connection refused", which read as
 sibling: a wrong password of the egress proxy, for a program in a sandbox | not tried => blocked: nothing leaves, past the proxy neither | conformance/network/egress-proxy.test.ts | uses its credentials
 sibling: a company's proxy that refuses with 403, and one that is down | not tried => 502 for the client; the log has the status, and ECONNREFUSED | integration/agent/egress/company-proxy.test.ts | what the company's proxy refuses
 `,
+  "TLS that a program does not begin with a rule's host": `
+a program that does not trust the node's authority (uv, rustls with its own roots) | the log has the code of OpenSSL => the log says so, and names SSL_CERT_FILE | integration/agent/egress/transform-failures.test.ts | does not trust the node's authority
+gRPC, which offers HTTP/2 alone | the log has the code of OpenSSL => the log says that a host with a rule is reached by HTTP/1.1 | integration/agent/egress/transform-failures.test.ts | for HTTP/2 only
+sibling: a program that ends its connection in the handshake without an alert (Node) | held for 10 s, and no reason in the log => ended at once, with the reason in the log | integration/agent/egress/transform-failures.test.ts | does not trust the node's authority
+sibling: a program with TLS 1.1 at most | the log has the code of OpenSSL => the log says that it offers no version from 1.2 on | integration/agent/egress/transform-failures.test.ts | has no new TLS
+sibling: a destination of a rule that does not speak TLS | 502 with the code of OpenSSL => 502 that says so | integration/agent/egress/transform-failures.test.ts | answers without TLS
+`,
+  "a resolver of the node that cannot answer": `
+two name servers in resolv.conf, the first of which answers SERVFAIL | SERVFAIL for sandboxes, while the machine resolves the name => the second one's addresses | integration/agent/egress/dns.test.ts | of a resolver the next one is asked
+sibling: a first one that answers REFUSED or NOTIMP | the same => the second one's addresses | integration/agent/egress/dns.test.ts | of a resolver the next one is asked
+sibling: a second one that says NXDOMAIN | not tried => NXDOMAIN: no third one is asked | integration/agent/egress/dns.test.ts | whose NXDOMAIN counts
+sibling: a question whose packet is lost | SERVFAIL after 2.5 s => sent again after one second, and answered | integration/agent/egress/dns.test.ts | whose packet is lost is sent again
+`,
 };

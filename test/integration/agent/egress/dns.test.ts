@@ -86,6 +86,32 @@ test("a resolver that does not answer is skipped, and the next one answers", asy
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.8"]);
 });
 
+test.each([
+  ["SERVFAIL", 2],
+  ["NOTIMP", 4],
+  ["REFUSED", 5],
+])("after %s of a resolver the next one is asked, whose NXDOMAIN counts", async (_name, code) => {
+  const failing = await upstream((query) => withCode(query, code));
+  const there = await upstream((query) => answer(query, [203, 0, 113, 8]));
+  const { client } = await resolver([failing, there]);
+  expect(await client.resolve4("example.test")).toEqual(["203.0.113.8"]);
+  const without = await upstream((query) => withCode(query, 3));
+  const second = await resolver([failing, without, there]);
+  await expect(second.client.resolve4("example.test")).rejects.toMatchObject({ code: "ENOTFOUND" });
+  const last = await resolver([failing, { host: "127.0.0.1", port: 9 }]);
+  await expect(last.client.resolve4("example.test")).rejects.toThrow();
+  expect(failures[0]).toMatch(/^example\.test 1 (SERVFAIL|NOTIMP|REFUSED)$/);
+});
+
+test("a question whose packet is lost is sent again, and its answer comes within the resolver's time", async () => {
+  let asked = 0;
+  const lossy = await upstream((query) => (++asked === 1 ? undefined : answer(query, [203, 0, 113, 8])));
+  const { client } = await resolver([lossy]);
+  expect(await client.resolve4("example.test")).toEqual(["203.0.113.8"]);
+  expect(asked).toBe(2);
+  expect(failures).toEqual([]);
+});
+
 test("an answer to another question is ignored", async () => {
   const liar = await upstream((query) => {
     const forged = answer(query, [198, 51, 100, 1]);

@@ -1,5 +1,7 @@
 /** A request that cannot be forwarded gets an error as its answer, and no part of it reaches the destination. */
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createServer } from "node:net";
 import { connect as tlsConnect } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
@@ -18,6 +20,7 @@ const HOST = "api.example.test";
 const GET = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
 const CLOSING = `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: close\r\n\r\n`;
 const DAY_MS = 86_400_000;
+const VERIFYING = ["-verify_return_error", "-verify", "5"];
 
 async function behind(leaf?: Awaited<ReturnType<typeof leafOf>>, headers: Record<string, string> = {}) {
   const asked: string[] = [];
@@ -124,7 +127,9 @@ test("a destination that answers without TLS, without HTTP or not at all gives 5
     onTestFinished(() => void server.close());
     for (const tls of [true, false]) {
       const { port } = await listenTransformed({ hostname: HOST, tls, to });
-      expect(await exchangeRaw(port, tls ? HOST : undefined, CLOSING)).toMatch(/^HTTP\/1.1 502 [^]*svc: [^]*\n$/);
+      const answer = await exchangeRaw(port, tls ? HOST : undefined, CLOSING);
+      expect(answer).toMatch(/^HTTP\/1.1 502 [^]*svc: [^]*\n$/);
+      if (tls && says !== undefined) expect(answer).toContain("it does not speak TLS (ERR_SSL_");
     }
   }
 });
@@ -152,6 +157,39 @@ test("a handshake for another name, without a name, or for HTTP/2 only ends", as
     .toEqual([
       "the TLS handshake of the sandbox failed: another name than the connection's",
       "the TLS handshake of the sandbox failed: without the name of the connection",
-      "the TLS handshake of the sandbox failed: ERR_SSL_NO_APPLICATION_PROTOCOL",
+      expect.stringMatching(
+        /failed: the program speaks HTTP\/2 alone .*HTTP\/1\.1.* \(ERR_SSL_NO_APPLICATION_PROTOCOL\)$/,
+      ),
+    ]);
+});
+
+test("a program that does not trust the node's authority, or has no new TLS, is named so in the log", async () => {
+  const { port, dials, ended } = await behind();
+  const refused = async (options: object) => {
+    const under = await dial(port);
+    const socket = tlsConnect({ socket: under, servername: HOST, ...options });
+    await new Promise<void>((resolve) => {
+      socket.once("error", () => resolve());
+      socket.once("close", () => resolve());
+    });
+    under.destroy();
+  };
+  const untrusting = spawn("openssl", ["s_client", "-connect", `127.0.0.1:${port}`, "-servername", HOST, ...VERIFYING]);
+  onTestFinished(() => void untrusting.kill());
+  untrusting.stdin.end();
+  await once(untrusting, "close");
+  await refused({ ca: [] });
+  await refused({ minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" });
+  expect(dials()).toBe(0);
+  await expect
+    .poll(() => ended.flatMap(({ failed }) => (failed === undefined ? [] : [failed])))
+    .toEqual([
+      expect.stringMatching(/failed: the program does not trust .*SSL_CERT_FILE.* \(ERR_SSL_TLSV1_ALERT_UNKNOWN_CA\)$/),
+      expect.stringMatching(
+        /failed: the connection ended in it: perhaps the program does not trust .* \(ECONNRESET\)$/,
+      ),
+      expect.stringMatching(
+        /failed: the program offers no version of TLS from 1\.2 on \(ERR_SSL_UNSUPPORTED_PROTOCOL\)$/,
+      ),
     ]);
 });

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { AutoResumeResult, EdgeRoute } from "../../../../orchestrator/edge/sandbox-lookup.ts";
 import { ask, RawClient } from "../../../support/peers/raw-client.ts";
 import { echoing } from "./answering.ts";
-import { ENVD_PORT, type FrontDoor, httpBackend, openFrontDoor, routed, routing } from "./front-door.ts";
+import { ENVD_PORT, type FrontDoor, httpBackend, openFrontDoor, rawBackend, routed, routing } from "./front-door.ts";
 
 let door: FrontDoor;
 let route: EdgeRoute;
@@ -45,6 +45,30 @@ test.each([true, false])("a TLS server on an https port is reached, same host %s
   const noTls = await echoing(route.address);
   const wrong = door.add({ address: route.address, sameHost, httpsPorts: [noTls.port] });
   expect((await fetch(url("/"), { headers: routed(wrong, noTls.port) })).status).toBe(502);
+});
+
+test.each([
+  ["a server that speaks HTTP", "HTTP/1.1 400 Bad Request\r\n\r\n", /: it does not speak TLS \(network\.httpsPorts/],
+  ["a server that closes", "", /: it closed the connection when TLS began \(network\.httpsPorts/],
+  [
+    "a server without HTTP/1.1",
+    "\x15\x03\x03\0\x02\x02\x78",
+    /: it offers no HTTP\/1\.1 over TLS \(network\.httpsPorts/,
+  ],
+])("%s on an https port is named, and not taken for a closed port", async (_name, bytes, message) => {
+  const server = await rawBackend(route.address, (socket) => {
+    socket.once("data", () => socket.end(bytes, "latin1"));
+  });
+  onTestFinished(() => server.close());
+  for (const sameHost of [true, false]) {
+    const wrong = door.add({ address: route.address, sameHost, httpsPorts: [server.port] });
+    const answer = await fetch(url("/"), { headers: routed(wrong, server.port) });
+    expect(await answer.json()).toMatchObject({
+      code: 502,
+      port: server.port,
+      message: expect.stringMatching(message),
+    });
+  }
 });
 
 describe("a server on the sandbox's loopback", () => {
