@@ -1,9 +1,12 @@
-/** What a query means, and how the refusal of one reads. */
+/** What a query means, and how the refusal of a query or a body reads. */
 
 import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { Timestamp, UnixSeconds } from "../../../../shared/api/common.ts";
-import { queryReader } from "../../../../shared/http/input.ts";
+import { webhookApi } from "../../../../shared/api/events/webhooks.ts";
+import { keyApi } from "../../../../shared/api/teams.ts";
+import { tagApi } from "../../../../shared/api/templates.ts";
+import { bodyReader, queryReader } from "../../../../shared/http/input.ts";
 
 const read = queryReader({
   method: "GET",
@@ -42,4 +45,17 @@ test.each([
 
 test("Unix time in seconds is taken", () => {
   expect(read?.({ start: "1767225600" })).toEqual({ start: 1_767_225_600 });
+});
+
+test.each([
+  ["a tag", tagApi.assignTags, { target: "base", tags: ["v1", "feature/x"] }, "body field 'tags.1' must be of a-z"],
+  ["a name", keyApi.createKey, { name: "  " }, "body field 'name' must not be blank or have control characters"],
+  [
+    "a URL",
+    webhookApi.updateWebhook,
+    { url: "example.com/hook" },
+    "body field 'url' must begin with http:// or https://",
+  ],
+])("the refusal of %s says in words what its form is", (_what, route, body, message) => {
+  expect(() => bodyReader(route)?.(body)).toThrow(message);
 });
