@@ -18,7 +18,8 @@ export function fromUrl(schema: TSchema | undefined, query: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-function typed({ type, format }: Property = {}, text: string): unknown {
+function typed(property: Property | undefined, text: string): unknown {
+  const { type, format }: Property = property ?? {};
   if ((type === "integer" || type === "number") && /^-?\d{1,15}$/.test(text)) return Number(text);
   if (type === "number" && /^-?\d{1,15}\.\d{1,15}$/.test(text)) return Number(text);
   // In a query a `+` means a space, and times such as those of `date -Iseconds` are often written as they are.
