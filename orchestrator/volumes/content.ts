@@ -12,7 +12,7 @@ import { connectorFor } from "../../shared/http/connections/meeting-connector.ts
 import type { Route } from "../../shared/http/contract.ts";
 import { AppError, fromBody } from "../../shared/http/errors.ts";
 import { bodyReader, queryReader } from "../../shared/http/input.ts";
-import { parsed } from "../../shared/http/requests/json.ts";
+import { bodyIn } from "../../shared/http/requests/json.ts";
 import { REQUEST_ID, showedCredentials } from "../../shared/http/server.ts";
 import { isUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -287,7 +287,15 @@ async function jsonOf({ body, headers }: FastifyRequest): Promise<unknown> {
       );
     }
   }
-  const value = parsed(Buffer.concat(chunks), headers["content-encoding"]) ?? {};
+  const value = bodyIn(Buffer.concat(chunks), headers["content-encoding"]) ?? {};
   if (typeof value !== "object" || value === null) throw new AppError("bad_request", "body must be object");
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 }

@@ -10,7 +10,7 @@ export function readJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser(JSON_TYPE, { parseAs: "buffer" }, (request, bytes, done) => {
     try {
-      done(null, parsed(bytes as Buffer, request.headers["content-encoding"]));
+      done(null, bodyIn(bytes as Buffer, request.headers["content-encoding"]));
     } catch (error) {
       done(error as Error);
     }
@@ -37,7 +37,7 @@ export function bodyError(reason: unknown, request: FastifyRequest): unknown {
  * The value that a body holds; undefined: the body is empty.
  * @throws {AppError} bad_request; unsupported_media_type for a compressed body
  */
-export function parsed(bytes: Buffer, encoding = "identity"): unknown {
+export function bodyIn(bytes: Buffer, encoding = "identity"): unknown {
   if (bytes.length === 0) return undefined;
   if (encoding.toLowerCase() !== "identity") {
     const message = `Content-Encoding ${shortened(encoding)} is not taken: send the body as it is`;
