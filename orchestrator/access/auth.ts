@@ -127,9 +127,7 @@ export function createAuth(deps: AuthDeps): Auth {
   }
 
   async function ownerOf(key: string): Promise<KeyOwner> {
-    if (!isApiKey(key)) {
-      throw new AppError("unauthorized", "Invalid API key format: expected svc_ followed by 40 hexadecimal digits");
-    }
+    if (!isApiKey(key)) throw new AppError("unauthorized", malformed(key));
     const owner = await deps.identity.owner(key);
     if (owner === "unknown") throw new AppError("unauthorized", "Unknown or revoked API key");
     if (owner === "expired") throw new AppError("unauthorized", "Expired API key: make another one");
@@ -165,6 +163,9 @@ export function createAuth(deps: AuthDeps): Auth {
     if (authorization === undefined) return false;
     const token = bearer(request);
     if (token !== undefined && deps.adminTokens.has(token)) return true;
+    if (token !== undefined && isApiKey(token)) {
+      throw new AppError("unauthorized", "An API key is read from the X-API-Key header alone, not from Authorization");
+    }
     throw new AppError(
       "unauthorized",
       "Access tokens are discontinued since 1 August 2026: use an API key in the X-API-Key header",
@@ -293,6 +294,16 @@ function allowed({ credential }: ProjectCaller, route: Route): void {
   const lacked = lackedScope(credential.scopes, route);
   const who = credential.kind === "key" ? "this API key" : "your role";
   if (lacked !== undefined) throw new AppError("forbidden", `${who} lacks the scope '${lacked}'`);
+}
+
+/** What is wrong with a key that has not the form of one, in words that do not repeat it. */
+function malformed(key: string): string {
+  const expected = "Invalid API key format: expected svc_ followed by 40 hexadecimal digits";
+  if (/^(["']).*\1$/.test(key)) return `${expected}, without the quotes around it`;
+  if (/^bearer\s/i.test(key)) return `${expected}, without the word Bearer before it`;
+  if (key.startsWith("$"))
+    return `${expected}, and not the name of a variable: single quotes keep a shell from its value`;
+  return expected;
 }
 
 /** A name for the caller's credentials in the counters, which does not reveal them. */

@@ -6,7 +6,7 @@ import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { SCOPES } from "../../shared/http/scopes.ts";
-import { iso } from "../forms/time.ts";
+import { instant, iso } from "../forms/time.ts";
 import type { KeyStore } from "../store/keys/keys.ts";
 import type { KeyRecord } from "../store/keys/record.ts";
 import type { Project } from "../store/projects/record.ts";
@@ -36,7 +36,7 @@ export function createKeys({ keys, uses, identity, now }: KeysDeps): Keys {
   /** @throws {AppError} bad_request for a time that has passed */
   function future(expiresAt: string | undefined): number | undefined {
     if (expiresAt === undefined) return undefined;
-    const at = Date.parse(expiresAt);
+    const at = instant(expiresAt);
     if (at > now()) return at;
     throw new AppError("bad_request", `body field 'expiresAt': ${expiresAt} is not in the future`);
   }

@@ -23,6 +23,20 @@ const ALLOWED = [
   "release",
   "sdk_runtime",
   "system",
+  // What other programs in a page add to its requests: a stream of events that goes on, tracing, caches.
+  "Last-Event-ID",
+  "X-Request-ID",
+  "traceparent",
+  "tracestate",
+  "baggage",
+  "sentry-trace",
+  "Cache-Control",
+  "Pragma",
+  "If-Match",
+  "If-None-Match",
+  // SDKs add them to calls of the API too.
+  "E2b-Sandbox-Id",
+  "E2b-Sandbox-Port",
 ];
 const EXPOSED = [
   "X-Next-Token",

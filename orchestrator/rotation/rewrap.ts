@@ -6,6 +6,7 @@
 import type { secretKeyApi } from "../../shared/api/secrets.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { instant } from "../forms/time.ts";
 import type { Vault } from "../secrets/vault.ts";
 import type { SecretStore, WrappedKey } from "../store/secrets/secrets.ts";
 
@@ -42,7 +43,7 @@ export function createSecretKeyHandlers({
       const current = await vault.currentKey();
       // Writes that read the keys before the current one was there may still store a data key under an older one.
       await vault.writesEnded();
-      const wrappedBefore = body.wrappedBefore === undefined ? 0 : Date.parse(body.wrappedBefore);
+      const wrappedBefore = body.wrappedBefore === undefined ? 0 : instant(body.wrappedBefore);
       const until = now() + MOST_MS;
       const counts = { rewrapped: 0, failed: 0 };
       let after = "";

@@ -8,6 +8,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Timing } from "../../shared/program/tracing/timing.ts";
 import { hasScope, type ProjectCaller } from "../access/project-caller.ts";
 import type { Callers } from "../access/wire.ts";
+import { instant } from "../forms/time.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import type { ConnectAsk } from "../lifecycle/pausing/connect.ts";
 import { placeOf } from "../lifecycle/whereabouts.ts";
@@ -70,7 +71,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     const filter: Omit<SandboxFilter, "states"> = {
       projectId: project.id,
       ...(metadata.size === 0 ? {} : { metadata }),
-      ...(query.startedAfter === undefined ? {} : { startedAfter: Date.parse(query.startedAfter) }),
+      ...(query.startedAfter === undefined ? {} : { startedAfter: instant(query.startedAfter) }),
     };
     if (query.template === undefined || query.template === "") return filter;
     const reference = possibleTemplateReference(query.template);

@@ -12,6 +12,7 @@ import { connectorFor } from "../../shared/http/connections/meeting-connector.ts
 import type { Route } from "../../shared/http/contract.ts";
 import { AppError, fromBody } from "../../shared/http/errors.ts";
 import { bodyReader, queryReader } from "../../shared/http/input.ts";
+import { bodyIn } from "../../shared/http/requests/json.ts";
 import { REQUEST_ID, showedCredentials } from "../../shared/http/server.ts";
 import { isUuid } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -251,7 +252,7 @@ function reader(route: Route): (request: FastifyRequest) => Promise<Query> {
   return async (request) => {
     const given = named(query, ofQuery?.(request.query) ?? {});
     if (ofBody === undefined) return given;
-    const fields = ofBody(await jsonOf(request.body as Readable | undefined));
+    const fields = ofBody(await jsonOf(request));
     return { ...given, ...named(body, fields) };
   };
 }
@@ -273,14 +274,21 @@ function cleanPath(path: string): string {
 }
 
 /** The body of a small request. Null means absent, as everywhere. */
-async function jsonOf(body: Readable | undefined): Promise<unknown> {
-  let text = "";
-  for await (const chunk of body ?? []) {
-    text += (chunk as Buffer).toString();
-    if (text.length > MOST_ANSWER_BYTES) throw new AppError("payload_too_large", "the body is too large");
+async function jsonOf({ body, headers }: FastifyRequest): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of (body as Readable | undefined) ?? []) {
+    chunks.push(chunk as Buffer);
+    bytes += (chunk as Buffer).length;
+    if (bytes > MOST_ANSWER_BYTES) {
+      throw new AppError(
+        "payload_too_large",
+        `the body is larger than ${MOST_ANSWER_BYTES} bytes, the most that this route takes`,
+      );
+    }
   }
-  const value = text === "" ? {} : parsed(text);
-  if (typeof value !== "object" || value === null) throw new AppError("bad_request", "body is not valid JSON");
+  const value = bodyIn(Buffer.concat(chunks), headers["content-encoding"]) ?? {};
+  if (typeof value !== "object" || value === null) throw new AppError("bad_request", "body must be object");
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null));
 }
 

@@ -58,7 +58,14 @@ export function nullable<S extends TSchema>(schema: S) {
 export const Timestamp = Type.String({ format: "date-time", description: "RFC 3339, UTC" });
 
 /** Unix seconds in a query. */
-export const UnixSeconds = Type.Integer({ minimum: 0, maximum: 99_999_999_999, description: "Unix time, seconds" });
+export const UnixSeconds = Type.Integer({
+  minimum: 0,
+  maximum: 99_999_999_999,
+  description: "Unix time, seconds",
+  ...messages({
+    maximum: "{field} must be Unix time in seconds, and this value is so large that it seems to be milliseconds",
+  }),
+});
 
 export const SandboxId = Type.String({ minLength: 1, maxLength: 128, description: "Sandbox id, or id-clientID" });
 /** Opens the history: without it a sandbox that has ended is not found. */

@@ -3,7 +3,7 @@
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { SCOPES } from "../http/scopes.ts";
-import { nullable, TeamId, Timestamp, UnixSeconds } from "./common.ts";
+import { messages, nullable, TeamId, Timestamp, UnixSeconds } from "./common.ts";
 
 export const byTeam = Type.Object({ teamID: TeamId });
 
@@ -42,6 +42,7 @@ export const DisplayName = Type.String({
   maxLength: 128,
   pattern: "^(?=.*\\S)[^\\u0000-\\u001f\\u007f]+$",
   description: "Not blank, no control characters",
+  ...messages({ pattern: "{field} must not be blank or have control characters" }),
 });
 const ExpiresAt = Type.String({
   format: "date-time",

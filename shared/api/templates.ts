@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { byTemplate, nullable, open, page, TeamId, TemplateReference, Timestamp } from "./common.ts";
+import { byTemplate, messages, nullable, open, page, TeamId, TemplateReference, Timestamp } from "./common.ts";
 
 export const BuildStatus = Type.Enum(["waiting", "building", "ready", "error"]);
 
@@ -145,7 +145,12 @@ export const templateChangeApi = contract({
   },
 });
 
-const Tag = Type.String({ minLength: 1, maxLength: 128, pattern: "^[A-Za-z0-9._-]+$" });
+const Tag = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  pattern: "^[A-Za-z0-9._-]+$",
+  ...messages({ pattern: "{field} must be of a-z, A-Z, 0-9, ., _ and -" }),
+});
 const tags = Type.Array(Tag, { minItems: 1, maxItems: 64 });
 
 export const tagApi = contract({

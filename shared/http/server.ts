@@ -18,6 +18,7 @@ import { type ConnectionLimits, promote, type Rank } from "./connections/connect
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
 import { type BodyPace, closeGently, isUnread, pacedBody } from "./requests/body.ts";
 import { shortFailure, wholeFailure } from "./requests/failure-facts.ts";
+import { bodyError, readJson } from "./requests/json.ts";
 import { traceRequests } from "./requests/spans.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -101,23 +102,8 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
   const server: FastifyInstance = Fastify(settings);
   traceRequests(server, beginsTraces);
   // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body.
-  server.removeAllContentTypeParsers();
-  server.addContentTypeParser("application/json", { parseAs: "string" }, (_request, text, done) => {
-    if (text === "") {
-      done(null, undefined);
-      return;
-    }
-    try {
-      done(null, JSON.parse(text as string));
-    } catch {
-      done(new AppError("bad_request", "body is not valid JSON"));
-    }
-  });
-  server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, bytes, done) => {
-    if (bytes.length === 0) done(null, undefined);
-    else done(new AppError("bad_request", "Content-Type must be application/json"));
-  });
-  server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+  readJson(server);
+  server.setErrorHandler((error, request, reply) => sendError(bodyError(error, request), request, reply));
   server.setNotFoundHandler((request, reply) => sendError(noRoute(request), request, reply));
   boundBodies(server, body);
   if (door !== undefined) openDoor(server, door);
@@ -176,7 +162,11 @@ function boundBodies(server: FastifyInstance, pace: BodyPace): void {
 }
 
 function noRoute(request: FastifyRequest): AppError {
-  return new AppError("not_found", `no route ${request.method} ${pathOf(request)}`);
+  const path = pathOf(request);
+  // A base address that ends with a slash, before a path that begins with one.
+  const meant = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
+  const advice = meant === path ? "" : `: it has a slash too many; did you mean ${meant}?`;
+  return new AppError("not_found", `no route ${request.method} ${path}${advice}`);
 }
 
 function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -10,7 +10,7 @@ export interface Check<S extends TSchema> {
   passes(value: unknown): boolean;
 }
 
-/** A schema may set its own sentence for a keyword, where the wire contract fixes the words. */
+/** A schema may set its own sentence for a keyword, where the wire contract fixes the words; `{field}` in it names the field. */
 export const MESSAGES = "x-messages";
 
 /** Of each schema, for as long as somebody has it: two servers of a program serve the same contract. */
@@ -47,10 +47,10 @@ interface Problem {
 function describe(problems: readonly Problem[], schema: TSchema, where: string): string {
   const problem = cause(problems);
   if (problem === undefined) return `${where} is invalid`;
-  const own = ownMessage(problem, schema);
-  if (own !== undefined) return own;
   const field = problem.instancePath.split("/").slice(1).map(unescapePointer).join(".");
   const at = field === "" ? where : `${where} field '${shortened(field)}'`;
+  const own = ownMessage(problem, schema);
+  if (own !== undefined) return own.replace("{field}", () => at);
   if (problem.keyword === "required" && "requiredProperties" in problem.params) {
     const missing = (problem.params.requiredProperties as string[]).join("', '");
     return field === ""
@@ -63,6 +63,9 @@ function describe(problems: readonly Problem[], schema: TSchema, where: string):
   }
   if (problem.keyword === "enum" && "allowedValues" in problem.params) {
     return `${at} must be one of ${(problem.params.allowedValues as unknown[]).join(", ")}`;
+  }
+  if (problem.keyword === "format" && "format" in problem.params && problem.params.format === "date-time") {
+    return `${at} must be a time with its offset from UTC, such as 2026-01-02T03:04:05Z or 2026-01-02T03:04:05+01:00`;
   }
   if (problem.keyword === "propertyNames") return `${at} has a name that is empty, too long or has illegal characters`;
   return `${at} ${problem.message}`;

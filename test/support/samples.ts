@@ -74,7 +74,7 @@ export function bad(schema: Schema, prefix = ""): Bad[] {
       what,
       field,
       value,
-      message: property[MESSAGES]?.[keyword],
+      message: property[MESSAGES]?.[keyword]?.replace("{field}", `body field '${field}'`),
     }));
     return [...own, ...bad(property, `${field}.`)];
   });

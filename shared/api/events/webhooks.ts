@@ -10,6 +10,7 @@ const url = Type.String({
   minLength: 1,
   maxLength: 2048,
   pattern: "^https?://",
+  ...messages({ pattern: "{field} must begin with http:// or https://" }),
   examples: ["https://example.com/hook"],
 });
 const events = Type.Array(Type.Enum([...EVENT_NAMES]), {

@@ -2,20 +2,28 @@
 
 import type { TSchema } from "typebox";
 
+interface Property {
+  readonly type?: unknown;
+  readonly format?: unknown;
+}
+
 /** Repeated parameters are joined by commas, so both spellings of a list mean the same. */
 export function fromUrl(schema: TSchema | undefined, query: unknown): unknown {
   if (schema === undefined || typeof query !== "object" || query === null) return query;
-  const properties = "properties" in schema ? (schema.properties as Readonly<Record<string, { type?: unknown }>>) : {};
+  const properties = "properties" in schema ? (schema.properties as Readonly<Record<string, Property>>) : {};
   const entries = Object.entries(query).map(([name, value]: [string, unknown]) => {
     const text = Array.isArray(value) ? value.join(",") : value;
-    return [name, typeof text === "string" ? typed(properties[name]?.type, text) : text] as const;
+    return [name, typeof text === "string" ? typed(properties[name], text) : text] as const;
   });
   return Object.fromEntries(entries);
 }
 
-function typed(type: unknown, text: string): unknown {
+function typed(property: Property | undefined, text: string): unknown {
+  const { type, format }: Property = property ?? {};
   if ((type === "integer" || type === "number") && /^-?\d{1,15}$/.test(text)) return Number(text);
   if (type === "number" && /^-?\d{1,15}\.\d{1,15}$/.test(text)) return Number(text);
+  // In a query a `+` means a space, and times such as those of `date -Iseconds` are often written as they are.
+  if (format === "date-time") return text.replace(/ (?=\d\d:\d\d$)/, "+");
   if (type === "boolean" && (text === "true" || text === "false")) return text === "true";
   return text;
 }

@@ -62,4 +62,21 @@ sibling: pkey_alloc, as Chromium calls it | allowed, and a restored Chromium cra
 sibling: clients of gRPC-Web, which the table had not | 415 => docs/using.md names them with any version | integration/scripts/client-variables.test.ts | clients of gRPC-Web
 sibling: Python e2b 1.5.0 to 1.5.2 | the client raises => docs/using.md says what such clients get | integration/scripts/client-variables.test.ts | Python clients from 1.5.0
 `,
+  "requests that are written by hand": `
+JSON with a byte order mark, from PowerShell or VS Code's REST client | 400 "body is not valid JSON" => it is read | integration/shared/http-bodies.test.ts | JSON with
+the body as curl's own type, application/x-www-form-urlencoded | 400 that did not say what was sent => 400 that names the type that was sent | integration/shared/http-bodies.test.ts | names it
+a body that is larger than the route takes | 413 without the limit => 413 with the limit in bytes | integration/shared/http-bodies.test.ts | says what is wrong, and repeats nothing of it
+E2B_API_URL that ends with a slash, before /v2/sandboxes in curl | 404 "no route" => 404 with the path that was meant | integration/shared/http-bodies.test.ts | a path with a slash too many is answered
+startedAfter=the output of date -Iseconds in curl, whose + means a space | 400 must match format "date-time" => the time that was meant | integration/orchestrator/sandboxes/lists.test.ts | takes an offset whose + the query has made a space
+startedAfter from Python's isoformat() without an offset | 400 must match format "date-time" => 400 that shows a time with its offset | integration/orchestrator/sandboxes/lists.test.ts | shows a right one
+the key in quotes, as docker run --env-file keeps them | 401 with the form of a key => 401 that says that the quotes are too much | integration/orchestrator/access/key-scopes.test.ts | is refused with what is wrong, and not repeated
+a page with Sentry or OpenTelemetry, whose requests have baggage or traceparent | the browser refused to send the request => the preflight admits the headers | integration/orchestrator/api/browsers-and-documents.test.ts | preflights admit what tracing
+sibling: JSON in Latin-1, from a Windows console | the letters were stored as U+FFFD => 400 that says that the body is not UTF-8 | integration/shared/http-bodies.test.ts | says what is wrong, and repeats nothing of it
+sibling: JSON in UTF-16, as PowerShell 5 writes files | 400 "body is not valid JSON" => 400 that says that the body is UTF-16 | integration/shared/http-bodies.test.ts | says what is wrong, and repeats nothing of it
+sibling: a body with Content-Encoding: gzip | 400 "body is not valid JSON" => 415 that names the encoding | integration/shared/http-bodies.test.ts | names it
+sibling: milliseconds for the start of metrics | 400 "must be <= 99999999999" => 400 that says that the time is in seconds | unit/shared/http/queries.test.ts | says what the value must be
+sibling: a leap second as startedAfter | no time at all: an empty list, or an error of PostgreSQL => the second that follows | integration/orchestrator/sandboxes/lists.test.ts | and a leap second
+sibling: the API key behind Authorization: Bearer | 401 "Access tokens are discontinued" => 401 that names the header of keys | integration/orchestrator/access/key-scopes.test.ts | is refused with what is wrong, and not repeated
+sibling: a stream of events that goes on with Last-Event-ID, in a page of another origin | the browser refused to send the request => the preflight admits the header | integration/orchestrator/api/browsers-and-documents.test.ts | preflights admit what tracing
+`,
 };

@@ -128,3 +128,19 @@ test("keys of a project are out of reach of another project's key", async () => 
   expect((await cluster.ask("PATCH", `/api-keys/${id}`, { key: other.key, body: { name: "x" } })).status).toBe(404);
   expect((await cluster.ask("GET", "/api-keys", { key: other.key })).text).not.toContain(id);
 });
+
+test.each([
+  ["quotes, as docker run --env-file keeps them", (key: string) => ({ key: `"${key}"` }), "without the quotes"],
+  ["the word Bearer", (key: string) => ({ key: `Bearer ${key}` }), "without the word Bearer"],
+  ["a variable that no shell has filled in", () => ({ key: "$E2B_API_KEY" }), "not the name of a variable"],
+  [
+    "the header of tokens",
+    (key: string) => ({ key: null, headers: { authorization: `Bearer ${key}` } }),
+    "from the X-API-Key header alone",
+  ],
+])("a key with %s is refused with what is wrong, and not repeated", async (_what, asked, message) => {
+  const answer = await cluster.ask("GET", "/v2/sandboxes", asked(cluster.key));
+  expect(answer.status).toBe(401);
+  expect((answer.body as { message: string }).message).toContain(message);
+  expect(answer.text).not.toContain(cluster.key);
+});

@@ -37,6 +37,18 @@ describe("browsers", () => {
     },
   );
 
+  test("preflights admit what tracing, streams of events and caches add to a page's requests, and no operator's token", async () => {
+    const { headers } = await cluster.ask("OPTIONS", "/events", {
+      key: null,
+      headers: { origin: "https://a.test", "access-control-request-method": "GET" },
+    });
+    const allowed = headers.get("access-control-allow-headers")?.toLowerCase().split(/, */) ?? [];
+    for (const name of ["traceparent", "tracestate", "baggage", "sentry-trace", "last-event-id", "cache-control"]) {
+      expect(allowed).toContain(name);
+    }
+    expect(allowed).not.toContain("x-admin-token");
+  });
+
   test.each([
     ["GET", "/v2/sandboxes", cluster_key],
     ["GET", "/v2/sandboxes", () => null],

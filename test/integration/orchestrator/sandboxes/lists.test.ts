@@ -132,6 +132,23 @@ describe("filters", () => {
     expect(await count(`startedAfter=${encodeURIComponent(at)}`)).toBe(expected);
   });
 
+  test("startedAfter takes an offset whose + the query has made a space, and a leap second", async () => {
+    const { items } = await pages("order=asc&limit=100");
+    const at = items[10]?.startedAt ?? "";
+    const expected = await count(`startedAfter=${at}`);
+    expect(await count(`startedAfter=${at.replace("Z", "+00:00")}`)).toBe(expected);
+    expect(await count(`startedAfter=${at.replace("Z", "%2B00:00")}`)).toBe(expected);
+    expect(await count("startedAfter=2016-12-31T23:59:60Z")).toBe(30);
+  });
+
+  test.each([
+    ["startedAfter=2026-01-02T03:04:05", "'startedAfter' must be a time with its offset from UTC, such as 2026-"],
+    ["startedAfter=1767225600", "'startedAfter' must be a time with its offset from UTC, such as 2026-"],
+  ])("the refusal of %s shows a right one", async (query, message) => {
+    const answer = await cluster.ask("GET", `/v2/sandboxes?${query}`);
+    expect(answer.body).toMatchObject({ code: 400, message: expect.stringContaining(message) as string });
+  });
+
   test.each([
     "state=stopped",
     "state=",

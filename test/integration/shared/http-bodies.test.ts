@@ -1,0 +1,91 @@
+/** What our API servers answer to bodies and paths that programs write without care: each refusal says what was wrong. */
+
+import { Type } from "typebox";
+import { afterEach, expect, test } from "vitest";
+import type { Contract } from "../../../shared/http/contract.ts";
+import { serve } from "../../../shared/http/serve.ts";
+import { createServer } from "../../../shared/http/server.ts";
+import { createLog } from "../../../shared/program/log.ts";
+
+const contract = {
+  put: {
+    method: "POST",
+    path: "/things",
+    summary: "Takes a thing",
+    tag: "Test",
+    access: "project",
+    status: 200,
+    maxBodyBytes: 1_000,
+    body: Type.Object({ name: Type.Optional(Type.String()) }),
+    optionalBody: true,
+    reply: Type.Object({ name: Type.String() }),
+  },
+} as const satisfies Contract;
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+async function send(body: string | Buffer, headers: Readonly<Record<string, string>> = JSON_TYPE, path = "/things") {
+  const server = createServer(createLog({ component: "test", level: "silent" }));
+  closers.push(() => server.close());
+  serve(server, contract, { put: ({ body }) => ({ name: body.name ?? "none" }) }, () => undefined);
+  const answer = await server.inject({ method: "POST", url: path, headers, payload: body });
+  return { status: answer.statusCode, ...answer.json<{ name?: string; message?: string }>() };
+}
+
+test.each([
+  ["a byte order mark before it", `\uFEFF{"name":"é"}`, "é"],
+  ["line breaks around it", `\r\n{"name":"a"}\r\n`, "a"],
+  ["nothing but a line break", "\r\n", "none"],
+  ["nothing but a byte order mark", "\uFEFF", "none"],
+])("JSON with %s is read", async (_what, body, name) => {
+  expect(await send(body)).toEqual({ status: 200, name });
+});
+
+test.each([
+  ["Latin-1", Buffer.from(`{"name":"é"}`, "latin1"), 400, /not UTF-8: other bytes would be stored as another text/],
+  ["UTF-16, as PowerShell writes files", Buffer.from(`\uFEFF{"name":"a"}`, "utf16le"), 400, /not UTF-8: it is UTF-16/],
+  ["JSON that breaks off", `{"name":"secret"`, 400, /^body is not valid JSON: Expected .* position 16/],
+  ["the quotes of another shell", `'{name:secret}'`, 400, /Unexpected token '''; .*send it from a file$/],
+  ["a word", "secret", 400, /^body is not valid JSON: Unexpected token 's'$/],
+  ["more bytes than the route takes", `{"name":"${"a".repeat(1_000)}"}`, 413, /larger than 1000 bytes/],
+])("the refusal of %s says what is wrong, and repeats nothing of it", async (_what, body, status, message) => {
+  const answer = await send(body);
+  expect(answer).toMatchObject({ status, message: expect.stringMatching(message) as string });
+  expect(answer.message).not.toContain("secret");
+});
+
+test.each([
+  ["a compressed body", { ...JSON_TYPE, "content-encoding": "gzip" }, 415, /Content-Encoding gzip is not taken/],
+  ["curl's type of forms", { "content-type": "application/x-www-form-urlencoded" }, 400, /'application\/x-www-form-/],
+  ["a type that is none", { "content-type": "json" }, 415, /must be application\/json, not 'json'/],
+  ["no type", {}, 400, /must be application\/json, and the request names none/],
+])("the refusal of %s names it", async (_what, headers, status, message) => {
+  const answer = await send(Buffer.from("{}"), headers);
+  expect(answer).toMatchObject({ status, message: expect.stringMatching(message) as string });
+});
+
+test.each(["application/json; charset=utf-8", "Application/JSON", "application/json;"])(
+  "the type %s is JSON",
+  async (type) => {
+    expect(await send(`{"name":"a"}`, { "content-type": type })).toEqual({ status: 200, name: "a" });
+  },
+);
+
+test.each([
+  ["//things", "did you mean /things?"],
+  ["/things/", "did you mean /things?"],
+  ["//things//", "did you mean /things?"],
+])("a path with a slash too many is answered with the one that was meant: %s", async (path, advice) => {
+  const answer = await send("{}", JSON_TYPE, path);
+  expect(answer.status).toBe(404);
+  expect(answer.message).toContain(advice);
+});
+
+test("a path that no route has is given no advice", async () => {
+  expect((await send("{}", JSON_TYPE, "/nothing")).message).toBe("no route POST /nothing");
+});
