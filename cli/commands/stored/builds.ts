@@ -1,7 +1,7 @@
 /** Builds a template from a Dockerfile, and shows logs of builds. */
 
 import { createReadStream } from "node:fs";
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
@@ -113,11 +113,15 @@ type WireStep = { type: string; args: string[]; filesHash?: string; force?: bool
 async function withFiles(place: Place, steps: readonly Step[], { force }: Options): Promise<WireStep[]> {
   const isIgnored = await readIgnored(place.folder, place.path);
   const done: WireStep[] = [];
-  for (const { type, args } of steps) {
+  for (const { type, args, text } of steps) {
     const step = { type, args: [...args], ...(force === true ? { force: true } : {}) };
     const [from = "", to = "", ...more] = args;
     if (type !== "COPY") {
       done.push(step);
+      continue;
+    }
+    if (text !== undefined) {
+      done.push({ ...step, filesHash: await sendText(place, from, text) });
       continue;
     }
     const { files, isWild, needsDirectory } = await filesOf(place.folder, from, isIgnored);
@@ -130,6 +134,20 @@ async function withFiles(place: Place, steps: readonly Step[], { force }: Option
     done.push({ ...step, args: [from, needsDirectory && !to.endsWith("/") ? `${to}/` : to, ...more], filesHash });
   }
   return done;
+}
+
+/** Sends a file that the Dockerfile itself has. */
+async function sendText(place: Place, name: string, text: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-build-"));
+  try {
+    await writeFile(join(folder, name), text, { mode: 0o600 });
+    const { files } = await filesOf(folder, name, () => false);
+    const hash = await hashOf(folder, name, files);
+    await send({ ...place, folder }, { from: name, files, hash });
+    return hash;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 interface Archive {

@@ -150,6 +150,56 @@ test("several sources go to what is a directory by its name", () => {
   ]);
 });
 
+test("a text in the Dockerfile is a file that COPY and ADD bring, as in Docker with quotes and without backslashes", () => {
+  const copies = (text: string) =>
+    readDockerfile(`FROM base\n${text}`).steps.filter(({ type }) => type === "COPY" || type === "RUN");
+  expect(copies("ENV V=1\nCOPY <<EOF /etc/app.conf\n# kept\nv=\"$V\" ${V:-2} \\$V \\\\ it's\n\nEOF\nRUN true")).toEqual([
+    { type: "COPY", args: ["EOF", "/etc/app.conf", "root", "644"], text: "# kept\nv=\"1\" 1 $V \\ it's\n\n" },
+    { type: "RUN", args: ["true"] },
+  ]);
+  const several = "COPY --chown=app --chmod=755 <<-'a.sh' here <<B /srv/\n\t#!/bin/sh\n\techo \\$1 $X\n\ta.sh\nB";
+  expect(copies(several)).toEqual([
+    { type: "COPY", args: ["a.sh", "/srv/", "app", "755"], text: "#!/bin/sh\necho \\$1 $X\n" },
+    { type: "COPY", args: ["here", "/srv/", "app", "755"] },
+    { type: "COPY", args: ["B", "/srv/", "app", "755"], text: "" },
+  ]);
+  expect(copies("ADD <<x.tar /srv/\nhi\nx.tar")).toEqual([
+    { type: "COPY", args: ["x.tar", "/srv/", "root", "644"], text: "hi\n" },
+  ]);
+});
+
+test("of several stages the last one is built, with those that it is from", () => {
+  const text = [
+    "ARG KIND=base",
+    "FROM golang AS build",
+    "RUN --mount=type=bind make",
+    "FROM node AS Base",
+    "ENV A=1",
+    'ENTRYPOINT ["serve"]',
+    'CMD ["--port"]',
+    "FROM base AS test",
+    "RUN test",
+    "FROM $KIND",
+    "RUN true",
+  ].join("\n");
+  const { from, steps: all, startCommand, notes } = readDockerfile(text);
+  expect([from, startCommand]).toEqual(["node", "serve --port"]);
+  expect(all.slice(2, -2)).toEqual([
+    { type: "ENV", args: ["A", "1"] },
+    { type: "RUN", args: ["true"] },
+  ]);
+  expect(notes).toEqual([
+    "line 2: the stage build is left out, the last stage is not FROM it",
+    "line 8: the stage test is left out, the last stage is not FROM it",
+  ]);
+  expect(readDockerfile("FROM --platform=linux/arm64 a\nFROM b").notes).toEqual([
+    "line 1: the stage without a name is left out, the last stage is not FROM it",
+  ]);
+  expect(readDockerfile("FROM a AS a\nRUN b\nFROM a").from).toBe("a");
+  expect(readDockerfile(`${text}\nENTRYPOINT ["other"]`).startCommand).toBe("other");
+  expect(readDockerfile('FROM a\nCMD ["x"]\nENTRYPOINT ["y"]').startCommand).toBe("y x");
+});
+
 test("words of COPY lose their quotes, also where only a part of one has them", () => {
   expect(steps("ENV APP=/srv\nCOPY \"$APP\"/a 'b'c \"$APP\"/\nCOPY x '$y'/").slice(1, 4)).toEqual([
     ["COPY", "srv/a", "$APP/", "root", ""],
@@ -254,10 +304,12 @@ test("what means nothing to a sandbox is told", () => {
 
 test.each([
   ["RUN true", "the Dockerfile has no FROM"],
-  ["FROM a\nFROM b", "line 2: a template has one FROM"],
   ["FROM a\nRUN --mount=target=/c true", "line 2: --mount of type bind is not supported"],
   ["FROM a\nRUN --network=none true", "line 2: --network is not supported"],
-  ["FROM a\nCOPY --from=b /x /y", "line 2: --from is not supported"],
+  ["FROM a\nCOPY --from=b /x /y", "line 2: --from is not supported, because a template is made from one image"],
+  ["FROM a AS x\nRUN b\nFROM a\nCOPY --from=x /y /z", "line 4: --from is not supported"],
+  ["FROM a AS x\nFROM scratch", "line 2: the image scratch is empty"],
+  ["FROM a AS\nFROM b", "line 1: FROM takes an image"],
   ["FROM a\nCOPY only", "line 2: a source and a destination"],
   ["FROM a\nCOPY a b dst", "line 2: the destination of several sources"],
   ["FROM a\nADD https://example.com/x /x", "line 2: ADD of 'https://example.com/x'"],
@@ -282,7 +334,6 @@ test.each([
   ["ARG P=windows\nFROM --platform=$P a", "line 2: --platform=windows is not linux/amd64"],
   ["FROM --platform=$P a", "line 1: $P has no value"],
   ["FROM a b", "line 1: FROM takes an image"],
-  ["FROM a AS Build\nfrom build", "line 2: a template has one FROM"],
   ["# escape=`\nFROM a", "another escape character"],
   ["FROM a\nCOPY --chmod=u a /b", "line 2: --chmod takes a mode such as 755 or u+x, not 'u'"],
   ["FROM a\nCOPY --chmod=17777 a /b", "line 2: --chmod takes a mode such as 755 or u+x, not '17777'"],
@@ -290,7 +341,10 @@ test.each([
   ["FROM a\nCOPY \\\n  --parents a /b", "line 2: --parents is not supported"],
   ["FROM a\nADD --checksum=sha256:1 a /b", "line 2: --checksum is not supported"],
   ["FROM a\nARG U=https://example.com/x\nADD $U /x", "line 3: ADD of 'https://example.com/x'"],
-  ["FROM a\nCOPY <<EOF /x\nhi\nEOF", "line 2: a text in the Dockerfile cannot be copied"],
+  ["FROM a\nCOPY <<EOF /x\nhi", "line 2: the text that <<EOF begins has no end"],
+  ["FROM a\nCOPY <<EOF /x\n$uri\nEOF", "line 2: $uri has no value that the file gives: ARG and ENV set one, and <<'EOF'"],
+  ["FROM a\nCOPY <<etc/app /x\nhi\netc/app", "line 2: <<etc/app: 'etc/app' is not the name of a file"],
+  ["FROM a\nCOPY <<A <<B /x\na\nA\nb\nB", "line 2: the destination of several sources"],
   ["FROM a\nCMD --x", "line 2: --x is not supported"],
   ["FROM a\nENV A=it's", "line 2: 'it's' has a quote without an end"],
   ["FROM a\nENV A=1 B", "line 2: 'B' has no ="],
