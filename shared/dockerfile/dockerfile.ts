@@ -4,6 +4,7 @@
  */
 
 import { type Dockerfile, DockerfileParser, type Instruction } from "dockerfile-ast";
+import { isOtherText, OTHER_TEXT } from "./encoding.ts";
 import { isFileMode } from "./file-mode.ts";
 import { DockerfileError, type InstructionText, lineOf, refused, textOf } from "./instruction-text.ts";
 import { isOwnPlatform, OWN_PLATFORM, otherPlatform } from "./platform.ts";
@@ -58,6 +59,7 @@ interface Reading {
  * @param given values of `ARG`, by name
  */
 export function readDockerfile(text: string, given: Readonly<Record<string, string>> = {}): Recipe {
+  if (isOtherText(text)) throw new DockerfileError(`the Dockerfile ${OTHER_TEXT}`);
   const parsed = DockerfileParser.parse(text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n"));
   if (parsed.getEscapeCharacter() !== "\\")
     throw new DockerfileError("the Dockerfile has another escape character than \\");

@@ -304,6 +304,7 @@ test("what means nothing to a sandbox is told", () => {
 
 test.each([
   ["RUN true", "the Dockerfile has no FROM"],
+  [Buffer.from("\uFEFFFROM a", "utf16le").toString("utf8"), "the Dockerfile is not UTF-8 text, but perhaps UTF-16"],
   ["FROM a\nRUN --mount=target=/c true", "line 2: --mount of type bind is not supported"],
   ["FROM a\nRUN --network=none true", "line 2: --network is not supported"],
   ["FROM a\nCOPY --from=b /x /y", "line 2: --from is not supported, because a template is made from one image"],
