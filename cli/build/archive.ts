@@ -8,14 +8,7 @@ import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { type Pack, pack } from "tar-stream";
 import { IgnoreError, type Ignores, ignoredBy } from "../../shared/dockerfile/ignored.ts";
-import {
-  isNamed,
-  mayHold,
-  needsDirectory,
-  readSource,
-  SourceError,
-  sentAs,
-} from "../../shared/dockerfile/sources.ts";
+import { isNamed, mayHold, needsDirectory, readSource, SourceError, sentAs } from "../../shared/dockerfile/sources.ts";
 import { usage } from "../failure.ts";
 
 export interface Found {

@@ -8,6 +8,7 @@ import { isOtherText, OTHER_TEXT } from "./encoding.ts";
 import { isFileMode } from "./file-mode.ts";
 import { DockerfileError, type InstructionText, lineOf, refused, textOf } from "./instruction-text.ts";
 import { isOwnPlatform, OWN_PLATFORM, otherPlatform } from "./platform.ts";
+import { commandOf, inShell, jsonWords, quoted, script } from "./shell-text.ts";
 import { namesDirectory } from "./sources.ts";
 import { type NamedStage, neededStages, type Stage, splitStages } from "./stages.ts";
 import { SubstitutionError, substitute } from "./substitute.ts";
@@ -105,7 +106,9 @@ function readStages(parsed: Dockerfile, reading: Reading): string {
   for (const instruction of before) read(instruction, reading);
   const { needed, others } = neededStages(stages.map((stage) => named(stage, reading)));
   for (const { from, name } of others)
-    reading.notes.push(`line ${lineOf(from)}: the stage ${name || "without a name"} is left out, the last stage is not FROM it`);
+    reading.notes.push(
+      `line ${lineOf(from)}: the stage ${name || "without a name"} is left out, the last stage is not FROM it`,
+    );
   const [first] = needed;
   if (first === undefined) throw new DockerfileError("the Dockerfile has no FROM");
   reading.from = imageOf(first, reading);
@@ -347,54 +350,9 @@ function modeOf(mode: string, instruction: Instruction): string {
   return given;
 }
 
-/** The text for a shell: a command with the texts that it reads, or such a text alone. */
-function script({ content, below }: InstructionText, shell: readonly string[]): string {
-  if (below.length === 0) return inShell(content, shell);
-  const [, tabs, , end] = /^<<(-?)(['"]?)([^\s<'"]+)\2$/.exec(content) ?? [];
-  if (end === undefined) return inShell([content, ...below].join("\n"), shell);
-  const lines = below.slice(0, -1);
-  const text = (tabs === "-" ? lines.map((line) => line.replace(/^\t+/, "")) : lines).join("\n");
-  return text.startsWith("#!") ? program(text, end) : inShell(text, shell);
-}
-
-/** The text as the last word of the shell that the file names, if it names one. */
-function inShell(text: string, shell: readonly string[]): string {
-  return shell.length === 0 || text === "" ? text : commandOf([...shell, text]);
-}
-
-/** A text that names its own interpreter is run by that, as a file. @param end a line that the text does not have */
-function program(text: string, end: string): string {
-  const file = '"$svc_file"';
-  return (
-    `svc_file=$(mktemp) && cat >${file} <<'${end}'\n${text}\n${end}\n` +
-    `chmod 0755 ${file} && ${file}; svc_code=$?; rm -f ${file}; exit $svc_code`
-  );
-}
-
-/** The words of the exec form; undefined: the shell form. */
-function jsonWords({ content }: InstructionText): readonly string[] | undefined {
-  if (!content.startsWith("[")) return undefined;
-  try {
-    const words = JSON.parse(content) as unknown;
-    if (Array.isArray(words) && words.every((word) => typeof word === "string")) return words;
-  } catch {
-    // As in Docker, what only looks like JSON is the shell form.
-  }
-  return undefined;
-}
-
 /** As in Docker, an empty exec form of ENTRYPOINT or CMD is none, and the shell form of ENTRYPOINT takes nothing from CMD. */
 function startCommand({ entrypoint = [], command = [] }: Reading): string | undefined {
   if (entrypoint.length === 0) return command.length === 0 ? undefined : commandOf(command);
   if (typeof entrypoint === "string" || command.length === 0) return commandOf(entrypoint);
   return `${commandOf(entrypoint)} ${typeof command === "string" ? `/bin/sh -c ${quoted(command)}` : commandOf(command)}`;
-}
-
-/** What a shell runs as the command: the shell form as it is, the exec form with its words quoted. */
-function commandOf(command: readonly string[] | string): string {
-  return typeof command === "string" ? command : command.map(quoted).join(" ");
-}
-
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

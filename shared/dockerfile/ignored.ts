@@ -1,7 +1,7 @@
 /** Which files of a build's folder its .dockerignore leaves out. Pure. */
 
 import { isOtherText, OTHER_TEXT } from "./encoding.ts";
-import { pieceOf, wholly } from "./patterns.ts";
+import { type Piece, pieceOf, wholly } from "./patterns.ts";
 
 /** Whether a path of the folder, with `/` between names and at the end of a directory's, is left out. */
 export type Ignores = (path: string) => boolean;
@@ -66,7 +66,7 @@ function patternOf(pattern: string, line: string): RegExp {
  * Two stars are any number of directories, or at the end anything. Where the whole pattern begins with them and has no other
  * wildcard, they are also the beginning of a name.
  */
-function directoriesOf(rest: string, isWhole: boolean): { readonly written: string; readonly text: string } | undefined {
+function directoriesOf(rest: string, isWhole: boolean): Piece | undefined {
   const [written] = /^\*\*\/?/.exec(rest) ?? [];
   if (written === undefined) return undefined;
   const isPlain = isWhole && written === "**" && !/[*?[\]\\]/.test(rest.slice(2));

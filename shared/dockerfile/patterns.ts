@@ -16,8 +16,7 @@ export function pieceOf(pattern: string): Piece | undefined {
     /^(?:(\*+|\?)|\[(\^?)((?:\\.|[^\]\\])+)\]|\\.|[^[\\])/su.exec(pattern) ?? [];
   if (written === undefined) return undefined;
   if (letters !== undefined) return { written, text: letters === "?" ? "[^/]" : "[^/]*" };
-  if (range !== undefined)
-    return { written, text: `(?!/)[${not}${range.replaceAll(/\\(.)|([[^])/gsu, classLetter)}]` };
+  if (range !== undefined) return { written, text: `(?!/)[${not}${range.replaceAll(/\\(.)|([[^])/gsu, classLetter)}]` };
   return { written, text: literal(written.length > 1 && written.startsWith("\\") ? written.slice(1) : written) };
 }
 

@@ -41,7 +41,10 @@ const LONGEST_SHOWN = 200;
 export function parseImageName(text: string): ImageName {
   const found = NAME.exec(text.trim());
   if (found === null)
-    throw new AppError("bad_request", `'${text.slice(0, LONGEST_SHOWN)}' is not the name of an image${whyNot(text.trim())}`);
+    throw new AppError(
+      "bad_request",
+      `'${text.slice(0, LONGEST_SHOWN)}' is not the name of an image${whyNot(text.trim())}`,
+    );
   const [, host, path = "", tag, digest] = found;
   const registry = host === undefined || host === "index.docker.io" ? DOCKER_HUB : host;
   const short = registry === DOCKER_HUB ? path.replace(/^library\/(?=[^/]+$)/, "") : `${registry}/${path}`;
@@ -62,7 +65,10 @@ function whyNot(text: string): string {
   const [, address] = /^(?:https?|docker):\/\/(.+)$/i.exec(text) ?? [];
   if (address !== undefined) return NAME.test(address) ? `: leave out what is before '${address}'` : "";
   // Hosts and tags may have capitals.
-  const lower = text.replace(/^((?:[^/]*[.:][^/]*\/)?)([^:@]*)/, (_all, host: string, path: string) => host + path.toLowerCase());
+  const lower = text.replace(
+    /^((?:[^/]*[.:][^/]*\/)?)([^:@]*)/,
+    (_all, host: string, path: string) => host + path.toLowerCase(),
+  );
   return lower !== text && NAME.test(lower) ? `, which has no capital letters: write '${lower}'` : "";
 }
 

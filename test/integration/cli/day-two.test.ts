@@ -229,7 +229,7 @@ describe("a template", () => {
     const folder = join(svc.folder, "texts");
     mkdirSync(folder);
     writeFileSync(join(folder, ".dockerignore"), "*\n");
-    const input = "FROM debian:12\nARG A=1\nARG B=2\nENV C=$A$B\nCOPY <<EOF /etc/app.conf\nc=\"$C\"\nEOF\n";
+    const input = 'FROM debian:12\nARG A=1\nARG B=2\nENV C=$A$B\nCOPY <<EOF /etc/app.conf\nc="$C"\nEOF\n';
     const words = ["template", "build", "texts", folder, "-f", "-", "--build-arg", "A", "--build-arg", "B"];
     const built = await svc.run(words, { input, env: { A: "seven" } });
     expect(built).toMatchObject({ code: 0 });

@@ -28,7 +28,7 @@ test.each([
   ["UBI minimal", 'ID="rhel"\nID_LIKE="fedora"\n', "microdnf", "microdnf install -y"],
   ["Oracle Linux", 'ID="ol"\nID_LIKE="fedora"\n', "dnf", "dnf install -y"],
   ["openSUSE Leap", 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\n', "zypper", "zypper --non-interactive install"],
-  ["Linux Mint", "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", "apt-get", "apt-get install -y"],
+  ["Linux Mint", 'ID=linuxmint\nID_LIKE="ubuntu debian"\n', "apt-get", "apt-get install -y"],
 ])("an image of %s gets its programs from its own package manager", (_name, release, manager, asked) => {
   const run = image(release, [manager]);
   expect(run(CHECK_SCRIPT).status).toBe(0);

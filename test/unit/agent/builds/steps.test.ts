@@ -259,9 +259,15 @@ test.each([
 });
 
 test.each([
-  ["ghcr.io/Me/App:V1", "'ghcr.io/Me/App:V1' is not the name of an image, which has no capital letters: write 'ghcr.io/me/app:V1'"],
+  [
+    "ghcr.io/Me/App:V1",
+    "'ghcr.io/Me/App:V1' is not the name of an image, which has no capital letters: write 'ghcr.io/me/app:V1'",
+  ],
   ["Ubuntu", "'Ubuntu' is not the name of an image, which has no capital letters: write 'ubuntu'"],
-  ["https://ghcr.io/me/app", "'https://ghcr.io/me/app' is not the name of an image: leave out what is before 'ghcr.io/me/app'"],
+  [
+    "https://ghcr.io/me/app",
+    "'https://ghcr.io/me/app' is not the name of an image: leave out what is before 'ghcr.io/me/app'",
+  ],
   ["docker://alpine:3", "'docker://alpine:3' is not the name of an image: leave out what is before 'alpine:3'"],
   ["App/", "'App/' is not the name of an image"],
 ])("the refusal of the image %s names the way out", (text, message) => {

@@ -153,8 +153,8 @@ test("several sources go to what is a directory by its name", () => {
 test("a text in the Dockerfile is a file that COPY and ADD bring, as in Docker with quotes and without backslashes", () => {
   const copies = (text: string) =>
     readDockerfile(`FROM base\n${text}`).steps.filter(({ type }) => type === "COPY" || type === "RUN");
-  expect(copies("ENV V=1\nCOPY <<EOF /etc/app.conf\n# kept\nv=\"$V\" ${V:-2} \\$V \\\\ it's\n\nEOF\nRUN true")).toEqual([
-    { type: "COPY", args: ["EOF", "/etc/app.conf", "root", "644"], text: "# kept\nv=\"1\" 1 $V \\ it's\n\n" },
+  expect(copies('ENV V=1\nCOPY <<EOF /etc/app.conf\n# kept\nv="$V" ${V:-2} \\$V \\\\ it\'s\n\nEOF\nRUN true')).toEqual([
+    { type: "COPY", args: ["EOF", "/etc/app.conf", "root", "644"], text: '# kept\nv="1" 1 $V \\ it\'s\n\n' },
     { type: "RUN", args: ["true"] },
   ]);
   const several = "COPY --chown=app --chmod=755 <<-'a.sh' here <<B /srv/\n\t#!/bin/sh\n\techo \\$1 $X\n\ta.sh\nB";
@@ -343,7 +343,10 @@ test.each([
   ["FROM a\nADD --checksum=sha256:1 a /b", "line 2: --checksum is not supported"],
   ["FROM a\nARG U=https://example.com/x\nADD $U /x", "line 3: ADD of 'https://example.com/x'"],
   ["FROM a\nCOPY <<EOF /x\nhi", "line 2: the text that <<EOF begins has no end"],
-  ["FROM a\nCOPY <<EOF /x\n$uri\nEOF", "line 2: $uri has no value that the file gives: ARG and ENV set one, and <<'EOF'"],
+  [
+    "FROM a\nCOPY <<EOF /x\n$uri\nEOF",
+    "line 2: $uri has no value that the file gives: ARG and ENV set one, and <<'EOF'",
+  ],
   ["FROM a\nCOPY <<etc/app /x\nhi\netc/app", "line 2: <<etc/app: 'etc/app' is not the name of a file"],
   ["FROM a\nCOPY <<A <<B /x\na\nA\nb\nB", "line 2: the destination of several sources"],
   ["FROM a\nCMD --x", "line 2: --x is not supported"],

@@ -43,6 +43,9 @@ test("a file that is not UTF-8, as PowerShell writes it, is refused, because not
   expect(() => ignoredBy(text)).toThrow(".dockerignore is not UTF-8 text, but perhaps UTF-16: save it as UTF-8");
 });
 
-test.each(["[id", "x[]", "a\\", "[z-a]", "!a["])("%j is refused by its line, because it may name what must not be sent", (line) => {
-  expect(() => ignoredBy(`ok\n${line}`)).toThrow(`.dockerignore: '${line}' is not a pattern`);
-});
+test.each(["[id", "x[]", "a\\", "[z-a]", "!a["])(
+  "%j is refused by its line, because it may name what must not be sent",
+  (line) => {
+    expect(() => ignoredBy(`ok\n${line}`)).toThrow(`.dockerignore: '${line}' is not a pattern`);
+  },
+);
