@@ -96,9 +96,9 @@ sibling: COPY a b $D, where D ends with / | refused: the destination must end wi
 sibling: USER and WORKDIR without a value | an empty value in the step => refused with the line | unit/shared/dockerfile/dockerfile.test.ts | takes a value
 sibling: a directory that the caller may not read, which .dockerignore leaves out | the error EACCES ended the build => nothing of it is looked at; without .dockerignore it is refused by its name | integration/agent/builds/copies.test.ts | what the caller may not read
 sibling: setuid and sticky bits in the folder | lost on the way => kept for files of root | integration/agent/builds/copies.test.ts | keeps setuid and sticky bits
-sibling: COPY <<EOF /etc/app.conf, a text in the Dockerfile | refused => the file, with the variables, quotes and backslashes of Docker | unit/shared/dockerfile/dockerfile.test.ts | a text in the Dockerfile is a file
+sibling: COPY <<EOF /etc/app.conf, a text in the Dockerfile | refused => the file, with the variables, quotes and backslashes of Docker | unit/shared/dockerfile/texts.test.ts | a text in the Dockerfile is a file
 sibling: the same through svc, from a Dockerfile on standard input (-f -) | refused; - was looked for as a file => the archive has the text | integration/cli/day-two.test.ts | is built from a Dockerfile on standard input
-sibling: a stage that the last one is not from, and FROM of an earlier stage | refused => as in BuildKit the one is left out, with a note, and the other is a part of the last | unit/shared/dockerfile/dockerfile.test.ts | of several stages the last one is built
+sibling: a stage that the last one is not from, and FROM of an earlier stage | refused => as in BuildKit the one is left out, with a note, and the other is a part of the last | unit/shared/dockerfile/stages.test.ts | of several stages the last one is built
 sibling: [^a-c]x in .dockerignore | files that it names were sent => left out, as Go reads it | unit/shared/dockerfile/ignored.test.ts | [^a-c]x
 sibling: a line that is no pattern in .dockerignore ([id) | left nothing out in silence => refused with the line | unit/shared/dockerfile/ignored.test.ts | is refused by its line
 sibling: a .dockerignore in UTF-16, as PowerShell writes it | left nothing out in silence => refused: save it as UTF-8 | unit/shared/dockerfile/ignored.test.ts | as PowerShell writes it

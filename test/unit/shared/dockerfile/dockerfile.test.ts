@@ -150,56 +150,6 @@ test("several sources go to what is a directory by its name", () => {
   ]);
 });
 
-test("a text in the Dockerfile is a file that COPY and ADD bring, as in Docker with quotes and without backslashes", () => {
-  const copies = (text: string) =>
-    readDockerfile(`FROM base\n${text}`).steps.filter(({ type }) => type === "COPY" || type === "RUN");
-  expect(copies('ENV V=1\nCOPY <<EOF /etc/app.conf\n# kept\nv="$V" ${V:-2} \\$V \\\\ it\'s\n\nEOF\nRUN true')).toEqual([
-    { type: "COPY", args: ["EOF", "/etc/app.conf", "root", "644"], text: '# kept\nv="1" 1 $V \\ it\'s\n\n' },
-    { type: "RUN", args: ["true"] },
-  ]);
-  const several = "COPY --chown=app --chmod=755 <<-'a.sh' here <<B /srv/\n\t#!/bin/sh\n\techo \\$1 $X\n\ta.sh\nB";
-  expect(copies(several)).toEqual([
-    { type: "COPY", args: ["a.sh", "/srv/", "app", "755"], text: "#!/bin/sh\necho \\$1 $X\n" },
-    { type: "COPY", args: ["here", "/srv/", "app", "755"] },
-    { type: "COPY", args: ["B", "/srv/", "app", "755"], text: "" },
-  ]);
-  expect(copies("ADD <<x.tar /srv/\nhi\nx.tar")).toEqual([
-    { type: "COPY", args: ["x.tar", "/srv/", "root", "644"], text: "hi\n" },
-  ]);
-});
-
-test("of several stages the last one is built, with those that it is from", () => {
-  const text = [
-    "ARG KIND=base",
-    "FROM golang AS build",
-    "RUN --mount=type=bind make",
-    "FROM node AS Base",
-    "ENV A=1",
-    'ENTRYPOINT ["serve"]',
-    'CMD ["--port"]',
-    "FROM base AS test",
-    "RUN test",
-    "FROM $KIND",
-    "RUN true",
-  ].join("\n");
-  const { from, steps: all, startCommand, notes } = readDockerfile(text);
-  expect([from, startCommand]).toEqual(["node", "serve --port"]);
-  expect(all.slice(2, -2)).toEqual([
-    { type: "ENV", args: ["A", "1"] },
-    { type: "RUN", args: ["true"] },
-  ]);
-  expect(notes).toEqual([
-    "line 2: the stage build is left out, the last stage is not FROM it",
-    "line 8: the stage test is left out, the last stage is not FROM it",
-  ]);
-  expect(readDockerfile("FROM --platform=linux/arm64 a\nFROM b").notes).toEqual([
-    "line 1: the stage without a name is left out, the last stage is not FROM it",
-  ]);
-  expect(readDockerfile("FROM a AS a\nRUN b\nFROM a").from).toBe("a");
-  expect(readDockerfile(`${text}\nENTRYPOINT ["other"]`).startCommand).toBe("other");
-  expect(readDockerfile('FROM a\nCMD ["x"]\nENTRYPOINT ["y"]').startCommand).toBe("y x");
-});
-
 test("words of COPY lose their quotes, also where only a part of one has them", () => {
   expect(steps("ENV APP=/srv\nCOPY \"$APP\"/a 'b'c \"$APP\"/\nCOPY x '$y'/").slice(1, 4)).toEqual([
     ["COPY", "srv/a", "$APP/", "root", ""],
