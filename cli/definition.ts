@@ -13,8 +13,8 @@ export interface Option {
   /** As commander writes it: `-t, --timeout <duration>`. */
   readonly flags: string;
   readonly about: string;
-  /** How the text of the option is read. `list`, `pairs`, `labels`: the option may be repeated. Absent: text, or a switch. */
-  readonly read?: "integer" | "duration" | "list" | "pairs" | "labels";
+  /** How the text of the option is read. `list`, `pairs`, `variables`, `labels`: the option may be repeated. Absent: text, or a switch. */
+  readonly read?: "integer" | "duration" | "list" | "pairs" | "variables" | "labels";
   readonly choices?: readonly string[];
 }
 

@@ -9,7 +9,8 @@ export interface Options {
   readonly atDeadline?: "stay" | "kill";
   readonly atOnce?: number;
   readonly autoPause?: boolean;
-  readonly buildArg?: Readonly<Record<string, string>>;
+  /** Undefined: its value is that of the environment. */
+  readonly buildArg?: Readonly<Record<string, string | undefined>>;
   readonly check?: boolean;
   readonly context?: string;
   readonly count?: number;

@@ -141,6 +141,12 @@ function parserOption({ flags, about, read, choices }: Option): ParserOption {
     case "pairs":
       option.argParser((text, before: Readonly<Record<string, string>> | undefined) => ({ ...before, ...pair(text) }));
       break;
+    case "variables":
+      option.argParser((text, before: Readonly<Record<string, string | undefined>> | undefined) => ({
+        ...before,
+        ...(/^[^=]+$/.test(text) ? { [text]: undefined } : pair(text)),
+      }));
+      break;
     case "labels":
       option.argParser((text, before: Readonly<Record<string, string>> | undefined) =>
         Object.assign({}, before, ...text.split(",").map(pair)),

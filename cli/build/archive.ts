@@ -7,16 +7,8 @@ import { isAbsolute, join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { type Pack, pack } from "tar-stream";
-import { type Ignores, ignoredBy } from "../../shared/dockerfile/ignored.ts";
-import {
-  isNamed,
-  mayHold,
-  needsDirectory,
-  readSource,
-  type Source,
-  SourceError,
-  sentAs,
-} from "../../shared/dockerfile/sources.ts";
+import { IgnoreError, type Ignores, ignoredBy } from "../../shared/dockerfile/ignored.ts";
+import { isNamed, mayHold, needsDirectory, readSource, SourceError, sentAs } from "../../shared/dockerfile/sources.ts";
 import { usage } from "../failure.ts";
 
 export interface Found {
@@ -41,7 +33,8 @@ interface Picked {
 
 /** What the folder's `.dockerignore` leaves out. As in Docker, a file beside the Dockerfile that has its name before counts alone. */
 export async function readIgnored(folder: string, dockerfile: string): Promise<Ignores> {
-  return ignoredBy((await textAt(`${dockerfile}.dockerignore`)) ?? (await textAt(join(folder, ".dockerignore"))) ?? "");
+  const text = (await textAt(`${dockerfile}.dockerignore`)) ?? (await textAt(join(folder, ".dockerignore"))) ?? "";
+  return read(() => ignoredBy(text));
 }
 
 /** Undefined: there is no such file. One that cannot be read may name what must not be sent. */
@@ -54,7 +47,7 @@ function textAt(path: string): Promise<string | undefined> {
 
 /** The files that a source means, which may have wildcards. A link that the source names is followed, others are copied. */
 export async function filesOf(folder: string, source: string, isIgnored: Ignores): Promise<Picked> {
-  const wanted = wantedBy(source);
+  const wanted = read(() => readSource(source));
   const isWild = wanted.patterns.length > 0;
   const found = new Map<string, Found>();
   const paths: string[] = [];
@@ -96,11 +89,11 @@ export async function filesOf(folder: string, source: string, isIgnored: Ignores
   return { files, isWild, needsDirectory: needsDirectory(paths, wanted) };
 }
 
-function wantedBy(source: string): Source {
+function read<T>(reading: () => T): T {
   try {
-    return readSource(source);
+    return reading();
   } catch (error) {
-    throw error instanceof SourceError ? usage(error.message) : error;
+    throw error instanceof SourceError || error instanceof IgnoreError ? usage(error.message) : error;
   }
 }
 

@@ -34,8 +34,12 @@ export const templateCommands: readonly Command[] = [
       { name: "[folder]", about: "folder with a Dockerfile, or the Dockerfile (.)" },
     ],
     options: [
-      { flags: "-f, --file <path>", about: "another Dockerfile than the folder's" },
-      { flags: "--build-arg <name=value>", about: "value of an ARG; may be repeated", read: "pairs" },
+      { flags: "-f, --file <path>", about: "another Dockerfile than the folder's; - for standard input" },
+      {
+        flags: "--build-arg <name=value>",
+        about: "value of an ARG, without =value that of the environment; may be repeated",
+        read: "variables",
+      },
       { flags: "--cpu <cores>", about: "processors of its sandboxes", read: "integer" },
       { flags: "--memory-size <MiB>", about: "memory of its sandboxes", read: "integer" },
       { flags: "--start <command>", about: "start command, in place of the Dockerfile's" },

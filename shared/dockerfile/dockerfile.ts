@@ -4,17 +4,23 @@
  */
 
 import { type Dockerfile, DockerfileParser, type Instruction } from "dockerfile-ast";
+import { isOtherText, OTHER_TEXT } from "./encoding.ts";
 import { isFileMode } from "./file-mode.ts";
 import { DockerfileError, type InstructionText, lineOf, refused, textOf } from "./instruction-text.ts";
 import { isOwnPlatform, OWN_PLATFORM, otherPlatform } from "./platform.ts";
+import { commandOf, inShell, jsonWords, quoted, script } from "./shell-text.ts";
 import { namesDirectory } from "./sources.ts";
+import { type NamedStage, neededStages, type Stage, splitStages } from "./stages.ts";
 import { SubstitutionError, substitute } from "./substitute.ts";
+import { asWord, type Text, textsOf } from "./texts.ts";
 import { argumentsOf, valueIn, variablesOf } from "./variables.ts";
 import { plain } from "./words.ts";
 
 export interface Step {
   readonly type: "RUN" | "COPY" | "ENV" | "WORKDIR" | "USER";
   readonly args: readonly string[];
+  /** Of a COPY: what is in the file that it copies; undefined: the folder has the files. */
+  readonly text?: string;
 }
 
 export interface Recipe {
@@ -45,6 +51,8 @@ interface Reading {
   shell: readonly string[];
   entrypoint: readonly string[] | string | undefined;
   command: readonly string[] | string | undefined;
+  /** Whether the stage that is read has a CMD of its own. */
+  hasCommand: boolean;
 }
 
 /**
@@ -52,6 +60,7 @@ interface Reading {
  * @param given values of `ARG`, by name
  */
 export function readDockerfile(text: string, given: Readonly<Record<string, string>> = {}): Recipe {
+  if (isOtherText(text)) throw new DockerfileError(`the Dockerfile ${OTHER_TEXT}`);
   const parsed = DockerfileParser.parse(text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n"));
   if (parsed.getEscapeCharacter() !== "\\")
     throw new DockerfileError("the Dockerfile has another escape character than \\");
@@ -73,14 +82,14 @@ export function readDockerfile(text: string, given: Readonly<Record<string, stri
     shell: [],
     entrypoint: undefined,
     command: undefined,
+    hasCommand: false,
   };
-  for (const instruction of parsed.getInstructions()) read(instruction, reading);
-  if (reading.from === undefined) throw new DockerfileError("the Dockerfile has no FROM");
+  const from = readStages(parsed, reading);
   if (!reading.hasUser) reading.steps.push({ type: "USER", args: ["user"] });
   if (!reading.hasWorkdir) reading.steps.push({ type: "WORKDIR", args: ["/home/user"] });
   for (const name of Object.keys(given))
     if (!reading.asked.has(name)) reading.notes.push(`no ARG asks for the build argument ${name}`);
-  return { from: reading.from, steps: reading.steps, startCommand: startCommand(reading), notes: reading.notes };
+  return { from, steps: reading.steps, startCommand: startCommand(reading), notes: reading.notes };
 }
 
 /** Docker lets another program read the file where its first lines name one. */
@@ -89,6 +98,46 @@ function syntaxNotes(parsed: Dockerfile): string[] {
   const name = syntax?.getValue() ?? "";
   if (name === "" || /(^|\/)docker\/dockerfile(-upstream)?([:@]|$)/.test(name)) return [];
   return [`the syntax ${name} is read as that of docker/dockerfile`];
+}
+
+/** Reads what makes the last stage. @returns the image that it is from */
+function readStages(parsed: Dockerfile, reading: Reading): string {
+  const { before, stages } = splitStages(parsed.getInstructions());
+  for (const instruction of before) read(instruction, reading);
+  const { needed, others } = neededStages(stages.map((stage) => named(stage, reading)));
+  for (const { from, name } of others)
+    reading.notes.push(
+      `line ${lineOf(from)}: the stage ${name || "without a name"} is left out, the last stage is not FROM it`,
+    );
+  const [first] = needed;
+  if (first === undefined) throw new DockerfileError("the Dockerfile has no FROM");
+  reading.from = imageOf(first, reading);
+  for (const { body } of needed) {
+    reading.hasCommand = false;
+    for (const instruction of body) read(instruction, reading);
+  }
+  return reading.from;
+}
+
+function named(stage: Stage, reading: Reading): NamedStage {
+  const { from } = stage;
+  const [image = "", as, name = "", ...more] = textOf(from, ["platform"]).content.split(/\s+/);
+  const isRead = image !== "" && (as === undefined || (as.toUpperCase() === "AS" && name !== "" && more.length === 0));
+  if (!isRead) throw refused(from, "FROM takes an image, and may give it a name with AS");
+  return { ...stage, image: known(valueIn(image, from), from, variablesOfFrom(reading)), name };
+}
+
+/** The image that the stage is from. */
+function imageOf({ from, image }: NamedStage, reading: Reading): string {
+  const platform = new Map(textOf(from, ["platform"]).flags).get("platform") ?? "";
+  const given = known(platform, from, variablesOfFrom(reading));
+  if (!isOwnPlatform(given)) throw refused(from, otherPlatform(given));
+  if (image === "scratch") throw refused(from, EMPTY_IMAGE);
+  return image;
+}
+
+function variablesOfFrom({ before }: Reading): ReadonlyMap<string, string> {
+  return new Map([...OWN_PLATFORM, ...before]);
 }
 
 function read(instruction: Instruction, reading: Reading): void {
@@ -105,21 +154,6 @@ function read(instruction: Instruction, reading: Reading): void {
 const IGNORED: ReadonlySet<string> = new Set(["EXPOSE", "LABEL", "MAINTAINER", "VOLUME", "HEALTHCHECK", "STOPSIGNAL"]);
 
 const readers: Readonly<Record<string, (instruction: Instruction, reading: Reading) => void>> = {
-  FROM(instruction, reading) {
-    if (reading.from !== undefined) {
-      throw refused(instruction, "a template has one FROM; copy what another build made, or upload an image");
-    }
-    const { flags, content } = textOf(instruction, ["platform"]);
-    const variables = new Map([...OWN_PLATFORM, ...reading.before]);
-    const given = known(new Map(flags).get("platform") ?? "", instruction, variables);
-    if (!isOwnPlatform(given)) throw refused(instruction, otherPlatform(given));
-    const [image = "", as, ...more] = content.split(/\s+/);
-    const isRead = image !== "" && (as === undefined || (as.toUpperCase() === "AS" && more.length === 1));
-    if (!isRead) throw refused(instruction, "FROM takes an image, and may give it a name with AS");
-    reading.from = known(valueIn(image, instruction), instruction, variables);
-    if (reading.from === "scratch") throw refused(instruction, EMPTY_IMAGE);
-  },
-
   ARG: argument,
 
   ENV(instruction, reading) {
@@ -170,11 +204,14 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
     const { content } = text;
     const words = reading.shell.length === 0 || content === "" ? content : [...reading.shell, content];
     reading.command = jsonWords(text) ?? words;
+    reading.hasCommand = true;
   },
 
   ENTRYPOINT(instruction, reading) {
     const text = textOf(instruction, []);
     reading.entrypoint = jsonWords(text) ?? inShell(text.content, reading.shell);
+    // As in Docker, an ENTRYPOINT takes nothing from the CMD of what its stage is from.
+    if (!reading.hasCommand) reading.command = undefined;
   },
 };
 
@@ -225,11 +262,16 @@ function ifKnown(text: string, variables: ReadonlyMap<string, string>): string |
 }
 
 /** The text with its variables, of which each must have a value, or one in its place. */
-function known(text: string, instruction: Instruction, variables: ReadonlyMap<string, string>): string {
+function known(
+  text: string,
+  instruction: Instruction,
+  variables: ReadonlyMap<string, string>,
+  wayOut = "ARG and ENV set one",
+): string {
   const lookUp = (name: string) => {
     const value = variables.get(name);
     if (value === undefined && !new RegExp(`\\$\\{${name}:?[-+]`).test(text))
-      throw refused(instruction, `$${name} has no value that the file gives: ARG and ENV set one`);
+      throw refused(instruction, `$${name} has no value that the file gives: ${wayOut}`);
     return value;
   };
   try {
@@ -247,8 +289,10 @@ function oneValue(instruction: Instruction): string {
 }
 
 function copy(instruction: Instruction, { steps, variables }: Reading): void {
-  const text = textOf(instruction, ["chown", "chmod", "link"]);
+  const text = textOf(instruction, ["chown", "chmod", "link", "from"]);
   const flags = new Map(text.flags);
+  if (flags.has("from")) throw refused(instruction, ONE_IMAGE);
+  const texts = textsOf(text, instruction);
   const words = copied(instruction, text);
   if (words.length < 2) throw refused(instruction, "a source and a destination are needed");
   const destination = words.at(-1) ?? "";
@@ -256,19 +300,40 @@ function copy(instruction: Instruction, { steps, variables }: Reading): void {
     throw refused(instruction, "the destination of several sources must end with /");
   }
   const mode = modeOf(known(flags.get("chmod") ?? "", instruction, variables), instruction);
+  const owner = flags.get("chown") || "root";
   for (const word of words.slice(0, -1)) {
+    const written = texts.get(word);
+    if (written !== undefined) {
+      const content = contentOf(written, instruction, variables);
+      // As in Docker, the file is not executable, whatever it begins with.
+      steps.push({ type: "COPY", args: [written.name, destination, owner, mode || "644"], text: content });
+      continue;
+    }
     const source = known(word, instruction, variables);
     if (instruction.getKeyword() === "ADD") refuseSpecial(source, instruction);
     const path = source.replace(/^\/+/, "");
-    steps.push({ type: "COPY", args: [path === "" ? "." : path, destination, flags.get("chown") || "root", mode] });
+    steps.push({ type: "COPY", args: [path === "" ? "." : path, destination, owner, mode] });
   }
 }
 
 function copied(instruction: Instruction, text: InstructionText): readonly string[] {
-  if (text.content.includes("<<"))
-    throw refused(instruction, "a text in the Dockerfile cannot be copied: put it into a file");
   const words = text.content.split(/\s+/).filter(Boolean);
   return jsonWords(text) ?? words.map((word) => valueIn(word, instruction));
+}
+
+const ONE_IMAGE =
+  "--from is not supported, because a template is made from one image: COPY the files from the folder, make them with RUN, or build the " +
+  "image with Docker and upload it";
+
+/** What is in the file: as in Docker the text loses backslashes and keeps quotes, unless its word is quoted. */
+function contentOf(
+  { name, text, hasVariables }: Text,
+  instruction: Instruction,
+  variables: ReadonlyMap<string, string>,
+): string {
+  if (!hasVariables) return text;
+  const wayOut = `ARG and ENV set one, and <<'${name}' keeps the text as it is`;
+  return known(valueIn(asWord(text), instruction), instruction, variables, wayOut);
 }
 
 /** What ADD fetches or unpacks in Docker. Archives are known by their names. */
@@ -285,54 +350,9 @@ function modeOf(mode: string, instruction: Instruction): string {
   return given;
 }
 
-/** The text for a shell: a command with the texts that it reads, or such a text alone. */
-function script({ content, below }: InstructionText, shell: readonly string[]): string {
-  if (below.length === 0) return inShell(content, shell);
-  const [, tabs, , end] = /^<<(-?)(['"]?)([^\s<'"]+)\2$/.exec(content) ?? [];
-  if (end === undefined) return inShell([content, ...below].join("\n"), shell);
-  const lines = below.slice(0, -1);
-  const text = (tabs === "-" ? lines.map((line) => line.replace(/^\t+/, "")) : lines).join("\n");
-  return text.startsWith("#!") ? program(text, end) : inShell(text, shell);
-}
-
-/** The text as the last word of the shell that the file names, if it names one. */
-function inShell(text: string, shell: readonly string[]): string {
-  return shell.length === 0 || text === "" ? text : commandOf([...shell, text]);
-}
-
-/** A text that names its own interpreter is run by that, as a file. @param end a line that the text does not have */
-function program(text: string, end: string): string {
-  const file = '"$svc_file"';
-  return (
-    `svc_file=$(mktemp) && cat >${file} <<'${end}'\n${text}\n${end}\n` +
-    `chmod 0755 ${file} && ${file}; svc_code=$?; rm -f ${file}; exit $svc_code`
-  );
-}
-
-/** The words of the exec form; undefined: the shell form. */
-function jsonWords({ content }: InstructionText): readonly string[] | undefined {
-  if (!content.startsWith("[")) return undefined;
-  try {
-    const words = JSON.parse(content) as unknown;
-    if (Array.isArray(words) && words.every((word) => typeof word === "string")) return words;
-  } catch {
-    // As in Docker, what only looks like JSON is the shell form.
-  }
-  return undefined;
-}
-
 /** As in Docker, an empty exec form of ENTRYPOINT or CMD is none, and the shell form of ENTRYPOINT takes nothing from CMD. */
 function startCommand({ entrypoint = [], command = [] }: Reading): string | undefined {
   if (entrypoint.length === 0) return command.length === 0 ? undefined : commandOf(command);
   if (typeof entrypoint === "string" || command.length === 0) return commandOf(entrypoint);
   return `${commandOf(entrypoint)} ${typeof command === "string" ? `/bin/sh -c ${quoted(command)}` : commandOf(command)}`;
-}
-
-/** What a shell runs as the command: the shell form as it is, the exec form with its words quoted. */
-function commandOf(command: readonly string[] | string): string {
-  return typeof command === "string" ? command : command.map(quoted).join(" ");
-}
-
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

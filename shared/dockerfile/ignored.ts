@@ -1,32 +1,36 @@
 /** Which files of a build's folder its .dockerignore leaves out. Pure. */
 
-import ignore from "ignore";
+import { isOtherText, OTHER_TEXT } from "./encoding.ts";
+import { type Piece, pieceOf, wholly } from "./patterns.ts";
 
 /** Whether a path of the folder, with `/` between names and at the end of a directory's, is left out. */
 export type Ignores = (path: string) => boolean;
 
+/** A line is no pattern, and may name what must not be sent; the message says which one. */
+export class IgnoreError extends Error {}
+
 /**
- * Patterns of .dockerignore begin at the folder, those that the library reads may match anywhere. In Docker the last pattern that
- * matches the path or a directory above it decides, so each is asked alone: in git, what an ignored directory holds cannot be
- * taken back.
+ * In Docker the last pattern that matches the path or a directory above it decides: what an ignored directory holds can be taken back.
+ * @throws {IgnoreError}
  */
 export function ignoredBy(text: string): Ignores {
+  if (isOtherText(text)) throw new IgnoreError(`.dockerignore ${OTHER_TEXT}`);
   const rules = text
     .replace(/^\uFEFF/, "")
     .split(/\r?\n/)
     .filter((line) => !line.startsWith("#"))
     .map((line) => line.trim())
     .filter((line) => line !== "")
-    .map((line) => {
+    .flatMap((line) => {
       const isKept = line.startsWith("!");
       const pattern = cleaned(isKept ? line.slice(1).trim() : line);
-      const ignores = ignore({ allowRelativePaths: true, ignoreCase: false });
-      return { isKept, ignores: pattern === "" ? ignores : ignores.add(`/${pattern}`) };
+      return pattern === "" ? [] : [{ isKept, matches: patternOf(pattern, line) }];
     });
   return (path) => {
     if (path === "") return false;
+    const name = path.replace(/\/$/, "");
     let isIgnored = false;
-    for (const { isKept, ignores } of rules) if (isIgnored === isKept && ignores.ignores(path)) isIgnored = !isKept;
+    for (const { isKept, matches } of rules) if (isIgnored === isKept && matches.test(name)) isIgnored = !isKept;
     return isIgnored;
   };
 }
@@ -39,15 +43,32 @@ function cleaned(pattern: string): string {
     if (name === "..") names.pop();
     else if (name !== "" && name !== ".") names.push(name);
   }
-  return starred(names);
+  return names.join("/");
+}
+
+/** Matches what the pattern matches, and what is below it. */
+function patternOf(pattern: string, line: string): RegExp {
+  const wrong = () => new IgnoreError(`.dockerignore: '${line}' is not a pattern: write \\[ for a plain [`);
+  let text = "";
+  for (let rest = pattern; rest !== ""; ) {
+    const directories = directoriesOf(rest, rest === pattern);
+    const piece = directories ?? pieceOf(rest);
+    if (piece === undefined) throw wrong();
+    text += piece.text;
+    rest = rest.slice(piece.written.length);
+  }
+  const whole = wholly(`(?:${text})(?:/.*)?`);
+  if (whole === undefined) throw wrong();
+  return whole;
 }
 
 /**
- * Two stars that begin a name: in Docker those of the directories above it, and where the whole pattern begins with them and has
- * no other wildcard, also of the name's own beginning.
+ * Two stars are any number of directories, or at the end anything. Where the whole pattern begins with them and has no other
+ * wildcard, they are also the beginning of a name.
  */
-function starred([first = "", ...more]: readonly string[]): string {
-  const rest = more.map((name) => `/${name.replace(/^\*\*(?=[^*])/, "**/")}`).join("");
-  if (!/^\*\*[^*]/.test(first)) return first + rest;
-  return `**/${/[*?[\]\\]/.test(first.slice(2) + rest) ? "" : "*"}${first.slice(2)}${rest}`;
+function directoriesOf(rest: string, isWhole: boolean): Piece | undefined {
+  const [written] = /^\*\*\/?/.exec(rest) ?? [];
+  if (written === undefined) return undefined;
+  const isPlain = isWhole && written === "**" && !/[*?[\]\\]/.test(rest.slice(2));
+  return { written, text: isPlain || rest === written ? ".*" : "(?:.*/)?" };
 }

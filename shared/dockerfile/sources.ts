@@ -1,5 +1,7 @@
 /** Which files of a folder the source of a COPY means, as Docker reads it, and under which names they are sent. Pure. */
 
+import { pieceOf, wholly } from "./patterns.ts";
+
 /** The source cannot be copied; the message says why. */
 export class SourceError extends Error {}
 
@@ -72,29 +74,16 @@ function namesBelow(path: string, { start }: Source): readonly string[] | undefi
   return path.slice(start === "" ? 0 : start.length + 1).split("/");
 }
 
-/** `*` and `?` stand for any letters and one, `[a-c]` and `[^a-c]` for one of a range and one outside, `\` for the letter after it. */
 function patternOf(pattern: string, source: string): RegExp {
   const wrong = () => new SourceError(`COPY ${source}: '${pattern}' is not a pattern of names`);
   let text = "";
   for (let rest = pattern; rest !== ""; ) {
-    const [all, letters, not, range] = /^(?:(\*+|\?)|\[(\^?)((?:\\.|[^\]\\])+)\]|\\.|[^[\\])/su.exec(rest) ?? [];
-    if (all === undefined) throw wrong();
-    if (letters !== undefined) text += letters === "?" ? "." : ".*";
-    else if (range !== undefined) text += `[${not ?? ""}${range.replaceAll(/\\(.)|([[^])/gsu, classLetter)}]`;
-    else text += literal(all.length > 1 && all.startsWith("\\") ? all.slice(1) : all);
-    rest = rest.slice(all.length);
+    const piece = pieceOf(rest);
+    if (piece === undefined) throw wrong();
+    text += piece.text;
+    rest = rest.slice(piece.written.length);
   }
-  try {
-    return new RegExp(`^${text}$`, "su");
-  } catch {
-    throw wrong();
-  }
-}
-
-function classLetter(_all: string, escaped?: string, special?: string): string {
-  return escaped === "-" ? "\\-" : literal(escaped ?? special ?? "");
-}
-
-function literal(letter: string): string {
-  return /[\^$\\.*+?()[\]{}|/]/.test(letter) ? `\\${letter}` : letter;
+  const whole = wholly(text);
+  if (whole === undefined) throw wrong();
+  return whole;
 }

@@ -35,10 +35,16 @@ export function starterOf(image: string): { readonly image: string; readonly tem
   return template === undefined ? undefined : { image: `svc/starter/${template}:latest`, template };
 }
 
+const LONGEST_SHOWN = 200;
+
 /** @throws {AppError} bad_request */
 export function parseImageName(text: string): ImageName {
   const found = NAME.exec(text.trim());
-  if (found === null) throw new AppError("bad_request", `'${text.slice(0, 200)}' is not the name of an image`);
+  if (found === null)
+    throw new AppError(
+      "bad_request",
+      `'${text.slice(0, LONGEST_SHOWN)}' is not the name of an image${whyNot(text.trim())}`,
+    );
   const [, host, path = "", tag, digest] = found;
   const registry = host === undefined || host === "index.docker.io" ? DOCKER_HUB : host;
   const short = registry === DOCKER_HUB ? path.replace(/^library\/(?=[^/]+$)/, "") : `${registry}/${path}`;
@@ -46,11 +52,24 @@ export function parseImageName(text: string): ImageName {
   if (registry === DOCKER_HUB && /^(?:[^/]*\.[^/]*|localhost)\//.test(short))
     throw new AppError(
       "bad_request",
-      `'${text.slice(0, 200)}' names an image of ${DOCKER_HUB} as if of another registry`,
+      `'${text.slice(0, LONGEST_SHOWN)}' names an image of ${DOCKER_HUB} as if of another registry`,
     );
   const name = digest === undefined ? `${short}:${tag ?? "latest"}` : `${short}@${digest}`;
   if (OURS.test(name)) throw new AppError("bad_request", `the image ${name} belongs to the platform`);
   return { name, registry };
+}
+
+/** What people write most often in a name that is none, with the way out. */
+function whyNot(text: string): string {
+  if (text.length > LONGEST_SHOWN) return "";
+  const [, address] = /^(?:https?|docker):\/\/(.+)$/i.exec(text) ?? [];
+  if (address !== undefined) return NAME.test(address) ? `: leave out what is before '${address}'` : "";
+  // Hosts and tags may have capitals.
+  const lower = text.replace(
+    /^((?:[^/]*[.:][^/]*\/)?)([^:@]*)/,
+    (_all, host: string, path: string) => host + path.toLowerCase(),
+  );
+  return lower !== text && NAME.test(lower) ? `, which has no capital letters: write '${lower}'` : "";
 }
 
 /** Comma-separated patterns with `*`, as in settings. */

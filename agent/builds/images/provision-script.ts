@@ -6,7 +6,7 @@
 import { addUser } from "../steps/add-user-script.ts";
 
 /** Increased when the scripts change, so that images are provisioned again. */
-export const PROVISIONING = "5";
+export const PROVISIONING = "6";
 
 /** Programs that the packages must provide: sandboxes and helpers of the SDK use them. */
 const DISTRIBUTION = `
@@ -16,10 +16,12 @@ if [ -r /etc/os-release ]; then
   name=$(. /etc/os-release; echo "\${PRETTY_NAME:-\${ID:-}}")
 fi
 case "$id" in
-  debian|ubuntu) family=apt;; alpine|wolfi|chainguard) family=apk;; fedora) family=dnf;; arch|archlinux) family=pacman;;
+  debian|ubuntu) family=apt;; alpine|wolfi|chainguard) family=apk;; fedora|rhel|centos|amzn) family=dnf;;
+  arch|archlinux) family=pacman;;
   none) family=none;;
   *) case " $like " in
       *" debian "*|*" ubuntu "*) family=apt;; *" arch "*) family=pacman;; *" alpine "*) family=apk;;
+      *" fedora "*|*" rhel "*|*" centos "*) family=dnf;; *" suse "*) family=zypper;;
       *) family=unsupported;;
     esac;;
 esac`;
@@ -28,7 +30,7 @@ esac`;
 export const CHECK_SCRIPT = `${DISTRIBUTION}
 echo "The image is $name"
 if [ "$family" = unsupported ]; then
-  echo "the distribution with ID='$id' is not supported; Debian, Ubuntu, Alpine, Fedora and Arch are" >&2
+  echo "the distribution with ID='$id' is not supported; Debian, Ubuntu, Alpine, Fedora, RHEL, SUSE, Arch and those like them are" >&2
   exit 3
 fi
 exit 0`;
@@ -64,8 +66,11 @@ case "$family" in
     rm -rf /var/lib/apt/lists/*;;
   apk) apk add --no-cache $(packages iproute2-ss procps) || apk add --no-cache $(packages iproute2 procps);;
   dnf)
-    dnf=$(command -v dnf || command -v microdnf) && "$dnf" install -y --setopt=install_weak_deps=0 $(packages iproute procps-ng)
+    dnf=$(command -v dnf || command -v microdnf || command -v yum) && "$dnf" install -y --setopt=install_weak_deps=0 $(packages iproute procps-ng)
     [ -z "$dnf" ] || "$dnf" clean all >/dev/null 2>&1;;
+  zypper)
+    zypper --non-interactive install --no-recommends $(packages iproute2 procps)
+    zypper clean --all >/dev/null 2>&1;;
   pacman) pacman -Sy --noconfirm --needed $(packages iproute2 procps-ng); rm -rf /var/cache/pacman/pkg/*;;
 esac
 missing

@@ -1,10 +1,11 @@
 /** Builds a template from a Dockerfile, and shows logs of builds. */
 
 import { createReadStream } from "node:fs";
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
+import { text as textOf } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Recipe, readDockerfile, type Step } from "../../../shared/dockerfile/dockerfile.ts";
 import { DockerfileError } from "../../../shared/dockerfile/instruction-text.ts";
@@ -26,8 +27,8 @@ interface BuildId {
 
 export const build: Action = async (context, { first, second }, options) => {
   const api = await context.api();
-  const { folder, path, text } = await source(second === "" ? "." : second, options.file);
-  const recipe = recipeOf(text, options);
+  const { folder, path, text } = await source(second === "" ? "." : second, options.file, context);
+  const recipe = recipeOf(text, options, context);
   for (const note of recipe.notes) context.out.note(note);
   const [name = "", tag] = first.split(/:(.*)/s);
   const { templateID, buildID } = await api.call("POST /v3/templates", {
@@ -59,9 +60,16 @@ export const build: Action = async (context, { first, second }, options) => {
   await context.out.line(templateID);
 };
 
-function recipeOf(text: string, { buildArg }: Options): Recipe {
+function recipeOf(text: string, { buildArg = {} }: Options, { env, out }: Context): Recipe {
+  const given: Record<string, string> = {};
+  for (const [name, own] of Object.entries(buildArg)) {
+    const value = own ?? env[name];
+    // As in Docker, the ARG has the value of the file then.
+    if (value === undefined) out.note(`the build argument ${name} has no value, here or in the environment`);
+    else given[name] = value;
+  }
   try {
-    return readDockerfile(text, buildArg);
+    return readDockerfile(text, given);
   } catch (error) {
     throw error instanceof DockerfileError ? usage(error.message) : error;
   }
@@ -74,10 +82,12 @@ interface Source {
   readonly text: string;
 }
 
-async function source(place: string, file: string | undefined): Promise<Source> {
+async function source(place: string, file: string | undefined, { streams }: Context): Promise<Source> {
   const info = await stat(place).catch(() => undefined);
   if (info === undefined) throw new Failure(`${place} is not there`, { exitCode: EXIT.notFound });
   const folder = info.isDirectory() ? place : dirname(place);
+  // What the folder's own Dockerfile leaves out is left out then, too.
+  if (file === "-") return { folder, path: join(folder, "Dockerfile"), text: await textOf(streams.stdin) };
   const path = file ?? (info.isDirectory() ? join(place, "Dockerfile") : place);
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
     throw usage(`cannot read ${path}: ${(cause as Error).message}`, "name the Dockerfile with --file");
@@ -113,11 +123,15 @@ type WireStep = { type: string; args: string[]; filesHash?: string; force?: bool
 async function withFiles(place: Place, steps: readonly Step[], { force }: Options): Promise<WireStep[]> {
   const isIgnored = await readIgnored(place.folder, place.path);
   const done: WireStep[] = [];
-  for (const { type, args } of steps) {
+  for (const { type, args, text } of steps) {
     const step = { type, args: [...args], ...(force === true ? { force: true } : {}) };
     const [from = "", to = "", ...more] = args;
     if (type !== "COPY") {
       done.push(step);
+      continue;
+    }
+    if (text !== undefined) {
+      done.push({ ...step, filesHash: await sendText(place, from, text) });
       continue;
     }
     const { files, isWild, needsDirectory } = await filesOf(place.folder, from, isIgnored);
@@ -130,6 +144,20 @@ async function withFiles(place: Place, steps: readonly Step[], { force }: Option
     done.push({ ...step, args: [from, needsDirectory && !to.endsWith("/") ? `${to}/` : to, ...more], filesHash });
   }
   return done;
+}
+
+/** Sends a file that the Dockerfile itself has. */
+async function sendText(place: Place, name: string, text: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-build-"));
+  try {
+    await writeFile(join(folder, name), text, { mode: 0o600 });
+    const { files } = await filesOf(folder, name, () => false);
+    const hash = await hashOf(folder, name, files);
+    await send({ ...place, folder }, { from: name, files, hash });
+    return hash;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 interface Archive {

@@ -63,9 +63,9 @@ export async function beginBuild(building: Building): Promise<Begun> {
   );
   const steps: Step[] = [];
   const notes = [...recipe.notes];
-  for (const { type, args } of recipe.steps) {
+  for (const { type, args, text } of recipe.steps) {
     const [from = "", to = "", ...more] = args;
-    const picked = type === "COPY" ? sources.get(from) : undefined;
+    const picked = text === undefined ? sourceOf(type, sources.get(from)) : written(from, text);
     if (picked === undefined) steps.push({ type, args });
     else if (picked.files.length === 0) notes.push(`COPY ${from}: no file matches, and nothing is copied`);
     else {
@@ -133,11 +133,22 @@ async function origin({ from }: Recipe): Promise<{ fromTemplate: string } | { fr
   }
 }
 
+function sourceOf(type: string, picked: Picked<Found> | undefined): Picked<Found> | undefined {
+  return type === "COPY" ? picked : undefined;
+}
+
+/** A file that the Dockerfile itself has. */
+function written(name: string, text: string): Picked<Found> {
+  return { files: [{ path: name, file: new File([text], name) }], needsDirectory: false };
+}
+
 /** The files of each source, before anything is requested, so that a wrong Dockerfile leaves nothing behind. */
 async function sourcesOf({ steps }: Recipe, files: readonly Found[]): Promise<Map<string, Picked<Found>>> {
   const ignoring = ignoringOf(files);
   const isIgnored = ignoredBy(ignoring === undefined ? "" : await ignoring.file.text());
-  const copied = steps.flatMap(({ type, args: [from = ""] }) => (type === "COPY" ? [from] : []));
+  const copied = steps.flatMap(({ type, args: [from = ""], text }) =>
+    type === "COPY" && text === undefined ? [from] : [],
+  );
   return new Map(copied.map((source) => [source, filesUnder(files, source, isIgnored)]));
 }
 

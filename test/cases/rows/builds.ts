@@ -81,7 +81,7 @@ ENV A="a b", by the published SDK | the value ends at the blank => listed in doc
 RUN <<EOT, by the published SDK | one line => listed in docs/using.md with the way out; svc template build keeps the lines | integration/orchestrator/templates/sdk.test.ts | a heredoc of RUN
 SHELL, by the published SDK | nothing => listed in docs/using.md with the way out; svc template build runs the file's commands in it | integration/orchestrator/templates/sdk.test.ts | a shell that SHELL names
 RUN ["a", "b c"], by the published SDK | the text with its brackets => listed in docs/using.md with the way out; svc template build quotes it for a shell | integration/orchestrator/templates/sdk.test.ts | RUN in exec form
-several FROM | refused by the SDK => listed in docs/using.md with the way out; svc template build refuses it with its line | integration/orchestrator/templates/sdk.test.ts | a second FROM is refused
+several FROM | refused by the SDK => listed in docs/using.md with the way out; svc template build builds the last stage, and refuses a COPY --from with its line | integration/orchestrator/templates/sdk.test.ts | a second FROM is refused
 sibling: ENTRYPOINT and CMD, by the published SDK | the last of the two alone => listed in docs/using.md; svc template build joins them | integration/orchestrator/templates/sdk.test.ts | an ENTRYPOINT before a CMD
 sibling: COPY --chmod, by the published SDK | nothing => listed in docs/using.md; svc template build keeps the mode | integration/orchestrator/templates/sdk.test.ts | the mode of a COPY
 sibling: ENV P="/opt/bin":$PATH, by svc template build | the quotes stayed in the value => quotes in the middle of a value are what they are in Docker | unit/shared/dockerfile/dockerfile.test.ts | /opt/bin:$PATH
@@ -96,6 +96,14 @@ sibling: COPY a b $D, where D ends with / | refused: the destination must end wi
 sibling: USER and WORKDIR without a value | an empty value in the step => refused with the line | unit/shared/dockerfile/dockerfile.test.ts | takes a value
 sibling: a directory that the caller may not read, which .dockerignore leaves out | the error EACCES ended the build => nothing of it is looked at; without .dockerignore it is refused by its name | integration/agent/builds/copies.test.ts | what the caller may not read
 sibling: setuid and sticky bits in the folder | lost on the way => kept for files of root | integration/agent/builds/copies.test.ts | keeps setuid and sticky bits
+sibling: COPY <<EOF /etc/app.conf, a text in the Dockerfile | refused => the file, with the variables, quotes and backslashes of Docker | unit/shared/dockerfile/texts.test.ts | a text in the Dockerfile is a file
+sibling: the same through svc, from a Dockerfile on standard input (-f -) | refused; - was looked for as a file => the archive has the text | integration/cli/day-two.test.ts | is built from a Dockerfile on standard input
+sibling: a stage that the last one is not from, and FROM of an earlier stage | refused => as in BuildKit the one is left out, with a note, and the other is a part of the last | unit/shared/dockerfile/stages.test.ts | of several stages the last one is built
+sibling: [^a-c]x in .dockerignore | files that it names were sent => left out, as Go reads it | unit/shared/dockerfile/ignored.test.ts | [^a-c]x
+sibling: a line that is no pattern in .dockerignore ([id) | left nothing out in silence => refused with the line | unit/shared/dockerfile/ignored.test.ts | is refused by its line
+sibling: a .dockerignore in UTF-16, as PowerShell writes it | left nothing out in silence => refused: save it as UTF-8 | unit/shared/dockerfile/ignored.test.ts | as PowerShell writes it
+sibling: FROM rockylinux, amazonlinux, ubi-minimal, opensuse | refused: the distribution is not supported => gets its programs from dnf, yum, microdnf or zypper | integration/agent/builds/distributions.test.ts | from its own package manager
+sibling: FROM ghcr.io/Me/App, https://ghcr.io/me/app | is not the name of an image => the refusal says why, and what to write | unit/agent/builds/steps.test.ts | names the way out
 sibling: **.pyc in .dockerignore | matched only below a directory => matches as in Docker | unit/shared/dockerfile/ignored.test.ts | /**.md
 `,
 };

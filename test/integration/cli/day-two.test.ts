@@ -225,6 +225,30 @@ describe("a template", () => {
     expect((await svc.run(["template", "build", "my-app:v1", "nowhere"])).code).toBe(3);
   });
 
+  test("is built from a Dockerfile on standard input, with the files whose texts it has", SLOW, async () => {
+    const folder = join(svc.folder, "texts");
+    mkdirSync(folder);
+    writeFileSync(join(folder, ".dockerignore"), "*\n");
+    const input = 'FROM debian:12\nARG A=1\nARG B=2\nENV C=$A$B\nCOPY <<EOF /etc/app.conf\nc="$C"\nEOF\n';
+    const words = ["template", "build", "texts", folder, "-f", "-", "--build-arg", "A", "--build-arg", "B"];
+    const built = await svc.run(words, { input, env: { A: "seven" } });
+    expect(built).toMatchObject({ code: 0 });
+    expect(built.stderr).toContain("the build argument B has no value, here or in the environment");
+    const asked = cluster.agents.flatMap(({ builds }) => [...builds.values()]).at(-1);
+    expect(asked?.body.steps.filter(({ type }) => type === "COPY")).toMatchObject([
+      { source: "EOF", destination: "/etc/app.conf", user: "root", mode: "644" },
+    ]);
+    const [archive] = asked?.files.values() ?? [];
+    const files = await untarred(gunzipSync(archive ?? Buffer.alloc(0)));
+    expect([...files].map(([path, bytes]) => [path, bytes.toString()])).toEqual([["EOF", 'c="seven2"\n']]);
+
+    writeFileSync(join(folder, ".dockerignore"), "secret[\n");
+    expect(await svc.run(["template", "build", "texts", folder, "-f", "-"], { input })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(".dockerignore: 'secret[' is not a pattern") as string,
+    });
+  });
+
   test("whose build fails ends with 1 and the reason, escaped", SLOW, async () => {
     const folder = join(svc.folder, "broken");
     mkdirSync(folder);

@@ -12,6 +12,7 @@ import {
 } from "../../../../agent/builds/steps/context.ts";
 import type { BuildStep } from "../../../../shared/agent-api/build-shapes.ts";
 import { substitute } from "../../../../shared/dockerfile/substitute.ts";
+import { AppError } from "../../../../shared/http/errors.ts";
 
 const common = { number: 1, force: false };
 const env = (...variables: [string, string][]): BuildStep => ({ ...common, type: "ENV", variables });
@@ -255,6 +256,22 @@ test.each([
   "-registry.example/app",
 ])("the image '%s' is refused", (text) => {
   expect(() => parseImageName(text)).toThrow();
+});
+
+test.each([
+  [
+    "ghcr.io/Me/App:V1",
+    "'ghcr.io/Me/App:V1' is not the name of an image, which has no capital letters: write 'ghcr.io/me/app:V1'",
+  ],
+  ["Ubuntu", "'Ubuntu' is not the name of an image, which has no capital letters: write 'ubuntu'"],
+  [
+    "https://ghcr.io/me/app",
+    "'https://ghcr.io/me/app' is not the name of an image: leave out what is before 'ghcr.io/me/app'",
+  ],
+  ["docker://alpine:3", "'docker://alpine:3' is not the name of an image: leave out what is before 'alpine:3'"],
+  ["App/", "'App/' is not the name of an image"],
+])("the refusal of the image %s names the way out", (text, message) => {
+  expect(() => parseImageName(text)).toThrow(new AppError("bad_request", message));
 });
 
 test("names of the base image and image patterns of the settings are matched", () => {

@@ -23,3 +23,29 @@ test.each([
   const isIgnored = ignoredBy(text);
   expect(all.filter((path) => !isIgnored(path))).toEqual(kept);
 });
+
+test.each([
+  ["[^a-c]x", ["ax", "cx"], ["dx", "!x/y"]],
+  ["[!a]x", ["dx", "d/x"], ["ax", "!x/y"]],
+  ["d[^x]x", ["d/x"], []],
+  ["[a\\-c]x", ["bx"], ["ax", "-x"]],
+  ["\\[id\\].js", ["i.js"], ["[id].js"]],
+  ["[id].js", ["[id].js"], ["i.js"]],
+  ["a**b", ["axxb"], ["ab", "ax/b", "ax/b/c"]],
+  ["{a,b}(c).js+", ["a(c).js"], ["{a,b}(c).js+"]],
+])("%j keeps %j and leaves out %j, as Go reads it", (text, kept, left) => {
+  const isIgnored = ignoredBy(text);
+  expect([kept.map(isIgnored), left.map(isIgnored)]).toEqual([kept.map(() => false), left.map(() => true)]);
+});
+
+test("a file that is not UTF-8, as PowerShell writes it, is refused, because nothing of it would be left out", () => {
+  const text = Buffer.from("\uFEFFsecrets\r\n", "utf16le").toString("utf8");
+  expect(() => ignoredBy(text)).toThrow(".dockerignore is not UTF-8 text, but perhaps UTF-16: save it as UTF-8");
+});
+
+test.each(["[id", "x[]", "a\\", "[z-a]", "!a["])(
+  "%j is refused by its line, because it may name what must not be sent",
+  (line) => {
+    expect(() => ignoredBy(`ok\n${line}`)).toThrow(`.dockerignore: '${line}' is not a pattern`);
+  },
+);
