@@ -202,9 +202,10 @@ function toSample({ at, usage, seen, resources }: Measured): MetricSample {
     at,
     cpuCount: resources.cpuCount,
     cpuUsedPct: Math.round(Math.min(Math.max(share, 0), 1) * 10_000) / 100,
-    memUsed: usage.memory,
+    // Files in memory (/dev/shm) cannot be dropped, though the kernel counts them as cache.
+    memUsed: usage.memory + usage.shared,
     memTotal: resources.memoryMB * MIB,
-    memCache: usage.cache,
+    memCache: Math.max(0, usage.cache - usage.shared),
     diskUsed: seen.disk,
     diskTotal: resources.diskSizeMB * MIB,
   };

@@ -38,6 +38,14 @@ int terminal_resize(struct terminal *terminal, uint32_t cols, uint32_t rows) {
   return ioctl(terminal->master, TIOCSWINSZ, &size) < 0 ? errno : 0;
 }
 
+/* In cooked mode the kernel itself erases typed text: a whole character with this bit, a byte without it. */
+static void erase_characters(int master) {
+  struct termios settings;
+  if (tcgetattr(master, &settings) < 0) return;
+  settings.c_iflag |= IUTF8;
+  tcsetattr(master, TCSANOW, &settings);
+}
+
 int terminal_open(struct process *process, uint32_t cols, uint32_t rows, int ends[2], int *step) {
   int typed[2] = {-1, -1}, shown[2] = {-1, -1};
   struct terminal *terminal = calloc(1, sizeof *terminal);
@@ -64,6 +72,7 @@ int terminal_open(struct process *process, uint32_t cols, uint32_t rows, int end
     errno = error;
     return -1;
   }
+  erase_characters(terminal->master);
   return 0;
 }
 

@@ -13,6 +13,8 @@ export function chooseRange(header: string | undefined, size: number): RangeChoi
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/.exec(header ?? "");
   const [first, last] = [match?.[1], match?.[2]];
   if (first === undefined || last === undefined || (first === "" && last === "")) return "all";
+  // An empty file has no byte of any range. Clients that send a range with every request must get it, too.
+  if (size === 0) return "all";
   if (first === "") {
     const length = Math.min(Number(last), size);
     return length === 0 ? "none" : { from: size - length, to: size - 1 };

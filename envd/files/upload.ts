@@ -115,8 +115,12 @@ async function uploadParts(
   deps: FilesDeps,
 ): Promise<Written[]> {
   const written = new Map<string, Written>();
+  let otherPart: string | undefined;
   for await (const part of readParts(body, boundary)) {
-    if (part.name !== "file") continue;
+    if (part.name !== "file") {
+      otherPart ??= part.name ?? "";
+      continue;
+    }
     const path = upload.path === undefined || upload.path === "" ? part.filename : upload.path;
     if (path === undefined || path === "")
       throw new AppError("bad_request", "a file has neither a path nor a file name");
@@ -125,6 +129,11 @@ async function uploadParts(
     if (written.size >= MOST_FILES) throw new AppError("bad_request", `more than ${MOST_FILES} files in one request`);
     written.set(target, await uploadOne(part.body, { ...upload, path }, deps));
   }
+  if (written.size === 0 && otherPart !== undefined)
+    throw new AppError(
+      "bad_request",
+      `no file was written: the form has no part 'file', but '${otherPart.slice(0, 100)}': name each file's part 'file'`,
+    );
   return [...written.values()];
 }
 

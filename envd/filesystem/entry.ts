@@ -81,7 +81,8 @@ function describe({ path, stats, link }: FoundEntry, attributes: Attributes, nam
   const mode = Number(stats.mode);
   const seconds = floorDivide(stats.mtimeNs, NANOSECONDS);
   const entry: Entry = {
-    name: posix.basename(path),
+    // The root has no name of its own; clients of the public protocol get "/".
+    name: path === "/" ? path : posix.basename(path),
     type: link === undefined ? fileType(mode) : (link.type ?? FileType.SYMLINK),
     path,
     size: stats.size,

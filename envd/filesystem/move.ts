@@ -59,7 +59,8 @@ async function moveHeld(from: string, to: string, copying: Copying): Promise<voi
 
 // Complete beside the destination first: a copy that fails half way changes nothing.
 async function copyOver(source: string, destination: string, copying: Copying): Promise<void> {
-  const beside = `${destination}.svc-${randomName(6)}`;
+  // A name of its own: with an ending, a name that is as long as names may be would be too long.
+  const beside = posix.join(posix.dirname(destination), `.svc-${randomName(8)}`);
   try {
     await copy(source, beside, copying);
     await rename(beside, destination);

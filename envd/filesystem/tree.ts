@@ -14,6 +14,9 @@ const DIRECTORY_MODE = 0o755;
 /** Most entries of one listing: more would not fit into the memory of a small sandbox. */
 const MOST_ENTRIES = 100_000;
 const MOST_PATH_CHARACTERS = 8_000_000;
+const TOO_MANY =
+  `there are more than ${MOST_ENTRIES} entries, or ${MOST_PATH_CHARACTERS} letters of paths, for one listing: list less deep; ` +
+  "a single directory as large as that is listed by a command, such as find -maxdepth 1";
 /** How often a removal begins again in directories into which programs write. */
 const REMOVAL_ROUNDS = 64;
 
@@ -106,7 +109,8 @@ export async function makeNewDirectory(path: string, owner: OwnerIds, signal: Ab
 
 /**
  * Paths below a directory: depth first, a directory before its entries, by name. Follows no link except the directory
- * itself, whose entries it then names under the requested path. Leaves out entries that vanish during the walk.
+ * itself, whose entries it then names under the requested path. Leaves out entries that vanish during the walk, and those of
+ * nested directories that the kernel shows to nobody.
  * @throws {AppError} not_found, bad_request for another kind of file, failed_precondition for a cycle of links
  */
 export async function listTree(path: string, depth: number, signal: AbortSignal): Promise<string[]> {
@@ -140,6 +144,10 @@ interface Listing {
   characters: number;
 }
 
+const GONE = new Set(["ENOENT", "ENOTDIR"]);
+/** Answers of the kernel for directories that it hides also from root, in /proc and of FUSE; as with find, the others are listed. */
+const UNREADABLE = new Set(["EACCES", "EPERM", "ESRCH", "ENOTCONN"]);
+
 interface Place {
   readonly directory: string;
   /** Its path in the listing. */
@@ -154,7 +162,7 @@ function add(path: string, listing: Listing): void {
 }
 
 function tooMany(): AppError {
-  return new AppError("resource_exhausted", "there are too many entries for one listing: list less deep");
+  return new AppError("resource_exhausted", TOO_MANY);
 }
 
 async function walk({ directory, shown }: Place, depth: number, listing: Listing): Promise<void> {
@@ -166,7 +174,9 @@ async function walk({ directory, shown }: Place, depth: number, listing: Listing
       if (listing.paths.length + entries.length > MOST_ENTRIES) throw tooMany();
     }
   } catch (error) {
-    if (errnoOf(error) !== "ENOENT" && errnoOf(error) !== "ENOTDIR") throw fileError(error, shown);
+    const errno = errnoOf(error) ?? "";
+    const isLeftOut = listing.paths.length > 0 && UNREADABLE.has(errno);
+    if (!GONE.has(errno) && !isLeftOut) throw fileError(error, shown);
   }
   entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const { name, descend } of entries) {

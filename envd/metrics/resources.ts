@@ -23,8 +23,10 @@ export function readMemory({ limit, usage, stat, meminfo }: MemoryFiles): Memory
   const usageBytes = Number(usage);
   if (usage.trim() === "" || !(usageBytes >= 0)) return machineMemory(machine, total);
   const counters = fields(stat, " ");
-  // `file` of version 2, `total_cache` of version 1.
-  const cacheBytes = counters.get("file") ?? counters.get("total_cache") ?? counters.get("cache") ?? 0;
+  // `file` of version 2, `total_cache` of version 1. Files in memory (/dev/shm) count in it, but cannot be dropped.
+  const fileBytes = counters.get("file") ?? counters.get("total_cache") ?? counters.get("cache") ?? 0;
+  const sharedBytes = counters.get("total_shmem") ?? counters.get("shmem") ?? 0;
+  const cacheBytes = Math.max(0, fileBytes - sharedBytes);
   return { totalBytes: Math.min(limitBytes, total), usedBytes: Math.max(0, usageBytes - cacheBytes), cacheBytes };
 }
 

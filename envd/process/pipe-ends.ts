@@ -6,6 +6,7 @@ import { errnoOf } from "../system/errno.ts";
 import type { Spawned } from "../system/system.ts";
 import { type InputEnd, inputEnd } from "./input-end.ts";
 import type { Stream } from "./subscription.ts";
+import { WholeCharacters } from "./whole-characters.ts";
 
 /** Frame sizes of the public protocol. */
 const LARGEST_CHUNK: Readonly<Record<Stream, number>> = { stdout: 32 * 1024, stderr: 32 * 1024, pty: 16 * 1024 };
@@ -67,15 +68,21 @@ function openInput(path: string, open: (path: string, flags: number) => number):
 
 function readEnd(fd: number, stream: Stream, onBytes: OnBytes): OutputEnd {
   const socket = new Socket({ fd, readable: true, writable: false });
+  const characters = new WholeCharacters(LARGEST_CHUNK[stream], (frame) => onBytes(stream, frame));
   const deliver = (bytes: Buffer) => {
-    const step = LARGEST_CHUNK[stream];
-    for (let from = 0; from < bytes.length; from += step) onBytes(stream, bytes.subarray(from, from + step));
+    characters.push(bytes);
+    // Readers of terminals take bytes, and what is typed must be seen at once.
+    if (stream === "pty") characters.flush();
   };
   socket.on("data", deliver);
   socket.on("error", () => socket.destroy());
   const ended = new Promise<void>((resolve) => {
-    socket.once("end", () => resolve());
-    socket.once("close", () => resolve());
+    const finish = () => {
+      characters.flush();
+      resolve();
+    };
+    socket.once("end", finish);
+    socket.once("close", finish);
   });
   const drain = () => {
     if (socket.destroyed || socket.readableEnded) return;
@@ -84,7 +91,15 @@ function readEnd(fd: number, stream: Stream, onBytes: OnBytes): OutputEnd {
     drainNow(fd, deliver);
     socket.destroy();
   };
-  return { stream, ended, pause: () => socket.pause(), resume: () => socket.resume(), drain };
+  const pause = () => {
+    socket.pause();
+    characters.pause();
+  };
+  const resume = () => {
+    socket.resume();
+    characters.resume();
+  };
+  return { stream, ended, pause, resume, drain };
 }
 
 // What libuv has not read yet is still in the pipe, in order.

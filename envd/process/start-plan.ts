@@ -57,6 +57,11 @@ function printable(name: string): string {
 /** Lack of a resource: the same request can succeed later. */
 const EXHAUSTED = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ENOSPC"]);
 
+/** The kernel does not say which of both limits it was: 32 pages for one text, and a quarter of the stack for all. */
+const TOO_LONG =
+  "arguments and environment are too long: the kernel takes at most 128 KiB in one argument (a whole shell command is one) " +
+  "or variable: write long text to a file, or send it to stdin";
+
 /** Why a start failed, for the client. @param isThere whether the command is the path of a file; asked where nothing was found */
 export function startError(reason: unknown, cmd: string, cwd: string, isThere = (): boolean => false): unknown {
   if (!(reason instanceof SystemError)) return reason;
@@ -99,7 +104,7 @@ function execError(reason: SystemError, cmd: string, isThere: () => boolean): Ap
     case "EPERM":
       return new AppError("bad_request", `executable '${name}': permission denied`, options);
     case "E2BIG":
-      return new AppError("bad_request", "arguments and environment are too long", options);
+      return new AppError("bad_request", TOO_LONG, options);
     default:
       return new AppError("bad_request", `executable '${name}' cannot be run (${reason.errno})`, options);
   }

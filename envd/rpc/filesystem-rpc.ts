@@ -63,8 +63,8 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
     },
 
     async move(request, context) {
-      const { path: source, user } = locate(request.source, context);
-      const destination = session.path(request.destination, user);
+      const { path: source, user } = locate(entryName(request.source), context);
+      const destination = session.path(entryName(request.destination), user);
       await moveEntry({ source, destination, owner: user }, system, context.signal);
       return { entry: await entries.get(destination) };
     },
@@ -75,7 +75,7 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
     },
 
     async remove(request, context) {
-      await removeTree(locate(request.path, context).path, context.signal);
+      await removeTree(locate(entryName(request.path), context).path, context.signal);
       return {};
     },
 
@@ -112,6 +112,18 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
       return {};
     },
   };
+}
+
+/**
+ * The path of an entry that is removed, moved or replaced. An empty path means the work directory elsewhere; here it is
+ * rather a variable that was never set.
+ * @throws {AppError} bad_request for what `rm` and `rename` refuse: an empty path, and `.` or `..` as its last part
+ */
+function entryName(path: string): string {
+  if (path === "") throw new AppError("bad_request", "the path is empty: name the file or directory");
+  if (/(^|\/)\.\.?\/*$/.test(path))
+    throw new AppError("bad_request", `path '${path.slice(0, 200)}' ends in '.' or '..': name the directory itself`);
+  return path;
 }
 
 /** With a root, adds the entry to each event whose file still exists. */

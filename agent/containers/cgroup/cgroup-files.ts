@@ -8,7 +8,7 @@ const SOCKET_BUFFER_SHARE = 4;
 export interface Usage {
   /** Microseconds of processor time since the container began. */
   readonly cpuUs: number;
-  /** Bytes, without what the kernel can reclaim. */
+  /** Bytes, without `cache`. */
   readonly memory: number;
   /** Bytes of file cache. */
   readonly cache: number;

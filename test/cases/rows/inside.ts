@@ -36,6 +36,20 @@ sibling: a full queue whose process is over, or that is read again in time | not
 sibling: a program that does not read its terminal, with half a megabyte typed | not tried => other terminals answer meanwhile | integration/envd/process/terminals.test.ts | a program that does not read does not hold up others
 sibling: a process that does not read its stdin, with 1 MB sent | not tried => the call waits until the process ends, then fails; envd answers others | integration/envd/hardening.test.ts | input for a process that does not read
 `,
+  "paths that name no entry": `
+files.remove("") | the home directory was removed => refused: "the path is empty", as rm says; the home is whole | integration/envd/filesystem/odd-paths.test.ts | is neither removed, moved nor replaced
+sibling: files.rename("", "x") and files.rename("x", "") | the home directory was moved => refused with the same sentence | integration/envd/filesystem/odd-paths.test.ts | is neither removed, moved nor replaced
+sibling: ".", "..", "./", "d/." and "~/." removed, moved and replaced | the directory was removed, ".." with the homes of all users => refused, as rm and rename refuse them | integration/envd/filesystem/odd-paths.test.ts | is neither removed, moved nor replaced
+sibling: entries that are called "...", ".d", "x." and "..y" | not tried => removed | integration/envd/filesystem/odd-paths.test.ts | names of dots that are entries are removed
+`,
+  "characters of several bytes": `
+300 kB of 中文字符🚀 from a command, read by a client that decodes each message | broken characters where messages were cut => every character is whole | integration/envd/process/processes.test.ts | no message of output cuts a character
+a backspace after 中 while read waits in a terminal | one byte of three was erased, and the line kept the others => the character is erased | integration/envd/process/terminals.test.ts | takes back a whole character
+sibling: a character that a program writes in two halves | two broken characters => one message has it whole | integration/envd/process/processes.test.ts | no message of output cuts a character
+sibling: half a character whose rest never comes, or at the end of the output | not tried => delivered after 50 ms, or at once with the end | unit/envd/process/whole-characters.test.ts | the beginning of a character
+sibling: bytes that are no text | not tried => every byte in order, in messages of legal size | unit/envd/process/whole-characters.test.ts | have every byte in order
+sibling: a directory called 名 85 times is moved to another file system | "is too long" => moved | integration/envd/filesystem/filesystem.test.ts | what has a name as long as names may be
+`,
   "names that are not UTF-8": `
 touch $'d/\\xe9', then a list of d | left out in silence => listed with U+FFFD and "e9" in its name; the written form reads that file, and names that look alike lead to theirs | integration/envd/filesystem/odd-names.test.ts | a listing has every name, in order
 files.remove("d") | failed half way with "internal error" each time => a directory with such names is removed whole | integration/envd/filesystem/odd-names.test.ts | a third of them not UTF-8, are listed and removed
@@ -116,6 +130,8 @@ rename of a directory over a file | named the wrong one => "destination 'to' is 
 sibling: a script with Windows line ends, started by its path | "executable not found", though it was there => "is there, but not the interpreter that it names", and what CR LF has to do with it | integration/envd/process/processes.test.ts | is not reported as missing
 sibling: a stream of input for a command without stdin | "stdin is closed" => the same sentence | integration/envd/process/processes.test.ts | refused, also as a stream
 sibling: input after the client has closed stdin | not tried => refused, naming the process and the close | integration/envd/process/processes.test.ts | whose stdin the client has closed
+sibling: a command of more than 128 KiB | "arguments and environment are too long" => the same with the limit, and the way out: a file or stdin | integration/envd/process/processes.test.ts | arguments that are too long are refused
+sibling: curl -F upload=@x to /files | 200 and [], and nothing was written => 400: the form has no part 'file', but 'upload' | integration/envd/files/uploads.test.ts | have another name than 'file' is refused
 sibling: rename of a file over a directory | not tried => "destination 'to' is a directory" | integration/envd/filesystem/odd-paths.test.ts | a file over a directory
 sibling: rename of a directory over a full one | not tried => "destination 'to' is a directory that is not empty" | integration/envd/filesystem/odd-paths.test.ts | a directory over a full one
 sibling: rename of a directory into itself | not tried => "'from/x' is inside 'from'" | integration/envd/filesystem/odd-paths.test.ts | a directory into itself

@@ -100,6 +100,17 @@ describe("downloading", () => {
     }
   });
 
+  test("an empty file is sent to clients that ask for a range of everything", async () => {
+    writeFileSync(at("f"), "");
+    const { status, headers, body } = await get(at("f"), { range: "bytes=0-" });
+    expect([status, headers["content-length"], headers["content-range"], body.length]).toEqual([
+      200,
+      "0",
+      undefined,
+      0,
+    ]);
+  });
+
   test("a client that has the file already gets 304", async () => {
     writeFileSync(at("f"), "x");
     const { headers } = await get(at("f"));

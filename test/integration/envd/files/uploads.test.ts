@@ -227,6 +227,17 @@ describe("uploading a form", () => {
     ]);
   });
 
+  test("a form whose files have another name than 'file' is refused, and an empty form is not", async () => {
+    const data = new FormData();
+    data.append("upload", new Blob(["1"]), at("f"));
+    const response = await fetch(urlOf({}), { method: "POST", body: data });
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      { code: 400, message: expect.stringContaining("no part 'file', but 'upload'") },
+    ]);
+    expect(await (await form({})).json()).toEqual([]);
+  });
+
   test("a file without a name, and a body that is no form, are refused", async () => {
     const data = new FormData();
     data.append("file", "text");

@@ -43,6 +43,10 @@ describe("stat", () => {
     expect((await stat(path))?.symlinkTarget).toBeUndefined();
   });
 
+  test("the root directory has the name that clients of the public protocol know", async () => {
+    expect(await stat("/")).toMatchObject({ name: "/", path: "/", type: FileType.DIRECTORY });
+  });
+
   test("a directory has a size, and a relative path starts at home", async () => {
     const entry = await stat(`t${count}`);
     expect(entry).toMatchObject({ path: dir, type: FileType.DIRECTORY, permissions: "drwxr-xr-x", mode: 0o755 });
@@ -118,6 +122,11 @@ describe("listing", () => {
     expect(await list(join(dir, "link"), 9)).toEqual(
       below("link/inner", "link/inner/deep", "link/inner/deep/z", "link/inner/y", "link/loop", "link/x"),
     );
+  });
+
+  test("a listing of /proc goes on past directories that the kernel hides", async () => {
+    const entries = await list("/proc/1", 2);
+    expect(entries).toEqual(expect.arrayContaining(["/proc/1/fdinfo", "/proc/1/map_files", "/proc/1/status"]));
   });
 
   test("sockets are listed without a type, in their place", async () => {
@@ -205,6 +214,16 @@ describe("making, moving, removing", () => {
     });
     expect(entries[2]?.symlinkTarget).toBe(`${elsewhere}/sub/f`);
     await expect(stat(join(dir, "tree"))).rejects.toMatchObject({ code: Code.NotFound });
+    await clients.filesystem.remove({ path: elsewhere }, user);
+  });
+
+  test("what has a name as long as names may be moves to another file system, too", async () => {
+    const name = "名".repeat(85);
+    mkdirSync(join(dir, name));
+    writeFileSync(join(dir, name, name), "content");
+    const elsewhere = `/dev/shm/${name}`;
+    await clients.filesystem.move({ source: join(dir, name), destination: elsewhere }, user);
+    expect(await list(elsewhere)).toEqual([join(elsewhere, name)]);
     await clients.filesystem.remove({ path: elsewhere }, user);
   });
 

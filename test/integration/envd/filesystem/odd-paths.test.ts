@@ -207,6 +207,27 @@ test("the root directory is neither moved, nor replaced, nor removed, and what i
   expect(readFileSync(join(envd.home, "file"), "utf8")).toBe("kept\n");
 });
 
+test.each(["", ".", "..", "./", "d/.", "d/..", "~/."])("%j is neither removed, moved nor replaced", async (path) => {
+  here("mkdir -p d; echo kept > d/file; echo kept > file");
+  const calls = [
+    () => clients.filesystem.remove({ path }, quick()),
+    () => clients.filesystem.move({ source: path, destination: join(envd.root, "moved") }, quick()),
+    () => clients.filesystem.move({ source: "file", destination: path }, quick()),
+  ];
+  for (const call of calls)
+    await expect(call()).rejects.toMatchObject({
+      code: Code.InvalidArgument,
+      rawMessage: expect.stringMatching(/^the path is empty|ends in '.' or '..'/) as string,
+    });
+  expect(new Set(readdirSync(envd.home, { recursive: true }))).toEqual(new Set(["d", "d/file", "file"]));
+});
+
+test("names of dots that are entries are removed", async () => {
+  here("mkdir ... .d d; echo > d/x.; echo > d/..y");
+  for (const path of ["...", ".d", "d/x.", "d/..y", "d/"]) await clients.filesystem.remove({ path }, quick());
+  expect(readdirSync(envd.home)).toEqual([]);
+});
+
 test("a move into a name that is too long names the destination", async () => {
   here("echo > from");
   await expect(clients.filesystem.move({ source: "from", destination: "t".repeat(300) }, quick())).rejects.toThrow(

@@ -131,6 +131,7 @@ describe("user and directory", () => {
     const config = { cmd: "/bin/echo", args: ["x".repeat(3_000_000)], envs: {} };
     await expect(toEnd(clients.process.start({ process: config }, as("user")))).rejects.toMatchObject({
       code: Code.InvalidArgument,
+      rawMessage: expect.stringMatching(/128 KiB in one argument.*write long text to a file/) as string,
     });
     expect((await run("echo on")).stdout.toString()).toBe("on\n");
   });
@@ -157,6 +158,18 @@ describe("output", () => {
   test("no output is lost when a process ends at once, a hundred times", async () => {
     for (let i = 0; i < 100; i += 1)
       expect((await run(`printf ${i}; printf e${i} >&2`)).stdout.toString()).toBe(String(i));
+  });
+
+  test("no message of output cuts a character, as clients decode each on its own", async () => {
+    const script =
+      "yes 中文字符🚀 | head -c 300000 | head -n -1; printf '\\360\\237' >&2; sleep 0.01; printf '\\232\\200' >&2";
+    const texts = { stdout: "", stderr: "" };
+    for await (const { event } of clients.process.start({ process: sh(script), stdin: false }, as("user"))) {
+      const output = event?.event.case === "data" ? event.event.value.output : undefined;
+      if (output?.case === "stdout" || output?.case === "stderr")
+        texts[output.case] += Buffer.from(output.value).toString();
+    }
+    expect(texts).toEqual({ stdout: "中文字符🚀\n".repeat(Math.floor(300_000 / 17)), stderr: "🚀" });
   });
 
   test("a command can open its standard output and error by their names in /dev", async () => {

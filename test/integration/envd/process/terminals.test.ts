@@ -48,6 +48,13 @@ test("typed text is echoed and read; the control character ends the input", asyn
   expect([seen.terminal.toString(), seen.end?.exitCode]).toEqual(["hello\r\nhello\r\nended\r\n", 0]);
 });
 
+test("the key that erases takes back a whole character, also one of several bytes", async () => {
+  const reader = await inBackground(open('echo ready; read line; printf %s "$line" | od -An -tx1'));
+  await expect.poll(reader.text).toContain("ready");
+  await type(reader.pid, "a中\x7f\n");
+  expect((await reader.done).terminal.toString().trim().split("\r\n").at(-1)).toBe(" 61");
+});
+
 test("an interrupt from the keyboard reaches the program in the foreground", async () => {
   const shell = await inBackground(
     open("trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.05; done"),

@@ -170,6 +170,14 @@ test("a sandbox that ends between two samples is no error and has no more sample
   await expect.poll(() => usage.latest("e1")).toBeUndefined();
 });
 
+test("files in memory count as used, and not as cache", async () => {
+  const { usage, sandbox, used, live } = setup({ everyMs: 60_000 });
+  Object.assign(used, { memory: 30_000_000, cache: 21_000_000, shared: 20_000_000 });
+  live.push(sandbox);
+  usage.started(sandbox);
+  await expect.poll(() => usage.latest("e1")).toMatchObject({ memUsed: 50_000_000, memCache: 1_000_000 });
+});
+
 test("memory is read from both versions of control groups, without the file cache", () => {
   expect(usageUsV2("usage_usec 123456\nuser_usec 1\n")).toBe(123_456);
   expect(memoryV2("1000\n", "anon 1\nfile 300\nfile_mapped 7\nshmem 50\n")).toEqual({

@@ -21,6 +21,14 @@ describe("the memory of a container", () => {
     expect(readMemory(files)).toMatchObject({ usedBytes: 250_000, cacheBytes: 50_000 });
   });
 
+  test.each(["file 100000\nshmem 90000\n", "total_cache 100000\ntotal_shmem 90000\n"])(
+    "with files in memory (%j) has these as used, and not as cache",
+    (stat) => {
+      const files = { limit: "524288\n", usage: "300000\n", stat, meminfo: MEMINFO };
+      expect(readMemory(files)).toMatchObject({ usedBytes: 290_000, cacheBytes: 10_000 });
+    },
+  );
+
   test.each(["max\n", "9223372036854771712"])("without a limit (%j) is the machine's", (limit) => {
     expect(readMemory({ limit, usage: "5000", stat: "", meminfo: MEMINFO }).totalBytes).toBe(1_024_000);
   });

@@ -59,7 +59,12 @@ describe("why a start failed", () => {
   test.each([
     ["ENOENT", "exec", "not_found", "executable 'tool' not found"],
     ["EACCES", "exec", "bad_request", "executable 'tool': permission denied"],
-    ["E2BIG", "exec", "bad_request", "arguments and environment are too long"],
+    [
+      "E2BIG",
+      "exec",
+      "bad_request",
+      "at most 128 KiB in one argument (a whole shell command is one) or variable: write long text to a file",
+    ],
     ["ENOENT", "cwd", "bad_request", "cwd '/nowhere' does not exist"],
     ["EACCES", "cwd", "bad_request", "cwd '/nowhere': permission denied"],
     ["ENOTDIR", "cwd", "bad_request", "cwd '/nowhere' is not a directory"],
