@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { within } from "../../shared/program/deadline.ts";
 import { refusal, unreached } from "../api/client.ts";
 import type { Context } from "../context.ts";
-import { Failure } from "../failure.ts";
+import { EXIT, Failure } from "../failure.ts";
 import { writeWhole } from "./part.ts";
 import type { Inside } from "./sandbox.ts";
 
@@ -26,15 +26,28 @@ export async function upload(transfer: Transfer, from: string, to: string): Prom
   const file = createReadStream(from);
   const counting = watch();
   // The reader's end is part of the pipeline, which the request's body ends.
-  const body = Readable.toWeb(file.on("error", (error) => counting.destroy(error)).pipe(counting));
+  let problem: NodeJS.ErrnoException | undefined;
+  const onProblem = (error: NodeJS.ErrnoException) => {
+    problem = error;
+    counting.destroy(error);
+  };
+  const body = Readable.toWeb(file.on("error", onProblem).pipe(counting));
   const response = await request(transfer, to, {
     method: "POST",
     headers: { "content-type": "application/octet-stream" },
     body: body as never,
     duplex: "half",
     signal,
+  }).catch((cause: unknown) => {
+    // The request ends with its body: the platform was reached all the same.
+    throw problem === undefined ? cause : unreadable(from, problem);
   });
   await response.arrayBuffer();
+}
+
+function unreadable(path: string, cause: NodeJS.ErrnoException): Failure {
+  const exitCode = cause.code === "ENOENT" ? EXIT.notFound : EXIT.failed;
+  return new Failure(`${path} cannot be read: ${cause.code ?? cause.message}`, { exitCode, cause });
 }
 
 /** The file is there when all of it has come, with these permission bits; until then what was there stays. */

@@ -107,6 +107,20 @@ test("a log is followed until its sandbox has ended", SLOW, async () => {
   expect({ code, stdout }).toEqual({ code: 0, stdout: "2026-11-20T12:00:00.000Z INFO  the last words\n" });
 });
 
+test("a log is followed over a restart of the platform, which is said once", SLOW, async () => {
+  const line = { timestamp: "2026-11-20T12:00:00.000Z", level: "info", message: "the last words", fields: {} };
+  let calls = 0;
+  answer = ({ url = "" }, response) => {
+    calls++;
+    if (calls === 2 || calls === 3 || calls === 5) refused(response, 503, "it starts");
+    else if (url.includes("/logs?")) json(response, { logs: calls === 1 ? [] : [line] });
+    else json(response, { sandboxID: "i1", state: "ended" });
+  };
+  const { code, stdout, stderr } = await svc.run(["sandbox", "logs", "i1", "-f"]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "2026-11-20T12:00:00.000Z INFO  the last words\n" });
+  expect(stderr.match(/it starts: trying again/g)).toHaveLength(2);
+});
+
 test("no token of a new sandbox is shown", SLOW, async () => {
   const sandbox = { sandboxID: "i1", envdAccessToken: "tok-envd", trafficAccessToken: "tok-traffic" };
   answer = (_request, response) => json(response, sandbox);

@@ -86,7 +86,7 @@ export async function inFiles(
 }
 
 async function disksOf(platform: Platform, sandboxId: string): Promise<readonly string[]> {
-  const disks = settingOf(platform, "agent", "SVC_DISKS_DIR", `${platform.paths.state}/agent/disks`);
+  const disks = disksOfNode(platform);
   const ids = (await containersOf(platform)).filter(({ name }) => name === `svc-${sandboxId}`).map(({ id }) => id);
   const names = (await readdir(disks)).filter((name) => ids.some((id) => name === `${id}.img`));
   if (names.length === 0) throw new Error(`the sandbox ${sandboxId} has no disk`);
