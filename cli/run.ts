@@ -22,6 +22,12 @@ const PUT_AWAY_MS = 15_000;
 /** For the shell: 128 and the number of the signal. */
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
+/** Of failures of this machine that any command may meet. */
+const WAYS_OUT: Readonly<Record<string, string>> = {
+  ENOSPC: "a file system of this machine is full: `df -h` and `df -i` show which; temporary files go where TMPDIR says",
+  EDQUOT: "the quota of this user on a file system of this machine is used up",
+};
+
 export async function run(line: readonly string[], { env, streams }: Surroundings): Promise<number> {
   const words = line[0] === "help" ? [...line.slice(1), "--help"] : line;
   const ended = new AbortController();
@@ -83,8 +89,9 @@ function failed(error: unknown, { env, streams }: Surroundings): number {
     error instanceof Failure
       ? error
       : new Failure(error instanceof Error ? error.message : String(error), { cause: error });
+  const { code = "" } = ((error instanceof Failure ? error.cause : error) ?? {}) as NodeJS.ErrnoException;
   const words = wordsOf(env);
-  const ways = [wayOut, unreached === undefined ? undefined : proxyWords(env, unreached)];
+  const ways = [wayOut, WAYS_OUT[code], unreached === undefined ? undefined : proxyWords(env, unreached)];
   const lines = ways.flatMap((way) => (way === undefined ? [] : [`${escapeText(words(way))}\n`]));
   streams.stderr.write(`error: ${escapeText(words(message))}\n${lines.join("")}`);
   return exitCode;

@@ -12,6 +12,8 @@ import type { Inside } from "./sandbox.ts";
 
 /** A file of unknown size may take any time: only silence is limited. */
 const LONGEST_SILENCE_MS = 60_000;
+/** What a write fails of where a disk, a quota or a limit of size is reached. */
+const FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 export interface Transfer {
   readonly context: Context;
@@ -57,6 +59,11 @@ export async function download(transfer: Transfer, from: string, to: string, mod
   const source = bodyOf(response);
   try {
     await broken(from, "copied", () => writeWhole(to, mode, (file) => pipeline(source, watch(), file, { signal })));
+  } catch (cause) {
+    const { code = "" } = cause as NodeJS.ErrnoException;
+    // The kernel names no file for these.
+    if (!FULL.has(code)) throw cause;
+    throw new Failure(`${to} cannot be written: ${code}`, { cause });
   } finally {
     source.destroy();
   }

@@ -66,3 +66,14 @@ test("a file here that cannot be read is named, and not the platform, which was 
   });
   await expect(upload(transfer, tmpdir(), "/tmp/x")).rejects.toThrow(`${tmpdir()} cannot be read: EISDIR`);
 });
+
+test("a file for which there is no room here is named", async () => {
+  const server = createServer((_request, answer) => void answer.end("some bytes"));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const inside = { place: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }, headers: {} };
+  const context = { signal: new AbortController().signal };
+  const transfer = { context, inside, user: undefined, passed: () => undefined } as unknown as Transfer;
+  await expect(download(transfer, "/some", "/dev/full", 0o600)).rejects.toThrow("/dev/full cannot be written: ENOSPC");
+});
