@@ -41,6 +41,7 @@ function takesNext(options: readonly Option[], word: string): boolean {
   const named = (flag: string) =>
     options.find(({ flags }) => flags.split(/, | /).includes(flag))?.flags.includes("<") === true;
   if (word.startsWith("--")) return named(word);
-  const valued = [...word.slice(1)].findIndex((letter) => named(`-${letter}`));
-  return valued === word.length - 2;
+  const letters = word.slice(1);
+  const valued = [...letters].findIndex((letter) => named(`-${letter}`));
+  return valued === letters.length - 1;
 }

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { agentPage } from "./agent-pages.ts";
 import { containersOf } from "./host-objects.ts";
 import { api, asAdmin, checkout, type Platform } from "./platform.ts";
-import { run, settingOf } from "./programs.ts";
+import { disksOfNode, run, settingOf } from "./programs.ts";
 
 const execute = promisify(execFile);
 /** Characters at either end of a text in base64 that depend on what is beside it. */
