@@ -41,6 +41,8 @@ export interface Command {
   readonly shows?: "list" | "table" | "one";
   /** One line for a shell. */
   readonly example: string;
+  /** Its last argument is a program with options of its own, also without `--` before it. */
+  readonly runs?: true;
   /** Not in help and completion. */
   readonly hidden?: true;
   /** Loads the code of the command, when it is called. */

@@ -6,6 +6,8 @@ export const EXIT = {
   notFound: 3,
   refused: 4,
   conflict: 5,
+  /** `doctor` itself failed: it says nothing of the machine. */
+  crashed: 70,
   timedOut: 124,
   interrupted: 130,
 } as const;
@@ -14,12 +16,15 @@ export class Failure extends Error {
   readonly exitCode: number;
   /** What the user can do. */
   readonly wayOut: string | undefined;
+  /** The address that gave no answer. */
+  readonly unreached: string | undefined;
 
-  constructor(message: string, more: { exitCode?: number; wayOut?: string; cause?: unknown } = {}) {
+  constructor(message: string, more: { exitCode?: number; wayOut?: string; unreached?: string; cause?: unknown } = {}) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause });
     this.name = "Failure";
     this.exitCode = more.exitCode ?? EXIT.failed;
     this.wayOut = more.wayOut;
+    this.unreached = more.unreached;
   }
 }
 

@@ -1,6 +1,8 @@
 /** Runs one command line: reads it, loads the command, and says what failed. Resolves to the exit code. */
 
 import { CommanderError } from "commander";
+import { proxyWords } from "./api/proxies.ts";
+import { withBoundary } from "./boundary.ts";
 import { type Context, createContext, type Streams } from "./context.ts";
 import { COMMANDS, GROUPS } from "./definitions/all.ts";
 import { EXIT, Failure, usage } from "./failure.ts";
@@ -19,6 +21,12 @@ const PUT_AWAY_MS = 15_000;
 
 /** For the shell: 128 and the number of the signal. */
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+/** Of failures of this machine that any command may meet. */
+const WAYS_OUT: Readonly<Record<string, string>> = {
+  ENOSPC: "a file system of this machine is full: `df -h` and `df -i` show which; temporary files go where TMPDIR says",
+  EDQUOT: "the quota of this user on a file system of this machine is used up",
+};
 
 export async function run(line: readonly string[], { env, streams }: Surroundings): Promise<number> {
   const words = line[0] === "help" ? [...line.slice(1), "--help"] : line;
@@ -61,7 +69,7 @@ export async function run(line: readonly string[], { env, streams }: Surrounding
     }
     const instead = meant({ commands: COMMANDS, groups: GROUPS }, words);
     if (instead.length > 0) throw unknown(words, instead);
-    await program.parseAsync(words, { from: "user" });
+    await program.parseAsync(withBoundary(COMMANDS, words), { from: "user" });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
@@ -77,12 +85,14 @@ function unknown(words: readonly string[], instead: readonly string[]): Failure 
 }
 
 function failed(error: unknown, { env, streams }: Surroundings): number {
-  const { message, wayOut, exitCode } =
+  const { message, wayOut, exitCode, unreached } =
     error instanceof Failure
       ? error
       : new Failure(error instanceof Error ? error.message : String(error), { cause: error });
+  const { code = "" } = ((error instanceof Failure ? error.cause : error) ?? {}) as NodeJS.ErrnoException;
   const words = wordsOf(env);
-  const way = wayOut === undefined ? "" : `${escapeText(words(wayOut))}\n`;
-  streams.stderr.write(`error: ${escapeText(words(message))}\n${way}`);
+  const ways = [wayOut, WAYS_OUT[code], unreached === undefined ? undefined : proxyWords(env, unreached)];
+  const lines = ways.flatMap((way) => (way === undefined ? [] : [`${escapeText(words(way))}\n`]));
+  streams.stderr.write(`error: ${escapeText(words(message))}\n${lines.join("")}`);
   return exitCode;
 }

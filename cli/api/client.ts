@@ -137,6 +137,7 @@ export function unreached(url: string, cause: unknown, timeoutMs: number): Failu
     return new Failure(`${url} did not answer within ${timeoutMs / 1000} s`, {
       exitCode: EXIT.timedOut,
       cause,
+      unreached: url,
       wayOut: "give it more time with --request-timeout",
     });
   }
@@ -144,6 +145,7 @@ export function unreached(url: string, cause: unknown, timeoutMs: number): Failu
   const isUntrusted = UNTRUSTED.test(reason?.code ?? "");
   return new Failure(`cannot reach ${url}: ${reason?.code ?? reason?.message ?? String(cause)}`, {
     cause,
+    unreached: url,
     wayOut: isUntrusted
       ? "this machine does not know the authority of that certificate: NODE_EXTRA_CA_CERTS=FILE names its PEM file"
       : "look whether the platform runs there; SVC_API_URL and `svc context list` say which address is used",

@@ -1,7 +1,7 @@
 /** The contexts of a user who works with several platforms: `~/.config/svc/config.toml`, which only that user may read. */
 
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { Failure, usage } from "../failure.ts";
 
@@ -31,7 +31,17 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export function contextsFile(env: Environment): string {
   const set = env["XDG_CONFIG_HOME"] ?? "";
-  return join(set === "" ? join(env["HOME"] ?? homedir(), ".config") : set, "svc", "config.toml");
+  const home = env["HOME"] ?? "";
+  return join(set === "" ? join(home === "" ? ownHome() : home, ".config") : set, "svc", "config.toml");
+}
+
+/** Of a user whom the machine does not know, as in a container with any number for one, it is the root directory, as for Docker. */
+function ownHome(): string {
+  try {
+    return userInfo().homedir;
+  } catch {
+    return "/";
+  }
 }
 
 export async function readContexts(env: Environment): Promise<Contexts> {
@@ -40,8 +50,16 @@ export async function readContexts(env: Environment): Promise<Contexts> {
   try {
     text = readFileSync(file, "utf8");
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return { current: undefined, contexts: {} };
-    throw new Failure(`cannot read ${file}: ${(cause as Error).message}`, { cause });
+    const { code = "" } = cause as NodeJS.ErrnoException;
+    // ENOTDIR: users of services have /dev/null for a home.
+    if (code === "ENOENT" || code === "ENOTDIR") return { current: undefined, contexts: {} };
+    const elsewhere = {
+      wayOut: "HOME, or XDG_CONFIG_HOME, is that of another user: behind `sudo -u NAME`, -H sets it anew",
+    };
+    throw new Failure(`cannot read ${file}: ${(cause as Error).message}`, {
+      cause,
+      ...(code === "EACCES" ? elsewhere : {}),
+    });
   }
   if ((statSync(file).mode & 0o077) !== 0) {
     throw usage(`others can read ${file}, which holds keys`, `chmod 600 ${file}`);

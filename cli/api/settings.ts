@@ -46,13 +46,17 @@ export async function readSettings(env: Environment, context: string | undefined
     apiUrl: checkedUrl(url, "API"),
     sandboxUrl: sandboxUrl === undefined ? undefined : checkedUrl(sandboxUrl, "sandboxes"),
     domain,
-    apiKey,
-    adminToken: adminToken ?? (stored?.adminFile === undefined ? undefined : firstWord(stored.adminFile)),
+    apiKey: checkedKey(apiKey, "API key"),
+    adminToken: checkedKey(
+      adminToken ?? (stored?.adminFile === undefined ? undefined : firstWord(stored.adminFile)),
+      "operators' token",
+    ),
   };
 }
 
 function ofEnvironment(env: Environment): ContextEntry {
-  const value = (...names: readonly string[]) => names.map((name) => env[name]).find((it) => (it ?? "") !== "");
+  // A file with Windows line ends leaves a carriage return behind each value.
+  const value = (...names: readonly string[]) => names.map((name) => env[name]?.trim()).find((it) => (it ?? "") !== "");
   return defined({
     apiUrl: value("SVC_API_URL", "E2B_API_URL"),
     sandboxUrl: value("SVC_SANDBOX_URL", "E2B_SANDBOX_URL"),
@@ -93,6 +97,15 @@ function ofCheckout(env: Environment): Stored | undefined {
   return { source: file, entry: ofEnvironment(lines), adminFile: `/etc/svc${suffix}/admin-token` };
 }
 
+/** A key that no header can have would be shown by the error of the request. */
+function checkedKey(text: string | undefined, of: string): string | undefined {
+  if (text === undefined || /^[!-~]+$/.test(text)) return text;
+  throw usage(
+    `the ${of} has a blank, a line break or a character that no key has`,
+    "copy it once more: `svc auth login` reads it from standard input, SVC_API_KEY and SVC_ADMIN_TOKEN from the environment",
+  );
+}
+
 function firstWord(file: string): string | undefined {
   const word = textOf(file)?.split(/\s/, 1)[0];
   return word === "" ? undefined : word;
@@ -111,6 +124,9 @@ function checkedUrl(text: string, of: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
     throw usage(`'${text}' is no address of the ${of}`, "it looks like http://127.0.0.1:3000");
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw usage(`the address of the ${of} has a user or a password in it`, "leave them out: svc sends its key alone");
   }
   return text.replace(/\/+$/, "");
 }

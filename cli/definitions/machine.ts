@@ -8,7 +8,7 @@ export const machineCommands: readonly Command[] = [
   {
     name: "doctor",
     about: "find out what is wrong with the platform on this machine, and how to mend it",
-    more: "For root, on the machine itself; it works while the programs are down. Failures come first, the cause before its effects. Exit code 1: something has failed; warnings do not count.",
+    more: "For root, on the machine itself; it works while the programs are down. Failures come first, the cause before its effects. Exit code 1: something has failed; warnings do not count. 70: the look itself failed.",
     options: [
       {
         flags: "--fix",

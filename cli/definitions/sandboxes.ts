@@ -87,7 +87,7 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "sandbox exec",
     about: "run a program in a sandbox, with its input, output and exit code",
-    more: "Standard input is passed on where it is a pipe or a file. The program is started without a shell: `-- sh -c '…'` starts one. A paused sandbox is resumed first.",
+    more: "Standard input is passed on where it is a pipe or a file. The program is started without a shell: `-- sh -c '…'` starts one. What follows the program is its own, also without `--`. A paused sandbox is resumed first.",
     arguments: [SANDBOX, { name: "<command...>", about: "after --, the program and its arguments" }],
     options: [
       USER,
@@ -96,13 +96,14 @@ export const sandboxCommands: readonly Command[] = [
       { flags: "-d, --detach", about: "leave it running, and print its process id" },
       { flags: "-t, --timeout <duration>", about: "end it after this time, with exit code 124", read: "duration" },
     ],
+    runs: true,
     example: "svc sandbox exec isb6f3b4nz -- python3 -c 'print(6 * 7)'",
     load: async () => (await import("../commands/sandboxes/exec.ts")).exec,
   },
   {
     name: "sandbox cp",
     about: "copy a file or folder into a sandbox, or out of it",
-    more: "One of the two is SANDBOX:PATH. Links are not copied. A file that is copied here is there when all of it has come: a copy that is cut leaves whole files, and no half of one.",
+    more: "One of the two is SANDBOX:PATH. A folder is copied into one that is there, and otherwise under the new name; of `dir/.` the content is copied. Links are not copied. A file that is copied here is there when all of it has come: a copy that is cut leaves whole files, and no half of one.",
     arguments: [
       { name: "<from>", about: "path here, or SANDBOX:PATH" },
       { name: "<to>", about: "SANDBOX:PATH, or path here" },
@@ -215,7 +216,7 @@ export const sandboxCommands: readonly Command[] = [
     more: "HTTP and WebSockets pass, with the sandbox's traffic token where it asks for one. It listens on 127.0.0.1 until it is ended.",
     arguments: [
       SANDBOX,
-      { name: "<ports...>", about: "LOCAL:REMOTE, or one number for both; LOCAL 0 takes a free one" },
+      { name: "<ports...>", about: "LOCAL:REMOTE, or one number for both; LOCAL 0, or :REMOTE, takes a free one" },
     ],
     options: [{ flags: "--host <address>", about: "another address of this machine to listen on" }],
     example: "svc forward isb6f3b4nz 8080:80",

@@ -6,12 +6,14 @@ import { pipeline } from "node:stream/promises";
 import { within } from "../../shared/program/deadline.ts";
 import { refusal, unreached } from "../api/client.ts";
 import type { Context } from "../context.ts";
-import { Failure } from "../failure.ts";
+import { EXIT, Failure } from "../failure.ts";
 import { writeWhole } from "./part.ts";
 import type { Inside } from "./sandbox.ts";
 
 /** A file of unknown size may take any time: only silence is limited. */
 const LONGEST_SILENCE_MS = 60_000;
+/** What a write fails of where a disk, a quota or a limit of size is reached. */
+const FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 export interface Transfer {
   readonly context: Context;
@@ -26,15 +28,28 @@ export async function upload(transfer: Transfer, from: string, to: string): Prom
   const file = createReadStream(from);
   const counting = watch();
   // The reader's end is part of the pipeline, which the request's body ends.
-  const body = Readable.toWeb(file.on("error", (error) => counting.destroy(error)).pipe(counting));
+  let problem: NodeJS.ErrnoException | undefined;
+  const onProblem = (error: NodeJS.ErrnoException) => {
+    problem = error;
+    counting.destroy(error);
+  };
+  const body = Readable.toWeb(file.on("error", onProblem).pipe(counting));
   const response = await request(transfer, to, {
     method: "POST",
     headers: { "content-type": "application/octet-stream" },
     body: body as never,
     duplex: "half",
     signal,
+  }).catch((cause: unknown) => {
+    // The request ends with its body: the platform was reached all the same.
+    throw problem === undefined ? cause : unreadable(from, problem);
   });
   await response.arrayBuffer();
+}
+
+function unreadable(path: string, cause: NodeJS.ErrnoException): Failure {
+  const exitCode = cause.code === "ENOENT" ? EXIT.notFound : EXIT.failed;
+  return new Failure(`${path} cannot be read: ${cause.code ?? cause.message}`, { exitCode, cause });
 }
 
 /** The file is there when all of it has come, with these permission bits; until then what was there stays. */
@@ -44,6 +59,11 @@ export async function download(transfer: Transfer, from: string, to: string, mod
   const source = bodyOf(response);
   try {
     await broken(from, "copied", () => writeWhole(to, mode, (file) => pipeline(source, watch(), file, { signal })));
+  } catch (cause) {
+    const { code = "" } = cause as NodeJS.ErrnoException;
+    // The kernel names no file for these.
+    if (!FULL.has(code)) throw cause;
+    throw new Failure(`${to} cannot be written: ${code}`, { cause });
   } finally {
     source.destroy();
   }

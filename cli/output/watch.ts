@@ -42,18 +42,12 @@ export async function showList<T>(
   const states = (all: readonly T[]) => new Map(all.map((item) => [view.name(item), cells(still, item).join("\t")]));
   let known = states(items);
   let hasHead = items.length > 0;
-  let isAway = false;
+  const asked = patient({ out, signal });
   for (;;) {
     await sleep(EVERY_MS, undefined, { signal });
-    try {
-      items = await read();
-      isAway = false;
-    } catch (error) {
-      if (signal.aborted || !mayPass(error)) throw error;
-      if (!isAway) out.note(`${error.message}: trying again`);
-      isAway = true;
-      continue;
-    }
+    const answer = await asked(read);
+    if (answer === undefined) continue;
+    items = answer;
     const now = states(items);
     const changed = items.filter((item) => known.get(view.name(item)) !== now.get(view.name(item)));
     if (changed.length > 0) await out.list(view, changed, hasHead ? { ...options, headers: false } : options);
@@ -61,6 +55,23 @@ export async function showList<T>(
     for (const name of known.keys()) if (!now.has(name)) out.note(`${name} is gone`);
     known = now;
   }
+}
+
+/** Asks again and again what may fail while the platform is restarted, and says so once. Undefined: no answer this time. */
+export function patient({ out, signal }: { readonly out: Output; readonly signal: AbortSignal }) {
+  let isAway = false;
+  return async <T>(ask: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      const answer = await ask();
+      isAway = false;
+      return answer;
+    } catch (error) {
+      if (signal.aborted || !mayPass(error)) throw error;
+      if (!isAway) out.note(`${error.message}: trying again`);
+      isAway = true;
+      return undefined;
+    }
+  };
 }
 
 /** Of a platform that is restarted or away. What it refuses, it refuses again. */

@@ -2,8 +2,10 @@
 # shellcheck shell=bash
 
 # become_root SCRIPT ARGUMENT…: returns if the user is root, otherwise starts SCRIPT again as root.
-# Keeps PATH, because Node may be installed for the calling user only.
+# Keeps PATH, because Node may be installed for the calling user only, and proxies, without which nothing is fetched in a company's
+# network: by name, because a proxy's address may hold a password, and everybody sees the words of a command.
 become_root() {
+  local name proxies='' kept=()
   if [ "$(id -u)" -eq 0 ]; then
     keep_instance
     return 0
@@ -12,8 +14,12 @@ become_root() {
     printf 'error: this must run as root, and there is no sudo on this machine: run it in a root shell (su -)\n' >&2
     exit 1
   fi
+  for name in http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY; do
+    if [ -n "${!name:-}" ]; then proxies+=$name,; fi
+  done
+  if [ -n "$proxies" ]; then kept=("--preserve-env=${proxies}no_proxy,NO_PROXY"); fi
   printf 'asking for root with sudo\n'
-  exec sudo env "PATH=$PATH" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
+  exec sudo "${kept[@]}" env "PATH=$PATH" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
 }
 
 # keep_instance: refuses what a user's own sudo would do to another platform: it drops SVC_INSTANCE, which sudo itself was still given.

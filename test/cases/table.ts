@@ -7,6 +7,7 @@
 import { type Proof, rowsOf } from "../support/runner/outcomes.ts";
 import { builds } from "./rows/builds.ts";
 import { clients } from "./rows/clients.ts";
+import { command } from "./rows/command.ts";
 import { egress } from "./rows/egress.ts";
 import { inside } from "./rows/inside.ts";
 import { into } from "./rows/into.ts";
@@ -30,6 +31,7 @@ const TABLE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "out of a sandbox": egress,
   "template builds": builds,
   inside,
+  "the command": command,
 };
 
 /** All cases of the table, by section and kind, such as `inside: names that are not UTF-8`. */

@@ -3,8 +3,9 @@
 import type { Machine } from "../../../machine/base/this-machine.ts";
 import type { Result } from "../../../machine/checks/check.ts";
 import { examine, type Mended, mend, preflight, type Report } from "../../../machine/doctor/doctor.ts";
+import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
-import { EXIT, usage } from "../../failure.ts";
+import { EXIT, Failure, usage } from "../../failure.ts";
 import { wordsOf } from "../../installed.ts";
 import type { Options } from "../../options.ts";
 import { hereAsRoot, sayInstance } from "./here.ts";
@@ -13,14 +14,14 @@ const WORDS = { failed: "FAIL", warning: "WARN", unknown: "?", ok: "ok" } as con
 
 export const doctor: Action = async (context, _args, options) => {
   const machine = hereAsRoot(context);
-  let report = await look(machine, options);
+  let report = await seen(context, () => look(machine, options));
   context.signal.throwIfAborted();
   let mended: readonly Mended[] = [];
   if (options.fix === true) {
     sayInstance(context, machine);
     mended = await mend(report, machine);
     // The report is of the machine as it is now.
-    if (mended.length > 0) report = await examine(machine);
+    if (mended.length > 0) report = await seen(context, () => examine(machine));
   }
   const code = report.ok ? 0 : EXIT.failed;
   const output = options.output ?? (options.json === true ? "json" : undefined);
@@ -41,6 +42,20 @@ export const doctor: Action = async (context, _args, options) => {
   context.out.note(summary(report));
   return code;
 };
+
+/** A look that fails has an exit code of its own: the package refuses an upgrade for what was found, and for nothing else. */
+export async function seen<T>({ signal }: Pick<Context, "signal">, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (signal.aborted || cause instanceof Failure) throw cause;
+    throw new Failure(`doctor itself failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      exitCode: EXIT.crashed,
+      cause,
+      wayOut: "this says nothing of the machine; `svc debug bundle` collects what is needed to find out why",
+    });
+  }
+}
 
 function look(machine: Machine, { preflight: isForUpgrade = false, fix = false }: Options): Promise<Report> {
   if (isForUpgrade && fix) throw usage("--preflight changes nothing: --fix is another run");

@@ -1,7 +1,7 @@
 /** Copies files and folders between this machine and a sandbox. */
 
 import { mkdir, stat } from "node:fs/promises";
-import { basename, join, posix } from "node:path";
+import { basename, join, posix, resolve } from "node:path";
 import { FileType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
@@ -16,11 +16,23 @@ import { createProgress } from "../../output/progress.ts";
 const AT_ONCE = 4;
 /** Names that one call of `chmod` gets. */
 const NAMES_AT_ONCE = 200;
+/** `dir/` takes a file under the file's own name, also where it is not there yet. */
+const NAMES_FOLDER = /\/\.?$/;
+/** Of `dir/.` the content is copied, as `docker cp` and `cp -r` do. */
+const NAMES_CONTENT = /(?:^|\/)\.\/?$/;
 
 export const copy: Action = async (context, { first: from, second: to }, { user }) => {
   const there = { from: remote(from), to: remote(to) };
   if ((there.from === undefined) === (there.to === undefined)) {
     throw usage("one of the two must be in a sandbox, and the other here", "a path in a sandbox is SANDBOX:PATH");
+  }
+  if (from === "-" || to === "-") {
+    const wayOut =
+      "a file: `svc sandbox exec SANDBOX -- cat PATH`; a folder: `-- tar -c PATH`, and into it `-- tar -x -C PATH`";
+    throw usage(
+      "cp copies no stream: '-' is neither standard input nor output",
+      `${wayOut}; a file of that name is ./-`,
+    );
   }
   const { sandboxID, path } = there.from ?? there.to ?? { sandboxID: "", path: "" };
   const inside = await enter(context, sandboxID);
@@ -52,14 +64,15 @@ async function copyIn(job: Job, from: string, to: string): Promise<void> {
   });
   const target = await lookThere(job.inside, to, job.user);
   const isFolder = target?.type === FileType.DIRECTORY;
-  const path = isFolder || to.endsWith("/") ? posix.join(to, basename(from)) : to;
   if (!source.isDirectory()) {
+    const path = isFolder || NAMES_FOLDER.test(to) ? posix.join(to, basename(from)) : to;
     const files = [{ path: "", kind: "file", size: source.size, mode: source.mode & 0o777 }] as const;
     await transferAll(job, `${from} → ${path}`, files, (transfer) => upload(transfer, from, path));
     await makeExecutable(job, (source.mode & 0o111) === 0 ? [] : [path]);
     return;
   }
   if (target !== undefined && !isFolder) throw usage(`${to} is a file, and ${from} is a folder`);
+  const path = isFolder && !NAMES_CONTENT.test(from) ? posix.join(to, basename(resolve(from))) : to;
   const tree = await treeHere(from);
   told(job, tree);
   await makeFolderThere(job, path);
@@ -100,8 +113,8 @@ async function copyOut(job: Job, from: string, to: string): Promise<void> {
   const target = await stat(to).catch(() => undefined);
   const isFolder = target?.isDirectory() === true;
   const name = safeName(source.name);
-  const path = isFolder || to.endsWith("/") ? join(to, name) : to;
   if (source.type !== FileType.DIRECTORY) {
+    const path = isFolder || NAMES_FOLDER.test(to) ? join(to, name) : to;
     const files = [{ path: "", kind: "file", size: Number(source.size), mode: source.mode & 0o777 }] as const;
     await transferAll(job, `${from} → ${path}`, files, (transfer, { mode }) =>
       download(transfer, from, path, modeHere(mode)),
@@ -109,6 +122,7 @@ async function copyOut(job: Job, from: string, to: string): Promise<void> {
     return;
   }
   if (target !== undefined && !isFolder) throw usage(`${to} is a file, and ${from} is a folder`);
+  const path = isFolder && !NAMES_CONTENT.test(from) ? join(to, name) : to;
   const tree = await treeThere(job.inside, from, job.user);
   told(job, tree);
   await mkdir(path, { recursive: true });

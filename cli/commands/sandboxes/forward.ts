@@ -13,8 +13,9 @@ interface Pair {
   readonly remote: number;
 }
 
-export const forward: Action = async (context, { first: sandboxID, rest }, { host = "127.0.0.1" }) => {
+export const forward: Action = async (context, { first: sandboxID, rest }, options) => {
   const pairs = rest.map(pairOf);
+  const host = addressOf(options.host ?? "localhost");
   if (isIP(host) === 0) throw usage(`'${host}' is no address of this machine`);
   const api = await context.api();
   const settings = await context.settings();
@@ -48,8 +49,22 @@ export const forward: Action = async (context, { first: sandboxID, rest }, { hos
   }
 };
 
+/** As of other tools: `localhost`, and an IPv6 address also as it stands in a URL. */
+function addressOf(host: string): string {
+  return host === "localhost" ? "127.0.0.1" : host.replace(/^\[(.*)\]$/, "$1");
+}
+
+/** What one can do about a port that cannot be taken. */
+const WAYS_OUT: Readonly<Record<string, string>> = {
+  EADDRINUSE: "name another local port, or 0 for a free one",
+  EACCES: "ports below 1024 are for root: name a higher local port, such as 8080:80",
+  EADDRNOTAVAIL: "this machine does not have that address: `ip address` shows those that it has",
+  EAFNOSUPPORT: "this machine has no addresses of that kind: without --host it is 127.0.0.1",
+};
+
+/** `:80` takes a free port here, as with kubectl. */
 function pairOf(text: string): Pair {
-  const [, local = "", remote = local] = /^(\d{1,5})(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const [, local = "", remote = local] = /^(\d{1,5})(?::(\d{1,5}))?$/.exec(text.replace(/^:/, "0:")) ?? [];
   if (local === "" || Number(local) > 65_535 || Number(remote) > 65_535 || Number(remote) < 1) {
     throw usage(`'${text}' is no pair of ports`, "write LOCAL:REMOTE, such as 8080:80");
   }
@@ -78,10 +93,9 @@ function serve(
   server.on("upgrade", (request, socket, head) => proxy.ws(request, socket, head));
   return new Promise((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
-      const wayOut = cause.code === "EADDRINUSE" ? { wayOut: "name another local port, or 0 for a free one" } : {};
-      reject(
-        new Failure(`cannot listen on ${at.host}:${at.port}: ${cause.code ?? cause.message}`, { cause, ...wayOut }),
-      );
+      const wayOut = WAYS_OUT[cause.code ?? ""];
+      const problem = `cannot listen on ${at.host}:${at.port}: ${cause.code ?? cause.message}`;
+      reject(new Failure(problem, { cause, ...(wayOut === undefined ? {} : { wayOut }) }));
     });
     server.listen(at.port, at.host, () => resolve(server));
   });

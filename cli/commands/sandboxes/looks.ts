@@ -7,7 +7,7 @@ import { usage } from "../../failure.ts";
 import { hostOf } from "../../inside/address.ts";
 import type { View } from "../../output/output.ts";
 import { age, bytes } from "../../output/time.ts";
-import { showList } from "../../output/watch.ts";
+import { patient, showList } from "../../output/watch.ts";
 
 type Entry = Reply<"GET /v2/sandboxes/{sandboxID}/logs">["logs"][number];
 type Metric = Item<"GET /sandboxes/{sandboxID}/metrics">;
@@ -40,11 +40,14 @@ export const logs: Action = async ({ api, out, signal }, { first: sandboxID }, o
   const first = newest.toReversed();
   if (first.length > 0 || options.output !== undefined) await show(first);
   if (options.follow !== true) return;
+  const asked = patient({ out, signal });
   let last = first.at(-1);
   for (let isOver = false; ; ) {
     await sleep(POLL_MS, undefined, { signal });
     const from = last === undefined ? {} : { cursor: Date.parse(last.timestamp) };
-    const fresh = after(await read({ direction: "forward", limit: MOST, ...from }), last);
+    const entries = await asked(() => read({ direction: "forward", limit: MOST, ...from }));
+    if (entries === undefined) continue;
+    const fresh = after(entries, last);
     if (fresh.length > 0) {
       await show(fresh);
       last = fresh.at(-1);
@@ -53,8 +56,8 @@ export const logs: Action = async ({ api, out, signal }, { first: sandboxID }, o
     // Its last lines are read after its end.
     if (isOver) return;
     const query = { ended: true };
-    const { state } = await connection.call("GET /sandboxes/{sandboxID}", { params: { sandboxID }, query });
-    isOver = state === "ended";
+    const sandbox = await asked(() => connection.call("GET /sandboxes/{sandboxID}", { params: { sandboxID }, query }));
+    isOver = sandbox?.state === "ended";
   }
 };
 

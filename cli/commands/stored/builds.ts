@@ -16,6 +16,7 @@ import type { Action } from "../../definition.ts";
 import { EXIT, Failure, usage } from "../../failure.ts";
 import type { Options } from "../../options.ts";
 import { createProgress } from "../../output/progress.ts";
+import { patient } from "../../output/watch.ts";
 
 const POLL_MS = 500;
 const LOG_PAGE = 100;
@@ -51,7 +52,12 @@ export const build: Action = async (context, { first, second }, options) => {
       ...(options.force === true ? { force: true } : {}),
     },
   });
-  const following = { api, signal: context.signal, show: (line: string) => context.out.note(line) };
+  const following = {
+    api,
+    signal: context.signal,
+    asked: patient(context),
+    show: (line: string) => context.out.note(line),
+  };
   await follow(following, { templateID, buildID }).catch((error: unknown) => {
     if (context.signal.aborted) context.out.note(`the build goes on: svc template logs ${templateID} ${buildID} -f`);
     throw error;
@@ -201,17 +207,23 @@ type Status = Reply<"GET /templates/{templateID}/builds/{buildID}/status">;
 interface Following {
   readonly api: Api;
   readonly signal: AbortSignal;
+  /** Undefined: the platform did not answer this time. */
+  readonly asked: <T>(ask: () => Promise<T>) => Promise<T | undefined>;
   readonly show: (line: string) => Promise<void> | void;
 }
 
 /** Shows the log until the build ends. @throws {Failure} the reason why it failed */
-async function follow({ api, signal, show }: Following, params: BuildId, isOnce = false): Promise<void> {
+async function follow({ api, signal, asked, show }: Following, params: BuildId, isOnce = false): Promise<void> {
   let logsOffset = 0;
   for (;;) {
-    const status: Status = await api.call("GET /templates/{templateID}/builds/{buildID}/status", {
-      params,
-      query: { logsOffset, limit: LOG_PAGE },
-    });
+    const query = { logsOffset, limit: LOG_PAGE };
+    const status: Status | undefined = await asked(() =>
+      api.call("GET /templates/{templateID}/builds/{buildID}/status", { params, query }),
+    );
+    if (status === undefined) {
+      await sleep(POLL_MS, undefined, { signal });
+      continue;
+    }
     for (const { message } of status.logEntries) await show(message.replace(/\n$/, ""));
     logsOffset += status.logEntries.length;
     if (status.logEntries.length >= LOG_PAGE) continue;
@@ -232,6 +244,12 @@ export const logs: Action = async (context, { first: templateID, second }, optio
     buildID = builds[0]?.buildID ?? "";
     if (buildID === "") throw new Failure(`template ${templateID} has no build`, { exitCode: EXIT.notFound });
   }
-  const following = { api, signal: context.signal, show: (line: string) => context.out.line(line) };
+  const following = {
+    api,
+    signal: context.signal,
+    // Without -f it is asked once.
+    asked: options.follow === true ? patient(context) : <T>(ask: () => Promise<T>) => ask(),
+    show: (line: string) => context.out.line(line),
+  };
   await follow(following, { templateID, buildID }, options.follow !== true);
 };

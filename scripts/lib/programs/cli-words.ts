@@ -25,6 +25,7 @@ export const EXIT_CODES: readonly (readonly [string, string])[] = [
   ["3", "not found"],
   ["4", "the key or token is missing, or may not do this"],
   ["5", "in conflict with the present state"],
+  ["70", "`doctor` itself failed, and says nothing of the machine"],
   ["124", "not done in time"],
   ["129, 130, 143", "ended by the end of its terminal, by Ctrl-C, by SIGTERM"],
 ];

@@ -68,6 +68,10 @@ describe("exec", () => {
     expect(await svc.out(words)).toBe("/\nb c *");
   });
 
+  test("without -- leaves the program its own options, as docker exec does", SLOW, async () => {
+    expect(await svc.out(["sandbox", "exec", "-e", "A=b", id, "sh", "-u", "-c", 'echo "$A"'])).toBe("b");
+  });
+
   test("of a program that a signal ended has 128 and its number", SLOW, async () => {
     expect((await exec(["sh", "-c", "kill -9 $$"])).code).toBe(137);
   });
@@ -181,7 +185,42 @@ describe("cp", () => {
     },
   );
 
+  test(
+    "copies a folder where docker cp does: its content for dir/., and never above the folder that is named",
+    SLOW,
+    async () => {
+      const here = join(svc.folder, "places");
+      mkdirSync(join(here, "app/sub"), { recursive: true });
+      writeFileSync(join(here, "app/file"), "one");
+      const there = join(envd.home, "places");
+      mkdirSync(there);
+      for (const [from, to] of [
+        [`${here}/app/.`, "content"],
+        [`${here}/app/sub/..`, "parent"],
+        [`${here}/app/`, "named"],
+      ] as const) {
+        mkdirSync(join(there, to));
+        await svc.out(["sandbox", "cp", from, `${id}:${there}/${to}`]);
+      }
+      await svc.out(["sandbox", "cp", `${here}/app`, `${id}:${there}/fresh/`]);
+      expect(readdirSync(there).toSorted()).toEqual(["content", "fresh", "named", "parent"]);
+      expect(readdirSync(join(there, "content")).toSorted()).toEqual(["file", "sub"]);
+      expect(readdirSync(join(there, "fresh")).toSorted()).toEqual(["file", "sub"]);
+      expect([readdirSync(join(there, "named")), readdirSync(join(there, "parent"))]).toEqual([["app"], ["app"]]);
+
+      mkdirSync(join(here, "back"));
+      await svc.out(["sandbox", "cp", `${id}:${there}/content/.`, join(here, "back")]);
+      expect(readdirSync(join(here, "back")).toSorted()).toEqual(["file", "sub"]);
+      await svc.out(["sandbox", "cp", `${id}:${there}/content`, join(here, "back")]);
+      expect(readdirSync(join(here, "back")).toSorted()).toEqual(["content", "file", "sub"]);
+      await svc.out(["sandbox", "cp", `${id}:${there}/content`, `${join(here, "new")}/`]);
+      expect(readdirSync(join(here, "new")).toSorted()).toEqual(["file", "sub"]);
+    },
+  );
+
   test.each([
+    ["-", "ID:/tmp/x", 2],
+    ["ID:/etc/passwd", "-", 2],
     ["nothing-there", "ID:/tmp/x", 3],
     ["ID:/nothing-there", "here", 3],
     ["a", "b", 2],
@@ -248,8 +287,21 @@ describe("forward", () => {
     await expect(fetch(address)).rejects.toThrow();
   });
 
+  test("takes what kubectl takes: :REMOTE and the name localhost", SLOW, async () => {
+    const running = svc.start(["forward", id, ":8000", "--host", "localhost"]);
+    onTestFinished(() => running.interrupt());
+    await expect.poll(running.output, { timeout: 60_000 }).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d* -> .*:8000$/m);
+  });
+
+  test("says what to do about an address that this machine does not have", SLOW, async () => {
+    const { code, stderr } = await svc.run(["forward", id, "8000", "--host", "192.0.2.1"]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/cannot listen on 192\.0\.2\.1:8000: EADDRNOTAVAIL\n.*`ip address`/);
+  });
+
   test("refuses what are no ports", SLOW, async () => {
     expect((await svc.run(["forward", id, "80:0"])).code).toBe(2);
     expect((await svc.run(["forward", id, "web"])).code).toBe(2);
+    expect((await svc.run(["forward", id, ":0"])).code).toBe(2);
   });
 });

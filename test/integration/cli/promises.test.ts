@@ -107,6 +107,35 @@ test("a log is followed until its sandbox has ended", SLOW, async () => {
   expect({ code, stdout }).toEqual({ code: 0, stdout: "2026-11-20T12:00:00.000Z INFO  the last words\n" });
 });
 
+test("a log is followed over a restart of the platform, which is said once", SLOW, async () => {
+  const line = { timestamp: "2026-11-20T12:00:00.000Z", level: "info", message: "the last words", fields: {} };
+  let calls = 0;
+  answer = ({ url = "" }, response) => {
+    calls++;
+    if (calls === 2 || calls === 3 || calls === 5) refused(response, 503, "it starts");
+    else if (url.includes("/logs?")) json(response, { logs: calls === 1 ? [] : [line] });
+    else json(response, { sandboxID: "i1", state: "ended" });
+  };
+  const { code, stdout, stderr } = await svc.run(["sandbox", "logs", "i1", "-f"]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "2026-11-20T12:00:00.000Z INFO  the last words\n" });
+  expect(stderr.match(/it starts: trying again/g)).toHaveLength(2);
+});
+
+test("the log of a build is followed over a restart of the platform, and asked for once without -f", SLOW, async () => {
+  let calls = 0;
+  const logEntries = [{ message: "the last step" }];
+  answer = (_request, response) => {
+    if (++calls <= 2) refused(response, 503, "it starts");
+    else json(response, { status: "ready", logEntries });
+  };
+  const words = ["template", "logs", "t1", "b1"];
+  const { code, stdout, stderr } = await svc.run([...words, "-f"]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "the last step\n" });
+  expect(stderr.match(/it starts: trying again/g)).toHaveLength(1);
+  calls = 1;
+  expect(await svc.run(words)).toMatchObject({ code: 1, stdout: "" });
+});
+
 test("no token of a new sandbox is shown", SLOW, async () => {
   const sandbox = { sandboxID: "i1", envdAccessToken: "tok-envd", trafficAccessToken: "tok-traffic" };
   answer = (_request, response) => json(response, sandbox);

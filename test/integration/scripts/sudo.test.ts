@@ -48,6 +48,13 @@ test("a script that asks for root itself passes the name on", () => {
     `id() { echo 1000; }; sudo() { echo "$@"; }; exec() { "$@"; }
     . ${scripts}/lib/root.sh; SVC_INSTANCE=b become_root x y`,
   ];
-  const { stdout } = spawnSync("env", words, { encoding: "utf8" });
+  const proxies = ["-u", "http_proxy", "-u", "https_proxy", "-u", "HTTP_PROXY", "-u", "HTTPS_PROXY"];
+  const none = [...proxies, "-u", "all_proxy", "-u", "ALL_PROXY"];
+  const { stdout } = spawnSync("env", [...none, ...words], { encoding: "utf8" });
   expect(stdout).toMatch(/^asking for root with sudo\nenv PATH=\S+ SVC_INSTANCE=b CI=\S* x y\n/);
+  // And the proxies, which sudo drops: by name, so that no password of one is among the words of a command.
+  const proxy = ["https_proxy=http://me:planted@proxy:3128", "HTTP_PROXY=http://proxy:3128"];
+  const behind = spawnSync("env", [...none, ...proxy, ...words], { encoding: "utf8" });
+  expect(behind.stdout).toMatch(/^asking.*\n--preserve-env=https_proxy,HTTP_PROXY,no_proxy,NO_PROXY env PATH=.* x y\n/);
+  expect(behind.stdout).not.toContain("planted");
 });

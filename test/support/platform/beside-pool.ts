@@ -3,6 +3,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { countNodeObjects } from "./host-objects.ts";
 import type { Platform } from "./platform.ts";
+import { disksOfNode } from "./programs.ts";
 
 /** Each count by what it counts. */
 export type BaseLine = ReadonlyMap<string, number>;
@@ -30,11 +31,15 @@ export async function countBesidePool(platform: Platform): Promise<BaseLine> {
   ]);
 }
 
-/** The loop devices of files in the state directory, also of deleted ones. */
-export async function loopsOf({ paths }: Platform): Promise<readonly string[]> {
+/** The directories of what is mounted: the state, and the disks where they lie elsewhere. */
+const rootsOf = (platform: Platform) => [`${platform.paths.state}/`, `${disksOfNode(platform)}/`];
+
+/** The loop devices of files in these directories, also of deleted ones. */
+export async function loopsOf(platform: Platform): Promise<readonly string[]> {
   const devices = (await readdir("/sys/block")).filter((name) => name.startsWith("loop"));
   const files = await Promise.all(devices.map(async (name) => [name, await fileOf(name)] as const));
-  return files.filter(([, file]) => file.startsWith(`${paths.state}/`)).map(([name]) => name);
+  const roots = rootsOf(platform);
+  return files.filter(([, file]) => roots.some((root) => file.startsWith(root))).map(([name]) => name);
 }
 
 /** A device without a file has no such page. */
@@ -42,12 +47,13 @@ function fileOf(device: string): Promise<string> {
   return readFile(`/sys/block/${device}/loop/backing_file`, "utf8").catch(() => "");
 }
 
-async function mountsOf({ paths }: Platform): Promise<number> {
+async function mountsOf(platform: Platform): Promise<number> {
+  const roots = rootsOf(platform);
   const mounts = await readFile("/proc/self/mountinfo", "utf8");
-  return mounts.split("\n").filter((line) => line.includes(` ${paths.state}/`)).length;
+  return mounts.split("\n").filter((line) => roots.some((root) => line.includes(` ${root}`))).length;
 }
 
-async function imagesOf({ paths }: Platform): Promise<number> {
-  const names = await readdir(`${paths.state}/agent/disks`).catch(() => []);
+async function imagesOf(platform: Platform): Promise<number> {
+  const names = await readdir(disksOfNode(platform)).catch(() => []);
   return names.filter((name) => name.endsWith(".img")).length;
 }

@@ -3,7 +3,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { type ContainerInfo, containersOf } from "./host-objects.ts";
 import type { Platform } from "./platform.ts";
-import { settingOf } from "./programs.ts";
+import { disksOfNode } from "./programs.ts";
 
 export interface DiskObjects {
   /** Mounts, loop devices and images of disks of containers that Docker does not know. */
@@ -31,7 +31,7 @@ const CONTAINER = /^([0-9a-f]{64})(?:\.img)?$/;
 
 export async function countDiskObjects(platform: Platform): Promise<DiskObjects> {
   const agent = `${platform.paths.state}/agent`;
-  const root = settingOf(platform, "agent", "SVC_DISKS_DIR", `${agent}/disks`);
+  const root = disksOfNode(platform);
   // Before the containers: a container is made before its disk, and removed before it.
   const found = {
     root,

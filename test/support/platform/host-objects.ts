@@ -8,7 +8,7 @@ import { slotsOf } from "../../../machine/evidence/objects.ts";
 import { isSandbox, nodeProblems, recordProblems } from "../../../machine/invariants/invariants.ts";
 import { agentPage } from "./agent-pages.ts";
 import { api, asAdmin, type Platform } from "./platform.ts";
-import { type Program, pidOf, run, settingOf } from "./programs.ts";
+import { disksOfNode, type Program, pidOf, run, settingOf } from "./programs.ts";
 
 /** What the agent of one node has made on the host. */
 export interface NodeObjects {
@@ -129,7 +129,7 @@ export async function findNodeProblems(
 ): Promise<readonly string[]> {
   const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
   const pinned = (await setElements(network, "pinned")).join("\n");
-  const disks = (await list(`${platform.paths.state}/agent/disks`)).map((name) => name.replace(/\.img$/, ""));
+  const disks = (await list(disksOfNode(platform))).map((name) => name.replace(/\.img$/, ""));
   const seen = await Promise.all(containers.map(async (one) => ({ ...one, slot: await slotOf(platform, one) })));
   const problems = nodeProblems({
     containers: seen,

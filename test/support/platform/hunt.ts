@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { agentPage } from "./agent-pages.ts";
 import { containersOf } from "./host-objects.ts";
 import { api, asAdmin, checkout, type Platform } from "./platform.ts";
-import { run, settingOf } from "./programs.ts";
+import { disksOfNode, run, settingOf } from "./programs.ts";
 
 const execute = promisify(execFile);
 /** Characters at either end of a text in base64 that depend on what is beside it. */
@@ -86,7 +86,7 @@ export async function inFiles(
 }
 
 async function disksOf(platform: Platform, sandboxId: string): Promise<readonly string[]> {
-  const disks = settingOf(platform, "agent", "SVC_DISKS_DIR", `${platform.paths.state}/agent/disks`);
+  const disks = disksOfNode(platform);
   const ids = (await containersOf(platform)).filter(({ name }) => name === `svc-${sandboxId}`).map(({ id }) => id);
   const names = (await readdir(disks)).filter((name) => ids.some((id) => name === `${id}.img`));
   if (names.length === 0) throw new Error(`the sandbox ${sandboxId} has no disk`);

@@ -48,6 +48,11 @@ export function settingOf(platform: Platform, program: Service, name: string, fa
   return value;
 }
 
+/** Where the node has the disks of its containers: an operator may name another file system. */
+export function disksOfNode(platform: Platform): string {
+  return settingOf(platform, "agent", "SVC_DISKS_DIR", `${platform.paths.state}/agent/disks`);
+}
+
 /** Throws while the program has no process: as a number, no answer would be this process's own group. */
 export async function pidOf(platform: Platform, program: Service): Promise<number> {
   const pid = Number((await service(platform, "pid", program)).trim());

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { download, readSmall, type Transfer } from "../../../cli/inside/files.ts";
+import { download, readSmall, type Transfer, upload } from "../../../cli/inside/files.ts";
 
 async function halfway(isCut = false): Promise<string> {
   const server = createServer((_request, answer) => {
@@ -54,4 +54,26 @@ test("a connection that breaks while a small file is read is named", async () =>
   await expect(readSmall(transfer, "/etc/passwd", 1_000)).rejects.toThrow(
     "the connection broke while /etc/passwd was read",
   );
+});
+
+test("a file here that cannot be read is named, and not the platform, which was reached", async () => {
+  const inside = { place: { url: await halfway() }, headers: {} };
+  const context = { signal: new AbortController().signal };
+  const transfer = { context, inside, user: undefined, passed: () => undefined } as unknown as Transfer;
+  await expect(upload(transfer, "/nothing-there", "/tmp/x")).rejects.toMatchObject({
+    message: "/nothing-there cannot be read: ENOENT",
+    exitCode: 3,
+  });
+  await expect(upload(transfer, tmpdir(), "/tmp/x")).rejects.toThrow(`${tmpdir()} cannot be read: EISDIR`);
+});
+
+test("a file for which there is no room here is named", async () => {
+  const server = createServer((_request, answer) => void answer.end("some bytes"));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const inside = { place: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }, headers: {} };
+  const context = { signal: new AbortController().signal };
+  const transfer = { context, inside, user: undefined, passed: () => undefined } as unknown as Transfer;
+  await expect(download(transfer, "/some", "/dev/full", 0o600)).rejects.toThrow("/dev/full cannot be written: ENOSPC");
 });

@@ -4,8 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { seen } from "../../../cli/commands/machine/doctor.ts";
 import { fileTime, knownFile, newFile, sayInstance } from "../../../cli/commands/machine/here.ts";
-import { EXIT } from "../../../cli/failure.ts";
+import { EXIT, Failure } from "../../../cli/failure.ts";
 import type { Output } from "../../../cli/output/output.ts";
 import { readInstance } from "../../../machine/base/instance.ts";
 
@@ -48,4 +49,18 @@ test.each<[readonly string[], string, readonly string[]]>([
   const out = { note: (text: string) => void notes.push(text) } as Output;
   sayInstance({ out }, { instance: readInstance(name, root) });
   expect(notes).toEqual(said.map((words) => expect.stringContaining(words) as string));
+});
+
+test("a look of doctor that fails itself has an exit code of its own, and what it was told to say keeps its own", async () => {
+  const { signal } = new AbortController();
+  const crashed = seen({ signal }, () => Promise.reject(new TypeError("x is undefined")));
+  await expect(crashed).rejects.toMatchObject({
+    exitCode: EXIT.crashed,
+    message: "doctor itself failed: x is undefined",
+  });
+  const refused = new Failure("for root", { exitCode: EXIT.refused });
+  await expect(seen({ signal }, () => Promise.reject(refused))).rejects.toBe(refused);
+  const interrupted = AbortSignal.abort(new Error("interrupted"));
+  await expect(seen({ signal: interrupted }, () => Promise.reject(new TypeError("cut")))).rejects.toThrow(/^cut$/);
+  expect(await seen({ signal }, () => Promise.resolve("found"))).toBe("found");
 });
