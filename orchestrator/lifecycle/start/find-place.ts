@@ -3,6 +3,7 @@
 import { AppError } from "../../../shared/http/errors.ts";
 import { allowsAnything } from "../../../shared/policy/egress-policy.ts";
 import { missingLabel } from "../../nodes/placement/misfit.ts";
+import type { Elsewhere } from "./elsewhere.ts";
 import type { LaunchDeps, LaunchRequest } from "./launch-request.ts";
 import { Search } from "./search.ts";
 import { lacksLabel } from "./where.ts";
@@ -46,15 +47,27 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
   const nodeId = await elsewhere.nodeFor(stored);
   const isPassedOver = () => lacking !== undefined || new Search(request, deps).choice().is === "full";
   if (nodeId !== home || !isPassedOver()) return { ...request, nodeId };
+  return onAnother(request, stored, lacking, deps);
+}
+
+/** The node of the snapshot is full, or lacks a label. @throws {AppError} no_compatible_node with the label and why no other node can have it */
+async function onAnother(
+  request: LaunchRequest,
+  stored: Parameters<Elsewhere["away"]>[0],
+  lacking: string | undefined,
+  { elsewhere, core }: LaunchDeps,
+): Promise<LaunchRequest> {
+  const { home, snapshotId } = stored;
   const other = await elsewhere.away(stored).catch((reason: unknown) => {
     const error = AppError.from(reason);
     core.log.info(
-      { err: error, home, lacking, snapshotId: origin.snapshotId },
+      { err: error, home, lacking, snapshotId },
       "no other node takes what a node has that is full or lacks a label",
     );
     return { error };
   });
   if ("nodeId" in other) return { ...request, nodeId: other.nodeId };
+  const isFork = stored.template === undefined && snapshotId !== request.sandbox.buildId;
   if ("later" in other) {
     // The next request of a fork has another state to fetch.
     if (isFork && lacking !== undefined) throw lacksLabel(home, lacking, TOO_LARGE);
