@@ -118,7 +118,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { vault, placeholders, tokenNames } = secrets;
 
   const lifecycle = startLifecycle(base, { store, nodes, turns, routes, metrics, callers, placeholders, tokenNames });
-  const { ending, autoResuming } = lifecycle;
+  const { ending, autoResuming, images } = lifecycle;
   await finishAbandonedWork(base, { store, nodes, lifecycle });
   const nodeToken = (id: string) => nodeKeys.tokenTo(id);
   const docsUrl = documentation(config);
@@ -149,7 +149,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   });
   const events = createEvents(base, store);
   const webhooks = startWebhooks(base, { store, metrics });
-  const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
+  const builds = await startBuilds(base, { store, nodes, images, pools, names, metrics });
   const { queue, cleaning, archives } = builds;
   const templates = createTemplateHandling({ store, names, lifecycle, pools, archives, builds: queue });
   const domain = config.domain ?? `localhost:${edge?.port ?? config.edgePort}`;

@@ -5,17 +5,20 @@
  */
 
 import type { RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Base } from "../base/base.ts";
+import type { Images } from "../lifecycle/start/images.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { ofNodes } from "../nodes/of-nodes.ts";
 import { type Demand, placementPolicy } from "../nodes/placement/candidate.ts";
-import { choose } from "../nodes/placement/choose.ts";
+import { choose, explain } from "../nodes/placement/choose.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { StartedBuild, UnderWayBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
+import { type BaseDemand, createBaseTemplates } from "./base-template.ts";
 import type { BuildCleaning } from "./cleanup.ts";
 import { type BuildRunDeps, followBuild } from "./run.ts";
 
@@ -38,6 +41,7 @@ export interface BuildQueueDeps {
   readonly base: Base;
   readonly store: Store;
   readonly nodes: Nodes;
+  readonly images: Images;
   readonly pools: Pools;
   readonly metrics: Metrics;
   readonly cleaning: BuildCleaning;
@@ -50,13 +54,17 @@ const SLACK_MS = 60_000;
 /** A node that refused a build gets no other build for this time. */
 const REFUSED_MS = 1_000;
 const MIB = 1024 * 1024;
+/** Nodes that the reason of a failure names. */
+const NAMED = 4;
 
-export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }: BuildQueueDeps): BuildQueue {
+export function startBuildQueue({ base, store, nodes, images, pools, metrics, cleaning }: BuildQueueDeps): BuildQueue {
   const { config, sealing, now, random, log, leases } = base;
   const placement = placementPolicy(config);
+  const bases = createBaseTemplates({ templates: store.templates, nodes, images, now });
   const runDeps: BuildRunDeps = {
     store,
     nodes,
+    bases,
     sealing,
     now,
     random,
@@ -82,8 +90,9 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
       const credentials = { get: () => access.get(id)?.credentials, drop: () => void access.delete(id) };
       const end = await followBuild({ build, credentials, signal }, runDeps);
       if (end === "stopped") return;
-      if (end === "refused") {
-        refusedUntil.set(nodeId, now() + REFUSED_MS);
+      if (end !== "over") {
+        if (end === "refused") refusedUntil.set(nodeId, now() + REFUSED_MS);
+        else bases.failed(build, end.lacks);
         await store.builds.requeue(id, nodeId, (build.startedAt ?? now()) + config.buildQueueMs);
         return;
       }
@@ -107,14 +116,15 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
   }
 
   /** Chooses a node for the build, or says why there is none and whether that may change soon. */
-  function nodeFor(build: Waiting, home: string | undefined, placed: ReadonlyMap<string, number>) {
+  function nodeFor(build: Waiting, { home, having, lacking }: BaseDemand, placed: ReadonlyMap<string, number>) {
     const candidates = nodes.candidates();
     const busy = candidates.filter(
       ({ id }) =>
         (home === undefined || id === home) &&
+        !lacking.has(id) &&
         ((placed.get(id) ?? 0) >= config.maxNodeBuilds || (refusedUntil.get(id) ?? 0) > now()),
     );
-    const exclude = new Map(busy.map(({ id }) => [id, "is building"]));
+    const exclude = new Map([...lacking, ...busy.map(({ id }) => [id, "is building"] as const)]);
     const { cpuCount, memoryMB, diskSizeMB } = build;
     const room = { cpuCount, memoryBytes: memoryMB * MIB, diskBytes: diskSizeMB * MIB };
     const demand: Demand = {
@@ -124,11 +134,21 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
       region: build.region,
       home: home === undefined ? undefined : { nodeId: home, has: "the build's base" },
     };
-    const choice = choose(candidates, demand, placement, random);
-    if (choice.is === "none" && exclude.size > 0)
+    const among = (some: typeof candidates) => choose(some, demand, placement, random);
+    // An image takes longer to another node than most builds: first those that have it.
+    const near = having === undefined ? undefined : among(candidates.filter(({ id }) => having.has(id)));
+    if (near?.is === "node") return near;
+    const choice = among(candidates);
+    if (choice.is === "none" && busy.length > 0)
       return { is: "full", of: "other", reason: "every node is building" } as const;
+    if (choice.is === "none" && lacking.size > 0) {
+      const each = explain(candidates, demand, placement).slice(0, NAMED);
+      const reasons = each.map(({ node, misfit }) => `node ${node.id} ${misfit?.because ?? "takes it"}`);
+      const reason = `none takes it that has the template it is based on: ${reasons.join("; ")}`;
+      return { is: "none", reason } as const;
+    }
     // A node that is building may have the disk.
-    return choice.is === "full" && exclude.size > 0 ? ({ ...choice, of: "other" } as const) : choice;
+    return choice.is === "full" && busy.length > 0 ? ({ ...choice, of: "other" } as const) : choice;
   }
 
   async function giveUp(build: Waiting, message: string): Promise<undefined> {
@@ -139,12 +159,10 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
 
   /** Gives the build to a node and returns the node. Undefined: the build stays in the queue, or has failed. */
   async function give(build: Waiting, placed: ReadonlyMap<string, number>): Promise<string | undefined> {
-    const { parentBuildId } = build;
-    const parent = parentBuildId === undefined ? undefined : await store.templates.build(parentBuildId);
-    if (parentBuildId !== undefined && parent === undefined) {
-      return giveUp(build, "the template it is based on was deleted");
-    }
-    const choice = nodeFor(build, parent?.nodeId, placed);
+    const demand = await bases.demand(build);
+    if (demand === undefined) return giveUp(build, "the template it is based on was deleted");
+    const choice =
+      demand instanceof AppError ? ({ is: "none", reason: demand.message } as const) : nodeFor(build, demand, placed);
     const waited = now() - (build.startedAt ?? now());
     if (choice.is === "node") {
       const deadlineAt = now() + config.buildLimitMs + SLACK_MS;
@@ -187,6 +205,7 @@ export function startBuildQueue({ base, store, nodes, pools, metrics, cleaning }
     const leading = await leases.lead(LEASE);
     const all = await store.builds.underWay();
     forgetAccess(all);
+    bases.keep(new Set(all.map(({ id }) => id)));
     leaveToOthers(all, leading !== undefined);
     const ofProject = new Map<string, number>();
     const onNode = new Map<string, number>();

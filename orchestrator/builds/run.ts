@@ -13,11 +13,13 @@ import { backoffMs, verdictOf } from "../nodes/retry.ts";
 import type { BuildReason } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
+import type { BaseTemplates } from "./base-template.ts";
 import { sealSettings } from "./settings.ts";
 
 export interface BuildRunDeps {
   readonly store: Store;
   readonly nodes: Nodes;
+  readonly bases: Pick<BaseTemplates, "bring">;
   readonly sealing: Seal;
   readonly now: () => number;
   readonly random: () => number;
@@ -43,8 +45,8 @@ export interface BuildRun {
   readonly signal: AbortSignal;
 }
 
-/** How following ended. `refused`: the node has no room for the build and has not begun it. */
-export type RunEnd = "over" | "refused" | "stopped";
+/** How following ended. `refused`: the node has no room for the build. `lacks`: why it cannot have the build's base. It has begun neither. */
+export type RunEnd = "over" | "refused" | "stopped" | { readonly lacks: AppError };
 
 /** Most log entries of one poll. */
 const ENTRIES = 500;
@@ -96,8 +98,14 @@ class Follower {
 
   async #step(): Promise<RunEnd | undefined> {
     const { build, credentials } = this.#run;
-    if (!this.#accepted && (credentials.get() !== undefined || !build.withAccess) && !(await this.#ask())) {
-      return "over";
+    if (!this.#accepted && (credentials.get() !== undefined || !build.withAccess)) {
+      const base = await this.#deps.bases.bring(build);
+      if (base instanceof AppError) return { lacks: base };
+      if (base === "on its way") {
+        this.#heardAt = this.#deps.now();
+        return undefined;
+      }
+      if (!(await this.#ask())) return "over";
     }
     for (;;) {
       const state = await this.#look();

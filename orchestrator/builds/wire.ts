@@ -3,6 +3,7 @@
 import { dirname, join } from "node:path";
 import type { Base } from "../base/base.ts";
 import type { OrchestratorConfig } from "../config.ts";
+import type { Images } from "../lifecycle/start/images.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
@@ -19,12 +20,13 @@ const MIB = 1024 * 1024;
 interface StartBuildsDeps {
   readonly store: Store;
   readonly nodes: Nodes;
+  readonly images: Images;
   readonly pools: Pools;
   readonly names: TemplateNames;
   readonly metrics: Metrics;
 }
 
-export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: StartBuildsDeps) {
+export async function startBuilds(base: Base, { store, nodes, images, pools, names, metrics }: StartBuildsDeps) {
   const { config, seeds, now, teardown, alone } = base;
   const archives = createArchives(filesDirectory(config));
   // Uploads that were under way when the only process ended do not continue. Another one may have some in the same folder.
@@ -32,7 +34,7 @@ export async function startBuilds(base: Base, { store, nodes, pools, names, metr
 
   const cleaning = startBuildCleaning({ base, store, nodes, archives, pools });
   teardown.add("build cleaning", () => cleaning.stop());
-  const queue = startBuildQueue({ base, store, nodes, pools, metrics, cleaning });
+  const queue = startBuildQueue({ base, store, nodes, images, pools, metrics, cleaning });
   teardown.add("builds", () => queue.stop());
   return {
     queue,

@@ -138,6 +138,7 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
     launch,
     explain: createExplain({ core, images, placement }),
     elsewhere,
+    images,
     lifetime,
     connecting: createConnecting({ core, lifetime, resuming }),
     forking: createForking({

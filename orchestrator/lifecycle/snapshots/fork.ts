@@ -92,6 +92,7 @@ export function createForking(deps: ForkingDeps): Forking {
         start,
         limit: deps.core.limits.starts(project),
         region: project.region,
+        labels: project.nodeLabels,
         nodeId: source.nodeId,
         since,
         ...defined({ signal, timing }),

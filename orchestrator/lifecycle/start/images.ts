@@ -32,7 +32,9 @@ export interface Images {
    * and may. @throws {AppError} no_compatible_node: no node can
    */
   reach(wanted: Omit<WantedImage, "image">): Promise<"bound" | { readonly inStore: boolean }>;
-  /** Resolves when the node has the image. @throws {AppError} no_compatible_node, unavailable while it is on its way, no_space */
+  /** Undefined: the node has the image. An error: it is on its way. @throws {AppError} no_compatible_node, no_space; why it cannot come */
+  fetch(nodeId: string, wanted: WantedImage, until: number): Promise<AppError | undefined>;
+  /** Resolves when the node has the image. @throws {AppError} as `fetch`; unavailable while it is on its way */
   bring(nodeId: string, wanted: WantedImage, until: number): Promise<void>;
 }
 
@@ -104,17 +106,42 @@ export function createImages({ store, nodes, now, log }: Parts, pauseMs = PAUSE_
     ];
   }
 
-  async function complete(source: Source, until: number): Promise<void> {
+  /** As `Source.bring`. */
+  async function complete(source: Source, until: number): Promise<AppError | undefined> {
     for (;;) {
       const later = await source.bring();
-      if (later === undefined) return;
-      if (now() >= until) throw new StillComing(later);
+      if (later === undefined || now() >= until) return later;
       await sleep(pauseMs);
     }
   }
 
+  async function fetch(nodeId: string, wanted: WantedImage, until: number): Promise<AppError | undefined> {
+    const { buildId, templateId, home } = wanted;
+    fetched.get(buildId)?.delete(nodeId);
+    const sources = await sourcesFor(nodeId, wanted);
+    if (sources.length === 0) throw imageOnItsNodeOnly(templateId, home, homeOf(home), nodeId);
+    const failures: { readonly from: string; readonly error: AppError }[] = [];
+    for (const source of sources) {
+      try {
+        const later = await complete(source, until);
+        if (later !== undefined) return later;
+        fetched.set(buildId, (fetched.get(buildId) ?? new Set()).add(nodeId));
+        log.info({ nodeId, from: source.name, buildId, templateId }, "a node has fetched the image of a template");
+        return undefined;
+      } catch (reason) {
+        const error = AppError.from(reason);
+        // Its own disk is full: from elsewhere it is as large.
+        if (error.code === "no_space") throw error;
+        log.warn({ err: error, nodeId, from: source.name, buildId }, "a node could not fetch the image of a template");
+        failures.push({ from: source.name, error });
+      }
+    }
+    throw together(failures);
+  }
+
   return {
     holders,
+    fetch,
 
     refusals({ buildId, home }, inStore) {
       const having = holders(buildId).add(home);
@@ -143,41 +170,10 @@ export function createImages({ store, nodes, now, log }: Parts, pauseMs = PAUSE_
     },
 
     async bring(nodeId, wanted, until) {
-      const { buildId, templateId, home } = wanted;
-      fetched.get(buildId)?.delete(nodeId);
-      const sources = await sourcesFor(nodeId, wanted);
-      if (sources.length === 0) throw imageOnItsNodeOnly(templateId, home, homeOf(home), nodeId);
-      const failures: { readonly from: string; readonly error: AppError }[] = [];
-      for (const source of sources) {
-        try {
-          await complete(source, until);
-          fetched.set(buildId, (fetched.get(buildId) ?? new Set()).add(nodeId));
-          log.info({ nodeId, from: source.name, buildId, templateId }, "a node has fetched the image of a template");
-          return;
-        } catch (reason) {
-          if (reason instanceof StillComing) throw reason.answer;
-          const error = AppError.from(reason);
-          // Its own disk is full: from elsewhere it is as large.
-          if (error.code === "no_space") throw error;
-          log.warn(
-            { err: error, nodeId, from: source.name, buildId },
-            "a node could not fetch the image of a template",
-          );
-          failures.push({ from: source.name, error });
-        }
-      }
-      throw together(failures);
+      const later = await fetch(nodeId, wanted, until);
+      if (later !== undefined) throw later;
     },
   };
-}
-
-/** The image is on its way, and the request's time is over. */
-class StillComing extends Error {
-  readonly answer: AppError;
-  constructor(answer: AppError) {
-    super(answer.message);
-    this.answer = answer;
-  }
 }
 
 /** Names each source with its reason; the code is that of the last one. */

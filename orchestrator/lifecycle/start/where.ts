@@ -24,6 +24,23 @@ export function whereToStart({ status, unreached }: Home, movable: boolean): "ho
 
 const PREFIX = "Failed to place sandbox: no compatible node: ";
 
+/** The reason alone, for a sentence around it. */
+export function reasonIn(message: string): string {
+  return message.replace(/^Failed to place sandbox: (?:no compatible node: )?/, "");
+}
+
+/**
+ * What a new sandbox starts from is on a node that lacks a label of the project's nodes.
+ * @param message why no node that has the labels can have it
+ */
+export function lacksLabel(home: string, label: string, message: string): AppError {
+  return new AppError(
+    "no_compatible_node",
+    `${PREFIX}node ${home}, which has the snapshot that it starts from, does not have the label ${label}, which the project's nodes ` +
+      `must have, and it cannot start on another node: ${reasonIn(message)}`,
+  );
+}
+
 /** The node that has the snapshot may answer soon. */
 export function notYet(home: string): AppError {
   return new AppError(

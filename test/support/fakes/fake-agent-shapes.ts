@@ -121,6 +121,8 @@ export interface FakeAgent extends FakeBuilds {
   logs: LogEntry[];
   /** Values that replace the usual ones in the next reports. */
   load: Partial<Heartbeat["load"]>;
+  /** What this node reports of itself beside the options of all. */
+  facts?: Partial<NodeFacts>;
   /** Sends a report now, and carries out the stops and ends of the reply. */
   beat(): Promise<HeartbeatReply>;
   reportExit(

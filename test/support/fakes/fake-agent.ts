@@ -213,7 +213,11 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       url,
       serviceInstanceId,
       address,
-      options: { ...options, load: { ...options.load, ...agent.load } },
+      options: {
+        ...options,
+        facts: { ...options.facts, ...agent.facts },
+        load: { ...options.load, ...agent.load },
+      },
       live: [...live.values()],
       snapshots: [...snapshots.values()],
       store: serving.served,

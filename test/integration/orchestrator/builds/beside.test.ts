@@ -9,6 +9,7 @@ import type { Base } from "../../../../orchestrator/base/base.ts";
 import type { BuildCleaning } from "../../../../orchestrator/builds/cleanup.ts";
 import { startBuildQueue } from "../../../../orchestrator/builds/queue.ts";
 import { OrchestratorConfig } from "../../../../orchestrator/config.ts";
+import type { Images } from "../../../../orchestrator/lifecycle/start/images.ts";
 import type { Metrics } from "../../../../orchestrator/metrics/prometheus.ts";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import type { Candidate } from "../../../../orchestrator/nodes/placement/candidate.ts";
@@ -98,6 +99,8 @@ async function orchestrator(name: string, place: ReturnType<typeof node>) {
     base,
     store,
     nodes,
+    // None of these builds is based on a template.
+    images: {} as Images,
     pools: { replaced: () => undefined } as unknown as Pools,
     metrics: { built: () => undefined } as unknown as Metrics,
     cleaning: { soon: () => undefined } as unknown as BuildCleaning,
