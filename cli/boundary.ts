@@ -42,6 +42,6 @@ function takesNext(options: readonly Option[], word: string): boolean {
     options.find(({ flags }) => flags.split(/, | /).includes(flag))?.flags.includes("<") === true;
   if (word.startsWith("--")) return named(word);
   const letters = word.slice(1);
-  const valued = [...letters].findIndex((letter) => named(`-${letter}`));
+  const valued = letters.split("").findIndex((letter) => named(`-${letter}`));
   return valued === letters.length - 1;
 }
