@@ -7,6 +7,8 @@ import { AppError, isError } from "../../shared/http/errors.ts";
 import type { Images } from "../lifecycle/start/images.ts";
 import { reasonIn } from "../lifecycle/start/where.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { Candidate, Demand } from "../nodes/placement/candidate.ts";
+import type { Choice } from "../nodes/placement/choose.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
 
@@ -44,6 +46,23 @@ interface BaseTemplatesDeps {
 /** A node that could not fetch the base of a build does not get that build for this time. */
 const FAILED_MS = 60_000;
 const NO_DEMAND: BaseDemand = { lacking: new Map() };
+
+/**
+ * First those that have the base: an image takes longer to another node than most builds. The others stay among the candidates, because
+ * they may be the nodes of the build's region. Pure.
+ */
+export function nearFirst(
+  candidates: readonly Pick<Candidate, "id">[],
+  { having }: Pick<BaseDemand, "having">,
+  among: (passedOver: Demand["exclude"]) => Choice,
+): Choice {
+  if (having !== undefined) {
+    const far = candidates.filter(({ id }) => !having.has(id));
+    const near = among(new Map(far.map(({ id }) => [id, "does not have the template it is based on"])));
+    if (near.is === "node") return near;
+  }
+  return among(new Map());
+}
 
 export function createBaseTemplates({ templates, nodes, images, now }: BaseTemplatesDeps): BaseTemplates {
   /** By build, then by node. */

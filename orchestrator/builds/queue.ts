@@ -18,7 +18,7 @@ import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { StartedBuild, UnderWayBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
-import { type BaseDemand, createBaseTemplates } from "./base-template.ts";
+import { type BaseDemand, createBaseTemplates, nearFirst } from "./base-template.ts";
 import type { BuildCleaning } from "./cleanup.ts";
 import { type BuildRunDeps, followBuild } from "./run.ts";
 
@@ -134,11 +134,9 @@ export function startBuildQueue({ base, store, nodes, images, pools, metrics, cl
       region: build.region,
       home: home === undefined ? undefined : { nodeId: home, has: "the build's base" },
     };
-    const among = (some: typeof candidates) => choose(some, demand, placement, random);
-    // An image takes longer to another node than most builds: first those that have it.
-    const near = having === undefined ? undefined : among(candidates.filter(({ id }) => having.has(id)));
-    if (near?.is === "node") return near;
-    const choice = among(candidates);
+    const choice = nearFirst(candidates, { having }, (far) =>
+      choose(candidates, { ...demand, exclude: new Map([...far, ...exclude]) }, placement, random),
+    );
     if (choice.is === "none" && busy.length > 0)
       return { is: "full", of: "other", reason: "every node is building" } as const;
     if (choice.is === "none" && lacking.size > 0) {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createBaseTemplates } from "../../../../orchestrator/builds/base-template.ts";
+import { createBaseTemplates, nearFirst } from "../../../../orchestrator/builds/base-template.ts";
 import type { Images } from "../../../../orchestrator/lifecycle/start/images.ts";
+import type { Candidate } from "../../../../orchestrator/nodes/placement/candidate.ts";
+import { choose } from "../../../../orchestrator/nodes/placement/choose.ts";
 import type { Build } from "../../../../orchestrator/store/builds/record.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 
@@ -109,5 +111,44 @@ describe("the way of a template to the node that builds on top of it", () => {
     expect(await answers(() => Promise.reject(full))).toBe(full);
     const silent = new AppError("node_unreachable", "silent");
     await expect(answers(() => Promise.reject(silent))).rejects.toBe(silent);
+  });
+});
+
+describe("of the nodes that may build, one that has the template below", () => {
+  function chosen(region: string | undefined, nodes: Readonly<Record<string, Partial<Candidate>>>) {
+    const candidates = Object.entries(nodes).map(
+      ([id, over]): Candidate => ({
+        id,
+        status: "ready",
+        labels: {},
+        cpuCount: 8,
+        cpuPercent: 0,
+        memoryTotalBytes: 2 ** 34,
+        allocatedCpu: 0,
+        allocatedMemoryBytes: 0,
+        sandboxCount: 0,
+        maxSandboxes: 10,
+        disk: undefined,
+        ...over,
+      }),
+    );
+    const demand = { cpuCount: 1, memoryBytes: 2 ** 30, diskBytes: 0, labels: {}, region };
+    const policy = { cpuOvercommit: 1, memoryOvercommit: 1, diskOvercommit: 1 };
+    return nearFirst(candidates, { having: new Set(["n1"]) }, (exclude) =>
+      choose(candidates, { ...demand, exclude }, policy, () => 0),
+    );
+  }
+
+  test("comes first, though another one has less to do", () => {
+    expect(chosen(undefined, { n1: { cpuPercent: 90 }, n2: {} })).toEqual({ is: "node", id: "n1" });
+  });
+
+  test("is passed over where it takes no build", () => {
+    expect(chosen(undefined, { n1: { status: "standby" }, n2: {} })).toEqual({ is: "node", id: "n2" });
+  });
+
+  test("is passed over where it has no region, and another node has the project's", () => {
+    expect(chosen("EU", { n1: {}, n2: { labels: { region: "eu" } } })).toEqual({ is: "node", id: "n2" });
+    expect(chosen("EU", { n1: {}, n2: {} })).toEqual({ is: "node", id: "n1" });
   });
 });
