@@ -57,18 +57,31 @@ export async function showList<T>(
   }
 }
 
+interface Patience {
+  /** Nothing was asked before: what fails then may be wrong on the line, or was never there. */
+  readonly isFirst?: boolean;
+  /** How long there may be no answer. Absent: until the user ends the command. */
+  readonly longestMs?: number;
+}
+
 /** Asks again and again what may fail while the platform is restarted, and says so once. Undefined: no answer this time. */
-export function patient({ out, signal }: { readonly out: Output; readonly signal: AbortSignal }) {
-  let isAway = false;
+export function patient(
+  { out, signal }: { readonly out: Pick<Output, "note">; readonly signal: AbortSignal },
+  { isFirst = false, longestMs = Number.POSITIVE_INFINITY }: Patience = {},
+) {
+  let wasHeard = !isFirst;
+  let awaySince: number | undefined;
   return async <T>(ask: () => Promise<T>): Promise<T | undefined> => {
     try {
       const answer = await ask();
-      isAway = false;
+      wasHeard = true;
+      awaySince = undefined;
       return answer;
     } catch (error) {
-      if (signal.aborted || !mayPass(error)) throw error;
-      if (!isAway) out.note(`${error.message}: trying again`);
-      isAway = true;
+      if (signal.aborted || !wasHeard || !mayPass(error)) throw error;
+      if (awaySince === undefined) out.note(`${error.message}: trying again`);
+      awaySince ??= Date.now();
+      if (Date.now() - awaySince >= longestMs) throw error;
       return undefined;
     }
   };

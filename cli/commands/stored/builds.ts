@@ -4,7 +4,7 @@ import { createReadStream } from "node:fs";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { Readable } from "node:stream";
+import { addAbortSignal, Readable } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Recipe, readDockerfile, type Step } from "../../../shared/dockerfile/dockerfile.ts";
@@ -20,6 +20,8 @@ import { patient } from "../../output/watch.ts";
 
 const POLL_MS = 500;
 const LOG_PAGE = 100;
+/** How long a build is followed without an answer: a restart takes less, and a script must end where the platform is gone. */
+const LONGEST_AWAY_MS = 600_000;
 
 interface BuildId {
   readonly templateID: string;
@@ -55,11 +57,13 @@ export const build: Action = async (context, { first, second }, options) => {
   const following = {
     api,
     signal: context.signal,
-    asked: patient(context),
+    asked: patient(context, { longestMs: LONGEST_AWAY_MS }),
     show: (line: string) => context.out.note(line),
   };
   await follow(following, { templateID, buildID }).catch((error: unknown) => {
-    if (context.signal.aborted) context.out.note(`the build goes on: svc template logs ${templateID} ${buildID} -f`);
+    const isAway = error instanceof Failure && error.unreached !== undefined;
+    if (context.signal.aborted || isAway)
+      context.out.note(`the build goes on: svc template logs ${templateID} ${buildID} -f`);
     throw error;
   });
   context.out.note(`build/${buildID} is ready`);
@@ -88,12 +92,13 @@ interface Source {
   readonly text: string;
 }
 
-async function source(place: string, file: string | undefined, { streams }: Context): Promise<Source> {
+async function source(place: string, file: string | undefined, { streams, signal }: Context): Promise<Source> {
   const info = await stat(place).catch(() => undefined);
   if (info === undefined) throw new Failure(`${place} is not there`, { exitCode: EXIT.notFound });
   const folder = info.isDirectory() ? place : dirname(place);
   // What the folder's own Dockerfile leaves out is left out then, too.
-  if (file === "-") return { folder, path: join(folder, "Dockerfile"), text: await textOf(streams.stdin) };
+  if (file === "-")
+    return { folder, path: join(folder, "Dockerfile"), text: await textOf(addAbortSignal(signal, streams.stdin)) };
   const path = file ?? (info.isDirectory() ? join(place, "Dockerfile") : place);
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
     throw usage(`cannot read ${path}: ${(cause as Error).message}`, "name the Dockerfile with --file");
@@ -248,7 +253,7 @@ export const logs: Action = async (context, { first: templateID, second }, optio
     api,
     signal: context.signal,
     // Without -f it is asked once.
-    asked: options.follow === true ? patient(context) : <T>(ask: () => Promise<T>) => ask(),
+    asked: options.follow === true ? patient(context, { isFirst: true }) : <T>(ask: () => Promise<T>) => ask(),
     show: (line: string) => context.out.line(line),
   };
   await follow(following, { templateID, buildID }, options.follow !== true);
