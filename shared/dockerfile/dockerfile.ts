@@ -12,7 +12,7 @@ import { commandOf, inShell, jsonWords, quoted, script } from "./shell-text.ts";
 import { namesDirectory } from "./sources.ts";
 import { type NamedStage, neededStages, type Stage, splitStages } from "./stages.ts";
 import { SubstitutionError, substitute } from "./substitute.ts";
-import { asWord, type Text, textsOf } from "./texts.ts";
+import { type Text, textsOf, valueInText } from "./texts.ts";
 import { argumentsOf, valueIn, variablesOf } from "./variables.ts";
 import { plain } from "./words.ts";
 
@@ -296,6 +296,7 @@ function copy(instruction: Instruction, { steps, variables }: Reading): void {
   const words = copied(instruction, text);
   if (words.length < 2) throw refused(instruction, "a source and a destination are needed");
   const destination = words.at(-1) ?? "";
+  if (texts.has(destination)) throw refused(instruction, `${destination} is a text, and no destination`);
   if (words.length > 2 && !namesDirectory(ifKnown(destination, variables) ?? destination)) {
     throw refused(instruction, "the destination of several sources must end with /");
   }
@@ -325,15 +326,12 @@ const ONE_IMAGE =
   "--from is not supported, because a template is made from one image: COPY the files from the folder, make them with RUN, or build the " +
   "image with Docker and upload it";
 
-/** What is in the file: as in Docker the text loses backslashes and keeps quotes, unless its word is quoted. */
-function contentOf(
-  { name, text, hasVariables }: Text,
-  instruction: Instruction,
-  variables: ReadonlyMap<string, string>,
-): string {
+/** What is in the file: the text with its variables, unless its word is quoted. */
+function contentOf(written: Text, instruction: Instruction, variables: ReadonlyMap<string, string>): string {
+  const { name, text, hasVariables } = written;
   if (!hasVariables) return text;
   const wayOut = `ARG and ENV set one, and <<'${name}' keeps the text as it is`;
-  return known(valueIn(asWord(text), instruction), instruction, variables, wayOut);
+  return known(valueInText(written, instruction), instruction, variables, wayOut);
 }
 
 /** What ADD fetches or unpacks in Docker. Archives are known by their names. */

@@ -2,6 +2,7 @@
 
 import type { Instruction } from "dockerfile-ast";
 import { type InstructionText, refused } from "./instruction-text.ts";
+import { valueOf, WordError } from "./words.ts";
 
 export interface Text {
   /** The word that begins and ends it, which is also the file's name. */
@@ -34,7 +35,18 @@ export function textsOf({ content, below }: InstructionText, instruction: Instru
   return texts;
 }
 
-/** The text as a word whose quotes stay: of the rest Docker takes backslashes off, as it does in words. */
-export function asWord(text: string): string {
-  return text.replaceAll(/\\[^]|["']/g, (found) => (found.length > 1 ? found : `\\${found}`));
+/**
+ * What is in the file, as the platform substitutes it: as in Docker the text keeps its quotes and loses backslashes.
+ * @throws {DockerfileError} for a backslash before a variable
+ */
+export function valueInText({ name, text }: Text, instruction: Instruction): string {
+  const word = text.replaceAll(/\\[^]|["']/g, (found) => (found.length > 1 ? found : `\\${found}`));
+  try {
+    return valueOf(word);
+  } catch (error) {
+    if (!(error instanceof WordError)) throw error;
+    // The error of the word would show the whole text.
+    const why = `the text that <<${name} begins has a backslash before a variable, which no value can have here`;
+    throw refused(instruction, `${why}: <<'${name}' keeps the text as it is`);
+  }
 }

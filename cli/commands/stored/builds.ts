@@ -1,7 +1,7 @@
 /** Builds a template from a Dockerfile, and shows logs of builds. */
 
 import { createReadStream } from "node:fs";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { addAbortSignal, Readable } from "node:stream";
@@ -161,7 +161,9 @@ async function withFiles(place: Place, steps: readonly Step[], { force }: Option
 async function sendText(place: Place, name: string, text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "svc-build-"));
   try {
-    await writeFile(join(folder, name), text, { mode: 0o600 });
+    await writeFile(join(folder, name), text);
+    // As in Docker, whatever this user's umask is: `--chmod=u+x` leaves the rest of it.
+    await chmod(join(folder, name), 0o644);
     const { files } = await filesOf(folder, name, () => false);
     const hash = await hashOf(folder, name, files);
     await send({ ...place, folder }, { from: name, files, hash });

@@ -20,3 +20,18 @@ test("a text in the Dockerfile is a file that COPY and ADD bring, as in Docker w
     { type: "COPY", args: ["x.tar", "/srv/", "root", "644"], text: "hi\n" },
   ]);
 });
+
+test.each([
+  ["COPY a <<EOF\nhi\nEOF", "<<EOF is a text, and no destination"],
+  [
+    "ENV V=1\nCOPY <<EOF /x\nC:\\\\$V\nEOF",
+    "the text that <<EOF begins has a backslash before a variable, which no value can have here: <<'EOF' keeps the text as it is",
+  ],
+  [
+    "COPY <<EOF /x\n$V\nEOF",
+    "$V has no value that the file gives: ARG and ENV set one, and <<'EOF' keeps the text as it is",
+  ],
+])("%j is refused in one line, with the way out", (text, why) => {
+  const line = text.split("\n").findIndex((each) => each.startsWith("COPY")) + 2;
+  expect(() => readDockerfile(`FROM base\n${text}`)).toThrow(new Error(`Dockerfile, line ${line}: ${why}`));
+});
