@@ -31,7 +31,7 @@ export function readMemory({ limit, usage, stat, meminfo }: MemoryFiles): Memory
 }
 
 function machineMemory(machine: ReadonlyMap<string, number>, totalBytes: number): Memory {
-  const cacheBytes = (machine.get("Cached") ?? 0) * 1024;
+  const cacheBytes = Math.max(0, (machine.get("Cached") ?? 0) - (machine.get("Shmem") ?? 0)) * 1024;
   const availableBytes = (machine.get("MemAvailable") ?? 0) * 1024;
   return { totalBytes, usedBytes: Math.max(0, totalBytes - availableBytes), cacheBytes };
 }

@@ -85,10 +85,16 @@ const overUdp: AskResolver = (question, id, { host, port }, signal) =>
       if (answers(reply, question, id)) finish(() => resolve(reply));
     });
     // A connected socket gets only this resolver's answers; the system chooses its port, which is therefore random.
-    socket.connect(port, host, () => {
+    socket.connect(port, host, (error?: Error) => {
+      // Where the kernel knows no way to the resolver, Node gives the error here and emits none; a send would throw.
+      if (error !== undefined) {
+        fail(error);
+        return;
+      }
+      if (isOver) return;
       const send = () => {
-        socket.send(withId(question, id), (error) => {
-          if (error !== null) fail(error);
+        socket.send(withId(question, id), (unsent) => {
+          if (unsent !== null) fail(unsent);
         });
       };
       send();

@@ -34,16 +34,22 @@ export function bodyError(reason: unknown, request: FastifyRequest): unknown {
 }
 
 /**
- * The value that a body holds; undefined: the body is empty.
+ * The value that a body holds; undefined: the body is empty. Some clients name an encoding, such as utf-8, that they have not
+ * applied: what can be read as it is, is read.
  * @throws {AppError} bad_request; unsupported_media_type for a compressed body
  */
-export function bodyIn(bytes: Buffer, encoding = "identity"): unknown {
+export function bodyIn(bytes: Buffer, encoding = ""): unknown {
   if (bytes.length === 0) return undefined;
-  if (encoding.toLowerCase() !== "identity") {
+  try {
+    return valueIn(decoded(bytes));
+  } catch (error) {
+    if (["", "identity"].includes(encoding.trim().toLowerCase())) throw error;
     const message = `Content-Encoding ${shortened(encoding)} is not taken: send the body as it is`;
     throw new AppError("unsupported_media_type", message);
   }
-  const text = decoded(bytes);
+}
+
+function valueIn(text: string): unknown {
   if (text.trim() === "") return undefined;
   try {
     return JSON.parse(text);

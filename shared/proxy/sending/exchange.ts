@@ -64,6 +64,8 @@ export class Exchange {
   readonly #host: ExchangeHost;
   readonly #attempts: Attempts;
   readonly #information: InformationRelay;
+  /** Why TLS did not begin with the server that a next hop reached. */
+  #fault: string | undefined;
   #state: State = { is: "beginning" };
 
   constructor(host: ExchangeHost, plan: ForwardPlan, client: ClientSide) {
@@ -265,11 +267,11 @@ export class Exchange {
   #onError(error: Error, attempt: Attempt, call?: ClientRequest): void {
     // Once the head of a response has arrived, only the end of that response decides how the exchange ends.
     if (this.#state.is !== "sent" && this.#state.is !== "answered") return;
-    // A server that has accepted the connection and does not begin TLS is there: no other way leads to another server.
-    const fault = error instanceof DialError && error.cause instanceof AnswerFault ? error.cause : undefined;
-    if (fault !== undefined) this.#fail({ is: "bad_response", reason: fault.message });
-    else if (error instanceof DialError) {
+    if (error instanceof DialError) {
+      // Also after a handshake that failed: perhaps the sandbox is just being paused, which the node's proxy knows.
+      if (error.cause instanceof AnswerFault) this.#fault = error.cause.message;
       if (this.#attempts.another()) this.#take();
+      else if (this.#fault !== undefined) this.#fail({ is: "bad_response", reason: this.#fault });
       else if (this.#attempts.knowsServer(attempt.nextHop)) this.#fail({ is: "closed", cause: error.cause });
       else this.#fail({ is: "unreachable", unsent: true });
     } else if (call !== undefined && this.#information.count === 0 && this.#attempts.again(call, attempt)) this.#take();

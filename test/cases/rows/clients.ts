@@ -73,7 +73,7 @@ the key in quotes, as docker run --env-file keeps them | 401 with the form of a 
 a page with Sentry or OpenTelemetry, whose requests have baggage or traceparent | the browser refused to send the request => the preflight admits the headers | integration/orchestrator/api/browsers-and-documents.test.ts | preflights admit what tracing
 sibling: JSON in Latin-1, from a Windows console | the letters were stored as U+FFFD => 400 that says that the body is not UTF-8 | integration/shared/http-bodies.test.ts | says what is wrong, and repeats nothing of it
 sibling: JSON in UTF-16, as PowerShell 5 writes files | 400 "body is not valid JSON" => 400 that says that the body is UTF-16 | integration/shared/http-bodies.test.ts | says what is wrong, and repeats nothing of it
-sibling: a body with Content-Encoding: gzip | 400 "body is not valid JSON" => 415 that names the encoding | integration/shared/http-bodies.test.ts | names it
+sibling: a body with Content-Encoding: gzip | 400 "body is not valid JSON" => 415 that names the encoding | integration/shared/http-bodies.test.ts | names its encoding
 sibling: milliseconds for the start of metrics | 400 "must be <= 99999999999" => 400 that says that the time is in seconds | unit/shared/http/queries.test.ts | says what the value must be
 sibling: a leap second as startedAfter | no time at all: an empty list, or an error of PostgreSQL => the second that follows | integration/orchestrator/sandboxes/lists.test.ts | and a leap second
 sibling: the API key behind Authorization: Bearer | 401 "Access tokens are discontinued" => 401 that names the header of keys | integration/orchestrator/access/key-scopes.test.ts | is refused with what is wrong, and not repeated

@@ -86,6 +86,15 @@ test("a resolver that does not answer is skipped, and the next one answers", asy
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.8"]);
 });
 
+test("a resolver to which no packet can be sent is skipped at once, and the next one answers", async () => {
+  const there = await upstream((query) => answer(query, [203, 0, 113, 8]));
+  // The kernel refuses both: an address of a link without the link's name, and a broadcast.
+  const { client } = await resolver([{ host: "fe80::1", port: 53 }, { host: "255.255.255.255", port: 53 }, there]);
+  const begun = Date.now();
+  expect(await client.resolve4("example.test")).toEqual(["203.0.113.8"]);
+  expect(Date.now() - begun).toBeLessThan(2_000);
+});
+
 test.each([
   ["SERVFAIL", 2],
   ["NOTIMP", 4],

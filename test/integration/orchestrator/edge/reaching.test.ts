@@ -71,6 +71,21 @@ test.each([
   }
 });
 
+test("a sandbox that stops while TLS begins has the answer of its node, and the server's fault where that is not there", async () => {
+  const server = await rawBackend(route.address, (socket) => void socket.once("data", () => socket.end()));
+  onTestFinished(() => server.close());
+  const httpsPorts = [server.port];
+  const still = door.add({ address: route.address, sameHost: true, httpsPorts });
+  const { executionId, address } = still;
+  door.nodeRoutes.set(still.sandboxId, { executionId, address, controlToken: "c", held: "disk" });
+  expect((await fetch(url(), { headers: routed(still, server.port) })).status).toBe(507);
+  const alone = door.add({ address, sameHost: true, httpsPorts, proxyUrl: "http://127.0.0.1:1" });
+  const answer = await fetch(url(), { headers: routed(alone, server.port) });
+  expect(await answer.json()).toMatchObject({
+    message: expect.stringContaining("it closed the connection when TLS began") as unknown,
+  });
+});
+
 describe("a server on the sandbox's loopback", () => {
   test.each([true, false])("is reached through envd's tunnel, same host %s", async (sameHost) => {
     const inside = door.add({ sameHost });

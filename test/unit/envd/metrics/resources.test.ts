@@ -36,6 +36,7 @@ describe("the memory of a container", () => {
   test("without a control group is read from the machine", () => {
     const files = { limit: "", usage: "", stat: "", meminfo: MEMINFO };
     expect(readMemory(files)).toEqual({ totalBytes: 1_024_000, usedBytes: 409_600, cacheBytes: 307_200 });
+    expect(readMemory({ ...files, meminfo: `${MEMINFO}Shmem: 100 kB\n` }).cacheBytes).toBe(204_800);
   });
 });
 
