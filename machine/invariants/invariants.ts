@@ -140,8 +140,8 @@ function diskProblems(
   const alone = disks.filter((id) => !containers.has(id));
   if (fetchedDisks === undefined || alone.length <= fetchedDisks) return [];
   if (fetchedDisks === 0) return alone.map((id) => `a disk of a container that does not exist: ${id}`);
-  const kept = `${fetchedDisks} of them belong to paused sandboxes that came from another node`;
-  return [`${alone.length} disks have no container, and ${kept}: ${alone.join(", ")}`];
+  const known = `paused sandboxes that came from other nodes account for ${fetchedDisks}`;
+  return [`${alone.length} disks have no container, and ${known}: ${alone.join(", ")}`];
 }
 
 /** Namespaces and links that no container of the node uses. The warm pool of networks has some: those are the agent's to say. */

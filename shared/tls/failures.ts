@@ -13,6 +13,8 @@ const SYSTEM: Readonly<Record<string, string>> = {
 
 const STRANGE_AUTHORITY = "the certificate at {address} is of another authority than the platform's";
 const NOT_TLS = "what listens at {address} does not speak TLS";
+const EXPIRED =
+  "{address} says that this machine's certificate has ended: set the clocks of both machines (timedatectl set-ntp true); if they are right, join the platform again";
 const NOT_KNOWN =
   "{address} does not take this machine's certificate: it is of another authority, or another program's";
 
@@ -33,9 +35,11 @@ const TLS: Readonly<Record<string, string>> = {
     "{address} asks for a certificate of the platform, and this machine has none: join the platform with it",
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: NOT_KNOWN,
   ERR_SSL_TLSV1_ALERT_DECRYPT_ERROR: NOT_KNOWN,
-  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-    "{address} says that this machine's certificate has ended: set the clocks of both machines (timedatectl set-ntp true); if they are right, join the platform again",
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: EXPIRED,
   ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: NOT_KNOWN,
+  // As OpenSSL names them from 3.2 on.
+  "ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED": EXPIRED,
+  "ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE": NOT_KNOWN,
 };
 
 /**

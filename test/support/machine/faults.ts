@@ -182,7 +182,7 @@ export const FAULTS: readonly (readonly [fault: string, check: string, change: C
     "a disk is left",
     "orphans.objects",
     (evidence) => objects({ disks: [...some(evidence.objects).disks, "f".repeat(64)] })(evidence),
-    /2 disks have no container, and 1 of them belong.*ffff/,
+    /2 disks have no container, and paused sandboxes .* account for 1: .*ffff/,
   ],
   [
     "disks are left where none came from another node",
