@@ -53,7 +53,7 @@ const NO_DEMAND: BaseDemand = { lacking: new Map() };
  */
 export function nearFirst(
   candidates: readonly Pick<Candidate, "id">[],
-  { having }: Pick<BaseDemand, "having">,
+  having: BaseDemand["having"] | undefined,
   among: (passedOver: Demand["exclude"]) => Choice,
 ): Choice {
   if (having !== undefined) {

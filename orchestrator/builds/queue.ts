@@ -134,7 +134,7 @@ export function startBuildQueue({ base, store, nodes, images, pools, metrics, cl
       region: build.region,
       home: home === undefined ? undefined : { nodeId: home, has: "the build's base" },
     };
-    const choice = nearFirst(candidates, { having }, (far) =>
+    const choice = nearFirst(candidates, having, (far) =>
       choose(candidates, { ...demand, exclude: new Map([...far, ...exclude]) }, placement, random),
     );
     if (choice.is === "none" && busy.length > 0)

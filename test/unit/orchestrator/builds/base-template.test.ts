@@ -134,7 +134,7 @@ describe("of the nodes that may build, one that has the template below", () => {
     );
     const demand = { cpuCount: 1, memoryBytes: 2 ** 30, diskBytes: 0, labels: {}, region };
     const policy = { cpuOvercommit: 1, memoryOvercommit: 1, diskOvercommit: 1 };
-    return nearFirst(candidates, { having: new Set(["n1"]) }, (exclude) =>
+    return nearFirst(candidates, new Set(["n1"]), (exclude) =>
       choose(candidates, { ...demand, exclude }, policy, () => 0),
     );
   }
