@@ -135,7 +135,7 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["agent/snapshots/beyond/image-trees.ts", "mkdtemp below the agent's own state directory"],
   ["agent/builds/images/provision-script.ts", "in a container: the image's own /tmp"],
   ["agent/builds/steps/steps.ts", "in a container, with a name that nobody knows before"],
-  ["shared/dockerfile/dockerfile.ts", "in a container: mktemp for a heredoc of a Dockerfile"],
+  ["shared/dockerfile/shell-text.ts", "in a container: mktemp for a heredoc of a Dockerfile"],
 ];
 
 test("every temporary file and every path in a folder that all may write is known, with its reason", () => {
