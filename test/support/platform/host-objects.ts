@@ -99,8 +99,10 @@ export async function poolSizes(platform: Platform): Promise<{ readonly wanted: 
 }
 
 async function agentMetrics(platform: Platform): Promise<string> {
-  const authorization = `Bearer ${settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN")}`;
-  return (await agentPage(platform, "/metrics", { authorization })).text;
+  // A node that has joined has no token of an orchestrator.
+  const token =
+    settingOf(platform, "agent", "SVC_METRICS_TOKEN", "") || settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN");
+  return (await agentPage(platform, "/metrics", { authorization: `Bearer ${token}` })).text;
 }
 
 async function fetchedDisksOf(platform: Platform): Promise<number> {
