@@ -5,29 +5,14 @@ import { quoted } from "./refuse.ts";
 
 const PARTS = "entries have no scheme, port or path";
 const NUMBERS = "an address is four numbers of 0 to 255 without leading zeros, and a range ends in /0 to /32";
-const NUMERIC = /^[\d.]+(\/\d*)?$/;
 const WILDCARD = "'*' stands alone, or in front as in '*.example.com'";
-const NO_NAMES = "names cannot be denied: deny '0.0.0.0/0', and name in allowOut what may be reached";
 
 /** For an entry of `allowOut` that `readDestination` does not read. Undefined: nothing is known about it. */
 export function adviceOnAllowed(text: string): string | undefined {
   const meant = meantBy(text);
   if (meant !== undefined && readDestination(meant) !== undefined) return `${reasonOf(text)}write ${quoted(meant)}`;
-  if (NUMERIC.test(text)) return NUMBERS;
+  if (/^[\d.]+(\/\d*)?$/.test(text)) return NUMBERS;
   return text.includes("*") ? WILDCARD : undefined;
-}
-
-/** For an entry of `denyOut` that is no range, or is the unspecified address. */
-export function adviceOnDenied(text: string): string | undefined {
-  const destination = readDestination(text);
-  if (text === "*" || destination?.is === "range") return "for all addresses write '0.0.0.0/0'";
-  if (destination?.is === "ipv6") return "for all addresses of IPv6 write '::/0'";
-  if (destination?.is === "domain") return NO_NAMES;
-  const meant = meantBy(text) ?? "";
-  const other = readDestination(meant);
-  if (other?.is === "domain") return NO_NAMES;
-  if (other !== undefined) return `${reasonOf(text)}write ${quoted(meant)}`;
-  return NUMERIC.test(text) ? NUMBERS : undefined;
 }
 
 /** For a key of `rules` that `readDomain` does not read. */

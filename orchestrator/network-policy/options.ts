@@ -6,7 +6,7 @@ import { defined } from "../../shared/defined.ts";
 import { EVERYTHING } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber, type Range } from "../../shared/policy/ranges.ts";
-import { adviceOnAllowed, adviceOnDenied } from "./advice.ts";
+import { adviceOnAllowed } from "./advice.ts";
 import { isUnspecified, readDestination } from "./destinations.ts";
 import { checkProxy } from "./proxy.ts";
 import { behind, quoted, refuse } from "./refuse.ts";
@@ -64,8 +64,7 @@ function checkDestinations(allowOut: readonly string[], denyOut: readonly string
   const denied = denyOut.map((entry) => {
     const destination = readDestination(entry);
     const isRange = destination?.is === "range" || destination?.is === "ipv6";
-    if (!isRange || isUnspecified(destination))
-      refuse(`invalid denied CIDR ${entry.slice(0, 128)}${behind(": ", adviceOnDenied(entry))}`);
+    if (!isRange || isUnspecified(destination)) refuse(`invalid denied CIDR ${entry.slice(0, 128)}`);
     return destination;
   });
   const allowed = allowOut.map((entry) => {

@@ -111,7 +111,6 @@ describe("what is kept", () => {
   });
 });
 
-const NO_NAMES = "names cannot be denied: deny '0.0.0.0/0', and name in allowOut what may be reached";
 const NUMBERS = "an address is four numbers of 0 to 255 without leading zeros, and a range ends in /0 to /32";
 const WILDCARD = "'*' stands alone, or in front as in '*.example.com'";
 const PARTS = "entries have no scheme, port or path";
@@ -125,21 +124,21 @@ test.each<[object, string]>([
   [{ allowOut: ["*.example.com"], denyOut: ["10.0.0.0/8", "128.0.0.0/1"] }, DOMAINS],
   [{ allowOut: ["example.com", "8.8.8.8"], denyOut: ["1.1.1.1"] }, DOMAINS],
   [{ allowOut: ["*"], denyOut: ["::/0"] }, DOMAINS],
-  [{ denyOut: ["example.com"] }, `invalid denied CIDR example.com: ${NO_NAMES}`],
-  [{ denyOut: [ALL, "example.com"] }, `invalid denied CIDR example.com: ${NO_NAMES}`],
-  [{ denyOut: ["*"] }, `invalid denied CIDR *: for all addresses write '0.0.0.0/0'`],
-  [{ denyOut: ["https://example.com/"] }, `invalid denied CIDR https://example.com/: ${NO_NAMES}`],
-  [{ denyOut: ["example.com:443"] }, `invalid denied CIDR example.com:443: ${NO_NAMES}`],
-  [{ denyOut: ["1.1.1.1:53"] }, `invalid denied CIDR 1.1.1.1:53: ${PARTS}: write '1.1.1.1'`],
-  [{ denyOut: [" 10.0.0.0/8"] }, "invalid denied CIDR  10.0.0.0/8: write '10.0.0.0/8'"],
+  [{ denyOut: ["example.com"] }, "invalid denied CIDR example.com"],
+  [{ denyOut: [ALL, "example.com"] }, "invalid denied CIDR example.com"],
+  [{ denyOut: ["*"] }, "invalid denied CIDR *"],
+  [{ denyOut: ["https://example.com/"] }, "invalid denied CIDR https://example.com/"],
+  [{ denyOut: ["example.com:443"] }, "invalid denied CIDR example.com:443"],
+  [{ denyOut: ["1.1.1.1:53"] }, "invalid denied CIDR 1.1.1.1:53"],
+  [{ denyOut: [" 10.0.0.0/8"] }, "invalid denied CIDR  10.0.0.0/8"],
   [{ denyOut: ["not an address"] }, "invalid denied CIDR not an address"],
-  [{ denyOut: ["0.0.0.0"] }, `invalid denied CIDR 0.0.0.0: for all addresses write '0.0.0.0/0'`],
-  [{ denyOut: ["::"] }, `invalid denied CIDR ::: for all addresses of IPv6 write '::/0'`],
-  [{ denyOut: ["0:0::0/128"] }, `invalid denied CIDR 0:0::0/128: for all addresses of IPv6 write '::/0'`],
-  [{ denyOut: ["10.0.0.0/33"] }, `invalid denied CIDR 10.0.0.0/33: ${NUMBERS}`],
-  [{ denyOut: ["10.0.0.0/08"] }, `invalid denied CIDR 10.0.0.0/08: ${NUMBERS}`],
-  [{ denyOut: ["10.0.0/8"] }, `invalid denied CIDR 10.0.0/8: ${NUMBERS}`],
-  [{ denyOut: ["010.0.0.1"] }, `invalid denied CIDR 010.0.0.1: ${NUMBERS}`],
+  [{ denyOut: ["0.0.0.0"] }, "invalid denied CIDR 0.0.0.0"],
+  [{ denyOut: ["::"] }, "invalid denied CIDR ::"],
+  [{ denyOut: ["0:0::0/128"] }, "invalid denied CIDR 0:0::0/128"],
+  [{ denyOut: ["10.0.0.0/33"] }, "invalid denied CIDR 10.0.0.0/33"],
+  [{ denyOut: ["10.0.0.0/08"] }, "invalid denied CIDR 10.0.0.0/08"],
+  [{ denyOut: ["10.0.0/8"] }, "invalid denied CIDR 10.0.0/8"],
+  [{ denyOut: ["010.0.0.1"] }, "invalid denied CIDR 010.0.0.1"],
   [{ denyOut: ["fe80::1%eth0"] }, "invalid denied CIDR fe80::1%eth0"],
   [{ denyOut: ["fe80::/129"] }, "invalid denied CIDR fe80::/129"],
   ...(
