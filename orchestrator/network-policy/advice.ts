@@ -15,8 +15,8 @@ export function adviceOnAllowed(text: string): string | undefined {
   return text.includes("*") ? WILDCARD : undefined;
 }
 
-/** For a key of `rules` that `readDomain` does not read. */
-export function adviceOnRuleHost(text: string): string | undefined {
+/** For a name that `readDomain` does not read, as a key of `rules`. */
+export function adviceOnHost(text: string): string | undefined {
   const meant = meantBy(text);
   return meant !== undefined && readDomain(meant) !== undefined ? `write ${quoted(meant)}` : undefined;
 }

@@ -4,7 +4,7 @@ import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { placeholdersOf } from "../../shared/policy/placeholders.ts";
 import { canBeSet, isHeaderValue } from "../../shared/policy/rule-headers.ts";
-import { adviceOnRuleHost } from "./advice.ts";
+import { adviceOnHost } from "./advice.ts";
 import { readDomain } from "./destinations.ts";
 import { placeholdersOfRules } from "./placeholders.ts";
 import { behind, quoted, refuse } from "./refuse.ts";
@@ -24,7 +24,7 @@ export function checkRules(rules: Rules): void {
   for (const [key, list] of Object.entries(rules)) {
     const host = readDomain(key);
     if (host === undefined) {
-      const advice = behind("; ", adviceOnRuleHost(key));
+      const advice = behind("; ", adviceOnHost(key));
       refuse(`invalid rule host ${quoted(key)}: expected a DNS name or *.name${advice}`);
     }
     if (hosts.has(host)) refuse(`rule host ${quoted(key)} is given twice`);
