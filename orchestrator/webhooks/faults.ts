@@ -13,7 +13,7 @@ export type ErrorClass =
   | "tls"
   | "connection";
 
-export interface Fault {
+interface Fault {
   readonly errorClass: ErrorClass;
   readonly error: string;
 }
@@ -36,7 +36,7 @@ export function faultOfStatus(status: number, location: string | undefined, url:
 
 /** Undefined for no target that a webhook could have. */
 function targetOf(location: string | undefined, url: URL): string | undefined {
-  if (location === undefined || !URL.canParse(location, url)) return undefined;
+  if (location === undefined || !URL.canParse(location, url.href)) return undefined;
   const target = new URL(location, url);
   const isPossible = /^https?:$/.test(target.protocol) && target.username === "" && target.password === "";
   target.hash = "";
@@ -76,7 +76,7 @@ export function faultOfError(reason: unknown): Fault {
     };
   }
   const { code: given, message } = found instanceof Error ? (found as NodeJS.ErrnoException) : {};
-  const code = given === undefined ? "" : String(given);
+  const code = typeof given === "string" ? given : "";
   const shown = code === "" ? "" : ` (${code})`;
   if (code === "EAI_AGAIN") return { errorClass: "dns", error: `the name could not be resolved now${shown}` };
   if (/^(ENOTFOUND|EAI_|ENODATA)/.test(code)) return { errorClass: "dns", error: `the name was not found${shown}` };

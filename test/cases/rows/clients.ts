@@ -88,6 +88,7 @@ sibling: a name that cannot be resolved at the moment (EAI_AGAIN) | "the name wa
 sibling: http:// to a port that speaks TLS alone | "the connection failed" => what was answered is not HTTP/1.1 | unit/orchestrator/webhooks/pure.test.ts | HPE_INVALID_CONSTANT
 allowOut and rules with a URL, a port or a path | "not an address, CIDR range or domain" => the refusal says what to write | unit/orchestrator/network-policy/network.test.ts | write 'a.com'
 sibling: svc network check with a URL | 400 => its host and port are checked | integration/cli/day-two.test.ts | is asked what it may reach
+sibling: svc network check github.com:22 where allowOut has github.com | denied: "nothing allows it" => denied: an allowed name counts on ports 80 and 443 only | unit/shared/policy/decide.test.ts | a name on another port
 a secret with a line break at its end in a header of a rule | 502 "has characters that no header can have" => 502 that says that it ends in a line break, and not the value | unit/agent/egress/placeholders.test.ts | and what was wrong only
 a volume mounted at /data/ | "must be an absolute, clean path" => the refusal says to write /data | unit/orchestrator/volumes/mounts.test.ts | as it must be written
 sibling: a volume mounted by its id | "names no volume of the project" => the refusal says the name | unit/orchestrator/volumes/mounts.test.ts | is answered with the name
