@@ -158,6 +158,26 @@ describe("a webhook", () => {
     expect(await world.store.webhooks.get(PROJECT, webhook.id)).toMatchObject({ disabledReason: undefined });
   });
 
+  test("is not disabled by the first failure of another URL, however long the one before failed", async () => {
+    const world = await webhookWorld({ disableMs: 2 * DAY_MS });
+    const delivering = world.process();
+    const receiver = await startReceiver(status(500));
+    const other = await startReceiver(status(503));
+    const { id } = await world.webhook(receiver.url);
+    await world.event("i1");
+    await delivering.settle();
+    const failingSince = world.clock.at;
+    const failing = { enabled: true, failingSince };
+    world.clock.at += 3 * DAY_MS;
+    expect(await world.store.webhooks.change(PROJECT, id, { url: receiver.url, name: "other" })).toMatchObject(failing);
+    const moved = await world.store.webhooks.change(PROJECT, id, { url: other.url });
+    expect([moved?.enabled, moved?.failingSince]).toEqual([true, undefined]);
+    await world.event("i2");
+    await delivering.settle();
+    expect(other.got.length).toBeGreaterThan(0);
+    expect(await world.store.webhooks.get(PROJECT, id)).toMatchObject({ enabled: true, failingSince: world.clock.at });
+  });
+
   test("is disabled after days of failure, and not after days with a success", async () => {
     const world = await webhookWorld({ disableMs: 2 * DAY_MS });
     const delivering = world.process();
