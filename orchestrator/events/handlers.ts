@@ -44,7 +44,9 @@ export function createEventHandlers(deps: EventHandlersDeps): Handlers<typeof ev
   };
 
   /** Where a stream continues: behind the event that its client saw last. Undefined: a new stream. */
-  function resumption(header: string | undefined, token: string): number | undefined {
+  function resumption(given: string | undefined, token: string): number | undefined {
+    // A client that has seen no event may say so: the id is the empty text then.
+    const header = given === "" ? undefined : given;
     const after = header === undefined ? undefined : readSequence(header);
     if (header !== undefined && after === undefined) {
       throw new AppError("bad_request", "header 'Last-Event-ID' must be the id of an event of this stream");
@@ -95,7 +97,8 @@ function typesOf(text: string): string[] {
   const types = text.split(",").map((type) => type.trim());
   const unknown = types.find((type) => !(EVENT_NAMES as readonly string[]).includes(type));
   if (unknown === undefined) return types;
-  throw new AppError("bad_request", `query field 'type' must be of ${EVENT_NAMES.join(", ")}`);
+  const found = JSON.stringify(unknown.slice(0, 128));
+  throw new AppError("bad_request", `query field 'type' must be of ${EVENT_NAMES.join(", ")}, and has ${found}`);
 }
 
 function acceptsStream(accept = ""): boolean {

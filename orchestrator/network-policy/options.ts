@@ -6,9 +6,10 @@ import { defined } from "../../shared/defined.ts";
 import { EVERYTHING } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber, type Range } from "../../shared/policy/ranges.ts";
+import { adviceOnAllowed } from "./advice.ts";
 import { isUnspecified, readDestination } from "./destinations.ts";
 import { checkProxy } from "./proxy.ts";
-import { quoted, refuse } from "./refuse.ts";
+import { behind, quoted, refuse } from "./refuse.ts";
 import { checkRules, withLowerKeys } from "./rules.ts";
 
 type Egress = Pick<NetworkOptions, "allowOut" | "denyOut" | "egressProxy" | "rules">;
@@ -69,7 +70,8 @@ function checkDestinations(allowOut: readonly string[], denyOut: readonly string
   const allowed = allowOut.map((entry) => {
     const destination = readDestination(entry);
     if (destination !== undefined) return destination;
-    refuse(`invalid allowed destination ${quoted(entry)}: not an address, CIDR range or domain`);
+    const advice = behind("; ", adviceOnAllowed(entry));
+    refuse(`invalid allowed destination ${quoted(entry)}: not an address, CIDR range or domain${advice}`);
   });
   const closes = internet === false || denied.some((each) => each.is === "range" && each.range === EVERYTHING);
   if (allowed.some(({ is }) => is === "domain") && !closes) {

@@ -10,3 +10,8 @@ export function refuse(message: string): never {
 export function quoted(text: string): string {
   return `'${text.slice(0, 128)}'`;
 }
+
+/** The rest of a message, where there is one. */
+export function behind(separator: string, text: string | undefined): string {
+  return text === undefined ? "" : separator + text;
+}

@@ -4,9 +4,10 @@ import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { placeholdersOf } from "../../shared/policy/placeholders.ts";
 import { canBeSet, isHeaderValue } from "../../shared/policy/rule-headers.ts";
+import { adviceOnHost } from "./advice.ts";
 import { readDomain } from "./destinations.ts";
 import { placeholdersOfRules } from "./placeholders.ts";
-import { quoted, refuse } from "./refuse.ts";
+import { behind, quoted, refuse } from "./refuse.ts";
 
 type Rules = NonNullable<NetworkOptions["rules"]>;
 type PolicyRule = EgressPolicy["rules"][number];
@@ -22,7 +23,10 @@ export function checkRules(rules: Rules): void {
   const hosts = new Set<string>();
   for (const [key, list] of Object.entries(rules)) {
     const host = readDomain(key);
-    if (host === undefined) refuse(`invalid rule host ${quoted(key)}: expected a DNS name or *.name`);
+    if (host === undefined) {
+      const advice = behind("; ", adviceOnHost(key));
+      refuse(`invalid rule host ${quoted(key)}: expected a DNS name or *.name${advice}`);
+    }
     if (hosts.has(host)) refuse(`rule host ${quoted(key)} is given twice`);
     hosts.add(host);
     for (const { transform } of list) checkHeaders(key, transform?.headers ?? {});

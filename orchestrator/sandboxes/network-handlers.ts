@@ -12,8 +12,10 @@ import { iso } from "../forms/time.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import { shown } from "../lifecycle/record-state.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
+import { adviceOnHost } from "../network-policy/advice.ts";
 import { explanation } from "../network-policy/explanation.ts";
 import { countDestinations, type NetworkLimits, readEgress } from "../network-policy/options.ts";
+import { behind } from "../network-policy/refuse.ts";
 import { splitPassword } from "../network-policy/secret.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Project } from "../store/projects/record.ts";
@@ -43,7 +45,8 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
       const { port, protocol = "tcp" } = query;
       const host = addressNumber(query.host) === undefined ? hostName(query.host) : query.host;
       if (host === undefined) {
-        throw new AppError("bad_request", "query field 'host' must be a host name or an IPv4 address");
+        const advice = behind(": ", adviceOnHost(query.host));
+        throw new AppError("bad_request", `query field 'host' must be a host name or an IPv4 address${advice}`);
       }
       const record = await history.find(caller, params.sandboxID);
       const { id, nodeId, executionId } = record;

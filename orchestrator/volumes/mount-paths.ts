@@ -1,5 +1,7 @@
 /** Which names and paths a mount of a volume may have. Pure. */
 
+import { posix } from "node:path";
+
 export interface WantedMount {
   readonly name: string;
   readonly path: string;
@@ -33,7 +35,7 @@ export function faultsOf(mounts: readonly WantedMount[]): Faults[] {
 }
 
 function faultOfPath(path: string, others: readonly string[], isRepeated: boolean): string | undefined {
-  if (!isCleanPath(path)) return "must be an absolute, clean path";
+  if (!isCleanPath(path)) return `must be an absolute, clean path${hintOn(path)}`;
   // Docker's runtime and CRIU write paths into texts with separators of their own.
   if (!/^[\p{L}\p{N}\p{M}/._@+=~-]+$/u.test(path)) return "may have letters, digits and . _ @ + = ~ - only";
   if (CLOSED.some((one) => isAtOrBelow(path, one))) return "is reserved for the system";
@@ -42,6 +44,12 @@ function faultOfPath(path: string, others: readonly string[], isRepeated: boolea
   if (others.some((other) => other !== path && isCleanPath(other) && isAtOrBelow(path, other)))
     return "lies in another volume";
   return undefined;
+}
+
+/** The same place, written as it must be. */
+function hintOn(path: string): string {
+  const clean = posix.normalize(path).replace(/\/$/, "");
+  return path.startsWith("/") && isCleanPath(clean) ? `: write '${clean.slice(0, 128)}'` : "";
 }
 
 function isAtOrBelow(path: string, above: string): boolean {

@@ -31,14 +31,20 @@ export function createResolveMounts({ volumes, nodes }: MountsDeps): ResolveMoun
   /** @throws {AppError} bad_request that names every wrong entry by its index */
   return async (projectId, wanted) => {
     if (wanted.length === 0) return NONE;
-    const known = new Map((await volumes.list(projectId)).map((volume) => [volume.name, volume]));
+    const all = await volumes.list(projectId);
+    const known = new Map(all.map((volume) => [volume.name, volume]));
+    /** A volume is mounted by its name. */
+    const nameOf = (id: string) => all.find((volume) => volume.id === id.toLowerCase())?.name;
     const found = wanted.map(({ name }) => known.get(name));
     const home = found.find((volume) => volume !== undefined)?.nodeId;
     const wrong = faultsOf(wanted).flatMap(({ ofName, ofPath }, index) => {
+      const asId = nameOf(wanted[index]?.name ?? "");
       const at = `'volumeMounts.${index}`;
       const volume = found[index];
       const faults: string[] = [];
       if (ofName !== undefined) faults.push(`${at}.name' ${ofName}`);
+      else if (volume === undefined && asId !== undefined)
+        faults.push(`${at}.name' is the id of a volume: write its name '${asId}'`);
       else if (volume === undefined) faults.push(`${at}.name' names no volume of the project`);
       else if (volume.nodeId !== home)
         faults.push(`${at}.name' names a volume of another node than the first one; volumes are on one node only`);

@@ -4,14 +4,15 @@ import type { PlatformEvent } from "../../shared/api/events.ts";
 import { toEvent } from "../events/view.ts";
 import type { Claimed, LoggedDelivery } from "../store/webhooks/deliveries.ts";
 import type { DeliveryRequest } from "./send.ts";
-import { deliveryHeaders } from "./signature.ts";
+import { deliveryHeaders, inEitherAlphabet } from "./signature.ts";
 
 const MAX_BODY_BYTES = 256 * 1024;
 
 /** Undefined: the event is gone. */
 export function deliveryRequest(claimed: Claimed, at: number): DeliveryRequest | undefined {
-  const body = bodyOf(claimed.body, claimed.event);
-  if (body === undefined) return undefined;
+  const stored = bodyOf(claimed.body, claimed.event);
+  if (stored === undefined) return undefined;
+  const body = inEitherAlphabet(stored, claimed.secret);
   const headers = deliveryHeaders({
     webhookId: claimed.webhookId,
     deliveryId: claimed.id,

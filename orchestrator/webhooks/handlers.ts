@@ -58,8 +58,11 @@ export function createWebhookHandlers(deps: WebhookHandlersDeps): Handlers<typeo
         ...defined({ secret }),
         ...(body.url === undefined ? {} : { url: checkTarget(body.url, deps.addresses) }),
       });
+      const webhook = found(changed, params.webhookID);
+      // What failed may work now, and the next events of its sandboxes wait behind it.
+      if (body.url !== undefined || secret !== undefined || enabled === true) await deliveries.retryNow(webhook.id);
       deps.wake();
-      return toView(found(changed, params.webhookID));
+      return toView(webhook);
     },
 
     async deleteWebhook({ params }, { caller }) {

@@ -10,6 +10,7 @@ import type { LookupFunction } from "node:net";
 import { defined } from "../../shared/defined.ts";
 import type { TargetAddresses } from "./addresses.ts";
 import { keptConnections, type ReceiverOptions } from "./connections.ts";
+import { type ErrorClass, ForbiddenAddress, faultOfError, faultOfStatus } from "./faults.ts";
 import { readRetryAfter } from "./schedule.ts";
 import { addressIn } from "./target.ts";
 
@@ -23,17 +24,6 @@ export interface Sent {
   readonly retryAfterMs?: number;
   readonly durationMs: number;
 }
-
-type ErrorClass =
-  | "event_gone"
-  | "http_status"
-  | "redirect"
-  | "gone"
-  | "timeout"
-  | "forbidden_address"
-  | "dns"
-  | "tls"
-  | "connection";
 
 export type Resolve = (name: string, done: (error: Error | null, addresses: LookupAddress[]) => void) => void;
 
@@ -60,8 +50,6 @@ const MAX_RESPONSE_BYTES = 16 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** How long the body of an answer is waited for: its status has decided already. */
 const BODY_MS = 1_000;
-
-class ForbiddenAddress extends Error {}
 
 /** Rejects only when the signal aborts. */
 export function createSend(deps: SendDeps): Send {
@@ -131,7 +119,12 @@ export function createSend(deps: SendDeps): Send {
     const status = answer.statusCode ?? 0;
     const response = await beginning(answer);
     const retryAfterMs = readRetryAfter(answer.headers["retry-after"], deps.now());
-    return { httpStatus: status, response, ...judge(status), ...defined({ retryAfterMs }) };
+    return {
+      httpStatus: status,
+      response,
+      ...faultOfStatus(status, answer.headers.location, url),
+      ...defined({ retryAfterMs }),
+    };
   }
 
   return async (request, signal) => {
@@ -154,22 +147,15 @@ export function createSend(deps: SendDeps): Send {
       return { ...(await attempt(request, ending.signal)), durationMs: performance.now() - before };
     } catch (reason) {
       signal.throwIfAborted();
-      return { ...failure(reason, timedOut, deps.timeoutMs), durationMs: performance.now() - before };
+      const durationMs = performance.now() - before;
+      if (!timedOut) return { ...faultOfError(reason), durationMs };
+      return { errorClass: "timeout", error: `the receiver did not answer within ${deps.timeoutMs} ms`, durationMs };
     } finally {
       clearTimeout(timer);
       clearImmediate(grace);
       signal.removeEventListener("abort", cut);
     }
   };
-}
-
-function judge(status: number): Pick<Sent, "errorClass" | "error"> {
-  if (status >= 200 && status < 300) return {};
-  if (status === 410) return { errorClass: "gone", error: "the receiver answered 410: it wants no more deliveries" };
-  if (status >= 300 && status < 400) {
-    return { errorClass: "redirect", error: `the receiver answered ${status}: redirects are not followed` };
-  }
-  return { errorClass: "http_status", error: `the receiver answered ${status}` };
 }
 
 /** Reads at most `MAX_RESPONSE_BYTES` for at most `BODY_MS`. The connection of an answer that has more, or takes longer, ends. */
@@ -190,24 +176,4 @@ async function beginning(answer: IncomingMessage): Promise<string> {
     answer.destroy();
   }
   return Buffer.concat(chunks).subarray(0, MAX_RESPONSE_BYTES).toString("utf8");
-}
-
-function failure(reason: unknown, timedOut: boolean, timeoutMs: number): Omit<Sent, "durationMs"> {
-  if (timedOut) return { errorClass: "timeout", error: `the receiver did not answer within ${timeoutMs} ms` };
-  const found = first(reason);
-  if (found instanceof ForbiddenAddress) {
-    return {
-      errorClass: "forbidden_address",
-      error: "the target is an address of the platform or of a private network; SVC_WEBHOOK_ALLOW may name its range",
-    };
-  }
-  const code = found instanceof Error && "code" in found ? String(found.code) : "";
-  if (/^(ENOTFOUND|EAI_|ENODATA)/.test(code)) return { errorClass: "dns", error: `the name was not found (${code})` };
-  if (/CERT|TLS|SSL|SELF_SIGNED|ISSUER/.test(code)) return { errorClass: "tls", error: `TLS failed (${code})` };
-  return { errorClass: "connection", error: `the connection failed${code === "" ? "" : ` (${code})`}` };
-}
-
-/** Of a name with several addresses the failures come together. */
-function first(reason: unknown): unknown {
-  return reason instanceof AggregateError ? (reason.errors[0] ?? reason) : reason;
 }

@@ -68,8 +68,16 @@ function permit(flow: ConnectionRequest, policy: EgressPolicy): Decision {
   const allowed = inside(policy.allowRanges, number);
   if (allowed !== undefined) return allow(`allowOut ${allowed}`, "the address is allowed");
   const denied = inside(policy.denyRanges, number);
-  if (denied !== undefined) return deny(`denyOut ${denied}`, "the address is denied, and nothing allows it");
+  if (denied !== undefined) return deny(`denyOut ${denied}`, reasonOfDenied(flow, policy));
   return allow("default", "nothing denies it");
+}
+
+function reasonOfDenied({ hostname }: ConnectionRequest, { allowDomains }: EgressPolicy): string {
+  // On a port on which names are read, the name would have allowed the flow.
+  const isAllowed = hostname !== undefined && allowDomains.some((pattern) => nameMatches(pattern, hostname));
+  return isAllowed
+    ? "an allowed name counts for TCP to ports 80 and 443 only: elsewhere the address decides, and it is denied"
+    : "the address is denied, and nothing allows it";
 }
 
 /** Whether the name allows the flow, wherever it resolves to, rather than the address. */

@@ -50,8 +50,13 @@ export async function resolveHeaders(
   for (const [name, template] of Object.entries(headers)) {
     const found = placeholdersIn(template).map((placeholder) => values.get(placeholder) ?? "");
     const value = fillPlaceholders(template, found);
-    if (!isHeaderValue(value))
+    if (!isHeaderText(value))
       throw new UnresolvedError(`the value of the header ${printable(name)} has characters that no header can have`);
+    if (!isHeaderValue(value)) {
+      throw new UnresolvedError(
+        `the value of the header ${printable(name)} begins or ends with white space, which no header keeps`,
+      );
+    }
     resolved.set(name.toLowerCase(), [name, value]);
   }
   return new Map(resolved.values());
@@ -65,9 +70,18 @@ async function ask(placeholder: string, resolve: Resolve): Promise<string> {
   const answer = await withDeadline(resolve(placeholder).catch(failed), LIMIT_MS, late);
   if ("problem" in answer)
     throw new UnresolvedError(`the placeholder ${name} cannot be resolved: ${printable(answer.problem)}`);
-  if (!isHeaderText(answer.value))
-    throw new UnresolvedError(`the value of the placeholder ${name} has characters that no header can have`);
+  if (!isHeaderText(answer.value)) {
+    const fault = `the value of the placeholder ${name} has characters that no header can have`;
+    throw new UnresolvedError(`${fault}${whichCharacters(answer.value)}`);
+  }
   return answer.value;
+}
+
+/** Tells which kind, and nothing else about the value: the sandbox reads it. */
+function whichCharacters(value: string): string {
+  if (/^[^\r\n]*\r?\n$/.test(value)) return ": a line break at its end, so store it without that";
+  if (/[\r\n]/.test(value)) return ": line breaks";
+  return /[^\0-\xff]/.test(value) ? ": characters outside of Latin-1" : ": control characters";
 }
 
 function printable(text: string): string {

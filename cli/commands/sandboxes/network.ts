@@ -46,12 +46,11 @@ const logView: View<Decision> = {
 };
 
 export const check: Action = async ({ api, out }, { first: sandboxID, second }, options) => {
-  const [, host = "", port = "443"] = /^(.+?)(?::(\d{1,5}))?$/.exec(second) ?? [];
-  if (host === "") throw usage(`'${second}' is no destination`, "write a host or an address, such as pypi.org:443");
+  const { host, port } = destinationOf(second);
   const connection = await api();
   const verdict = await connection.call("GET /sandboxes/{sandboxID}/network/check", {
     params: { sandboxID },
-    query: { host, port: Number(port), ...(options.udp === true ? { protocol: "udp" as const } : {}) },
+    query: { host, port, ...(options.udp === true ? { protocol: "udp" as const } : {}) },
   });
   await out.one(verdictView, verdict, options);
   return verdict.verdict === "allow" ? 0 : EXIT.failed;
@@ -69,3 +68,11 @@ export const log: Action = async (context, { first: sandboxID }, options) => {
     return told(entries);
   });
 };
+
+/** A URL, as it is copied from what failed, is its host and its port. */
+function destinationOf(text: string): { readonly host: string; readonly port: number } {
+  const [, scheme = "https", bare = text] = /^(https?):\/\/(?:[^/?#@]*@)?([^/?#]*)/i.exec(text) ?? [];
+  const [, host = "", port] = /^(.+?)(?::(\d{1,5}))?$/.exec(bare) ?? [];
+  if (host === "") throw usage(`'${text}' is no destination`, "write a host or an address, such as pypi.org:443");
+  return { host, port: Number(port ?? (scheme.toLowerCase() === "http" ? 80 : 443)) };
+}

@@ -20,7 +20,8 @@ export interface NewWebhook {
 
 export type WebhookChange = Partial<Omit<NewWebhook, "projectId">>;
 
-const WELL = { failures: 0, failingSince: null, disabledAt: null, disabledReason: null } as const;
+const UNFAILED = { failures: 0, failingSince: null } as const;
+const WELL = { ...UNFAILED, disabledAt: null, disabledReason: null } as const;
 
 const { toRecord: toWebhook } = webhookTable;
 
@@ -66,12 +67,14 @@ export function webhookStore(db: Database, deps: { now: () => number; sealing: S
       return row === undefined ? undefined : toWebhook(row);
     },
 
-    /** Undefined: the project has no such webhook. Enabling one ends what is known of its failures. */
+    /** Undefined: the project has no such webhook. Enabling one ends what is known of its failures, and so does another URL. */
     async change(projectId: string, id: string, change: WebhookChange): Promise<Webhook | undefined> {
       const { name, url, events: types, enabled, secret } = change;
       return inTransaction(db, async (session) => {
         const sealed = secret === undefined ? undefined : sealing.close(secret, webhookSecretContext(id));
+        const before = await inProject(session, projectId, id).executeTakeFirst();
         const columns = {
+          ...(url === undefined || url === before?.url ? {} : webhookTable.toColumns(UNFAILED)),
           ...webhookTable.toColumns({ name, url, events: types, enabled, secret: sealed }),
           ...(enabled === true ? webhookTable.toColumns(WELL) : {}),
         };

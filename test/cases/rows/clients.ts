@@ -79,4 +79,19 @@ sibling: a leap second as startedAfter | no time at all: an empty list, or an er
 sibling: the API key behind Authorization: Bearer | 401 "Access tokens are discontinued" => 401 that names the header of keys | integration/orchestrator/access/key-scopes.test.ts | is refused with what is wrong, and not repeated
 sibling: a stream of events that goes on with Last-Event-ID, in a page of another origin | the browser refused to send the request => the preflight admits the header | integration/orchestrator/api/browsers-and-documents.test.ts | preflights admit what tracing
 `,
+  "webhooks, volumes and rules as they are written elsewhere": `
+a receiver that compares e2b-signature with base64 without padding, as E2B's documentation says since January 2026 | three of four deliveries failed: the header was base64url => base64 and base64url are the same, for any body | unit/orchestrator/webhooks/pure.test.ts | base64 and base64url of the older signature are the same
+sibling: a receiver that parses the body and writes it again before it checks | not tried => the same bytes | unit/orchestrator/webhooks/pure.test.ts | also for receivers that read it and write it again
+a receiver without its intermediate certificates (UNABLE_TO_VERIFY_LEAF_SIGNATURE) | "the connection failed" => an error of TLS that says what is missing | unit/orchestrator/webhooks/pure.test.ts | is one of TLS, and says what was wrong
+a receiver behind a redirect to https or to a trailing slash | "redirects are not followed" => the log names the URL to set | unit/orchestrator/webhooks/pure.test.ts | says which URL the webhook may have
+sibling: a name that cannot be resolved at the moment (EAI_AGAIN) | "the name was not found" => it could not be resolved now | unit/orchestrator/webhooks/pure.test.ts | EAI_AGAIN
+sibling: http:// to a port that speaks TLS alone | "the connection failed" => what was answered is not HTTP/1.1 | unit/orchestrator/webhooks/pure.test.ts | HPE_INVALID_CONSTANT
+allowOut and rules with a URL, a port or a path | "not an address, CIDR range or domain" => the refusal says what to write | unit/orchestrator/network-policy/network.test.ts | write 'a.com'
+sibling: svc network check with a URL | 400 => its host and port are checked | integration/cli/day-two.test.ts | is asked what it may reach
+sibling: svc network check github.com:22 where allowOut has github.com | denied: "nothing allows it" => denied: an allowed name counts on ports 80 and 443 only | unit/shared/policy/decide.test.ts | a name on another port
+a secret with a line break at its end in a header of a rule | 502 "has characters that no header can have" => 502 that says that it ends in a line break, and not the value | unit/agent/egress/placeholders.test.ts | and what was wrong only
+a volume mounted at /data/ | "must be an absolute, clean path" => the refusal says to write /data | unit/orchestrator/volumes/mounts.test.ts | as it must be written
+sibling: a volume mounted by its id | "names no volume of the project" => the refusal says the name | unit/orchestrator/volumes/mounts.test.ts | is answered with the name
+sibling: a client of events that sends an empty Last-Event-ID | 400, after which browsers do not connect again => a new stream | integration/orchestrator/webhooks/events.test.ts | says that it has seen no event
+`,
 };

@@ -149,6 +149,10 @@ describe("one sandbox", () => {
   test("is asked what it may reach, with the verdict as exit code", SLOW, async () => {
     const id = await created();
     expect(await svc.out(["network", "check", id, "example.org:443"])).toMatch(/^Verdict: +allow$/m);
+    for (const destination of ["https://example.org/a?b=c:1", "http://u:p@Example.org", "https://example.org:8443/"])
+      expect(await svc.out(["network", "check", id, destination])).toMatch(/^Verdict: +allow$/m);
+    const asked = [443, 80, 8443].map((port) => expect.objectContaining({ host: "example.org", port }) as unknown);
+    expect(cluster.agents.flatMap(({ checks }) => checks)).toEqual(expect.arrayContaining(asked));
     for (const agent of cluster.agents) {
       agent.onCheck = () => ({
         verdict: "deny",

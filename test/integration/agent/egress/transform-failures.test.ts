@@ -81,7 +81,7 @@ test.each([
   [
     "whose value no header can hold",
     { X: "${e2b.secrets.BAD}" },
-    "the value of the placeholder ${e2b.secrets.BAD} has characters that no header can have",
+    "the value of the placeholder ${e2b.secrets.BAD} has characters that no header can have: line breaks",
   ],
   ["that would frame the message", { "Content-Length": "5" }, "a rule cannot set the header Content-Length"],
 ])(

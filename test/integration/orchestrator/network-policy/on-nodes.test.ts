@@ -183,6 +183,18 @@ describe("the check route", () => {
     expect((await ask(sandboxID, query)).status).toBe(400);
   });
 
+  test.each(["https://a.com/v1", "a.com:443", " a.com"])(
+    "refuses the host '%s', and says what to write",
+    async (host) => {
+      const { sandboxID } = await create();
+      const { status, body } = await ask(sandboxID, `host=${encodeURIComponent(host)}&port=443`);
+      expect([status, body]).toMatchObject([
+        400,
+        { message: "query field 'host' must be a host name or an IPv4 address: write 'a.com'" },
+      ]);
+    },
+  );
+
   test("is 404 for a missing or foreign sandbox, 409 for one that does not run", async () => {
     expect((await ask("inosuchsandbox", "host=a.com&port=1")).status).toBe(404);
     const { sandboxID } = await create();

@@ -105,6 +105,7 @@ describe("the list", () => {
   test("names a filter that it does not know", async () => {
     for (const [query, words] of [
       ["type=created", "query field 'type'"],
+      ["type=sandbox.lifecycle.killed,created", ', and has "created"'],
       ["nextToken=%21", "Invalid next token"],
       ["sandboxID=A_b", "Invalid sandbox ID"],
     ]) {
@@ -148,6 +149,13 @@ describe("the stream", () => {
     const places = resumed.frames.map((frame) => Number(frame.id));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(new Set(resumed.frames.map(({ data }) => data.id)).size).toBe(102);
+  });
+
+  test("begins now for a client that says that it has seen no event", async () => {
+    await create();
+    const open = await listen("", { "last-event-id": "" });
+    const { sandboxID: id } = await create();
+    await expect.poll(() => open.frames.map(({ data }) => data.sandboxId)).toEqual([id]);
   });
 
   test("refuses a place that is none, and one that is older than the events that are kept", async () => {

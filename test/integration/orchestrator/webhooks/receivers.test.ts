@@ -1,6 +1,8 @@
 /** Real receivers that lead inside, do not answer, answer without end, or want nothing more. */
 
 import { describe, expect, test } from "vitest";
+import { targetAddresses } from "../../../../orchestrator/webhooks/addresses.ts";
+import { createWebhookHandlers } from "../../../../orchestrator/webhooks/handlers.ts";
 import { accept, startReceiver, status } from "../../../support/webhooks/receiver.ts";
 import { PROJECT, SECRET, webhookWorld } from "../../../support/webhooks/world.ts";
 
@@ -96,6 +98,37 @@ describe("a receiver", () => {
 });
 
 describe("a webhook", () => {
+  test.each([
+    ["its url", { url: true }],
+    ["its secret", { signatureSecret: "another" }],
+    ["enabled", { enabled: true }],
+  ])("whose owner sets %s again gets at once what waits for a later attempt", async (_what, change) => {
+    const world = await webhookWorld();
+    const delivering = world.process();
+    const receiver = await startReceiver();
+    const broken = await startReceiver(status(500));
+    const { id } = await world.webhook(broken.url);
+    await world.event("i1");
+    await delivering.settle();
+    await world.event("i1");
+    await delivering.settle();
+    const { updateWebhook } = createWebhookHandlers({
+      store: world.store,
+      addresses: targetAddresses("127.0.0.0/8"),
+      limit: 1,
+      wake: () => delivering.wake(),
+    });
+    const ask = (body: object) =>
+      updateWebhook({ params: { webhookID: id }, body } as never, { caller: { id: PROJECT } } as never);
+    await ask({ name: "other" });
+    await delivering.settle();
+    expect([broken.got.length, receiver.got.length]).toEqual([1, 0]);
+    await ask("url" in change ? { url: receiver.url } : change);
+    await delivering.settle();
+    const tried = [broken.got.length, receiver.got.length];
+    expect(tried).toEqual("url" in change ? [1, 2] : [2, 0]);
+  });
+
   test("is disabled by a 410, with an event, and its other deliveries wait until it is enabled", async () => {
     const world = await webhookWorld();
     const delivering = world.process();
@@ -123,6 +156,26 @@ describe("a webhook", () => {
     await delivering.settle();
     expect(receiver.got.slice(1).map(({ event }) => event.sandboxId)).toEqual(["i1", "i1"]);
     expect(await world.store.webhooks.get(PROJECT, webhook.id)).toMatchObject({ disabledReason: undefined });
+  });
+
+  test("is not disabled by the first failure of another URL, however long the one before failed", async () => {
+    const world = await webhookWorld({ disableMs: 2 * DAY_MS });
+    const delivering = world.process();
+    const receiver = await startReceiver(status(500));
+    const other = await startReceiver(status(503));
+    const { id } = await world.webhook(receiver.url);
+    await world.event("i1");
+    await delivering.settle();
+    const failingSince = world.clock.at;
+    const failing = { enabled: true, failingSince };
+    world.clock.at += 3 * DAY_MS;
+    expect(await world.store.webhooks.change(PROJECT, id, { url: receiver.url, name: "other" })).toMatchObject(failing);
+    const moved = await world.store.webhooks.change(PROJECT, id, { url: other.url });
+    expect([moved?.enabled, moved?.failingSince]).toEqual([true, undefined]);
+    await world.event("i2");
+    await delivering.settle();
+    expect(other.got.length).toBeGreaterThan(0);
+    expect(await world.store.webhooks.get(PROJECT, id)).toMatchObject({ enabled: true, failingSince: world.clock.at });
   });
 
   test("is disabled after days of failure, and not after days with a success", async () => {

@@ -111,6 +111,9 @@ describe("what is kept", () => {
   });
 });
 
+const NUMBERS = "an address is four numbers of 0 to 255 without leading zeros, and a range ends in /0 to /32";
+const WILDCARD = "'*' stands alone, or in front as in '*.example.com'";
+const PARTS = "entries have no scheme, port or path";
 const DOMAINS =
   "When specifying allowed domains in allow out, you must include 'ALL_TRAFFIC' in deny out to block all other traffic.";
 
@@ -124,6 +127,10 @@ test.each<[object, string]>([
   [{ denyOut: ["example.com"] }, "invalid denied CIDR example.com"],
   [{ denyOut: [ALL, "example.com"] }, "invalid denied CIDR example.com"],
   [{ denyOut: ["*"] }, "invalid denied CIDR *"],
+  [{ denyOut: ["https://example.com/"] }, "invalid denied CIDR https://example.com/"],
+  [{ denyOut: ["example.com:443"] }, "invalid denied CIDR example.com:443"],
+  [{ denyOut: ["1.1.1.1:53"] }, "invalid denied CIDR 1.1.1.1:53"],
+  [{ denyOut: [" 10.0.0.0/8"] }, "invalid denied CIDR  10.0.0.0/8"],
   [{ denyOut: ["not an address"] }, "invalid denied CIDR not an address"],
   [{ denyOut: ["0.0.0.0"] }, "invalid denied CIDR 0.0.0.0"],
   [{ denyOut: ["::"] }, "invalid denied CIDR ::"],
@@ -134,21 +141,37 @@ test.each<[object, string]>([
   [{ denyOut: ["010.0.0.1"] }, "invalid denied CIDR 010.0.0.1"],
   [{ denyOut: ["fe80::1%eth0"] }, "invalid denied CIDR fe80::1%eth0"],
   [{ denyOut: ["fe80::/129"] }, "invalid denied CIDR fe80::/129"],
-  ...[
-    "exa mple.com",
-    "2130706433",
-    "0x7f.1",
-    "127.1",
-    "a..b",
-    "http://a.com",
-    "a.com:443",
-    "*.*.com",
-    "a.*.com",
-    "**",
-  ].map((entry): [object, string] => [
+  ...(
+    [
+      ["exa mple.com", undefined],
+      ["a..b", undefined],
+      ["0x7f.1", undefined],
+      ["2130706433", NUMBERS],
+      ["127.1", NUMBERS],
+      ["10.0.0.0/33", NUMBERS],
+      ["http://a.com", `${PARTS}: write 'a.com'`],
+      ["https://API.a.com:8443/v1?x=1#y", `${PARTS}: write 'API.a.com'`],
+      ["a.com:443", `${PARTS}: write 'a.com'`],
+      ["a.com/v1", `${PARTS}: write 'a.com'`],
+      ["https://1.2.3.4/", `${PARTS}: write '1.2.3.4'`],
+      ["*.a.com:443", `${PARTS}: write '*.a.com'`],
+      [".a.com", "write '*.a.com'"],
+      [" a.com\n", "write 'a.com'"],
+      ["*.*.com", WILDCARD],
+      ["a.*.com", WILDCARD],
+      ["*a.com", WILDCARD],
+      ["**", WILDCARD],
+    ] as const
+  ).map(([entry, advice]): [object, string] => [
     { allowOut: [entry], denyOut: [ALL] },
-    `invalid allowed destination '${entry}': not an address, CIDR range or domain`,
+    `invalid allowed destination '${entry}': not an address, CIDR range or domain${advice === undefined ? "" : `; ${advice}`}`,
   ]),
+  [
+    { rules: { "https://a.com/v1": [{}] } },
+    "invalid rule host 'https://a.com/v1': expected a DNS name or *.name; write 'a.com'",
+  ],
+  [{ rules: { "a.com:443": [{}] } }, "invalid rule host 'a.com:443': expected a DNS name or *.name; write 'a.com'"],
+  [{ rules: { ".a.com": [{}] } }, "invalid rule host '.a.com': expected a DNS name or *.name; write '*.a.com'"],
   ...["*", "a.*.com", "*.", "1.2.3.4", "a b", "*a.com"].map((host): [object, string] => [
     { rules: { [host]: [{}] } },
     `invalid rule host '${host}': expected a DNS name or *.name`,

@@ -3,9 +3,10 @@
 import { createHash } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";
+import { faultOfError, faultOfStatus } from "../../../../orchestrator/webhooks/faults.ts";
 import { redacted } from "../../../../orchestrator/webhooks/redact.ts";
 import { nextAttempt, readRetryAfter } from "../../../../orchestrator/webhooks/schedule.ts";
-import { deliveryHeaders } from "../../../../orchestrator/webhooks/signature.ts";
+import { deliveryHeaders, inEitherAlphabet } from "../../../../orchestrator/webhooks/signature.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -40,6 +41,109 @@ describe("signatures", () => {
       const bytes = `whsec_${Buffer.from(secret).toString("base64")}`;
       expect(new Webhook(bytes).verify(body, headersOf(secret))).toEqual(JSON.parse(body));
       expect(() => new Webhook(bytes).verify(`${body} `, headersOf(secret))).toThrow(/No matching signature/);
+    },
+  );
+});
+
+describe("the body of a delivery", () => {
+  const event = {
+    version: "v1",
+    id: "e",
+    type: "webhook.disabled",
+    eventData: { note: "ü" },
+    sandboxTeamId: "p",
+    timestamp: "2026-01-01T00:00:00.000Z",
+    event_data: { note: "ü" },
+    sandbox_team_id: "p",
+  };
+  const bodies = Array.from({ length: 200 }, (_, index) => JSON.stringify({ ...event, id: `e${index}` }));
+
+  test("has an order of its fields for which base64 and base64url of the older signature are the same", () => {
+    for (const stored of bodies) {
+      const body = inEitherAlphabet(stored, "hush");
+      const digest = createHash("sha256").update(`hush${body}`).digest();
+      const { "e2b-signature": sent } = deliveryHeaders({
+        webhookId: "w",
+        deliveryId: "d",
+        messageId: "e",
+        at: 0,
+        secret: "hush",
+        body,
+      });
+      expect([digest.toString("base64").replace(/=+$/, ""), digest.toString("base64url")]).toEqual([sent, sent]);
+    }
+  });
+
+  test("is the event, also for receivers that read it and write it again, and the same at each attempt", () => {
+    for (const stored of bodies) {
+      const body = inEitherAlphabet(stored, "hush");
+      expect(JSON.parse(body)).toEqual(JSON.parse(stored));
+      expect(JSON.stringify(JSON.parse(body))).toBe(body);
+      expect(inEitherAlphabet(stored, "hush")).toBe(body);
+    }
+  });
+});
+
+describe("a failed attempt", () => {
+  const url = new URL("https://hooks.example.com/in?a=1");
+  const failed = (code: string, message = "") => faultOfError(Object.assign(new Error(message), { code }));
+
+  test.each([
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "does not send its intermediate certificates"],
+    ["UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "no authority that this machine trusts"],
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", "is signed by itself"],
+    ["SELF_SIGNED_CERT_IN_CHAIN", "no authority that this machine trusts"],
+    ["CERT_HAS_EXPIRED", "has expired"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "is for another name"],
+    ["ERR_SSL_WRONG_VERSION_NUMBER", "begins with http://"],
+    ["EPROTO", "TLS failed (EPROTO)"],
+    ["INVALID_PURPOSE", "TLS failed (INVALID_PURPOSE)"],
+  ])("with %s is one of TLS, and says what was wrong", (code, words) => {
+    const { errorClass, error } = failed(code);
+    expect(errorClass).toBe("tls");
+    expect(error).toContain(words);
+    expect(error).toContain(`(${code})`);
+  });
+
+  test.each([
+    [
+      failed("ECONNRESET", "Client network socket disconnected before secure TLS connection was established"),
+      "tls",
+      "in the handshake (ECONNRESET)",
+    ],
+    [failed("ECONNRESET", "read ECONNRESET"), "connection", "the connection failed (ECONNRESET)"],
+    [failed("HPE_INVALID_CONSTANT"), "connection", "is not HTTP/1.1 (HPE_INVALID_CONSTANT)"],
+    [failed("HPE_HEADER_OVERFLOW"), "connection", "is too long (HPE_HEADER_OVERFLOW)"],
+    [failed("EAI_AGAIN"), "dns", "could not be resolved now (EAI_AGAIN)"],
+    [failed("ENOTFOUND"), "dns", "the name was not found (ENOTFOUND)"],
+    [
+      faultOfError(new AggregateError([Object.assign(new Error("no"), { code: "ECONNREFUSED" })])),
+      "connection",
+      "the connection failed (ECONNREFUSED)",
+    ],
+    [faultOfError("no error"), "connection", "the connection failed"],
+  ])("is %j", ({ errorClass, error }, wanted, words) => {
+    expect(errorClass).toBe(wanted);
+    expect(error.endsWith(words)).toBe(true);
+  });
+
+  test.each([
+    ["https://hooks.example.com/in/?a=1", "https://hooks.example.com/in/?a=1"],
+    ["/in/", "https://hooks.example.com/in/"],
+    ["//www.example.com/in#here", "https://www.example.com/in"],
+  ])("with a redirect to %s says which URL the webhook may have", (location, target) => {
+    expect(faultOfStatus(308, location, url)).toEqual({
+      errorClass: "redirect",
+      error: `the receiver answered 308, and redirects are not followed: if ${target} is the receiver, set it as the webhook's url`,
+    });
+  });
+
+  test.each([undefined, "http://[", "ftp://a.example/", "https://u:p@a.example/", `/${"x".repeat(300)}`, "#top"])(
+    "with a redirect to %j, which no webhook can have, names no URL",
+    (location) => {
+      expect(faultOfStatus(302, location, url)?.error).toBe(
+        "the receiver answered 302, and redirects are not followed",
+      );
     },
   );
 });

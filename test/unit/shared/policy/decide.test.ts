@@ -53,7 +53,22 @@ const cases: [string, ConnectionRequest, EgressPolicy, object][] = [
   ["not the apex", tcp(A, 443, "wild.test"), names, { verdict: "deny" }],
   ["another name", tcp(A, 443, "badallowed.test"), names, { verdict: "deny", rule: "denyOut 0.0.0.0/0" }],
   ["no name", tcp(A, 443), names, { verdict: "deny" }],
-  ["a name on another port", tcp(A, 8443, "allowed.test"), names, { verdict: "deny" }],
+  [
+    "a name on another port",
+    tcp(A, 8443, "allowed.test"),
+    names,
+    {
+      verdict: "deny",
+      reason:
+        "an allowed name counts for TCP to ports 80 and 443 only: elsewhere the address decides, and it is denied",
+    },
+  ],
+  [
+    "a name that is not allowed on another port",
+    tcp(A, 8443, "other.test"),
+    names,
+    { verdict: "deny", reason: "the address is denied, and nothing allows it" },
+  ],
   [
     "a name before an address",
     tcp(A, 443, "allowed.test"),
