@@ -11,6 +11,7 @@ import { WebhooksScreen } from "./events/webhooks.tsx";
 import { LoginByLink } from "./login/by-link.tsx";
 import { Login } from "./login/login.tsx";
 import { Choice } from "./parts/field.tsx";
+import { isCtrlK } from "./parts/keys.ts";
 import { Palette } from "./parts/palette.tsx";
 import { Empty } from "./parts/parts.tsx";
 import { PlatformScreen } from "./platform/platform.tsx";
@@ -69,7 +70,7 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
   const now = session.value;
   useEffect(() => {
     const open = (event: KeyboardEvent) => {
-      if (event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;
+      if (!isCtrlK(event)) return;
       event.preventDefault();
       setSearching(true);
     };

@@ -6,6 +6,7 @@ import { logOut, operatorProject, projectId } from "../base/session.ts";
 import { changeTheme } from "../base/theme.ts";
 import { knownOf } from "../sandboxes/live.ts";
 import { actsOnScreen } from "./acts-on-screen.ts";
+import { isOfInputMethod } from "./keys.ts";
 import { loadObjects } from "./objects.ts";
 
 /** As the platform makes them. */
@@ -62,6 +63,7 @@ export function Palette(props: {
     entry?.run();
   };
   const onKey = (event: KeyboardEvent) => {
+    if (isOfInputMethod(event)) return;
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step !== 0) {
       event.preventDefault();
