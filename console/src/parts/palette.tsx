@@ -8,6 +8,7 @@ import { knownOf } from "../sandboxes/live.ts";
 import { actsOnScreen } from "./acts-on-screen.ts";
 import { isOfInputMethod } from "./keys.ts";
 import { loadObjects } from "./objects.ts";
+import { mayLeave } from "./unsaved.ts";
 
 /** As the platform makes them. */
 const SANDBOX_ID = /^i[0-9a-z]{19}$/;
@@ -34,7 +35,7 @@ export function Palette(props: {
   const entries: readonly Entry[] = [
     ...places.map(({ path, name }) => ({ name, run: () => go(path) })),
     { name: "Change theme", run: changeTheme },
-    { name: "Log out", run: () => void logOut() },
+    { name: "Log out", run: () => void (mayLeave() && logOut()) },
     ...acts,
     ...[...knownOf(projectId.value).values()].map(({ sandboxID: id, alias, templateID }) => ({
       name: `Sandbox ${id} ${alias ?? templateID}`,
