@@ -2,7 +2,7 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Link, Route, Router, Switch, useLocation } from "wouter-preact";
+import { type AroundNavHandler, Link, Route, Router, Switch, useLocation } from "wouter-preact";
 import { logOut, operatorProject, projectId, type Session, session } from "./base/session.ts";
 import { changeTheme, theme } from "./base/theme.ts";
 import { DoneScreen } from "./code/done.tsx";
@@ -11,8 +11,10 @@ import { WebhooksScreen } from "./events/webhooks.tsx";
 import { LoginByLink } from "./login/by-link.tsx";
 import { Login } from "./login/login.tsx";
 import { Choice } from "./parts/field.tsx";
+import { isCtrlK } from "./parts/keys.ts";
 import { Palette } from "./parts/palette.tsx";
 import { Empty } from "./parts/parts.tsx";
+import { mayLeave } from "./parts/unsaved.ts";
 import { PlatformScreen } from "./platform/platform.tsx";
 import { ProjectScreen } from "./project/project.tsx";
 import { SandboxScreen } from "./sandbox/sandbox.tsx";
@@ -57,11 +59,15 @@ export function App() {
   if (now.kind === "none") return <Login />;
   if (now.kind === "link") return <LoginByLink offer={now} />;
   return (
-    <Router base="/console">
+    <Router base="/console" aroundNav={leaving}>
       <Frame places={now.kind === "admin" ? [PLATFORM, ...PLACES, DONE] : [...PLACES, DONE]} />
     </Router>
   );
 }
+
+const leaving: AroundNavHandler = (navigate, to, options) => {
+  if (mayLeave()) navigate(to, options);
+};
 
 function Frame({ places }: { readonly places: readonly Place[] }) {
   const [searching, setSearching] = useState(false);
@@ -69,7 +75,7 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
   const now = session.value;
   useEffect(() => {
     const open = (event: KeyboardEvent) => {
-      if (event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;
+      if (!isCtrlK(event)) return;
       event.preventDefault();
       setSearching(true);
     };
@@ -102,7 +108,7 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
           <button type="button" class="quiet" onClick={changeTheme}>
             {theme.value === "dark" ? "Light" : "Dark"} theme
           </button>
-          <button type="button" class="quiet" onClick={() => void logOut()}>
+          <button type="button" class="quiet" onClick={() => void (mayLeave() && logOut())}>
             Log out
           </button>
         </div>

@@ -141,6 +141,8 @@ export function addEnvd(server: FastifyInstance, deps: EnvdDeps, auth: Pick<Auth
     const { "content-length": length, etag } = answer.headers;
     if (typeof etag === "string") void reply.header("etag", etag);
     if (typeof length === "string") void reply.header("content-length", length);
+    // A stream: nginx holds answers back otherwise, and a terminal shows nothing.
+    else void reply.header("x-accel-buffering", "no");
     // What a sandbox says of its bytes decides nothing: they are a file to store, or data that the page's script reads.
     return reply
       .status(answer.statusCode)

@@ -25,10 +25,13 @@ export function addPage(server: FastifyInstance): void {
   const send = (request: FastifyRequest, reply: FastifyReply, name: string) => {
     const encoding = encodingFor(request.headers["accept-encoding"]);
     const body = files.get(`${name}${encoding === undefined ? "" : `.${encoding === "br" ? "br" : "gz"}`}`);
-    if (body === undefined)
+    if (body === undefined) {
+      // During an upgrade another orchestrator has the file, and caches in front must not keep that this one has not.
+      void reply.header("cache-control", "no-store");
       throw name === INDEX
         ? new AppError("unavailable", "the console's page is not built: run `npm run build -- console`")
         : new AppError("not_found", `the console has no file '${name}'`);
+    }
     void reply.headers({
       vary: "Accept-Encoding",
       // The name of every other file has the hash of its content.

@@ -32,8 +32,11 @@ export function checkSite({ method, host, origin, fetchSite }: Asked): void {
     throw new AppError("forbidden", `the console's API answers its own page, and this request is ${fetchSite}`);
   if (method === "GET" || method === "HEAD") return;
   if (origin === undefined) throw new AppError("forbidden", "a change by the console needs the header Origin");
-  if (hostOf(origin) !== host.toLowerCase())
-    throw new AppError("forbidden", `a change by the console must come from its own page, not from '${origin}'`);
+  if (!isAt(origin, host))
+    throw new AppError(
+      "forbidden",
+      `a change by the console must come from its own page, at '${host}' by the header Host, and not from '${origin}': a proxy in front must leave Host as the browser sends it`,
+    );
 }
 
 /** Names of hosts from a setting, and of the platform's public address where it has one. */
@@ -42,9 +45,17 @@ export function allowedNames(hosts: string, publicUrl: string | undefined): Read
   return new Set([...named, ...(publicUrl === undefined ? [] : [new URL(publicUrl).hostname])].filter((name) => name));
 }
 
-/** Undefined for `null` and whatever else is no origin of a page. */
-function hostOf(origin: string): string | undefined {
-  return URL.canParse(origin) ? new URL(origin).host : undefined;
+/** False for `null` and whatever else is no origin of a page. */
+function isAt(origin: string, host: string): boolean {
+  if (!URL.canParse(origin)) return false;
+  const { protocol, host: own } = new URL(origin);
+  return own === withoutDefaultPort(protocol, host.toLowerCase());
+}
+
+/** Browsers leave the port of the scheme out, and some proxies put it there: nginx with `Host $host:$server_port`. */
+function withoutDefaultPort(protocol: string, host: string): string {
+  if (protocol === "https:") return host.replace(/:443$/, "");
+  return protocol === "http:" ? host.replace(/:80$/, "") : host;
 }
 
 function nameOf(host: string): string {

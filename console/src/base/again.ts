@@ -1,11 +1,12 @@
 /** Requests that go on when the platform comes back: it restarts within seconds, and the network of a laptop returns. */
 
 import { Failed } from "./failed.ts";
+import { UNREACHED } from "./foreign.ts";
 
 /** Before each further try; the last one comes after a minute. */
 const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
 /** Nothing answers, or a proxy in front of the platform says so. */
-const LOST = new Set([0, 502, 503, 504]);
+const LOST = new Set([0, ...UNREACHED]);
 
 interface Waiting {
   /** The request got no answer, and is sent again after a while. */

@@ -2,8 +2,9 @@
 
 import type { Static, TSchema } from "typebox";
 import { Failed } from "./failed.ts";
+import { foreignAnswer, foreignRefusal, isPage, whyUnanswered } from "./foreign.ts";
 import { type ActRequest, notePerformed } from "./performed.ts";
-import { operatorProject, sessionEnded } from "./session.ts";
+import { operatorProject, sessionEnded, sessionProven } from "./session.ts";
 
 export const API = "/console/api";
 
@@ -35,21 +36,40 @@ export async function send(method: string, path: string, options: Options = {}):
     },
     ...(body === undefined ? {} : { body: isRaw ? (body as BodyInit) : JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
-  }).catch((error: unknown) => {
+  }).catch(async (error: unknown) => {
     if (signal?.aborted === true) throw error;
-    throw new Failed("The platform does not answer. Is it running, and is this machine connected?", { status: 0 });
+    if (body instanceof Blob) await checkReadable(body);
+    throw new Failed(await whyUnanswered(), { status: 0 });
   });
-  if (answer.ok) return answer;
+  if (answer.ok) {
+    sessionProven();
+    return answer;
+  }
   throw await failureOf(answer);
+}
+
+/**
+ * A browser tells no reason for a request that it has not sent. It reads no file that was changed, moved or deleted since it was
+ * chosen, and no folder.
+ * @throws {Error}
+ */
+async function checkReadable(body: Blob): Promise<void> {
+  try {
+    await body.slice(0, 1).arrayBuffer();
+  } catch (cause) {
+    const text = "The browser cannot read it: it is a folder, or was changed, moved or deleted since it was chosen.";
+    throw new Error(`${text} Choose it again.`, { cause });
+  }
 }
 
 async function failureOf(answer: Response): Promise<Failed> {
   const text = await answer.text();
-  const said = parsed(text) as { message?: string; error_code?: string; code?: unknown } | undefined;
+  const said = parsed(text) as { message?: string; error_code?: string; code?: unknown } | null | undefined;
   const code = said?.error_code ?? (typeof said?.code === "string" ? said.code : undefined);
-  if (answer.status === 401) sessionEnded();
+  // A proxy that wants a log-in of its own knows nothing of the session.
+  if (answer.status === 401 && said?.message !== undefined) sessionEnded();
   const requestId = answer.headers.get("x-request-id");
-  return new Failed(said?.message ?? (text || `HTTP ${answer.status}`), {
+  return new Failed(said?.message ?? foreignRefusal(answer.status, text), {
     status: answer.status,
     ...(code === undefined ? {} : { code }),
     ...(requestId === null ? {} : { requestId }),
@@ -64,14 +84,25 @@ function parsed(text: string): unknown {
   }
 }
 
+/** The answer of the platform. @throws {Failed} something in front of it has answered with a page */
+export async function jsonOf<T>(answer: Response): Promise<T> {
+  const text = await answer.text();
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new Failed(foreignAnswer(text), { status: 0 });
+  }
+}
+
 /** @throws {Failed} */
 export async function get<T>(path: string, query: Options["query"] = {}, signal?: AbortSignal): Promise<T> {
-  return (await (await send("GET", `${API}${path}`, { query, signal })).json()) as T;
+  return jsonOf<T>(await send("GET", `${API}${path}`, { query, signal }));
 }
 
 /** Undefined where the answer is empty. @throws {Failed} */
 export async function act<T = void>(method: string, path: string, body?: unknown): Promise<T> {
   const text = await (await send(method, `${API}${path}`, { body })).text();
+  if (isPage(text)) throw new Failed(foreignAnswer(text), { status: 0 });
   notePerformed({ method, path, body });
   return (text === "" ? undefined : parsed(text)) as T;
 }
@@ -101,7 +132,7 @@ export async function pages<T>(
   let nextToken: string | undefined;
   do {
     const answer = await send("GET", `${API}${path}`, { query: { ...query, limit, nextToken }, signal });
-    items.push(...((await answer.json()) as T[]));
+    items.push(...(await jsonOf<T[]>(answer)));
     soFar(items);
     nextToken = answer.headers.get("x-next-token") ?? undefined;
   } while (nextToken !== undefined && items.length < most);

@@ -1,13 +1,20 @@
 /** Who is logged in. The cookie itself is out of reach of this code. */
 
 import { computed, signal } from "@preact/signals";
+import { foreignAnswer, foreignRefusal, whyUnanswered } from "./foreign.ts";
 import { forgetPerformed } from "./performed.ts";
 
 type Scope = "read" | "sandboxes" | "templates" | "admin";
 
 export type Session =
   | { readonly kind: "asking" }
-  | { readonly kind: "none"; readonly why?: string; readonly provider?: string }
+  | {
+      readonly kind: "none";
+      readonly why?: string;
+      readonly provider?: string;
+      /** The platform has not said that: it has not answered. */
+      readonly isUnknown?: true;
+    }
   | LinkOffer
   | { readonly kind: "admin"; readonly version: string }
   | {
@@ -100,6 +107,7 @@ function afterRefusal(before: Session, refused: Session): Session {
 /** Uses the link. */
 export async function acceptLink({ code, before }: LinkOffer): Promise<void> {
   const made = await ask("POST", "/console/login", { "x-console-code": code });
+  isProven = made.kind === "none";
   become(made.kind === "none" ? afterRefusal(before, made) : made);
 }
 
@@ -115,10 +123,70 @@ function become(now: Session): void {
   session.value = now;
 }
 
+/** Somebody is logged in after all, by an answer that came later. */
+export function foundLater(found: Session): void {
+  const now = session.value;
+  if (now.kind === "none" && now.isUnknown === true && found.kind !== "none") become(found);
+}
+
+/** Of whom a session is, for comparison. Undefined: this tab waits for an answer, of the platform or of a person. */
+export function whose(now: Session): string | undefined {
+  if (now.kind === "asking" || now.kind === "link") return undefined;
+  if (now.kind === "person") return `person ${now.name}`;
+  return now.kind === "key" ? `key ${now.project.id} ${now.key.name} ${now.key.mask}` : now.kind;
+}
+
+/** Another tab of this browser has logged in or out. */
+export async function becomeAsOtherTab(): Promise<void> {
+  if (whose(session.value) === undefined) return;
+  const found = await ask("GET", "/console/api/session", {});
+  const before = whose(session.value);
+  const isUnknown = found.kind === "none" && found.isUnknown === true;
+  if (isUnknown || before === undefined || before === whose(found)) return;
+  forgetPerformed();
+  become(found);
+}
+
+/** False: nothing has been answered to the session since the log-in on this page. */
+let isProven = true;
+
+/** The platform has answered a request of the session. */
+export function sessionProven(): void {
+  isProven = true;
+}
+
 /** Exchanges an API key, or an operator's token, for a cookie. */
-export async function logIn(secret: string): Promise<void> {
+export async function logIn(typed: string): Promise<void> {
+  const secret = secretIn(typed);
+  const at = secret.search(NO_HEADER);
+  if (at >= 0) {
+    become({ kind: "none", why: unsendable(secret.codePointAt(at) ?? 0) });
+    return;
+  }
   const name = /^(svc|e2b)_/.test(secret) ? "x-api-key" : "x-admin-token";
-  become(await ask("POST", "/console/login", { [name]: secret }));
+  const found = await ask("POST", "/console/login", { [name]: secret });
+  isProven = found.kind === "none";
+  become(found);
+}
+
+/** What no header may have, so that a browser sends nothing. */
+// oxlint-disable-next-line no-control-regex
+const NO_HEADER = /[^\t\x20-\x7e\x80-\xff]/u;
+
+function unsendable(character: number): string {
+  const name = `U+${character.toString(16).toUpperCase().padStart(4, "0")}`;
+  return `No key has the character ${name}, as what is pasted has. Copy the key where it is whole, and not where a part of it is hidden.`;
+}
+
+/** The key of a line of `.svc/env`, which people copy whole, and without quotes. */
+function secretIn(typed: string): string {
+  const value = typed.trim().replace(/^(?:export\s+)?(?:SVC|E2B)_[A-Z_]+=/, "");
+  return (
+    /^(?:"(.*)"|'(.*)'|“(.*)”)$/
+      .exec(value)
+      ?.slice(1)
+      .find((each) => each !== undefined) ?? value
+  );
 }
 
 const NOT_ENDED =
@@ -136,11 +204,15 @@ export async function logOut(): Promise<void> {
   session.value = isEnded ? { kind: "none" } : { kind: "none", why: NOT_ENDED };
 }
 
+const ENDED = "The session has ended. Log in again to go on.";
+const NOT_KEPT =
+  "The log-in was right, and the browser has not kept its cookie: allow cookies for this site. A proxy in front must send X-Forwarded-Proto with the scheme of the address above (http or https).";
+
 /** A request was refused because nobody is logged in any more. */
 export function sessionEnded(): void {
   if (session.value.kind === "none") return;
   forgetPerformed();
-  session.value = { kind: "none", why: "The session has ended. Log in again to go on." };
+  session.value = { kind: "none", why: isProven ? ENDED : NOT_KEPT };
 }
 
 interface Refusal {
@@ -149,12 +221,26 @@ interface Refusal {
 }
 
 async function ask(method: string, path: string, headers: Record<string, string>): Promise<Session> {
+  let answer: Response;
+  let text: string;
   try {
-    const answer = await fetch(path, { method, headers });
-    const body = (await answer.json()) as Session & Refusal;
-    return answer.ok ? body : { kind: "none", why: whyOf(answer, body) };
+    answer = await fetch(path, { method, headers });
+    text = await answer.text();
   } catch {
-    return { kind: "none", why: "The platform does not answer. Is it running?" };
+    return { kind: "none", why: await whyUnanswered(), isUnknown: true };
+  }
+  const said = saidIn(text);
+  if (answer.ok) return said ?? { kind: "none", why: foreignAnswer(text), isUnknown: true };
+  if (said?.message === undefined) return { kind: "none", why: foreignRefusal(answer.status, text), isUnknown: true };
+  return { kind: "none", why: whyOf(answer, said) };
+}
+
+/** Undefined: it is no answer of the platform. */
+function saidIn(text: string): (Session & Refusal) | undefined {
+  try {
+    return JSON.parse(text) as Session & Refusal;
+  } catch {
+    return undefined;
   }
 }
 

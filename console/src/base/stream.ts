@@ -43,7 +43,7 @@ async function run(watching: Watching, ended: AbortSignal): Promise<void> {
       const isResumed = lastId !== undefined;
       const answer = await send("GET", `${API}/events`, {
         headers: { accept: "text/event-stream", ...(lastId === undefined ? {} : { "last-event-id": lastId }) },
-        signal: AbortSignal.any([ended, rest.signal]),
+        signal: anyOf([ended, rest.signal]),
       });
       watching.state(true, isResumed);
       wait = SHORTEST_WAIT_MS;
@@ -107,6 +107,17 @@ function untilVisible(ended: AbortSignal): Promise<void> {
     document.addEventListener("visibilitychange", done);
     ended.addEventListener("abort", done, { once: true });
   });
+}
+
+/** Aborted with the first of them. Safari before 17.4 and Firefox before 124 cannot do that themselves. */
+export function anyOf(signals: readonly AbortSignal[]): AbortSignal {
+  if ("any" in AbortSignal) return AbortSignal.any([...signals]);
+  const first = new AbortController();
+  for (const each of signals) {
+    if (each.aborted) first.abort(each.reason);
+    else each.addEventListener("abort", () => first.abort(each.reason), { once: true, signal: first.signal });
+  }
+  return first.signal;
 }
 
 export function pause(ms: number, ended: AbortSignal): Promise<void> {

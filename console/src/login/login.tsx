@@ -1,9 +1,9 @@
 /** The log-in: one field. What is typed goes to the server once, and is kept nowhere. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get } from "../base/client.ts";
 import { useLoaded } from "../base/loaded.ts";
-import { logIn, type Session, session } from "../base/session.ts";
+import { foundLater, logIn, type Session, session } from "../base/session.ts";
 import { onSubmit, TextField } from "../parts/field.tsx";
 
 export function Login() {
@@ -12,9 +12,13 @@ export function Login() {
   const now = session.value;
   const asked = useLoaded((signal) => get<Session>("/session", {}, signal), []);
   const provider = asked.value?.kind === "none" ? asked.value.provider : undefined;
+  // The platform was away when the page opened, and is back.
+  useEffect(() => {
+    if (asked.value !== undefined) foundLater(asked.value);
+  }, [asked.value]);
   const submit = () => {
     setBusy(true);
-    void logIn(secret.trim()).then(() => {
+    void logIn(secret).then(() => {
       setSecret("");
       setBusy(false);
     });

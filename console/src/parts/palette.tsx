@@ -6,7 +6,9 @@ import { logOut, operatorProject, projectId } from "../base/session.ts";
 import { changeTheme } from "../base/theme.ts";
 import { knownOf } from "../sandboxes/live.ts";
 import { actsOnScreen } from "./acts-on-screen.ts";
+import { isOfInputMethod } from "./keys.ts";
 import { loadObjects } from "./objects.ts";
+import { mayLeave } from "./unsaved.ts";
 
 /** As the platform makes them. */
 const SANDBOX_ID = /^i[0-9a-z]{19}$/;
@@ -33,7 +35,7 @@ export function Palette(props: {
   const entries: readonly Entry[] = [
     ...places.map(({ path, name }) => ({ name, run: () => go(path) })),
     { name: "Change theme", run: changeTheme },
-    { name: "Log out", run: () => void logOut() },
+    { name: "Log out", run: () => void (mayLeave() && logOut()) },
     ...acts,
     ...[...knownOf(projectId.value).values()].map(({ sandboxID: id, alias, templateID }) => ({
       name: `Sandbox ${id} ${alias ?? templateID}`,
@@ -62,6 +64,7 @@ export function Palette(props: {
     entry?.run();
   };
   const onKey = (event: KeyboardEvent) => {
+    if (isOfInputMethod(event)) return;
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step !== 0) {
       event.preventDefault();

@@ -104,6 +104,9 @@ function Use({ id }: { readonly id: string }) {
   );
 }
 
+/** A browser has read the file by then. */
+const SAVING_MS = 60_000;
+
 function saveCsv(samples: readonly Metric[], name: string): void {
   const names = Object.keys(samples[0] ?? {}) as (keyof Metric)[];
   const lines = samples.map((sample) => names.map((name) => String(sample[name])).join(","));
@@ -111,5 +114,6 @@ function saveCsv(samples: readonly Metric[], name: string): void {
   link.href = URL.createObjectURL(new Blob([[names.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" }));
   link.download = name;
   link.click();
-  URL.revokeObjectURL(link.href);
+  // Safari reads it after the click.
+  setTimeout(() => URL.revokeObjectURL(link.href), SAVING_MS);
 }

@@ -1,6 +1,6 @@
 /** Calls to a sandbox's envd, through the console: one answer, or a stream of messages (Connect, in JSON). */
 
-import { API, send } from "../base/client.ts";
+import { API, jsonOf, send } from "../base/client.ts";
 import { Failed } from "../base/failed.ts";
 import { joined } from "../base/joined.ts";
 import { notePerformed } from "../base/performed.ts";
@@ -18,7 +18,7 @@ const base = (id: string) => `${API}/sandboxes/${encodeURIComponent(id)}/envd`;
 /** @throws {Failed} */
 export async function call<T>(id: string, method: string, body: object, signal?: AbortSignal): Promise<T> {
   const answer = await send("POST", `${base(id)}/${method}`, { body, headers: VERSION, signal });
-  return (await answer.json()) as T;
+  return jsonOf<T>(answer);
 }
 
 /** A call that changes something; it is listed among what was done. @throws {Failed} */

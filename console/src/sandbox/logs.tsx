@@ -1,9 +1,10 @@
 /** The sandbox's log, live: what is new is asked for every two seconds from the newest line on. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { Choice, TextField } from "../parts/field.tsx";
+import { useFollowedEnd } from "../parts/followed-end.ts";
 import { Empty, Failure } from "../parts/parts.tsx";
 import { type Asked, type Entry, merged, whyNoLines } from "./log-entries.ts";
 import type { TabProps } from "./tab.ts";
@@ -18,7 +19,6 @@ export function LogsTab({ sandbox }: TabProps) {
   const [error, setError] = useState<unknown>(undefined);
   const [level, setLevel] = useState("");
   const [search, setSearch] = useState("");
-  const end = useRef<HTMLDivElement>(null);
   const { sandboxID: id, state } = sandbox;
   useEffect(() => {
     const left = new AbortController();
@@ -51,12 +51,7 @@ export function LogsTab({ sandbox }: TabProps) {
       clearInterval(timer);
     };
   }, [id, state, level, search]);
-  useEffect(() => {
-    const list = end.current?.parentElement;
-    if (!list) return;
-    // Only for who reads the end: whoever has scrolled up stays there.
-    if (list.scrollHeight - list.scrollTop - list.clientHeight < 200) list.scrollTop = list.scrollHeight;
-  }, [shown?.entries]);
+  const atEnd = useFollowedEnd(shown?.entries);
   return (
     <>
       <div class="bar">
@@ -73,13 +68,12 @@ export function LogsTab({ sandbox }: TabProps) {
       </div>
       <Failure of={error} />
       {shown?.entries.length === 0 && <Empty title={whyNoLines(shown.asked, state)} />}
-      <div class="lines" tabIndex={0} role="log" aria-label="Log of the sandbox">
+      <div class="lines" tabIndex={0} role="log" aria-label="Log of the sandbox" {...atEnd}>
         {shown?.entries.map(({ timestamp, level: of, message }, index) => (
           <div key={index} class={`line level-${of}`}>
             <time>{time(timestamp)}</time> {message}
           </div>
         ))}
-        <div ref={end} />
       </div>
     </>
   );

@@ -1,11 +1,12 @@
 /** Processors, memory and disk of the sandbox over its last hour, with its limits drawn in. */
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { SandboxDetail, SandboxMetric } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { get } from "../base/client.ts";
 import { bytes } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";
 import type { Chart } from "../parts/chart.ts";
+import { loadPart } from "../parts/load-part.ts";
 import { Empty, Failure } from "../parts/parts.tsx";
 import type { TabProps } from "./tab.ts";
 import { whyNoSamples } from "./why-no-samples.ts";
@@ -71,17 +72,20 @@ export function Figure(props: {
   readonly isBytes?: boolean;
 }) {
   const { title, times, used, limit, isBytes = false } = props;
+  const [error, setError] = useState<unknown>(undefined);
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<Chart | undefined>(undefined);
   const data = useRef({ times, used, limit });
   data.current = { times, used, limit };
   useEffect(() => {
     const left = { is: false };
-    void import("../parts/chart.ts").then(({ drawChart }) => {
-      if (left.is || place.current === null) return;
-      chart.current = drawChart(place.current, isBytes ? bytes : String);
-      chart.current.show(data.current);
-    });
+    loadPart(() => import("../parts/chart.ts"))
+      .then(({ drawChart }) => {
+        if (left.is || place.current === null) return;
+        chart.current = drawChart(place.current, isBytes ? bytes : String);
+        chart.current.show(data.current);
+      })
+      .catch((failed: unknown) => setError(failed));
     return () => {
       left.is = true;
       chart.current?.remove();
@@ -91,6 +95,7 @@ export function Figure(props: {
   return (
     <figure class="chart">
       <figcaption>{title}</figcaption>
+      <Failure of={error} />
       <div ref={place} role="img" aria-label={title} />
     </figure>
   );

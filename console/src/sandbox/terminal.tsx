@@ -1,6 +1,7 @@
 /** The terminal of a sandbox. Its code comes when the tab is opened first. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { loadPart } from "../parts/load-part.ts";
 import { Failure } from "../parts/parts.tsx";
 import { ClipboardQuestion } from "./shell/clipboard-question.tsx";
 import type { TabProps } from "./tab.ts";
@@ -15,8 +16,8 @@ export function TerminalTab({ sandbox, again }: TabProps) {
   const refused = useRef(false);
   useEffect(() => {
     const left = { is: false, shell: undefined as Shell | undefined };
-    import("./xterm.ts").then(
-      ({ openShell }) => {
+    loadPart(() => import("./xterm.ts"))
+      .then(({ openShell }) => {
         if (left.is || place.current === null) return;
         left.shell = openShell(sandbox.sandboxID, place.current, {
           state: setState,
@@ -25,9 +26,11 @@ export function TerminalTab({ sandbox, again }: TabProps) {
           // The text that a person reads stays until they have answered.
           wants: (text) => refused.current || setWanted((before) => before ?? text),
         });
-      },
-      (failed: unknown) => setError(failed),
-    );
+      })
+      .catch((failed: unknown) => {
+        setError(failed);
+        setState("");
+      });
     return () => {
       left.is = true;
       left.shell?.close();

@@ -7,10 +7,12 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { time } from "../base/format.ts";
-import { pause } from "../base/stream.ts";
+import { keep, kept } from "../base/kept.ts";
+import { anyOf, pause } from "../base/stream.ts";
 import { withConstructedStyles } from "./constructed-styles.ts";
-import { call, follow, fromBase64, toBase64 } from "./envd.ts";
+import { call, follow, fromBase64 } from "./envd.ts";
 import { wantedText } from "./shell/clipboard.ts";
+import { inputQueue } from "./shell/input-queue.ts";
 import { afterFailure, waitingText } from "./shell-failure.ts";
 import { untilRuns } from "./until-runs.ts";
 
@@ -67,10 +69,10 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
     drawnAgain: Promise.resolve(),
   };
   const selector = () => ({ process: { tag: process.tag } });
-  const input = inputQueue((data) => call(id, "process.Process/SendInput", { ...selector(), input: { pty: data } }), {
-    ...telling,
-    ready: () => process.drawnAgain,
-  });
+  const input = inputQueue(
+    (data, limit) => call(id, "process.Process/SendInput", { ...selector(), input: { pty: data } }, limit),
+    { ...telling, ready: () => process.drawnAgain },
+  );
 
   terminal.attachCustomKeyEventHandler((event) => {
     if (!(event.ctrlKey && event.shiftKey && event.code === "Period")) return true;
@@ -91,7 +93,7 @@ export function openShell(id: string, place: HTMLElement, telling: Telling): She
       id,
       "process.Process/Update",
       { ...selector(), pty: { size: { cols, rows } } },
-      AbortSignal.any([left.signal, AbortSignal.timeout(LONGEST_RESIZE_MS)]),
+      anyOf([left.signal, AbortSignal.timeout(LONGEST_RESIZE_MS)]),
     ).catch(() => undefined);
   terminal.onResize(({ cols, rows }) => void (process.isOpen && resize(cols, rows)));
   const watching = new ResizeObserver(() => fit.fit());
@@ -192,45 +194,6 @@ function missedSince(lostAt: number | undefined): string | undefined {
   return `no connection from ${from} to ${to}: what was printed meanwhile is not shown`;
 }
 
-/**
- * Input in its order: what is typed while a piece is on its way goes with the next piece. None goes before `ready`: the
- * signal of a new size makes bash lose a Ctrl-C and letters of the same moment.
- */
-function inputQueue(
-  send: (base64: string) => Promise<unknown>,
-  telling: Pick<Telling, "state"> & { ready(): Promise<unknown> },
-) {
-  let held: Uint8Array[] = [];
-  let isSending = false;
-  async function drain(): Promise<void> {
-    isSending = true;
-    try {
-      while (held.length > 0) {
-        await telling.ready();
-        const pieces = held;
-        held = [];
-        const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-        pieces.reduce((at, piece) => {
-          bytes.set(piece, at);
-          return at + piece.length;
-        }, 0);
-        await send(toBase64(bytes));
-      }
-    } catch (error) {
-      held = [];
-      telling.state(`what was typed last did not arrive: ${error instanceof Error ? error.message : String(error)}`);
-    } finally {
-      isSending = false;
-    }
-  }
-  return {
-    add(bytes: Uint8Array): void {
-      held.push(bytes);
-      if (!isSending) void drain();
-    },
-  };
-}
-
 function key(terminal: Terminal, ended: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const pressed = terminal.onKey(() => {
@@ -243,12 +206,12 @@ function key(terminal: Terminal, ended: AbortSignal): Promise<void> {
 
 /** The name of this tab's shell in the sandbox, which a reload of the page keeps. */
 function keptTag(id: string): string {
-  return sessionStorage.getItem(`shell ${id}`) ?? newTag(id);
+  return kept("sessionStorage", `shell ${id}`) ?? newTag(id);
 }
 
 function newTag(id: string): string {
   const tag = `console-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
-  sessionStorage.setItem(`shell ${id}`, tag);
+  keep("sessionStorage", `shell ${id}`, tag);
   return tag;
 }
 

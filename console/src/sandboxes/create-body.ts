@@ -39,7 +39,7 @@ export const EMPTY_FORM: CreateForm = {
 
 export function bodyOf(form: CreateForm): CreateBody {
   const metadata = fromLines(form.labels);
-  const envVars = fromLines(form.variables);
+  const envVars = fromLines(variableLines(form.variables));
   const network = networkOf(form);
   return {
     templateID: form.template,
@@ -141,6 +141,14 @@ function lines(text: string): string[] {
     .split("\n")
     .map((line) => line.trim())
     .filter(Boolean);
+}
+
+/** People paste files of settings: those have comments, and `export` for shells, which would be part of the name. */
+function variableLines(text: string): string {
+  return lines(text)
+    .filter((line) => !line.startsWith("#"))
+    .map((line) => line.replace(/^export\s+(?=[A-Za-z_]\w*=)/, ""))
+    .join("\n");
 }
 
 function fromLines(text: string): Record<string, string> {

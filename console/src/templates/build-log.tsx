@@ -1,11 +1,12 @@
 /** The log of a build, which grows while one looks at it. */
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { buildApi } from "../../../shared/api/builds.ts";
 import { get, type Reply } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";
+import { useFollowedEnd } from "../parts/followed-end.ts";
 import { Empty, Failure, State } from "../parts/parts.tsx";
 
 type Status = Reply<typeof buildApi.buildStatus>;
@@ -36,12 +37,8 @@ export function BuildLog({ path, buildId }: { readonly path: string; readonly bu
     ended ? undefined : EVERY_MS,
   );
   const status = loaded.value;
-  const lines = useRef<HTMLDivElement>(null);
   const count = status?.logEntries.length ?? 0;
-  useEffect(() => {
-    const element = lines.current;
-    if (element !== null) element.scrollTop = element.scrollHeight;
-  }, [count]);
+  const atEnd = useFollowedEnd(count);
   const notes = notesOf.value?.buildID === buildId ? notesOf.value.notes : [];
   return (
     <>
@@ -60,7 +57,7 @@ export function BuildLog({ path, buildId }: { readonly path: string; readonly bu
         </p>
       )}
       {count === 0 && status !== undefined && <Empty title="This build has written nothing yet." />}
-      <div class="lines" tabIndex={0} role="log" aria-label="Log of the build" ref={lines}>
+      <div class="lines" tabIndex={0} role="log" aria-label="Log of the build" {...atEnd}>
         {status?.logEntries.map(({ timestamp, level, message }, index) => (
           <div key={index} class={`line level-${level}`}>
             <time>{time(timestamp)}</time> {message}

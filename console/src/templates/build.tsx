@@ -5,6 +5,7 @@ import { useLocation } from "wouter-preact";
 import { useDoing } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
 import { onSubmit, TextArea, TextField } from "../parts/field.tsx";
+import { loadPart } from "../parts/load-part.ts";
 import { Code, Failure, Screen } from "../parts/parts.tsx";
 import type { Found } from "./build-files.ts";
 import { notesOf } from "./build-log.tsx";
@@ -36,7 +37,7 @@ export function BuildScreen() {
     });
   const build = () =>
     doing.run(async () => {
-      const { beginBuild } = await import("./build-files.ts");
+      const { beginBuild } = await loadPart(() => import("./build-files.ts"));
       const sizes = { cpuCount: numberOf(cpu), memoryMB: numberOf(memory) };
       const begun = await beginBuild({ name, dockerfile, files, startCmd, readyCmd, progress: setProgress, ...sizes });
       notesOf.value = { buildID: begun.buildID, notes: begun.notes };

@@ -125,5 +125,7 @@ function readPending(place: Place, header: string | undefined): Pending | undefi
 
 /** The host is one of those at which the console answers (`rules.ts`), and the provider knows the addresses that it may send to. */
 function originOf(request: FastifyRequest): string {
-  return `${request.protocol}://${hostOf(request)}`;
+  const origin = `${request.protocol}://${hostOf(request)}`;
+  // Without the port of the scheme, which some proxies put there: the provider compares addresses letter for letter.
+  return URL.canParse(origin) ? new URL(origin).origin : origin;
 }

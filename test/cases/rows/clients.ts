@@ -93,5 +93,22 @@ a secret with a line break at its end in a header of a rule | 502 "has character
 a volume mounted at /data/ | "must be an absolute, clean path" => the refusal says to write /data | unit/orchestrator/volumes/mounts.test.ts | as it must be written
 sibling: a volume mounted by its id | "names no volume of the project" => the refusal says the name | unit/orchestrator/volumes/mounts.test.ts | is answered with the name
 sibling: a client of events that sends an empty Last-Event-ID | 400, after which browsers do not connect again => a new stream | integration/orchestrator/webhooks/events.test.ts | says that it has seen no event
+  "the console in browsers and behind proxies": `
+nginx with Host $host:$server_port in front, as in code-server 6166 | 403 "must come from its own page" at each log-in => the scheme's port counts as none | unit/orchestrator/console/rules.test.ts | is of the host
+oauth2-proxy, Cloudflare Access: the proxy's log-in has ended, and the request is sent on to it | "The platform does not answer. Is it running?" => the page says to load it again to log in there | unit/console/base/foreign.test.ts | sent on to another host's log-in
+a log-in page with status 200 in place of JSON | Unexpected token '<', or an act that counted as done => told as the proxy's log-in, and not listed as done | unit/console/base/foreign.test.ts | in place of an answer is no success
+nginx's client_max_body_size, an upload of 2 MB | the HTML of the 413 page as a message => the sentence that names the setting | unit/console/base/foreign.test.ts | is told in words, not as HTML
+cookies and storage blocked, as in a private window | an empty page: SecurityError while it loads => the page opens | unit/console/base/browsers.test.ts | where the browser refuses its storage
+Safari 16 and 17.3, Firefox 115: AbortSignal.any is not a function | a terminal that connects again and again => it connects | unit/console/base/browsers.test.ts | no AbortSignal.any
+Enter that ends a word of a Japanese input method, in Ctrl K | an entry was chosen with half a word => the input method has the key | unit/console/base/browsers.test.ts | is taken by the page or by the input method
+a tab that is older than an upgrade opens a terminal | Failed to fetch dynamically imported module, and for charts nothing => a sentence that says to load the page again | unit/console/base/browsers.test.ts | a part that an upgrade took away
+a key copied from where its middle is hidden: svc_ab…beef | "The platform does not answer. Is it running?" => the character is named | unit/console/session.test.ts | whose middle is hidden is refused here
+sibling: the line SVC_API_KEY=… of .svc/env | a wrong admin token => the key is taken out of the line | unit/console/session.test.ts | what is pasted into the log-in may be
+sibling: two tabs, of which one logs in with the key of another project | one project under the name of the other => both show the new one | unit/console/session.test.ts | a tab becomes as another one that
+sibling: Ctrl K with a Cyrillic layout | the browser's own search => the page's | unit/console/base/browsers.test.ts | opens the search, or does not
+sibling: a folder dropped on the upload, a file changed since it was chosen | sent again for a minute, then "The platform does not answer" => named at once | unit/console/base/foreign.test.ts | a file that the browser cannot read
+sibling: keys typed after a laptop has slept | held for ever behind a request on a dead connection => given up after a minute, and later ones arrive | unit/console/sandbox/input-queue.test.ts | input on a dead connection is given up
+sibling: a thousand lines of log when the tab opens | the oldest of them, and nothing was followed => the newest, and new ones as they come | unit/console/parts/end-follower.test.ts | are shown from their end
+sibling: a .env file with comments and export, pasted into the form | variables named "# keys" and "export KEY" => comments are left out, and KEY is set | unit/console/create-body.test.ts | a pasted file of settings
 `,
 };

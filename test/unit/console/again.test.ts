@@ -58,6 +58,22 @@ test("a file whose upload was cut is sent again, and the others once", async () 
   expect(told.at(-1)).toBe("3 files were uploaded");
 });
 
+test.each([520, 522, 524, 530])("Cloudflare's %i means that the platform was not reached", async (status) => {
+  const { send, waits, waiting } = sends(status);
+  expect(await untilAnswered(send, waiting)).toBe("done");
+  expect(waits).toEqual([500]);
+});
+
+test("a file that the browser cannot read is not sent again, and says what each file has become", async () => {
+  let sent = 0;
+  const uploading = uploadAll({
+    files,
+    store: () => Promise.reject(new Error(`cannot be read, try ${++sent}`)),
+    tell: () => undefined,
+  });
+  await expect(uploading).rejects.toThrow(/^a was not uploaded; .* Not sent: b, c\. cannot be read, try 1$/);
+});
+
 test("an upload that is refused says what each file has become", async () => {
   const uploading = uploadAll({
     files,

@@ -19,6 +19,11 @@ test.each([
     { labels: "a=b=c\nd", variables: "X=1" },
     { ...plain, metadata: { a: "b=c", d: "" }, envVars: { X: "1" } },
   ],
+  [
+    "a pasted file of settings",
+    { labels: "# a=1", variables: '# keys\nexport KEY=a=b\n\n export  NAME="two words" \n#OLD=1\nexport=1' },
+    { ...plain, metadata: { "# a": "1" }, envVars: { KEY: "a=b", NAME: '"two words"', export: "1" } },
+  ],
   ["a volume", { volume: "data" }, { ...plain, volumeMounts: [{ name: "data", path: "/mnt/volume" }] }],
   [
     "a secret as a bearer token",

@@ -5,6 +5,7 @@ import { Failed } from "../../base/failed.ts";
 import { useDoing } from "../../base/loaded.ts";
 import { onSubmit, TextArea } from "../../parts/field.tsx";
 import { Danger, Empty, Failure } from "../../parts/parts.tsx";
+import { useUnsaved } from "../../parts/unsaved.ts";
 import { readFile, writeFile } from "../envd.ts";
 import { MOST_IMAGE_BYTES } from "./image.ts";
 import { bytesOf, type Content, contentOf } from "./text.ts";
@@ -86,6 +87,7 @@ function TextEditor({ id, path, opened, etag, close, saved }: TextEditorProps) {
   const [note, setNote] = useState("");
   const doing = useDoing();
   const isChanged = text !== base.text;
+  useUnsaved(isChanged);
   const save = (ifMatch: string | undefined) =>
     doing.run(async () => {
       setNote("");

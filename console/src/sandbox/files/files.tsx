@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { useDoing, useLoaded } from "../../base/loaded.ts";
 import { FilesField, onSubmit, TextField } from "../../parts/field.tsx";
 import { Failure } from "../../parts/parts.tsx";
+import { mayLeave } from "../../parts/unsaved.ts";
 import { call, callAct, fileUrl, writeFile } from "../envd.ts";
 import type { TabProps } from "../tab.ts";
 import { Editor, type OpenFile, openFile } from "./editor.tsx";
@@ -26,6 +27,7 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
     [id, path],
   );
   const go = (to: string) => {
+    if (!mayLeave()) return;
     setOpen(undefined);
     setPath(to);
     setTyped(to);
@@ -35,11 +37,13 @@ export function FilesTab({ sandbox: { sandboxID: id } }: TabProps) {
       await work();
       loaded.again();
     });
-  const look = (entry: Entry) =>
+  const look = (entry: Entry) => {
+    if (!mayLeave()) return;
     doing.run(async () => {
       setOpen(undefined);
       setOpen(await openFile(id, entry.path));
     });
+  };
   return (
     <>
       <form class="bar" onSubmit={onSubmit(() => go(typed))}>

@@ -28,7 +28,7 @@ export async function uploadAll<F extends { readonly name: string }>(uploading: 
 
 /** The failure with the state of every file. */
 function told(error: unknown, files: readonly { readonly name: string }[], at: number): unknown {
-  if (!(error instanceof Failed)) return error;
+  if (!(error instanceof Error)) return error;
   const names = files.map(({ name }) => name);
   const before = names.slice(0, at).join(", ");
   const after = names.slice(at + 1).join(", ");
@@ -38,6 +38,7 @@ function told(error: unknown, files: readonly { readonly name: string }[], at: n
     ...(after === "" ? [] : [`Not sent: ${after}.`]),
     error.message,
   ];
+  if (!(error instanceof Failed)) return new Error(sentences.join(" "), { cause: error });
   const { status, code, requestId } = error;
   return new Failed(sentences.join(" "), {
     status,

@@ -1,5 +1,6 @@
 /** Runs the scripts of the screen in a sandbox. */
 
+import { anyOf } from "../../base/stream.ts";
 import { follow } from "../envd.ts";
 import { type Message, type Outcome, outcomeOf } from "./outcome.ts";
 import { MOST_PICTURE_BYTES, type Size, sizeOf } from "./picture.ts";
@@ -36,7 +37,7 @@ export async function endHandOver(id: string, left: AbortSignal): Promise<void> 
 
 async function run(id: string, script: string, left: AbortSignal, mostBytes: number): Promise<Outcome> {
   const process = { cmd: "/bin/bash", args: ["-c", script], envs: { DISPLAY, LANG: "C.UTF-8" } };
-  const signal = AbortSignal.any([left, AbortSignal.timeout(LIMIT_MS)]);
+  const signal = anyOf([left, AbortSignal.timeout(LIMIT_MS)]);
   const outcome = await outcomeOf(follow<Message>(id, "process.Process/Start", { process }, signal), mostBytes);
   if (outcome.exitCode === 0) return outcome;
   if (outcome.exitCode === NO_SCREEN) throw new NoScreen();

@@ -141,6 +141,7 @@ test("a stream is passed on as it comes, and envd notices when the page leaves",
     body: "{}",
     signal: left.signal,
   });
+  expect(stream.headers.get("x-accel-buffering")).toBe("no");
   const first = await stream.body?.getReader().read();
   expect(new TextDecoder().decode(first?.value as Uint8Array)).toBe("first");
   left.abort();

@@ -1,5 +1,6 @@
 /** Log-in by OpenID Connect, against a real provider on this machine. */
 
+import { request } from "node:http";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { freePort } from "../../../support/peers/listening.ts";
@@ -71,6 +72,18 @@ test("the log-in is offered, with state, nonce and PKCE, and its cookie comes ba
   for (const name of ["state", "nonce", "code_challenge"]) expect(searchParams.get(name), name).toMatch(/^[\w-]{43}$/);
   expect(searchParams.get("code_challenge_method")).toBe("S256");
   expect(sent.headers.getSetCookie()[0]).toMatch(/; Path=\/console; HttpOnly; SameSite=Lax; Max-Age=600$/);
+});
+
+test("the address to come back to has no port that a proxy has added to the host", async () => {
+  const to = await new Promise<string>((resolve, reject) => {
+    const sent = request(`${cluster.url}/console/oidc/begin`, { headers: { host: "127.0.0.1:80" } }, (answer) => {
+      answer.resume();
+      resolve(answer.headers.location ?? "");
+    });
+    sent.once("error", reject);
+    sent.end();
+  });
+  expect(new URL(to).searchParams.get("redirect_uri")).toBe("http://127.0.0.1/console/oidc/back");
 });
 
 test("the claim maps people to projects and roles, which are decided as the scopes of keys", async () => {

@@ -91,6 +91,26 @@ test("every answer forbids foreign scripts, frames and guesses of its type", asy
   }
 });
 
+test("a file of another version is not there, and no cache keeps that it is not", async () => {
+  const { status, headers } = await browser.ask("GET", "/console/assets/xterm-old.js");
+  expect([status, headers.get("cache-control")]).toEqual([404, "no-store"]);
+});
+
+test("a change is taken through a proxy that adds the scheme's port to the host", async () => {
+  const headers = { origin: "http://console.example.com", "x-api-key": cluster.key };
+  const asked = (host: string) =>
+    new Promise<number>((resolve, reject) => {
+      const sent = request(`${cluster.url}/console/login`, { method: "POST", headers: { ...headers, host } }, (got) => {
+        got.resume();
+        resolve(got.statusCode ?? 0);
+      });
+      sent.once("error", reject);
+      sent.end();
+    });
+  expect(await asked("console.example.com:443")).toBe(403);
+  expect(await asked("console.example.com:80")).toBe(200);
+});
+
 /** Every route that changes something, with ids that fit its path. A route of the future is among them as soon as a contract has it. */
 function changingRoutes(ids: Readonly<Record<string, string>>): readonly (readonly [method: string, path: string])[] {
   return Object.values<Route>(publicApi)
