@@ -94,7 +94,11 @@ describe("a kernel that ends", () => {
     ["python", "exit 3", "the kernel ended with exit code 3"],
     ["javascript", "process.kill(process.pid, 'SIGKILL')", "the kernel was killed, probably because memory ran out"],
     ["javascript", "process.exit(3)", "the kernel ended with exit code 3"],
-    ["bash", "exit 3", "the kernel ended with exit code 3"],
+    [
+      "bash",
+      "exit 3",
+      "the kernel ended with exit code 3: `exit`, and a command that fails after `set -e`, end the shell",
+    ],
   ])("is started again: %s after %j", async (language, code, reason) => {
     const id = await created(language);
     expect((await interpreter.run({ code, context_id: id })).slice(-2)).toEqual([
