@@ -10,6 +10,9 @@ const LONGEST_TEXT = 1024 * 1024;
 /** Bytes of a stream message that its name is in, from the beginning or the end. */
 const NAME_WITHIN = 64;
 
+/** With its key: a program can print the word alone. */
+const IS_STDERR = /"name": ?"stderr"/;
+
 /** None for a message that clients do not get. @throws {SyntaxError} for one that cannot be read */
 export function* eventsOf({ header, content }: Message): Generator<KernelEvent> {
   switch (header.msg_type) {
@@ -49,7 +52,7 @@ function bundleOf(content: Buffer): Bundle {
 function* outputs(content: Buffer, date: string): Generator<KernelEvent> {
   // In the text the quotes would be escaped. The name is before the text or behind it.
   const isError = [content.subarray(0, NAME_WITHIN), content.subarray(-NAME_WITHIN)].some((part) =>
-    part.includes('"stderr"'),
+    IS_STDERR.test(part.toString("latin1")),
   );
   const stream = isError ? "stderr" : "stdout";
   const timestamp = Number.isNaN(Date.parse(date)) ? {} : { timestamp: date };

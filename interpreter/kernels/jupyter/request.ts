@@ -19,6 +19,8 @@ export class PendingRequest {
   #reply: Buffer | undefined;
   #idle = false;
   #failed = false;
+  /** A message is being handed on, for as long as the client needs. */
+  #taking = false;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param emit absent: the request's output is dropped */
@@ -37,11 +39,14 @@ export class PendingRequest {
       return;
     }
     clearTimeout(this.#timer);
+    this.#taking = true;
     try {
       for (const event of eventsOf(message)) await this.#take(event);
     } catch (error) {
       // A message that cannot be read is left out: the run goes on.
       if (!(error instanceof SyntaxError)) throw error;
+    } finally {
+      this.#taking = false;
     }
     if (this.#reply !== undefined) this.#waitForIdle();
   }
@@ -49,7 +54,8 @@ export class PendingRequest {
   reply(message: Message): void {
     this.#reply = message.content;
     if (this.#idle) void this.#finish();
-    else this.#waitForIdle();
+    // What comes behind a message that is being taken is not lost.
+    else if (!this.#taking) this.#waitForIdle();
   }
 
   ended(end: KernelEnd): void {
