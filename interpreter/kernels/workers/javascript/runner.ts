@@ -7,6 +7,9 @@ import type { Script as Cell } from "./cell.ts";
 import type { Channel } from "./channel.ts";
 import { readCell } from "./strip.ts";
 
+/** Of this program, before cells get other arguments. */
+const [, WORKER = ""] = process.argv;
+
 export class Runner {
   readonly #language: string;
   readonly #channel: Channel;
@@ -69,14 +72,20 @@ function described(error: unknown): [string, string, string] {
   if (typeof error !== "object" || error === null || !("message" in error))
     return ["Error", String(error), `Uncaught ${inspect(error)}`];
   const { name, message, stack } = error as { name?: unknown; message: unknown; stack?: unknown };
-  return [text(name) ?? "Error", text(message) ?? "", withoutOurs(text(stack) ?? inspect(error))];
+  const trace = hasCauses(error) ? inspect(error) : (text(stack) ?? inspect(error));
+  return [text(name) ?? "Error", text(message) ?? "", withoutOurs(trace)];
+}
+
+/** Whether the reason is in errors inside: `fetch failed` says why only there. */
+function hasCauses(error: object): boolean {
+  return error instanceof Error && ("cause" in error || "errors" in error);
 }
 
 /** Leaves out the calls behind the cell: the worker's, and Node's that lead to it. */
 function withoutOurs(stack: string): string {
-  const ours = [process.argv[1] ?? "", "node:vm:", "node:internal/process/task_queues:"];
+  const ours = [WORKER, "node:vm:", "node:internal/process/task_queues:"];
   const lines = stack.split("\n");
-  return lines.filter((line) => !line.startsWith("    at ") || !ours.some((place) => line.includes(place))).join("\n");
+  return lines.filter((line) => !/^ +at /.test(line) || !ours.some((place) => line.includes(place))).join("\n");
 }
 
 function text(value: unknown): string | undefined {
