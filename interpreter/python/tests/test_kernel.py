@@ -25,6 +25,9 @@ class Plain(unittest.TestCase):
         value = {1: numpy.float64(2), None: numpy.int8(3), 2.5: numpy.datetime64("2024-01-01"), False: numpy.arange(2)}
         self.assertEqual(dumps(value), '{"1":2.0,"null":3,"2.5":"2024-01-01","false":[0,1]}')
 
+    def test_any_key_is_text_where_other_values_are(self):
+        self.assertEqual(dumps([{(1, 2): 3, 4: {b"x": 5}}], str), '[{"(1, 2)":3,"4":{"b\'x\'":5}}]')
+
     def test_other_values_are_refused(self):
         for value in ([object()], {(1, 2): 3}, {"a": {1}}):
             with self.subTest(value=value), self.assertRaises(TypeError):
