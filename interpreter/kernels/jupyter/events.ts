@@ -41,6 +41,17 @@ export function errorOfReply(content: Buffer): KernelEvent | undefined {
   return reply["status"] === "error" ? errorOf(reply) : undefined;
 }
 
+/** Whether the kernel ends behind this `execute_reply`, because the run called `exit()`. */
+export function asksExit(content: Buffer): boolean {
+  const { payload } = read(content);
+  return Array.isArray(payload) && payload.some((part: unknown) => isExit(part));
+}
+
+function isExit(part: unknown): boolean {
+  if (typeof part !== "object" || part === null || !("source" in part) || part.source !== "ask_exit") return false;
+  return !("keepkernel" in part && part.keepkernel === true);
+}
+
 export function isIdle({ header, content }: Message): boolean {
   return header.msg_type === "status" && read(content)["execution_state"] === "idle";
 }

@@ -113,6 +113,20 @@ describe("a kernel that ends", () => {
     ]);
   });
 
+  test.each(["soon", "late"])("after exit() is gone before the next run: %s", async (when) => {
+    const id = await created("python");
+    const before = await interpreter.text({ code: "pid", context_id: id });
+    const runs = [`leave ${when}`, "pid"].map((code) => interpreter.run({ code, context_id: id }));
+    const [left = [], next = []] = await Promise.all(runs);
+    expect(left.map(({ type }) => type)).toEqual(["number_of_executions", "end_of_execution"]);
+    expect(next.filter(({ type }) => type === "error")).toEqual([]);
+    expect(next).not.toContainEqual(expect.objectContaining({ text: before }));
+    await interpreter.run({ code: "leave kept", context_id: id });
+    expect(next).toContainEqual(
+      expect.objectContaining({ text: await interpreter.text({ code: "pid", context_id: id }) }),
+    );
+  });
+
   test("between two runs is started again", async () => {
     const id = await created("python");
     process.kill(Number(await interpreter.text({ code: "pid", context_id: id })), "SIGKILL");
