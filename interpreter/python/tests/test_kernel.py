@@ -12,6 +12,7 @@ import unittest
 from IPython.core.interactiveshell import InteractiveShell
 
 import svc_kernel
+from svc_kernel.halves import packing, whole
 from svc_kernel.plain import dumps
 
 
@@ -117,6 +118,22 @@ class Formats(unittest.TestCase):
         Image.new("RGB", (1, 1)).show()
         self.assertEqual(len(shown), 2)
         self.assertIn("image/png", shown[1])
+
+
+class Halves(unittest.TestCase):
+    def test_two_are_a_character_and_one_is_none(self):
+        value = {"a\ud83d\ude80": ["\ud83d", ("\udc80b", 1, None, b"x")], "c": "\U0001f680\u00fc"}
+        self.assertEqual(whole(value), {"a\U0001f680": ["\ufffd", ["\ufffdb", 1, None, b"x"]], "c": "\U0001f680\u00fc"})
+
+    def test_what_can_be_packed_stays_as_it_is(self):
+        asked = []
+
+        def pack(value):
+            asked.append(value)
+            return value.encode()
+
+        self.assertEqual((packing(pack)("\u00fc"), packing(pack)("\ud83d\ude80")), ("\u00fc".encode(), "\U0001f680".encode()))
+        self.assertEqual(asked, ["\u00fc", "\ud83d\ude80", "\U0001f680"])
 
 
 class Refresh(unittest.TestCase):

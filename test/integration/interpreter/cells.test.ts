@@ -98,6 +98,14 @@ console.log(a, (await import("./data.json")).default.b, await import("none").cat
     expect(await error('await Promise.any([Promise.reject(new Error("one"))])')).toContain("Error: one");
   });
 
+  test("says which promise failed though nothing waited for it", async () => {
+    const script = await inContext("javascript");
+    const code = 'async function main() { throw new Error("boom") }\nconst started = main();\n5';
+    expect(await script.text(code)).toMatch(/^5Uncaught Error: boom\n/);
+    expect(await script.text("main(); undefined")).toMatch(/^Uncaught Error: boom\n/);
+    expect(await script.text('await Promise.reject(new Error("boom")).catch(() => 6)')).toBe("6");
+  });
+
   test("passes on bytes that end inside of a character", async () => {
     const code = `for (const byte of Buffer.from("é😀!")) process.stdout.write(Uint8Array.of(byte))`;
     expect(await (await inContext("javascript")).text(`${code}; undefined`)).toBe("é😀!");

@@ -1,5 +1,6 @@
 /** Runs cells in this process's own context, so that what they declare stays, and says what came of each. */
 
+import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
 import { constants, Script } from "node:vm";
 import { bundleOf } from "./bundle.ts";
@@ -38,6 +39,8 @@ export class Runner {
     } catch (error) {
       this.#channel.send(["error", ...described(error)]);
     }
+    // Node tells of a promise that failed and that nothing waits for behind all that was ready: it is said in this run.
+    await turn();
     this.#channel.send(["end"]);
   }
 
