@@ -1,6 +1,6 @@
 /** One request of a kernel that is under way: ready when its reply and the *idle* of the kernel were received. */
 
-import { type Emit, type KernelEnd, KernelEnded, type KernelEvent } from "../kernel.ts";
+import { type Emit, type KernelEnd, KernelEnded, type KernelEvent, leftOut } from "../kernel.ts";
 import { errorOfReply, eventsOf, isIdle } from "./events.ts";
 import type { Message } from "./wire.ts";
 
@@ -43,8 +43,8 @@ export class PendingRequest {
     try {
       for (const event of eventsOf(message)) await this.#take(event);
     } catch (error) {
-      // A message that cannot be read is left out: the run goes on.
-      if (!(error instanceof SyntaxError)) throw error;
+      // A message that cannot be read is left out, and so is one that no text can hold: the run goes on.
+      if (!(error instanceof SyntaxError)) await this.#take(leftOut(error));
     } finally {
       this.#taking = false;
     }

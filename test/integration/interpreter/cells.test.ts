@@ -106,6 +106,12 @@ console.log(a, (await import("./data.json")).default.b, await import("none").cat
     expect(await script.text('await Promise.reject(new Error("boom")).catch(() => 6)')).toBe("6");
   });
 
+  test("that writes into the pipe of its worker costs the server nothing", async () => {
+    const script = await inContext("javascript");
+    expect(await script.text('require("fs").writeSync(4, "what\\n5\\n"); console.log(1)')).toBe("1\n");
+    expect(await script.text("console.log(2)")).toBe("2\n");
+  });
+
   test("passes on bytes that end inside of a character", async () => {
     const code = `for (const byte of Buffer.from("é😀!")) process.stdout.write(Uint8Array.of(byte))`;
     expect(await (await inContext("javascript")).text(`${code}; undefined`)).toBe("é😀!");

@@ -93,6 +93,18 @@ describe("a request", () => {
     expect(taken).toEqual(["1", "2", "over"]);
   });
 
+  test("with a result that no text can hold says so, and goes on", async () => {
+    const taken: unknown[] = [];
+    const pending = new PendingRequest(async (event) => void taken.push("value" in event ? event.value : event.type));
+    const content = Buffer.from("{}");
+    content.toString = () => {
+      throw new Error("too long");
+    };
+    await pending.output({ ...message("execute_result", {}), content });
+    await pending.output(message("stream", { name: "stdout", text: "1" }));
+    expect(taken).toEqual(["output that is too large was left out: too long", "output"]);
+  });
+
   test("whose idle is lost is over soon after its last output", async () => {
     vi.useFakeTimers();
     const pending = new PendingRequest(async () => undefined);
