@@ -1,7 +1,7 @@
 /** One context: a kernel with its state, runs one after the other, and the variables of each run. */
 
 import { randomUUID } from "node:crypto";
-import { type Emit, KernelEnded } from "../kernels/kernel.ts";
+import { type Emit, KernelEnded, leftOut } from "../kernels/kernel.ts";
 import type { HeldKernel } from "./held-kernel.ts";
 import { Queue } from "./queue.ts";
 import type { Sandbox } from "./sandbox.ts";
@@ -100,7 +100,7 @@ export class Context {
       // The context was restarted or removed while the run was being prepared: it must not begin in the next kernel.
       if (run.ending !== undefined) throw new Error(run.ending.value);
       left.addEventListener("abort", abort, { once: true });
-      await this.#kernel.run(code, emit);
+      await this.#kernel.run(code, (event) => emit(event).catch((error: unknown) => emit(leftOut(error))));
     } catch (error) {
       await emit({ type: "error", ...(run.ending ?? this.#failure(error)), traceback: "" });
     } finally {

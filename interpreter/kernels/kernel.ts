@@ -18,6 +18,12 @@ export type KernelEvent =
 /** Takes one event. The kernel is not read on until the promise is fulfilled: a slow client slows its kernel. */
 export type Emit = (event: KernelEvent) => Promise<void>;
 
+/** In place of an event that is too large to be passed on. */
+export function leftOut(error: unknown): KernelEvent {
+  const why = error instanceof Error ? error.message : "unknown reason";
+  return { type: "error", name: "OutputError", value: `output that is too large was left out: ${why}`, traceback: "" };
+}
+
 /** A silent change of the kernel's surroundings, which is no execution and has no output. */
 export interface Changes {
   /** Variables to set. */

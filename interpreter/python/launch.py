@@ -50,6 +50,9 @@ def main() -> None:
 
     app = Kernel.instance(config=settings())
     app.initialize(sys.argv[1:])
+    from svc_kernel.halves import pass_halves
+
+    pass_halves(app.session)
     app.start()
 
 

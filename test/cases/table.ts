@@ -6,6 +6,7 @@
 
 import { type Proof, rowsOf } from "../support/runner/outcomes.ts";
 import { builds } from "./rows/builds.ts";
+import { cells } from "./rows/cells.ts";
 import { clients } from "./rows/clients.ts";
 import { command } from "./rows/command.ts";
 import { egress } from "./rows/egress.ts";
@@ -31,6 +32,7 @@ const TABLE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "out of a sandbox": egress,
   "template builds": builds,
   inside,
+  "cells of the code interpreter": cells,
   "the command": command,
 };
 

@@ -10,6 +10,9 @@ const LONGEST_TEXT = 1024 * 1024;
 /** Bytes of a stream message that its name is in, from the beginning or the end. */
 const NAME_WITHIN = 64;
 
+/** With its key: a program can print the word alone. */
+const IS_STDERR = /"name": ?"stderr"/;
+
 /** None for a message that clients do not get. @throws {SyntaxError} for one that cannot be read */
 export function* eventsOf({ header, content }: Message): Generator<KernelEvent> {
   switch (header.msg_type) {
@@ -38,6 +41,17 @@ export function errorOfReply(content: Buffer): KernelEvent | undefined {
   return reply["status"] === "error" ? errorOf(reply) : undefined;
 }
 
+/** Whether the kernel ends behind this `execute_reply`, because the run called `exit()`. */
+export function asksExit(content: Buffer): boolean {
+  const { payload } = read(content);
+  return Array.isArray(payload) && payload.some((part: unknown) => isExit(part));
+}
+
+function isExit(part: unknown): boolean {
+  if (typeof part !== "object" || part === null || !("source" in part) || part.source !== "ask_exit") return false;
+  return !("keepkernel" in part && part.keepkernel === true);
+}
+
 export function isIdle({ header, content }: Message): boolean {
   return header.msg_type === "status" && read(content)["execution_state"] === "idle";
 }
@@ -49,7 +63,7 @@ function bundleOf(content: Buffer): Bundle {
 function* outputs(content: Buffer, date: string): Generator<KernelEvent> {
   // In the text the quotes would be escaped. The name is before the text or behind it.
   const isError = [content.subarray(0, NAME_WITHIN), content.subarray(-NAME_WITHIN)].some((part) =>
-    part.includes('"stderr"'),
+    IS_STDERR.test(part.toString("latin1")),
   );
   const stream = isError ? "stderr" : "stdout";
   const timestamp = Number.isNaN(Date.parse(date)) ? {} : { timestamp: date };

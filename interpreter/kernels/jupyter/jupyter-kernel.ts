@@ -12,6 +12,7 @@ import {
   onceReady,
 } from "../kernel.ts";
 import { KernelProcess } from "../process.ts";
+import { asksExit } from "./events.ts";
 import { PendingRequest } from "./request.ts";
 import { Sockets } from "./sockets.ts";
 
@@ -22,6 +23,8 @@ const ASK_EVERY_MS = 100;
 const LAST_OUTPUT_MS = 100;
 /** Long calls of extension modules notice an interrupt late, and the state of the context is worth waiting for. */
 const GRACE_MS = 10_000;
+/** A kernel that was told to exit is gone soon, unless a thread of the program keeps its process; it answers nothing then. */
+const EXIT_MS = 2_000;
 
 export interface JupyterLanguage {
   /** The command that starts the kernel with this connection file. */
@@ -105,7 +108,9 @@ class JupyterKernel implements Kernel {
       await emit(event);
     };
     try {
-      await this.#request("execute_request", { ...content, allow_stdin: false, stop_on_error: false }, observed);
+      const options = { allow_stdin: false, stop_on_error: false };
+      const reply = await this.#request("execute_request", { ...content, ...options }, observed);
+      if (asksExit(reply)) await this.#exit();
     } finally {
       this.#interruption.over();
     }
@@ -125,6 +130,12 @@ class JupyterKernel implements Kernel {
   async stop(): Promise<void> {
     await this.#process.kill();
     if (this.#process.over) await this.ended;
+  }
+
+  /** `exit()` ends the kernel behind its reply: the next run must not begin in it. */
+  async #exit(): Promise<void> {
+    await Promise.race([this.ended, delay(EXIT_MS)]);
+    await this.stop();
   }
 
   async #request(type: string, content: object, emit?: Emit): Promise<Buffer> {

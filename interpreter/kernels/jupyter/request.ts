@@ -1,6 +1,6 @@
 /** One request of a kernel that is under way: ready when its reply and the *idle* of the kernel were received. */
 
-import { type Emit, type KernelEnd, KernelEnded, type KernelEvent } from "../kernel.ts";
+import { type Emit, type KernelEnd, KernelEnded, type KernelEvent, leftOut } from "../kernel.ts";
 import { errorOfReply, eventsOf, isIdle } from "./events.ts";
 import type { Message } from "./wire.ts";
 
@@ -19,6 +19,8 @@ export class PendingRequest {
   #reply: Buffer | undefined;
   #idle = false;
   #failed = false;
+  /** A message is being handed on, for as long as the client needs. */
+  #taking = false;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param emit absent: the request's output is dropped */
@@ -37,11 +39,14 @@ export class PendingRequest {
       return;
     }
     clearTimeout(this.#timer);
+    this.#taking = true;
     try {
       for (const event of eventsOf(message)) await this.#take(event);
     } catch (error) {
-      // A message that cannot be read is left out: the run goes on.
-      if (!(error instanceof SyntaxError)) throw error;
+      // A message that cannot be read is left out, and so is one that no text can hold: the run goes on.
+      if (!(error instanceof SyntaxError)) await this.#take(leftOut(error));
+    } finally {
+      this.#taking = false;
     }
     if (this.#reply !== undefined) this.#waitForIdle();
   }
@@ -49,7 +54,8 @@ export class PendingRequest {
   reply(message: Message): void {
     this.#reply = message.content;
     if (this.#idle) void this.#finish();
-    else this.#waitForIdle();
+    // What comes behind a message that is being taken is not lost.
+    else if (!this.#taking) this.#waitForIdle();
   }
 
   ended(end: KernelEnd): void {

@@ -109,7 +109,8 @@ export class LineKernel implements Kernel {
       for (const next of lines) {
         const line = rest.join("");
         rest = [next];
-        await this.#take(JSON.parse(line) as WorkerEvent);
+        const event = eventIn(line);
+        if (event !== undefined) await this.#take(event);
       }
     }
   }
@@ -158,6 +159,16 @@ export class LineKernel implements Kernel {
       const text = decoder.write(piece);
       if (text !== "") await this.#emit?.({ type: "output", stream, text });
     }
+  }
+}
+
+/** Undefined for a line that the worker did not write: a cell can write to the worker's pipe. */
+function eventIn(line: string): WorkerEvent | undefined {
+  try {
+    const event: unknown = JSON.parse(line);
+    return Array.isArray(event) ? (event as unknown as WorkerEvent) : undefined;
+  } catch {
+    return undefined;
   }
 }
 

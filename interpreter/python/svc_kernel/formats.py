@@ -30,7 +30,10 @@ class DataFormatter(BaseFormatter):
             return None
         # By position, because two columns may have one name. Values of other types are shown as text.
         columns = {str(name): obj.iloc[:, at].tolist() for at, name in enumerate(obj.columns)}
-        return dumps(columns, str)
+        try:
+            return dumps(columns, str)
+        except Exception:  # noqa: BLE001 - a frame whose values hold themselves must still be shown
+            return None
 
 
 class ChartFormatter(BaseFormatter):

@@ -28,7 +28,7 @@ def plain(value, other=None):
     if isinstance(value, enum.Enum):
         return plain(value.value, other)
     if isinstance(value, dict):
-        return {_key(key): plain(item, other) for key, item in value.items()}
+        return {_key(key, other): plain(item, other) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, other) for item in value]
     return _scalar(value, other)
@@ -66,12 +66,14 @@ def _is_missing(value) -> bool:
     return numpy is not None and isinstance(value, numpy.datetime64) and bool(numpy.isnat(value))
 
 
-def _key(key) -> str:
+def _key(key, other=None) -> str:
     if type(key) is str:
         return key
-    value = plain(key)
+    value = plain(key, other)
     if isinstance(value, str):
         return value
     if isinstance(value, (list, dict)):
-        raise TypeError("a key of a dict is not serialisable")
+        if other is None:
+            raise TypeError("a key of a dict is not serialisable")
+        return str(other(key))
     return json.dumps(value)

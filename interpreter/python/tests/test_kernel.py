@@ -12,6 +12,7 @@ import unittest
 from IPython.core.interactiveshell import InteractiveShell
 
 import svc_kernel
+from svc_kernel.halves import packing, whole
 from svc_kernel.plain import dumps
 
 
@@ -24,6 +25,9 @@ class Plain(unittest.TestCase):
 
         value = {1: numpy.float64(2), None: numpy.int8(3), 2.5: numpy.datetime64("2024-01-01"), False: numpy.arange(2)}
         self.assertEqual(dumps(value), '{"1":2.0,"null":3,"2.5":"2024-01-01","false":[0,1]}')
+
+    def test_any_key_is_text_where_other_values_are(self):
+        self.assertEqual(dumps([{(1, 2): 3, 4: {b"x": 5}}], str), '[{"(1, 2)":3,"4":{"b\'x\'":5}}]')
 
     def test_other_values_are_refused(self):
         for value in ([object()], {(1, 2): 3}, {"a": {1}}):
@@ -114,6 +118,22 @@ class Formats(unittest.TestCase):
         Image.new("RGB", (1, 1)).show()
         self.assertEqual(len(shown), 2)
         self.assertIn("image/png", shown[1])
+
+
+class Halves(unittest.TestCase):
+    def test_two_are_a_character_and_one_is_none(self):
+        value = {"a\ud83d\ude80": ["\ud83d", ("\udc80b", 1, None, b"x")], "c": "\U0001f680\u00fc"}
+        self.assertEqual(whole(value), {"a\U0001f680": ["\ufffd", ["\ufffdb", 1, None, b"x"]], "c": "\U0001f680\u00fc"})
+
+    def test_what_can_be_packed_stays_as_it_is(self):
+        asked = []
+
+        def pack(value):
+            asked.append(value)
+            return value.encode()
+
+        self.assertEqual((packing(pack)("\u00fc"), packing(pack)("\ud83d\ude80")), ("\u00fc".encode(), "\U0001f680".encode()))
+        self.assertEqual(asked, ["\u00fc", "\ud83d\ude80", "\U0001f680"])
 
 
 class Refresh(unittest.TestCase):

@@ -68,6 +68,13 @@ class Launch(unittest.TestCase):
         reply, _ = self.run_code("int('x')")
         self.assertEqual((reply["ename"], "\x1b" in "".join(reply["traceback"])), ("ValueError", False))
 
+    def test_halves_of_characters_are_printed_as_characters(self):
+        _, messages = self.run_code("print('\\ud83d\\ude80 \\ud83d.')")
+        self.assertEqual("".join(content["text"] for kind, content in messages if kind == "stream"), "\U0001f680 \ufffd.\n")
+
+    def test_what_plotly_needs_to_show_a_figure_is_there(self):
+        self.assertEqual(self.results("import nbformat; nbformat.__name__")[0]["text/plain"], "'nbformat'")
+
     def test_the_last_image_is_a_picture(self):
         [shown] = self.results("from PIL import Image\nImage.new('RGB', (2, 2))")
         self.assertIn("image/png", shown)

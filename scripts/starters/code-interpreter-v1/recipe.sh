@@ -6,9 +6,10 @@ STARTER_ABOUT='runs code of several languages, as @e2b/code-interpreter asks for
 STARTER_IMAGE=svc/code-interpreter
 
 # python3-munkres: without it matplotlib's font library asks for scipy, which brings compilers and 600 MB. The BLAS library
-# is what makes linear algebra fast; the font has Chinese, Japanese and Korean characters.
+# is what makes linear algebra fast; the font has Chinese, Japanese and Korean characters. Figures of plotly, which users install,
+# cannot be shown without nbformat.
 STARTER_PACKAGES=(
-  python3-ipykernel python3-matplotlib python3-munkres python3-numpy python3-openpyxl python3-pandas python3-pil
+  python3-ipykernel python3-matplotlib python3-munkres python3-nbformat python3-numpy python3-openpyxl python3-pandas python3-pil
   python3-requests libopenblas0-pthread fonts-wqy-zenhei
 )
 

@@ -93,6 +93,7 @@ a secret with a line break at its end in a header of a rule | 502 "has character
 a volume mounted at /data/ | "must be an absolute, clean path" => the refusal says to write /data | unit/orchestrator/volumes/mounts.test.ts | as it must be written
 sibling: a volume mounted by its id | "names no volume of the project" => the refusal says the name | unit/orchestrator/volumes/mounts.test.ts | is answered with the name
 sibling: a client of events that sends an empty Last-Event-ID | 400, after which browsers do not connect again => a new stream | integration/orchestrator/webhooks/events.test.ts | says that it has seen no event
+`,
   "the console in browsers and behind proxies": `
 nginx with Host $host:$server_port in front, as in code-server 6166 | 403 "must come from its own page" at each log-in => the scheme's port counts as none | unit/orchestrator/console/rules.test.ts | is of the host
 oauth2-proxy, Cloudflare Access: the proxy's log-in has ended, and the request is sent on to it | "The platform does not answer. Is it running?" => the page says to load it again to log in there | unit/console/base/foreign.test.ts | sent on to another host's log-in

@@ -94,7 +94,11 @@ describe("a kernel that ends", () => {
     ["python", "exit 3", "the kernel ended with exit code 3"],
     ["javascript", "process.kill(process.pid, 'SIGKILL')", "the kernel was killed, probably because memory ran out"],
     ["javascript", "process.exit(3)", "the kernel ended with exit code 3"],
-    ["bash", "exit 3", "the kernel ended with exit code 3"],
+    [
+      "bash",
+      "exit 3",
+      "the kernel ended with exit code 3: `exit`, and a command that fails after `set -e`, end the shell",
+    ],
   ])("is started again: %s after %j", async (language, code, reason) => {
     const id = await created(language);
     expect((await interpreter.run({ code, context_id: id })).slice(-2)).toEqual([
@@ -107,6 +111,20 @@ describe("a kernel that ends", () => {
       { type: "stdout", text: "1\n" },
       { type: "end_of_execution" },
     ]);
+  });
+
+  test.each(["soon", "late"])("after exit() is gone before the next run: %s", async (when) => {
+    const id = await created("python");
+    const before = await interpreter.text({ code: "pid", context_id: id });
+    const runs = [`leave ${when}`, "pid"].map((code) => interpreter.run({ code, context_id: id }));
+    const [left = [], next = []] = await Promise.all(runs);
+    expect(left.map(({ type }) => type)).toEqual(["number_of_executions", "end_of_execution"]);
+    expect(next.filter(({ type }) => type === "error")).toEqual([]);
+    expect(next).not.toContainEqual(expect.objectContaining({ text: before }));
+    await interpreter.run({ code: "leave kept", context_id: id });
+    expect(next).toContainEqual(
+      expect.objectContaining({ text: await interpreter.text({ code: "pid", context_id: id }) }),
+    );
   });
 
   test("between two runs is started again", async () => {

@@ -23,6 +23,7 @@ const iopub = new Publisher({ sendHighWaterMark: 0 });
 let executions = 0;
 let messages = 0;
 let reseeds = 0;
+let payload: object[] = [];
 let interrupted: () => void = () => undefined;
 process.on("SIGINT", () => interrupted());
 
@@ -77,6 +78,11 @@ const words: Readonly<Record<string, Word>> = {
   },
   die: () => void process.kill(process.pid, "SIGKILL"),
   exit: (argument) => process.exit(Number(argument)),
+  // As `exit()` of IPython: the reply says it, and the kernel takes a moment.
+  leave: (argument) => {
+    payload = [{ source: "ask_exit", keepkernel: argument === "kept" }];
+    if (argument === "soon") setTimeout(() => process.exit(0), 100);
+  },
 };
 
 async function perform(line: string, parent: Json): Promise<void> {
@@ -106,7 +112,9 @@ async function execute(parent: Json, { code, silent }: { code: string; silent: b
       await publish("execute_input", parent, { code, execution_count: executions });
       for (const line of code.split("\n")) await perform(line, parent);
     }
-    return { status: "ok", execution_count: executions };
+    const said = payload;
+    payload = [];
+    return { status: "ok", execution_count: executions, payload: said };
   } catch (error) {
     const { ename, message } = error instanceof Failed ? error : new Failed("Error", String(error));
     const content = { ename, evalue: message, traceback: [`${ename}: `, message] };

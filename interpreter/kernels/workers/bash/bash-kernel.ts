@@ -24,6 +24,7 @@ const GRACE_MS = 5_000;
 const START_MS = 30_000;
 /** A line that does not end is handed on after this time: a prompt, a progress bar. */
 const PART_OF_LINE_MS = 500;
+const ENDED_ITSELF = "`exit`, and a command that fails after `set -e`, end the shell";
 /** Ctrl-C, which the terminal makes a SIGINT of what runs in its foreground. */
 const CTRL_C = "\u0003";
 /** For programs that would wait for a key, or draw with control characters. */
@@ -69,6 +70,8 @@ class BashKernel implements Kernel {
   #answer: (status: number) => void = () => undefined;
   #started: Promise<number>;
   #flush: NodeJS.Timeout | undefined;
+  /** When the line that has not ended began, milliseconds. */
+  #lineBegan = 0;
 
   constructor({ directory, nonce, shell, environment }: Parts) {
     this.environment = environment;
@@ -80,7 +83,8 @@ class BashKernel implements Kernel {
     this.ended = shell.ended.then(async (end) => {
       await Promise.race([reading, turn().then(() => turn())]);
       rmSync(directory, { recursive: true, force: true });
-      return end;
+      // It says nothing itself, and a cell is not expected to end it.
+      return end.code !== null && end.said.trim() === "" ? { ...end, said: ENDED_ITSELF } : end;
     });
   }
 
@@ -136,7 +140,7 @@ class BashKernel implements Kernel {
     for await (const piece of output as AsyncIterable<Buffer>) {
       clearTimeout(this.#flush);
       for (const part of marks.feed(decoder.write(piece))) {
-        if ("text" in part) await this.#print(this.#lines.feed(part.text));
+        if ("text" in part) await this.#print(this.#linesOf(part.text));
         else if (part.done !== String(this.#number)) continue;
         else if (part.status === BEGUN) this.#interruption.begun();
         else {
@@ -144,10 +148,19 @@ class BashKernel implements Kernel {
           this.#answer(part.status);
         }
       }
-      this.#flush = setTimeout(() => void this.#print(this.#lines.flush()), PART_OF_LINE_MS);
+      const left = this.#lineBegan + PART_OF_LINE_MS - Date.now();
+      this.#flush = setTimeout(() => void this.#print(this.#lines.flush()), Math.max(left, 0));
     }
     clearTimeout(this.#flush);
     await this.#print(this.#lines.flush());
+  }
+
+  /** A progress bar goes on writing to one line: the line's time counts from its beginning. */
+  #linesOf(text: string): string[] {
+    const continues = !this.#lines.isWhole;
+    const lines = this.#lines.feed(text);
+    if (!continues || lines.length > 0) this.#lineBegan = Date.now();
+    return lines;
   }
 
   async #print(lines: readonly string[]): Promise<void> {

@@ -58,6 +58,11 @@ const LONGEST_LINE = 64 * 1024;
 export class Lines {
   #rest = "";
 
+  /** Whether no line has begun that has not ended. */
+  get isWhole(): boolean {
+    return this.#rest === "";
+  }
+
   /** Whole lines, each with its `\n`. */
   feed(text: string): string[] {
     const all = (this.#rest + text).split("\n");

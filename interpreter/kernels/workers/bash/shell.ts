@@ -8,7 +8,8 @@ export const BEGUN = 999;
 
 /**
  * An interactive shell without an editor, prompts and echo: only an interactive one gives each program the terminal, so
- * that an interrupt stops the program and leaves the shell. Each time it would ask for a command, it prints a mark.
+ * that an interrupt stops the program and leaves the shell. Each time it would ask for a command, it prints a mark: on the
+ * terminal itself, because a cell can send the shell's output elsewhere (`exec >log`).
  */
 export function settings(nonce: string): string {
   return `[ -f /etc/bash.bashrc ] && . /etc/bash.bashrc
@@ -18,19 +19,27 @@ unset HISTFILE MAILCHECK
 stty -echo -onlcr -ixon 2>/dev/null
 shopt -u checkwinsize
 __svc_number=0
-__svc_done() { local status=$?; printf '${markOf(nonce, "%s", "%s")}' "$__svc_number" "$status"; return "$status"; }
-__svc_begun() { printf '${markOf(nonce, "%s", String(BEGUN))}' "$__svc_number"; }
+__svc_say() { printf "$@" >/dev/tty || printf "$@"; }
+__svc_done() { local status=$?; __svc_say '${markOf(nonce, "%s", "%s")}' "$__svc_number" "$status"; return 0; }
+__svc_begun() { __svc_say '${markOf(nonce, "%s", String(BEGUN))}' "$__svc_number"; }
 PS0= PS1= PS2= PROMPT_COMMAND=__svc_done
 `;
 }
+
+/** Without what `set -x` would say about it. */
+const DONE = "PROMPT_COMMAND='{ __svc_done; } 2>/dev/null'";
+/** `read` has the status 1 at the end of a file, which would end a shell with `set -e`. */
+const READ = "IFS= read -r -d '' __svc_code";
+/** With `set -x` on, only the cell's own commands are traced. */
+const TRACED = `case $- in *x*) set +x; __svc_code="set -x; $__svc_code" ;; esac`;
 
 /**
  * Runs the code in a file at the top level of the shell, where declarations stay. Standard input is empty, because the
  * terminal's has the commands of the server.
  */
 export function runLine(number: number, file: string): string {
-  const read = `IFS= read -r -d '' __svc_code <${quoted(file)}`;
-  return ` PROMPT_COMMAND=__svc_done PS1= __svc_number=${number}; ${read}; __svc_begun; eval "$__svc_code" </dev/null\n`;
+  const before = `${DONE} PS1= __svc_number=${number}; ${READ} <${quoted(file)} || :; ${TRACED}; __svc_begun`;
+  return ` { ${before}; } 2>/dev/null; eval "$__svc_code" </dev/null\n`;
 }
 
 /** A script with an exit status other than 0 when a change failed. */

@@ -1,12 +1,12 @@
 /**
  * Turns a cell into a script whose declarations persist. A cell that imports or awaits becomes an async function behind
- * declarations; any other cell stays as it is. Line numbers do not change. Pure.
+ * declarations; any other cell stays as it is, but for `import.meta` and `import(…)`. Line numbers do not change. Pure.
  */
 
 import { type AnyNode, type Identifier, type Node, type Options, type Program, parse } from "acorn";
 import { Edits } from "./edits.ts";
-import { importText } from "./imports.ts";
-import { awaits, type Declared, namesOf, nestedVars } from "./syntax.ts";
+import { IMPORT_META, IMPORT_NOW, importText } from "./imports.ts";
+import { awaits, type Declared, moduleOnly, namesOf, nestedVars } from "./syntax.ts";
 
 export interface Script {
   readonly source: string;
@@ -24,26 +24,34 @@ const OPTIONS: Options = {
   allowHashBang: true,
 };
 
-/** @throws {SyntaxError} of the parser for JavaScript that it cannot read */
-export function scriptOf(code: string): Script {
+/**
+ * @param typed the code had types: a name that it imports may be one, which no module has when it runs
+ * @throws {SyntaxError} of the parser for JavaScript that it cannot read
+ */
+export function scriptOf(code: string, typed = false): Script {
   const program = parse(code, OPTIONS);
   const last = program.body.at(-1);
-  if (!program.body.some(isModuleSyntax) && !awaits(program))
-    return { source: code, isAsync: false, hasValue: last !== undefined && !isDeclaration(last) };
-  return asyncScript(code, program);
+  if (program.body.some(isModuleSyntax) || awaits(program)) return asyncScript(code, program, typed);
+  const edits = new Edits(code);
+  replaceModuleOnly(program, edits);
+  return { source: edits.applied(), isAsync: false, hasValue: last !== undefined && !isDeclaration(last) };
 }
 
-function asyncScript(code: string, program: Program): Script {
+function asyncScript(code: string, program: Program, typed: boolean): Script {
   const edits = new Edits(code);
-  const declared: Declared = { lets: [], vars: [], functions: [] };
+  const declared: Declared = { lets: [], vars: [], functions: [], typed };
   for (const statement of program.body) hoist(statement, edits, declared);
-  const last = program.body.at(-1);
-  const hasValue = last?.type === "ExpressionStatement";
-  if (hasValue) {
+  // Functions behind it are hoisted: `main(); async function main() {…}` is waited for as in other cells.
+  const last = program.body.findLast(({ type }) => type !== "FunctionDeclaration");
+  const values = last === undefined ? [] : valuesOf(last);
+  for (const { start, end } of values) {
     // The statement's own bounds: those of its expression leave out brackets around it.
-    edits.insert(last.start, "return (");
-    edits.insert(code[last.end - 1] === ";" ? last.end - 1 : last.end, ");");
+    edits.insert(start, "return (");
+    if (code[end - 1] === ";") edits.insert(end - 1, ")");
+    else edits.insert(end, ");");
   }
+  const hasValue = values.length > 0 && last === program.body.at(-1);
+  replaceModuleOnly(program, edits);
   const outside = [
     ...(declared.lets.length > 0 ? [`let ${declared.lets.join(", ")};`] : []),
     ...(declared.vars.length > 0 ? [`var ${[...new Set(declared.vars)].join(", ")};`] : []),
@@ -52,6 +60,32 @@ function asyncScript(code: string, program: Program): Script {
   const inside = declared.functions.map((name) => `globalThis.${name} = ${name};`);
   const source = `${outside.join(" ")}(async () => {${inside.join(" ")}${edits.applied()}\n})()`;
   return { source, isAsync: true, hasValue };
+}
+
+/** Statements whose value is the one of a last statement: `if (…) main();` is the program, and its promise is waited for. */
+function valuesOf(statement: Node): Node[] {
+  const node = statement as AnyNode;
+  switch (node.type) {
+    case "ExpressionStatement":
+      return [node];
+    case "BlockStatement":
+      return node.body.slice(-1).flatMap(valuesOf);
+    case "IfStatement":
+      return [
+        node.consequent,
+        ...(node.alternate === null || node.alternate === undefined ? [] : [node.alternate]),
+      ].flatMap(valuesOf);
+    default:
+      return [];
+  }
+}
+
+/** After all other edits, which come first where they begin at the same place. */
+function replaceModuleOnly(program: Program, edits: Edits): void {
+  for (const node of moduleOnly(program)) {
+    if (node.type === "MetaProperty") edits.replace(node.start, node.end, IMPORT_META);
+    else edits.replace(node.start, node.start + "import".length, IMPORT_NOW);
+  }
 }
 
 /** Moves what a top-level statement declares out of the function that the cell becomes. */

@@ -2,6 +2,7 @@
 
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
+import { StringDecoder } from "node:string_decoder";
 
 export class Channel {
   readonly #output: number;
@@ -19,13 +20,15 @@ export class Channel {
 
   /** What is printed becomes an event, in its order among the others. */
   takeOver(stream: NodeJS.WriteStream, name: "stdout" | "stderr"): void {
+    // The pieces of another program's output end inside of characters.
+    const decoder = new StringDecoder("utf8");
     stream.write = (
       piece: string | Uint8Array,
       encoding?: BufferEncoding | ((error?: Error | null) => void),
       done?: (error?: Error | null) => void,
     ): boolean => {
-      const text = typeof piece === "string" ? piece : Buffer.from(piece).toString("utf8");
-      this.send(["output", name, text]);
+      const text = typeof piece === "string" ? decoder.end() + piece : decoder.write(Buffer.from(piece));
+      if (text !== "") this.send(["output", name, text]);
       const called = typeof encoding === "function" ? encoding : done;
       if (called !== undefined) process.nextTick(called);
       return true;

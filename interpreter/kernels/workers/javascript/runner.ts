@@ -1,11 +1,15 @@
 /** Runs cells in this process's own context, so that what they declare stays, and says what came of each. */
 
+import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
 import { constants, Script } from "node:vm";
 import { bundleOf } from "./bundle.ts";
 import type { Script as Cell } from "./cell.ts";
 import type { Channel } from "./channel.ts";
 import { readCell } from "./strip.ts";
+
+/** Of this program, before cells get other arguments. */
+const [, WORKER = ""] = process.argv;
 
 export class Runner {
   readonly #language: string;
@@ -35,6 +39,8 @@ export class Runner {
     } catch (error) {
       this.#channel.send(["error", ...described(error)]);
     }
+    // Node tells of a promise that failed and that nothing waits for behind all that was ready: it is said in this run.
+    await turn();
     this.#channel.send(["end"]);
   }
 
@@ -69,14 +75,20 @@ function described(error: unknown): [string, string, string] {
   if (typeof error !== "object" || error === null || !("message" in error))
     return ["Error", String(error), `Uncaught ${inspect(error)}`];
   const { name, message, stack } = error as { name?: unknown; message: unknown; stack?: unknown };
-  return [text(name) ?? "Error", text(message) ?? "", withoutOurs(text(stack) ?? inspect(error))];
+  const trace = hasCauses(error) ? inspect(error) : (text(stack) ?? inspect(error));
+  return [text(name) ?? "Error", text(message) ?? "", withoutOurs(trace)];
+}
+
+/** Whether the reason is in errors inside: `fetch failed` says why only there. */
+function hasCauses(error: object): boolean {
+  return error instanceof Error && ("cause" in error || "errors" in error);
 }
 
 /** Leaves out the calls behind the cell: the worker's, and Node's that lead to it. */
 function withoutOurs(stack: string): string {
-  const ours = [process.argv[1] ?? "", "node:vm:", "node:internal/process/task_queues:"];
+  const ours = [WORKER, "node:vm:", "node:internal/process/task_queues:"];
   const lines = stack.split("\n");
-  return lines.filter((line) => !line.startsWith("    at ") || !ours.some((place) => line.includes(place))).join("\n");
+  return lines.filter((line) => !/^ +at /.test(line) || !ours.some((place) => line.includes(place))).join("\n");
 }
 
 function text(value: unknown): string | undefined {

@@ -7,6 +7,8 @@ export interface Declared {
   readonly lets: string[];
   readonly vars: string[];
   readonly functions: string[];
+  /** The cell had types before they were removed. */
+  readonly typed: boolean;
 }
 
 /** Whether code outside of functions awaits. */
@@ -14,6 +16,13 @@ export function awaits(node: Node): boolean {
   const any = node as AnyNode;
   if (any.type === "AwaitExpression" || (any.type === "ForOfStatement" && any.await)) return true;
   return !isScope(node) && children(node).some(awaits);
+}
+
+/** `import.meta` and `import(…)`, wherever they are: scripts have only the second, and only of some packages. */
+export function moduleOnly(node: Node): Node[] {
+  const any = node as AnyNode;
+  const isOne = any.type === "ImportExpression" || (any.type === "MetaProperty" && any.meta.name === "import");
+  return [...(isOne ? [node] : []), ...children(node).flatMap(moduleOnly)];
 }
 
 /** All names that a pattern binds. */

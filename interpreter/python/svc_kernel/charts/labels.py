@@ -34,7 +34,8 @@ def ticks(axis) -> list:
 
 
 def is_dated(axis) -> bool:
-    return isinstance(axis.converter, DATES)
+    # `converter` is going away; `get_converter` came with matplotlib 3.10, which users install.
+    return isinstance(axis.get_converter() if hasattr(axis, "get_converter") else axis.converter, DATES)
 
 
 def scale(axis) -> str:

@@ -41,7 +41,9 @@ test("output comes line by line, a long line without an end at once", () => {
   expect(lines.feed("d\n\n")).toEqual(["cd\n", "\n"]);
   expect(lines.feed("x".repeat(70_000))).toEqual(["x".repeat(70_000)]);
   expect(lines.feed("rest")).toEqual([]);
+  expect(lines.isWhole).toBe(false);
   expect([lines.flush(), lines.flush()]).toEqual([["rest"], []]);
+  expect(lines.isWhole).toBe(true);
 });
 
 test("a change sets any value as it is, and no code comes out of it", () => {

@@ -37,6 +37,8 @@ test.each([
   ["(await 1)", 1],
   ["((await 1) + 1) // why\n;", 2],
   ["for await (const x of [1]) x", undefined],
+  ["await 1; if (true) { f() } else g()\nfunction f() { return 7 }", undefined],
+  ["await 1; if (false) f(); else { 8 }", 8],
 ])("the result of %j is %j", async (code, value) => {
   expect(await results([code])).toEqual([value]);
 });
@@ -93,7 +95,37 @@ test("the line numbers of a cell do not change", async () => {
   await expect(run()).rejects.toMatchObject({ stack: expect.stringContaining("cell.js:6:") as string });
 });
 
+test("a program that is started in its last statement is waited for", async () => {
+  for (const start of ["main()", "if (true) main();", "if (true) {\n  main()\n}", "if (false) 1; else main()"]) {
+    const cell = `import "m"; let done = false; ${start}\nasync function main() { for (let n = 0; n < 99; n += 1) await null; done = true }`;
+    expect(await results([cell, "done"])).toEqual([undefined, true]);
+  }
+});
+
+test("import.meta and import(…) are there in scripts, too, wherever they are", async () => {
+  const context = world();
+  Object.assign(context, { __svcImportMeta: { url: "u" }, __svcImportNow: async (name: string) => `now ${name}` });
+  const cells = [
+    "import.meta.url",
+    "const u = () => import.meta.url; u()",
+    'import { a } from "m"; a + import.meta.url',
+    'await import("x")',
+    'const load = () => import("y" + import.meta.url); load()',
+    'const b = await import("z"); b',
+    "function F() { return new.target === undefined } F()",
+  ];
+  expect(await results(cells, context)).toEqual(["u", "u", "m au", "now x", "now yu", "now z", true]);
+});
+
 describe("types", () => {
+  test("that are imported as if they were values are no error", async () => {
+    const get = async (code: string, language: string) => (await readCell(code, language)).source;
+    const code = 'import { Request } from "m"';
+    expect(await get(code, "typescript")).toContain('get("Request", true)');
+    expect(await get(`${code}; let r: Request`, "javascript")).toContain('get("Request", true)');
+    expect(await get(code, "javascript")).toContain('get("Request")');
+  });
+
   const typed = "interface A { x: number }\nenum E { B, C }\nconst q = <T,>(a: T) => a as unknown\nq(E.C)";
 
   test("are removed in both languages", async () => {

@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { errorOfReply, eventsOf, isIdle } from "../../../../interpreter/kernels/jupyter/events.ts";
 import { python, r } from "../../../../interpreter/kernels/jupyter/languages.ts";
+import { PendingRequest } from "../../../../interpreter/kernels/jupyter/request.ts";
 import { textPieces } from "../../../../interpreter/kernels/jupyter/stream-text.ts";
 import { decode, encode } from "../../../../interpreter/kernels/jupyter/wire.ts";
 
@@ -68,6 +69,61 @@ describe("the text of a stream", () => {
   test.each(['{"name":"stdout"}', '{"text":"open', String.raw`{"text":"open\"}`])("of %s is refused", (content) => {
     expect(() => [...textPieces(Buffer.from(content), 10)]).toThrow(SyntaxError);
   });
+});
+
+describe("a request", () => {
+  afterEach(() => vi.useRealTimers());
+
+  test("whose reply comes while a slow client takes its output is not over before the rest of it", async () => {
+    vi.useFakeTimers();
+    const taken: string[] = [];
+    const pending = new PendingRequest(async (event) => {
+      await new Promise((resolve) => setTimeout(resolve, 8_000));
+      taken.push("text" in event ? event.text : event.type);
+    });
+    const over = pending.done.then(() => taken.push("over"));
+    const reading = (async () => {
+      await pending.output(message("stream", { name: "stdout", text: "1" }));
+      await pending.output(message("stream", { name: "stdout", text: "2" }));
+      await pending.output(message("status", { execution_state: "idle" }));
+    })();
+    pending.reply(message("execute_reply", { status: "ok" }));
+    await vi.advanceTimersByTimeAsync(20_000);
+    await Promise.all([reading, over]);
+    expect(taken).toEqual(["1", "2", "over"]);
+  });
+
+  test("with a result that no text can hold says so, and goes on", async () => {
+    const taken: unknown[] = [];
+    const pending = new PendingRequest(async (event) => void taken.push("value" in event ? event.value : event.type));
+    const content = Buffer.from("{}");
+    content.toString = () => {
+      throw new Error("too long");
+    };
+    await pending.output({ ...message("execute_result", {}), content });
+    await pending.output(message("stream", { name: "stdout", text: "1" }));
+    expect(taken).toEqual(["output that is too large was left out: too long", "output"]);
+  });
+
+  test("whose idle is lost is over soon after its last output", async () => {
+    vi.useFakeTimers();
+    const pending = new PendingRequest(async () => undefined);
+    pending.reply(message("execute_reply", { status: "ok" }));
+    await pending.output(message("stream", { name: "stdout", text: "1" }));
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect((await pending.done).toString()).toContain("ok");
+  });
+});
+
+test("a program that prints the word stderr prints it where it does", () => {
+  const streamOf = (content: string) =>
+    [...eventsOf({ ...message("stream", {}), content: Buffer.from(content) })].map(
+      (event) => "stream" in event && event.stream,
+    );
+  expect(streamOf('{"name": "stdout", "text": "stderr"}')).toEqual(["stdout"]);
+  expect(streamOf('{"text":"stderr","name":"stdout"}')).toEqual(["stdout"]);
+  expect(streamOf('{"name": "stderr", "text": "stdout"}')).toEqual(["stderr"]);
+  expect(streamOf('{"text":"x","name":"stderr"}')).toEqual(["stderr"]);
 });
 
 test("messages become events, and those that clients do not get become none", () => {
