@@ -3,6 +3,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type AroundNavHandler, Link, Route, Router, Switch, useLocation } from "wouter-preact";
+import { navigate } from "wouter-preact/use-browser-location";
 import { logOut, operatorProject, projectId, type Session, session } from "./base/session.ts";
 import { changeTheme, theme } from "./base/theme.ts";
 import { DoneScreen } from "./code/done.tsx";
@@ -53,13 +54,15 @@ const PLACES: readonly Place[] = [
 const DONE: Place = { path: "/done", name: "Done here", screen: DoneScreen };
 const PLATFORM: Place = { path: "/platform", name: "Platform", screen: PlatformScreen };
 
+const BASE = "/console";
+
 export function App() {
   const now = session.value;
   if (now.kind === "asking") return <main class="login" aria-busy="true" />;
   if (now.kind === "none") return <Login />;
   if (now.kind === "link") return <LoginByLink offer={now} />;
   return (
-    <Router base="/console" aroundNav={leaving}>
+    <Router base={BASE} aroundNav={leaving}>
       <Frame places={now.kind === "admin" ? [PLATFORM, ...PLACES, DONE] : [...PLACES, DONE]} />
     </Router>
   );
@@ -145,14 +148,20 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
 /** The console shows this project's objects. A person with several projects chooses one. */
 function Whose() {
   const now = session.value;
-  const [, go] = useLocation();
+  const [, drawAgain] = useState(0);
   if (now.kind !== "person" || now.projects.length < 2) {
     const [only] = now.kind === "person" ? now.projects : [];
     return <p class="strong">{now.kind === "key" ? now.project.name : (only?.name ?? "Operator")}</p>;
   }
   const choose = (id: string) => {
+    if (!mayLeave()) {
+      // The browser shows what was chosen until the field is drawn again.
+      drawAgain((count) => count + 1);
+      return;
+    }
     operatorProject.value = id;
-    go("/");
+    // Not by the router, which would ask once more.
+    navigate(`${BASE}/`);
   };
   return (
     <Choice

@@ -69,7 +69,8 @@ async function failureOf(answer: Response): Promise<Failed> {
   // A proxy that wants a log-in of its own knows nothing of the session.
   if (answer.status === 401 && said?.message !== undefined) sessionEnded();
   const requestId = answer.headers.get("x-request-id");
-  return new Failed(said?.message ?? foreignRefusal(answer.status, text), {
+  const unsaid = isOfSandbox(answer) ? text || `HTTP ${answer.status}` : foreignRefusal(answer.status, text);
+  return new Failed(said?.message ?? unsaid, {
     status: answer.status,
     ...(code === undefined ? {} : { code }),
     ...(requestId === null ? {} : { requestId }),
@@ -84,12 +85,22 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The answer of the platform. @throws {Failed} something in front of it has answered with a page */
+/** The console passes on what a sandbox answers as a file to store, whatever it is: no proxy has said it. */
+function isOfSandbox({ headers }: Response): boolean {
+  return headers.has("content-disposition");
+}
+
+/**
+ * The answer of the platform, or of a sandbox.
+ * @throws {Failed} something in front of the platform has answered with a page
+ * @throws {Error} the sandbox has answered what is not JSON
+ */
 export async function jsonOf<T>(answer: Response): Promise<T> {
   const text = await answer.text();
   try {
     return JSON.parse(text) as T;
-  } catch {
+  } catch (cause) {
+    if (isOfSandbox(answer)) throw new Error("The sandbox has answered with something else than JSON.", { cause });
     throw new Failed(foreignAnswer(text), { status: 0 });
   }
 }

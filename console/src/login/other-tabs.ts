@@ -7,7 +7,8 @@ import { effect } from "@preact/signals";
 import { becomeAsOtherTab, session, whose } from "../base/session.ts";
 
 export function followOtherTabs(): void {
-  const channel = new BroadcastChannel("svc console");
+  const channel = openChannel();
+  if (channel === undefined) return;
   channel.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
     if (data !== whose(session.value)) void becomeAsOtherTab();
   });
@@ -15,4 +16,13 @@ export function followOtherTabs(): void {
     const now = whose(session.value);
     if (now !== undefined) channel.postMessage(now);
   });
+}
+
+/** Undefined: Firefox refuses it where cookies are blocked. There is no log-in then that tabs could have together. */
+function openChannel(): BroadcastChannel | undefined {
+  try {
+    return new BroadcastChannel("svc console");
+  } catch {
+    return undefined;
+  }
 }

@@ -39,7 +39,10 @@ export function inputQueue(send: (base64: string, limit: AbortSignal) => Promise
       }
     } catch (error) {
       held = [];
-      telling.state(`what was typed last did not arrive: ${error instanceof Error ? error.message : String(error)}`);
+      // Envd answers when the program has taken it, and passes on what it has got already.
+      telling.state(
+        `what was typed last may not have arrived: ${error instanceof Error ? error.message : String(error)}`,
+      );
     } finally {
       isSending = false;
     }

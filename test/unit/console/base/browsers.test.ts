@@ -34,6 +34,14 @@ test("where the browser refuses its storage, what is kept lasts as long as the p
   expect(theme.value).toBe("dark");
 });
 
+test("where the browser refuses the channel between its tabs, the page opens all the same", async () => {
+  const { followOtherTabs } = await pageFile<{ readonly followOtherTabs: () => void }>("login/other-tabs.ts");
+  vi.stubGlobal("BroadcastChannel", function refused() {
+    throw new DOMException("The operation is insecure.", "SecurityError");
+  });
+  expect(followOtherTabs).not.toThrow();
+});
+
 test("storage that is full keeps nothing, and stops nothing", () => {
   const full = () => {
     throw new DOMException("exceeded the quota", "QuotaExceededError");

@@ -84,3 +84,13 @@ test("a log-in that a proxy answers says what the proxy said", async () => {
   await logIn("svc_key");
   expect(session.value.why).toBe("A proxy in front of the platform gets no answer of it. (502 Bad Gateway, HTTP 502)");
 });
+
+test.each([200, 401, 502])("what a sandbox answers with status %i is not told as a proxy's", async (status) => {
+  const text = "<title>Log in at evil.example</title>";
+  const headers = { "content-disposition": "attachment" };
+  answering(() => Promise.resolve(new Response(text, { status, headers })));
+  const failure = await failureOf(get("/sandboxes/a/envd/process.Process/List"));
+  expect(failure?.message).toBe(status === 200 ? "The sandbox has answered with something else than JSON." : text);
+  // A failure with status 0 would be asked for again and again.
+  expect(failure?.status).toBe(status === 200 ? undefined : status);
+});
