@@ -1,5 +1,7 @@
 /** What to write in place of an entry that is no destination, as a clause for the refusal. Pure. */
 
+import { hostName } from "../../shared/policy/names.ts";
+import { addressNumber } from "../../shared/policy/ranges.ts";
 import { readDestination, readDomain } from "./destinations.ts";
 import { quoted } from "./refuse.ts";
 
@@ -19,6 +21,13 @@ export function adviceOnAllowed(text: string): string | undefined {
 export function adviceOnHost(text: string): string | undefined {
   const meant = meantBy(text);
   return meant !== undefined && readDomain(meant) !== undefined ? `write ${quoted(meant)}` : undefined;
+}
+
+/** For a text that is no destination to ask about: one name, or one address. */
+export function adviceOnAsked(text: string): string | undefined {
+  const meant = meantBy(text);
+  if (meant === undefined) return undefined;
+  return (hostName(meant) ?? addressNumber(meant)) === undefined ? undefined : `write ${quoted(meant)}`;
 }
 
 /** The name or address in a URL, in `host:port`, with spaces around it, or behind the dot that stands for all names below. */

@@ -12,7 +12,7 @@ import { iso } from "../forms/time.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
 import { shown } from "../lifecycle/record-state.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
-import { adviceOnHost } from "../network-policy/advice.ts";
+import { adviceOnAsked } from "../network-policy/advice.ts";
 import { explanation } from "../network-policy/explanation.ts";
 import { countDestinations, type NetworkLimits, readEgress } from "../network-policy/options.ts";
 import { behind } from "../network-policy/refuse.ts";
@@ -45,7 +45,7 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
       const { port, protocol = "tcp" } = query;
       const host = addressNumber(query.host) === undefined ? hostName(query.host) : query.host;
       if (host === undefined) {
-        const advice = behind(": ", adviceOnHost(query.host));
+        const advice = behind(": ", adviceOnAsked(query.host));
         throw new AppError("bad_request", `query field 'host' must be a host name or an IPv4 address${advice}`);
       }
       const record = await history.find(caller, params.sandboxID);

@@ -44,11 +44,13 @@ function older(secret: string, body: string): string {
 export function inEitherAlphabet(body: string, secret: string): string {
   const isIt = (text: string) => !/[-_]/.test(older(secret, text));
   if (isIt(body)) return body;
-  const fields = Object.entries(JSON.parse(body) as object);
+  const fields = Object.entries(JSON.parse(body) as object).map(
+    ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`,
+  );
   for (const [from, moved] of fields.entries()) {
     const others = fields.toSpliced(from, 1);
     for (const to of fields.keys()) {
-      const text = JSON.stringify(Object.fromEntries(others.toSpliced(to, 0, moved as [string, unknown])));
+      const text = `{${others.toSpliced(to, 0, moved).join(",")}}`;
       if (isIt(text)) return text;
     }
   }

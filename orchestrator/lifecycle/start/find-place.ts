@@ -50,7 +50,7 @@ export async function findPlace(request: LaunchRequest, deps: LaunchDeps): Promi
   return onAnother(request, stored, lacking, deps);
 }
 
-/** The node of the snapshot is full, or lacks a label. @throws {AppError} no_compatible_node with the label and why no other node can have it */
+/** The node of the snapshot is full, or lacks a label. @throws {AppError} with the label and why no other node can have it */
 async function onAnother(
   request: LaunchRequest,
   stored: Parameters<Elsewhere["away"]>[0],
@@ -70,10 +70,10 @@ async function onAnother(
   const isFork = stored.template === undefined && snapshotId !== request.sandbox.buildId;
   if ("later" in other) {
     // The next request of a fork has another state to fetch.
-    if (isFork && lacking !== undefined) throw lacksLabel(home, lacking, TOO_LARGE);
+    if (isFork && lacking !== undefined) throw lacksLabel(home, lacking, new AppError("no_compatible_node", TOO_LARGE));
     throw other.later;
   }
-  if (lacking !== undefined) throw lacksLabel(home, lacking, other.error.message);
+  if (lacking !== undefined) throw lacksLabel(home, lacking, other.error);
   return request;
 }
 

@@ -1,7 +1,7 @@
 /** Whether what is stored on a node is started there or on another node, and what callers are told where neither can be. Pure. */
 
 import type { NodeStatus } from "../../../shared/api/nodes/nodes.ts";
-import { AppError } from "../../../shared/http/errors.ts";
+import { AppError, type ErrorCode } from "../../../shared/http/errors.ts";
 
 /** The node that made a snapshot, as this orchestrator sees it. */
 export interface Home {
@@ -29,15 +29,22 @@ export function reasonIn(message: string): string {
   return message.replace(/^Failed to place sandbox: (?:no compatible node: )?/, "");
 }
 
+/** What may pass, or another node of the kind ends: metrics and callers tell it from nodes that never fit. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(["cluster_at_capacity", "no_space", "node_busy", "unavailable"]);
+
 /**
  * What a new sandbox starts from is on a node that lacks a label of the project's nodes.
- * @param message why no node that has the labels can have it
+ * @param cause why no node that has the labels can have it
  */
-export function lacksLabel(home: string, label: string, message: string): AppError {
+export function lacksLabel(home: string, label: string, cause: AppError): AppError {
+  const [code, prefix] = PASSING.has(cause.code)
+    ? ([cause.code, "Failed to place sandbox: "] as const)
+    : (["no_compatible_node", PREFIX] as const);
   return new AppError(
-    "no_compatible_node",
-    `${PREFIX}node ${home}, which has the snapshot that it starts from, does not have the label ${label}, which the project's nodes ` +
-      `must have, and it cannot start on another node: ${reasonIn(message)}`,
+    code,
+    `${prefix}node ${home}, which has the snapshot that it starts from, does not have the label ${label}, which the project's nodes ` +
+      `must have, and it cannot start on another node: ${reasonIn(cause.message)}`,
+    { cause },
   );
 }
 

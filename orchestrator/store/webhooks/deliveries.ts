@@ -159,18 +159,22 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
       });
     },
 
-    /** Records the end of a claimed attempt. Undefined: the claim had ended, or the webhook was deleted. */
+    /**
+     * Records the end of a claimed attempt. Undefined: it tells nothing about the webhook, because the claim had ended, or the
+     * webhook was deleted or has another URL.
+     */
     async finish(claimed: Claimed, outcome: Outcome, facts: AttemptFacts): Promise<WebhookHealth | undefined> {
       return inTransaction(db, async (session) => {
         const before = await lockWebhook(session, claimed.webhookId);
         if (before === undefined) return undefined;
         const ended = outcome.is !== "retry";
+        const isMoved = before.url !== claimed.url;
         const result = await session
           .updateTable("webhook_deliveries")
           .set({
             ...UNCLAIMED,
             status: ended ? outcome.is : "pending",
-            due_at: outcome.is === "retry" ? outcome.at : null,
+            due_at: dueAfter(outcome, isMoved ? now() : undefined),
             finished_at: ended ? now() : null,
             attempted_at: facts.at,
             ...endColumns(facts),
@@ -180,6 +184,7 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
           .executeTakeFirst();
         if (result.numUpdatedRows === 0n) return undefined;
         if (ended) await release(session, claimed);
+        if (isMoved) return undefined;
         const failed = outcome.is !== "delivered";
         const failingSince = failed ? (before.failing_since ?? facts.at) : null;
         if (failed || before.failures > 0) {
@@ -251,6 +256,11 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
       return { ...row, eventRow: undefined };
     },
   };
+}
+
+/** @param movedAt the webhook has another URL since, and what failed is for that one */
+function dueAfter(outcome: Outcome, movedAt: number | undefined): number | null {
+  return outcome.is === "retry" ? (movedAt ?? outcome.at) : null;
 }
 
 /** The write makes an event for this webhook wait, so that it finds the stream as this transaction leaves it. */

@@ -178,6 +178,26 @@ describe("a webhook", () => {
     expect(await world.store.webhooks.get(PROJECT, id)).toMatchObject({ enabled: true, failingSince: world.clock.at });
   });
 
+  test.each([410, 500])(
+    "with a new URL has nothing of a %i of the one before, which was asked already",
+    async (code) => {
+      const world = await webhookWorld();
+      const delivering = world.process();
+      const [former, receiver] = [await startReceiver(), await startReceiver()];
+      const { id } = await world.webhook(former.url);
+      former.answer((response) => {
+        const moved = world.store.webhooks.change(PROJECT, id, { url: receiver.url });
+        void moved.then(() => response.writeHead(code).end());
+      });
+      await world.event("i1");
+      await delivering.settle();
+      expect([former.got.length, receiver.got.length]).toEqual([1, 1]);
+      const untouched = { enabled: true, failingSince: undefined, disabledReason: undefined };
+      expect(await world.store.webhooks.get(PROJECT, id)).toMatchObject(untouched);
+      expect(await world.deliveries(id)).toMatchObject([{ status: "delivered", attempts: 2 }]);
+    },
+  );
+
   test("is disabled after days of failure, and not after days with a success", async () => {
     const world = await webhookWorld({ disableMs: 2 * DAY_MS });
     const delivering = world.process();

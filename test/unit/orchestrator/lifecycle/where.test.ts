@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { onItsNodeOnly, whereToStart } from "../../../../orchestrator/lifecycle/start/where.ts";
+import { lacksLabel, onItsNodeOnly, whereToStart } from "../../../../orchestrator/lifecycle/start/where.ts";
+import { AppError } from "../../../../shared/http/errors.ts";
 
 test.each([
   { status: "ready", movable: true, where: "home" },
@@ -30,4 +31,20 @@ test("the refusal says where a snapshot is, why it is nowhere else, and what its
   expect(onItsNodeOnly("n1", { status: "unhealthy" }, { bound: "it mounts volumes" }).message).toContain(
     "node n1, which holds the sandbox's snapshot, is not answering; it mounts volumes: it starts again",
   );
+});
+
+test.each([
+  ["cluster_at_capacity", "cluster_at_capacity", ""],
+  ["no_space", "no_space", ""],
+  ["unavailable", "unavailable", ""],
+  ["snapshot_incompatible", "no_compatible_node", "no compatible node: "],
+  ["internal", "no_compatible_node", "no compatible node: "],
+] as const)("a label that the node lacks, and %s elsewhere, is %s", (code, wanted, words) => {
+  const cause = new AppError(code, "Failed to place sandbox: its node n1 cannot start it");
+  const { code: got, message } = lacksLabel("n1", "gpu=yes", cause);
+  expect([got, message]).toEqual([
+    wanted,
+    `Failed to place sandbox: ${words}node n1, which has the snapshot that it starts from, does not have the label gpu=yes, ` +
+      "which the project's nodes must have, and it cannot start on another node: its node n1 cannot start it",
+  ]);
 });
