@@ -87,10 +87,14 @@ interface SweepDeps {
   readonly log: Log;
 }
 
-/** Containers with a row, those that are the disks of paused sandboxes, and those that a lost database named. */
-function owned({ containers, snapshots, remains }: SweepDeps["stores"]): ReadonlySet<string> {
+/**
+ * Containers with a row, those that are the disks of paused sandboxes, and those that a lost database named. The source of a
+ * checkpoint has a row of its own while it is there, and a disk that it left behind is nobody's.
+ */
+export function owned({ containers, snapshots, remains }: SweepDeps["stores"]): ReadonlySet<string> {
   const disks = snapshots
     .all()
+    .filter(({ kind }) => kind === "pause")
     .flatMap(({ disk: { containerId, takenFrom = containerId } }) => [containerId, takenFrom]);
   return new Set([...containers.all().map(({ id }) => id), ...disks, ...remains.held().containers]);
 }

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { owned } from "../../../../agent/recovery/janitor.ts";
 import { holdRemains, releaseRemains } from "../../../../agent/recovery/remains.ts";
 import { inNewContainer } from "../../../../agent/snapshots/restore/in-new-container.ts";
 import { noteNewDatabase } from "../../../../agent/store/database/new-database.ts";
@@ -37,6 +38,32 @@ test.each([
     log,
   });
   await expect(done).rejects.toMatchObject({ code });
+  stores.close();
+});
+
+test.each([
+  ["pause", ["c2", "c1"]],
+  ["checkpoint", []],
+] as const)("of a %s whose container is gone the agent keeps the disks %j", (kind, disks) => {
+  const stores = openStores(":memory:", testSeal);
+  const sizes = { memoryBytes: 0, diskBytes: 0, takenAt: 0 };
+  const facts = {
+    id: "s1",
+    kind,
+    sandboxId: "x",
+    executionId: "e",
+    projectId: undefined,
+    image: undefined,
+    memory: true,
+  };
+  const disk = { controlToken: "t", build, resources, runtime: "r", upperDirectory: undefined, createdAt: 0 };
+  stores.snapshots.intend({
+    ...facts,
+    state: "stored",
+    disk: { ...disk, containerId: "c2", takenFrom: "c1" },
+    ...sizes,
+  });
+  expect([...owned(stores)]).toEqual(disks);
   stores.close();
 });
 
