@@ -219,7 +219,9 @@ test.each(["", ".", "..", "./", "d/.", "d/..", "~/."])("%j is neither removed, m
       code: Code.InvalidArgument,
       rawMessage: expect.stringMatching(/^the path is empty|ends in '.' or '..'/) as string,
     });
-  expect(new Set(readdirSync(envd.home, { recursive: true, encoding: "utf8" }))).toEqual(new Set(["d", "d/file", "file"]));
+  expect(new Set(readdirSync(envd.home, { recursive: true, encoding: "utf8" }))).toEqual(
+    new Set(["d", "d/file", "file"]),
+  );
 });
 
 test("names of dots that are entries are removed", async () => {
