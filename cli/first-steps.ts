@@ -1,4 +1,4 @@
-/** `svc --help` and docs/cli.md show these steps to a person who has never used `svc`. A test reads each line as a command. */
+/** `svc --help` and docs/cli.md show these steps to a person who has never used `svc`. A test parses each line as a command. */
 
 export interface Step {
   readonly line: string;

@@ -162,7 +162,7 @@ async function sendText(place: Place, name: string, text: string): Promise<strin
   const folder = await mkdtemp(join(tmpdir(), "svc-build-"));
   try {
     await writeFile(join(folder, name), text);
-    // As in Docker, whatever this user's umask is: `--chmod=u+x` leaves the rest of it.
+    // Docker starts from this mode too, and `--chmod=u+x` changes a part of it. The user's umask must not decide.
     await chmod(join(folder, name), 0o644);
     const { files } = await filesOf(folder, name, () => false);
     const hash = await hashOf(folder, name, files);

@@ -85,7 +85,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The console passes on what a sandbox answers as a file to store, whatever it is: no proxy has said it. */
+/** The console marks each answer of a sandbox as a file to store. A proxy marks none of its own pages so. */
 function isOfSandbox({ headers }: Response): boolean {
   return headers.has("content-disposition");
 }
@@ -93,7 +93,7 @@ function isOfSandbox({ headers }: Response): boolean {
 /**
  * The answer of the platform, or of a sandbox.
  * @throws {Failed} something in front of the platform has answered with a page
- * @throws {Error} the sandbox has answered what is not JSON
+ * @throws {Error} the sandbox has sent an answer that is not JSON
  */
 export async function jsonOf<T>(answer: Response): Promise<T> {
   const text = await answer.text();

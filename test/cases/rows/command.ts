@@ -10,7 +10,7 @@ sibling: ls -- -la | the first -- was taken away => ls gets both words | unit/cl
 `,
   "where cp copies a folder": `
 svc sandbox cp ID:/dir/. existing, as with docker cp | the content was in existing/dir => the content is in existing | integration/cli/inside.test.ts | copies a folder where docker cp does
-svc sandbox cp .. ID:/work/ | the files were above /work => they are in a folder of /work | integration/cli/inside.test.ts | copies a folder where docker cp does
+svc sandbox cp .. ID:/srv/ | the files were above /srv => they are in a folder of /srv | integration/cli/inside.test.ts | copies a folder where docker cp does
 svc sandbox cp ID:/etc/passwd - | a file called - was made => exit code 2, and the sentence names exec with cat and tar | integration/cli/inside.test.ts | ID:/etc/passwd
 sibling: a folder to new/, which is not there | the folder was new/app => new is the folder | integration/cli/inside.test.ts | copies a folder where docker cp does
 sibling: - as the source | not there, exit code 3 => exit code 2 with the same sentence | integration/cli/inside.test.ts | ID:/tmp/x

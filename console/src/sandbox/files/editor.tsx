@@ -1,4 +1,4 @@
-/** Shows a file of the sandbox: a user changes text, and saves it only while nobody else has changed it, or looks at a picture. */
+/** Shows a file of the sandbox. A user looks at a picture, or changes a text; the page saves it only if nobody else has changed it. */
 
 import { useEffect, useState } from "preact/hooks";
 import { Failed } from "../../base/failed.ts";
