@@ -3,14 +3,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Sandbox } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
-import { ADMIN_TOKEN, type Answer, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
+import { type Answer, type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
 import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 import type { FakeAgent } from "../../../support/fakes/fake-agent-shapes.ts";
 import { able } from "../../../support/fakes/fake-machine.ts";
-
-const TICKET = "f".repeat(64);
-const REF = `${"a".repeat(64)}.1`;
-const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
+import { admin, fetches } from "../nodes/draining.ts";
 
 let cluster: Cluster;
 /** The node that made what is started. */
@@ -28,12 +25,7 @@ beforeEach(async () => {
   [home, other] = [first, second];
   await setStatus(other, "standby");
   source = await create();
-  home.onOffer = () => ({ ticket: TICKET, projectId: "project", ref: REF, doneBytes: 1, totalBytes: 1 });
-  other.onFetch = ({ snapshotId }) => {
-    const snapshot = home.snapshots.get(snapshotId);
-    if (snapshot !== undefined) other.snapshots.set(snapshotId, snapshot);
-    return { here: true, doneBytes: 1, totalBytes: 1 };
-  };
+  fetches(other, home);
 });
 afterEach(() => cluster.stop());
 

@@ -26,6 +26,16 @@ interface Drains extends Sandboxes {
   readonly of: (sandbox: Pick<Sandbox, "sandboxID">) => Promise<Drain["sandboxes"][number] | undefined>;
 }
 
+/** The node gets at once what the other one has stored. */
+export function fetches(node: FakeAgent, from: FakeAgent): void {
+  from.onOffer = () => ({ ticket: TICKET, projectId: "project", ref: REF, doneBytes: 1, totalBytes: 1 });
+  node.onFetch = ({ snapshotId }) => {
+    const snapshot = from.snapshots.get(snapshotId);
+    if (snapshot !== undefined) node.snapshots.set(snapshotId, snapshot);
+    return { here: true, doneBytes: 1, totalBytes: 1 };
+  };
+}
+
 export function drainsForEach(): Drains {
   let cluster: Cluster;
   let home: FakeAgent;
@@ -40,12 +50,7 @@ export function drainsForEach(): Drains {
     if (first === undefined || second === undefined) throw new Error("the cluster has too few nodes");
     [home, other] = [first, second];
     await drains.setStatus(other, "standby");
-    home.onOffer = () => ({ ticket: TICKET, projectId: "project", ref: REF, doneBytes: 1, totalBytes: 1 });
-    other.onFetch = ({ snapshotId }) => {
-      const snapshot = home.snapshots.get(snapshotId);
-      if (snapshot !== undefined) other.snapshots.set(snapshotId, snapshot);
-      return { here: true, doneBytes: 1, totalBytes: 1 };
-    };
+    fetches(other, home);
   });
   afterEach(() => cluster.stop());
 
