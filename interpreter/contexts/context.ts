@@ -100,7 +100,13 @@ export class Context {
       // The context was restarted or removed while the run was being prepared: it must not begin in the next kernel.
       if (run.ending !== undefined) throw new Error(run.ending.value);
       left.addEventListener("abort", abort, { once: true });
-      await this.#kernel.run(code, (event) => emit(event).catch((error: unknown) => emit(leftOut(error))));
+      await this.#kernel.run(code, (event) =>
+        emit(event).catch(async (error: unknown) => {
+          // The kernel has sent what is no JSON: it leaves that out itself.
+          if (error instanceof SyntaxError) throw error;
+          await emit(leftOut(error));
+        }),
+      );
     } catch (error) {
       await emit({ type: "error", ...(run.ending ?? this.#failure(error)), traceback: "" });
     } finally {

@@ -44,6 +44,13 @@ describe("what scripts of bash begin with", () => {
     expect(await bash.text("exec 3>&1 >log 2>&1; echo hidden; ls nothing")).not.toContain("hidden");
     expect(await bash.text("exec >&3; grep -c . log")).toBe("2\n");
   });
+
+  test("exec > >(tee log) shows all of a cell's output in that cell", async () => {
+    const bash = await inContext("bash");
+    await bash.text("exec > >(sleep 0.1; tee log)");
+    expect(await bash.text("seq 1 20000 | tail -n 20000")).toMatch(/^1\n2\n[^]*\n20000\n$/);
+    expect(await bash.text("echo next")).toBe("next\n");
+  });
 });
 
 test("a progress bar of bash is shown while it moves", async () => {
@@ -56,6 +63,24 @@ test("a progress bar of bash is shown while it moves", async () => {
 });
 
 describe("a cell of JavaScript", () => {
+  test("runs a module that fails once, and shows no other fields of an error with a cause", async () => {
+    const javascript = await inContext("javascript");
+    const events = await javascript.run(
+      `const { mkdtempSync, writeFileSync } = await import("node:fs");
+      const file = mkdtempSync(require("node:os").tmpdir() + "/svc-cell-") + "/fails.cjs";
+      writeFileSync(file, 'console.log("ran"); throw Object.assign(new Error("outer", { cause: new Error("inner") }), { key: "kept" });');
+      try {
+        await import(file);
+      } finally {
+        require("node:fs").rmSync(require("node:path").dirname(file), { recursive: true });
+      }`,
+    );
+    expect(events.flatMap(({ type, text }) => (type === "stdout" ? [text] : [])).join("")).toBe("ran\n");
+    const failure = JSON.stringify(events.filter(({ type }) => type === "error"));
+    expect(failure).toContain("inner");
+    expect(failure).not.toContain("kept");
+  });
+
   test("is the program that runs, with no arguments", async () => {
     const script = await inContext("javascript");
     const code = `function main() { console.log(process.argv.slice(2)) }

@@ -9,7 +9,8 @@ export const BEGUN = 999;
 /**
  * An interactive shell without an editor, prompts and echo: only an interactive one gives each program the terminal, so
  * that an interrupt stops the program and leaves the shell. Each time it would ask for a command, it prints a mark: on the
- * terminal itself, because a cell can send the shell's output elsewhere (`exec >log`).
+ * terminal itself, because a cell can send the shell's output elsewhere (`exec >log`). Into a pipe (`exec > >(tee log)`) it goes
+ * first: what comes out of that pipe must not be behind the mark. The second mark of a cell means nothing.
  */
 export function settings(nonce: string): string {
   return `[ -f /etc/bash.bashrc ] && . /etc/bash.bashrc
@@ -20,7 +21,7 @@ stty -echo -onlcr -ixon 2>/dev/null
 shopt -u checkwinsize
 __svc_number=0
 __svc_say() { printf "$@" >/dev/tty || printf "$@"; }
-__svc_done() { local status=$?; __svc_say '${markOf(nonce, "%s", "%s")}' "$__svc_number" "$status"; return 0; }
+__svc_done() { local status=$?; [ ! -p /dev/stdout ] || { (printf '${markOf(nonce, "%s", "%s")}' "$__svc_number" "$status"); sleep 0.2; } || :; __svc_say '${markOf(nonce, "%s", "%s")}' "$__svc_number" "$status"; return 0; }
 __svc_begun() { __svc_say '${markOf(nonce, "%s", String(BEGUN))}' "$__svc_number"; }
 PS0= PS1= PS2= PROMPT_COMMAND=__svc_done
 `;

@@ -49,6 +49,8 @@ function importer(file: string, require: NodeJS.Require): (name: string) => Prom
     try {
       return await load(name);
     } catch (error) {
+      // The module itself has failed: it must not run again.
+      if (!(error instanceof Error && "code" in error && String(error.code).startsWith("ERR_"))) throw error;
       try {
         const value: unknown = require(name);
         return { ...(typeof value === "object" ? value : {}), default: value };

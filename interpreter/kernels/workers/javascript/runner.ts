@@ -75,13 +75,26 @@ function described(error: unknown): [string, string, string] {
   if (typeof error !== "object" || error === null || !("message" in error))
     return ["Error", String(error), `Uncaught ${inspect(error)}`];
   const { name, message, stack } = error as { name?: unknown; message: unknown; stack?: unknown };
-  const trace = hasCauses(error) ? inspect(error) : (text(stack) ?? inspect(error));
+  const trace = [text(stack) ?? inspect(error), ...causesOf(error, MOST_CAUSES)].join("\n");
   return [text(name) ?? "Error", text(message) ?? "", withoutOurs(trace)];
 }
 
-/** Whether the reason is in errors inside: `fetch failed` says why only there. */
-function hasCauses(error: object): boolean {
-  return error instanceof Error && ("cause" in error || "errors" in error);
+/** How deep, and how many of one error. */
+const MOST_CAUSES = 5;
+const MOST_ERRORS = 10;
+
+/**
+ * The errors inside of an error, because `fetch failed` says why only there. Without their other fields: a client's error has the headers
+ * of its request, and those have keys.
+ */
+function causesOf(error: object, depth: number): string[] {
+  const { cause, errors } = error as { cause?: unknown; errors?: unknown };
+  const inside = [cause, ...(Array.isArray(errors) ? (errors as unknown[]).slice(0, MOST_ERRORS) : [])];
+  return inside.flatMap((one) =>
+    one instanceof Error && depth > 0
+      ? [`[cause]: ${text(one.stack) ?? one.message}`, ...causesOf(one, depth - 1)]
+      : [],
+  );
 }
 
 /** Leaves out the calls behind the cell: the worker's, and Node's that lead to it. */
