@@ -86,7 +86,7 @@ a receiver without its intermediate certificates (UNABLE_TO_VERIFY_LEAF_SIGNATUR
 a receiver behind a redirect to https or to a trailing slash | "redirects are not followed" => the log names the URL to set | unit/orchestrator/webhooks/pure.test.ts | says which URL the webhook may have
 sibling: a name that cannot be resolved at the moment (EAI_AGAIN) | "the name was not found" => it could not be resolved now | unit/orchestrator/webhooks/pure.test.ts | EAI_AGAIN
 sibling: http:// to a port that speaks TLS alone | "the connection failed" => what was answered is not HTTP/1.1 | unit/orchestrator/webhooks/pure.test.ts | HPE_INVALID_CONSTANT
-allowOut and rules with a URL, a port or a path | "not an address, CIDR range or domain" => the refusal says what to write | unit/orchestrator/network-policy/network.test.ts | write 'a.com'
+allowOut and rules with a URL, a port or a path | "not an address, CIDR range or domain" => the refusal says what to write | unit/orchestrator/network-policy/network.test.ts | http://a.com
 sibling: svc network check with a URL | 400 => its host and port are checked | integration/cli/day-two.test.ts | is asked what it may reach
 sibling: svc network check github.com:22 where allowOut has github.com | denied: "nothing allows it" => denied: an allowed name counts on ports 80 and 443 only | unit/shared/policy/decide.test.ts | a name on another port
 a secret with a line break at its end in a header of a rule | 502 "has characters that no header can have" => 502 that says that it ends in a line break, and not the value | unit/agent/egress/placeholders.test.ts | and what was wrong only
