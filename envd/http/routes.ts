@@ -123,7 +123,14 @@ export function createRoutes(deps: RouteDeps): OwnRoutes {
         sendJson(response, 200, journal.read(wholeNumber(query, "after", 0), Math.min(limit, MOST_LOG_ENTRIES)));
       }),
     },
-    "/watches/suspend": { POST: forNode(done(() => hub.suspend())) },
+    "/watches/suspend": {
+      POST: forNode(
+        done(() => {
+          initialiser.keep();
+          return hub.suspend();
+        }),
+      ),
+    },
     "/watches/resume": { POST: forNode(done(() => hub.resume())) },
     "/warm": { POST: forNode(done(({ request }) => deps.warm(request.socket.localPort ?? 0))) },
   };

@@ -2,6 +2,7 @@
 
 import type { Journal } from "../runtime/journal.ts";
 import { installCertificates } from "./ca-bundle.ts";
+import { Hosts } from "./hosts.ts";
 import { writeIdentity } from "./identity-files.ts";
 import type { InitRequest } from "./init-request.ts";
 import type { Session } from "./session.ts";
@@ -10,6 +11,7 @@ export class Initialiser {
   readonly #session: Session;
   readonly #journal: Journal;
   readonly #root: string;
+  readonly #hosts: Hosts;
   #lastApplied = Number.NEGATIVE_INFINITY;
   #turn: Promise<void> = Promise.resolve();
 
@@ -18,6 +20,12 @@ export class Initialiser {
     this.#session = session;
     this.#journal = journal;
     this.#root = root;
+    this.#hosts = new Hosts(root);
+  }
+
+  /** Called before memory is stored: keeps what a restore takes away. */
+  keep(): void {
+    this.#hosts.keep();
   }
 
   /**
@@ -51,6 +59,7 @@ export class Initialiser {
     if (executionId !== undefined && settings.executionId !== executionId) this.#journal.clear();
     // First, and at once: from here on only the new token is valid.
     this.#session.apply(settings);
+    if (settings.executionId !== executionId) await this.#attempt("hosts", () => this.#hosts.restore());
     await this.#attempt("identity", () => writeIdentity(this.#root, settings));
     if (caBundle !== undefined) await this.#attempt("ca bundle", () => this.#trust(caBundle));
   }

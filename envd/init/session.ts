@@ -1,7 +1,9 @@
 /** The sandbox's identity from /init: token, user, environment. Replaced as a whole, never merged. */
 
 import { statSync } from "node:fs";
+import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
+import { isFileNow } from "../system/disk.ts";
 import { canonicalPath, onDisk } from "../system/file-names.ts";
 import { resolvePath } from "../system/paths.ts";
 import type { User, Users } from "../system/users.ts";
@@ -99,7 +101,8 @@ export class Session {
 
   /** The environment of one command. Nothing of envd's own environment is in it; the request's variables win. */
   environment(user: User, requested: Readonly<Record<string, string>>): Record<string, string> {
-    const base = { ...this.#image, HOME: user.home, USER: user.name, LOGNAME: user.name };
+    const shell = loginShell(user);
+    const base = { ...this.#image, ...shell, HOME: user.home, USER: user.name, LOGNAME: user.name };
     return { ...base, ...this.#withNetwork({ ...this.#ownVariables(), ...requested }) };
   }
 
@@ -120,6 +123,15 @@ export class Session {
       Object.assign(variables, { E2B_TEMPLATE_ID: templateId, SVC_TEMPLATE_ID: templateId });
     return variables;
   }
+}
+
+/** What a database names for users who do not log in. */
+const NO_SHELLS = new Set(["nologin", "false", "true", "sync", "halt", "shutdown"]);
+
+/** As a login sets it: pnpm, fnm and erlexec fail without SHELL, and a shell sets it for itself alone. */
+function loginShell({ shell }: User): Record<string, string> {
+  const usable = shell?.startsWith("/") === true && !NO_SHELLS.has(posix.basename(shell)) && isFileNow(shell);
+  return usable ? { SHELL: shell } : {};
 }
 
 function isSet(value: string | undefined): value is string {

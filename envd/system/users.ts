@@ -8,6 +8,8 @@ export interface User {
   readonly uid: number;
   readonly gid: number;
   readonly home: string;
+  /** What the user database names; nothing for a number that no user has. */
+  readonly shell?: string;
   /** Supplementary groups, without the primary one. */
   readonly groups: readonly number[];
 }
@@ -17,6 +19,7 @@ export interface Passwd {
   readonly uid: number;
   readonly gid: number;
   readonly home: string;
+  readonly shell?: string;
 }
 
 export interface Group {
@@ -29,9 +32,10 @@ export interface Group {
 export function parsePasswd(text: string): Passwd[] {
   const users: Passwd[] = [];
   for (const line of text.split("\n")) {
-    const [name, , uid, gid, , home] = line.split(":");
+    const [name, , uid, gid, , home = "", shell = ""] = line.split(":");
     if (name === undefined || name === "" || name.startsWith("#") || !isId(uid) || !isId(gid)) continue;
-    users.push({ name, uid: Number(uid), gid: Number(gid), home: home === undefined || home === "" ? "/" : home });
+    const ids = { uid: Number(uid), gid: Number(gid) };
+    users.push({ name, ...ids, home: home === "" ? "/" : home, shell: shell.trim() === "" ? "/bin/sh" : shell.trim() });
   }
   return users;
 }

@@ -3,7 +3,7 @@
 /**
  * Denied on purpose, as not listed: bpf, perf_event_open, userfaultfd, the keyrings, the mount family and
  * fsopen…, unshare, setns, pivot_root, mknod of devices (the capability is missing), kernel modules, kexec, reboot, swap,
- * open_by_handle_at, clocks, quotas, acct, syslog, I/O ports, io_uring, NUMA page moving, lookup_dcookie, vmsplice.
+ * open_by_handle_at, clocks, quotas, acct, syslog, I/O ports, io_uring, NUMA policies, lookup_dcookie, vmsplice.
  */
 export const ALLOWED_CALLS: readonly string[] = Object.values({
   files: `

@@ -53,6 +53,21 @@ const UNKNOWN_TO_US = [
   "pkey_alloc",
   "pkey_free",
   "pkey_mprotect",
+  // As on a kernel without NUMA: libnuma takes "not permitted" for memory of several nodes, goes on, and each later call complains.
+  "get_mempolicy",
+  "mbind",
+  "migrate_pages",
+  "move_pages",
+  "set_mempolicy",
+  "set_mempolicy_home_node",
+  // `yes` and others write instead.
+  "vmsplice",
+  // Newer than most kernels: programs read /proc/self/mountinfo and /proc/self/attr instead.
+  "listmount",
+  "lsm_get_self_attr",
+  "lsm_list_modules",
+  "lsm_set_self_attr",
+  "statmount",
 ] as const;
 
 interface Rule {

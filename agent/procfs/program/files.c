@@ -133,7 +133,8 @@ static int stat(const struct container *one, int reader, FILE *out) {
     if (cpus[cpu])
       fprintf(out, "cpu%d %lu 0 %lu %lu 0 0 0 0 0 0\n", cpu, user / number, system / number, idle / number);
   // Programs add a process's start, which counts from the machine's, to btime.
-  fprintf(out, "intr 0\nctxt 0\nbtime %ld\nprocesses %lu\nprocs_running 1\nprocs_blocked 0\n",
+  fprintf(out, "intr 0\nctxt 0\nbtime %ld\nprocesses %lu\nprocs_running 1\nprocs_blocked 0\n"
+          "softirq 0 0 0 0 0 0 0 0 0 0 0\n",
           strtol(booted + 6, NULL, 10) - ahead(reader), threads_of(one));
   return 0;
 }

@@ -123,6 +123,24 @@ sibling: an image without LANG | not tried => none is made up | unit/envd/init/s
 sibling: other programs with a capability outside of the bounding set (getcap -r /usr) | ping had one => none | conformance/programs/base-template.test.ts | ping starts and names the rule that stops it
 sibling: a package that links a manual beside its program, as Debian's Java does | its installation failed => installed, and the program runs | conformance/programs/base-template.test.ts | a package whose script links a manual beside its program
 `,
+  "what Docker makes anew": `
+echo 10.1.2.3 db >> /etc/hosts, then a pause and a resume with memory | the name was gone, while the programs went on => it is there | integration/envd/hosts.test.ts | has the names that its programs wrote to /etc/hosts: a longer file
+sibling: a file that became shorter | not tried => it is as it was, with its inode | integration/envd/hosts.test.ts | has the names that its programs wrote to /etc/hosts: a shorter file
+sibling: what a program writes there after a fork, or in the copy | not tried => it stays | integration/envd/hosts.test.ts | what programs write to /etc/hosts after a dump
+`,
+  "calls that programs can do without": `
+get_mempolicy, as ClickHouse, vLLM and PostgreSQL 18 call it | "Operation not permitted", in each line of the log => ENOSYS: libnuma knows that there is no NUMA | unit/agent/containers/seccomp.test.ts | get_mempolicy
+sibling: mbind of MySQL and Cassandra | EPERM, and a line on stderr each time => ENOSYS | unit/agent/containers/seccomp.test.ts | mbind
+sibling: vmsplice of yes | EPERM => ENOSYS: it writes instead | unit/agent/containers/seccomp.test.ts | vmsplice
+sibling: statmount and listmount, with a libseccomp that knows newer calls | EPERM => ENOSYS: /proc/self/mountinfo is read instead | unit/agent/containers/seccomp.test.ts | statmount
+`,
+  "what a login has": `
+pnpm setup, which reads SHELL | ERR_PNPM_UNKNOWN_SHELL: commands had no SHELL => the shell of the user database | unit/envd/init/session.test.ts | has SHELL of the user
+gosu app sh -c "echo x > /dev/stderr", as images' start scripts do | "Permission denied" => written | integration/envd/process/processes.test.ts | as another user can open them too
+glances, which reads softirq of /proc/stat | TypeError: the line was missing => the line is there | integration/agent/procfs/files.test.ts | has every line that programs read
+sibling: a user with /usr/sbin/nologin, or whose shell is not there | not tried => no SHELL | unit/envd/init/session.test.ts | none of a user who does not log in
+sibling: a user whose entry names no shell | not tried => /bin/sh, as in libc | unit/envd/system/users.test.ts | has that of the system
+`,
   "words of refusals": `
 input for a command that was started without stdin | "stdin is closed" => failed_precondition: it was started without stdin, start it with stdin: true | integration/envd/process/processes.test.ts | input for a command that was started without stdin is refused
 a create that is killed while it starts: 409 | "the execution was stopped while it started" => "the sandbox was killed while it started, or its caller had left: start it again" | unit/agent/sandboxes/sandboxes.test.ts | is refused with what its caller can know and do

@@ -87,6 +87,11 @@ test.each([
   ["`bwrap`", "`codex --sandbox danger-full-access`"],
   ["Landlock", "Function not implemented"],
   ["Agents whose sandbox is opt-in", "need no flag"],
+  ["`/dev/net/tun`", "--tun=userspace-networking"],
+  ["packet sockets are refused", "`--unprivileged`"],
+  ["32-bit programs", "take 64-bit builds"],
+  ["With musl (Alpine)", "dynamic_shared_memory_type=mmap"],
+  ["64 MiB of shared memory", "--disable-dev-shm-usage"],
 ])("docs/using.md names what a sandbox does not have, with the way out: %s", (missing, way) => {
   expect(saidOf(missing)).toContain(way);
 });

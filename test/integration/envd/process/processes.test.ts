@@ -54,6 +54,7 @@ describe("user and directory", () => {
       "LOGNAME=user",
       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
       `PWD=${envd.home}`,
+      "SHELL=/bin/bash",
       "SVC_SANDBOX=true",
       "USER=user",
     ]);
@@ -175,6 +176,16 @@ describe("output", () => {
   test("a command can open its standard output and error by their names in /dev", async () => {
     const seen = await run("echo a > /dev/stdout; echo b > /dev/stderr; echo c | tee /dev/stderr");
     expect([seen.stdout.toString(), seen.stderr.toString()]).toEqual(["a\nc\n", "b\nc\n"]);
+  });
+
+  test("a command that it starts as another user can open them too, and its standard input", async () => {
+    const script = "echo b > /dev/stdout; echo c > /dev/stderr; head -n 1 /dev/stdin";
+    const as33 = `echo a > /dev/stdout; exec setpriv --reuid 33 --regid 33 --clear-groups sh -c '${script}'`;
+    const started = await inBackground(clients.process.start({ process: sh(as33) }, as("root")));
+    const input = { input: { case: "stdin" as const, value: Buffer.from("d\n") } };
+    await clients.process.sendInput({ process: byPid(started.pid), input });
+    const { stdout, stderr } = await started.done;
+    expect([stdout.toString(), stderr.toString()]).toEqual(["a\nb\nd\n", "c\n"]);
   });
 
   test("a slow reader slows the process down instead of filling memory", async () => {

@@ -34,6 +34,7 @@ describe("the environment of a command", () => {
     const plain = session();
     expect(plain.environment(plain.user("ann"), {})).toEqual({
       PATH: "/bin:/opt/bin",
+      SHELL: "/bin/sh",
       HOME: "/ann",
       USER: "ann",
       LOGNAME: "ann",
@@ -50,6 +51,14 @@ describe("the environment of a command", () => {
     expect(set.environment(set.user("ann"), {})).toMatchObject({ LANG: "C" });
     const without = session(PASSWD, "");
     expect(without.environment(without.user("ann"), {})).not.toHaveProperty("LANG");
+  });
+
+  test("has SHELL of the user, unless the request sets it, and none of a user who does not log in or has no such file", () => {
+    const shells = session(`${PASSWD}www:x:33:33::/var/www:/usr/sbin/nologin\nzed:x:9:9::/z:/opt/no/such/zsh\n`);
+    const shellOf = (name: string, requested = {}) => shells.environment(shells.user(name), requested)["SHELL"];
+    expect(shellOf("ann")).toBe("/bin/sh");
+    expect(shellOf("ann", { SHELL: "/bin/other" })).toBe("/bin/other");
+    for (const name of ["www", "zed", "65532"]) expect(shellOf(name), name).toBeUndefined();
   });
 
   test("takes the request's variables before those of /init, and the sandbox's identity before both", () => {

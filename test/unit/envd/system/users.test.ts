@@ -28,8 +28,15 @@ describe("passwd and group", () => {
       uid: 1000,
       gid: 1001,
       home: "/home/user",
+      shell: "/bin/bash",
       groups: [27],
     });
+  });
+
+  test("a user whose entry names no shell has that of the system, as in libc, and a mere number has none", () => {
+    const users = parsePasswd("a:x:5:5::/\nb:x:6:6::/:\nc:x:7:7::/:/bin/zsh\r\n");
+    expect(users.map(({ shell }) => shell)).toEqual(["/bin/sh", "/bin/sh", "/bin/zsh"]);
+    expect(findUser("65532", users, [])).not.toHaveProperty("shell");
   });
 
   test("root exists in an image without any user database", () => {
