@@ -124,8 +124,8 @@ sibling: other programs with a capability outside of the bounding set (getcap -r
 sibling: a package that links a manual beside its program, as Debian's Java does | its installation failed => installed, and the program runs | conformance/programs/base-template.test.ts | a package whose script links a manual beside its program
 `,
   "what Docker makes anew": `
-echo 10.1.2.3 db >> /etc/hosts, then a pause and a resume with memory | the name was gone, while the programs went on => it is there | integration/envd/hosts.test.ts | has the names that its programs wrote to /etc/hosts: a longer file
-sibling: a file that became shorter | not tried => it is as it was, with its inode | integration/envd/hosts.test.ts | has the names that its programs wrote to /etc/hosts: a shorter file
+echo 10.1.2.3 db >> /etc/hosts, then a pause and a resume with memory | the name was gone, while the programs went on => it is there | integration/envd/hosts.test.ts | has the names that its programs wrote to /etc/hosts
+sibling: a file that became shorter | not tried => it is as it was, with its inode | integration/envd/hosts.test.ts | shorter
 sibling: what a program writes there after a fork, or in the copy | not tried => it stays | integration/envd/hosts.test.ts | what programs write to /etc/hosts after a dump
 `,
   "calls that programs can do without": `
