@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 # become_root SCRIPT ARGUMENT…: returns if the user is root, otherwise starts SCRIPT again as root.
-# Keeps PATH, because Node may be installed for the calling user only, and proxies, without which nothing is fetched in a company's
+# Keeps PATH, because Node may be installed for the calling user only (real_node_first), and proxies, without which nothing is fetched in a company's
 # network: by name, because a proxy's address may hold a password, and everybody sees the words of a command.
 become_root() {
   local name proxies='' kept=()
@@ -19,7 +19,16 @@ become_root() {
   done
   if [ -n "$proxies" ]; then kept=("--preserve-env=${proxies}no_proxy,NO_PROXY"); fi
   printf 'asking for root with sudo\n'
-  exec sudo "${kept[@]}" env "PATH=$PATH" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
+  exec sudo "${kept[@]}" env "PATH=$(real_node_first)" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
+}
+
+# real_node_first: prints PATH, with the directory of the Node that runs here before all others where `node` is only what a version
+# manager (asdf, mise, volta, nodenv) starts it by: that looks for its settings in the home directory, and root has another.
+real_node_first() {
+  local found real
+  found=$(readlink -f "$(command -v node)") && real=$(node -p process.execPath 2>/dev/null) && [ -x "$real" ] && [ "$found" != "$(readlink -f "$real")" ] &&
+    printf '%s:' "${real%/*}"
+  printf '%s' "$PATH"
 }
 
 # keep_instance: refuses what a user's own sudo would do to another platform: it drops SVC_INSTANCE, which sudo itself was still given.
