@@ -3,7 +3,8 @@
 
 # become_root SCRIPT ARGUMENT…: returns if the user is root, otherwise starts SCRIPT again as root.
 # Keeps PATH, because Node may be installed for the calling user only (real_node_first), and proxies, without which nothing is fetched in a company's
-# network: by name, because a proxy's address may hold a password, and everybody sees the words of a command.
+# network, with the registry and the certificates of npm: by name, because an address may hold a password, and everybody sees the
+# words of a command.
 become_root() {
   local name proxies='' kept=()
   if [ "$(id -u)" -eq 0 ]; then
@@ -14,7 +15,8 @@ become_root() {
     printf 'error: this must run as root, and there is no sudo on this machine: run it in a root shell (su -)\n' >&2
     exit 1
   fi
-  for name in http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY; do
+  for name in http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY \
+    NODE_EXTRA_CA_CERTS npm_config_{registry,cafile} NPM_CONFIG_{REGISTRY,CAFILE}; do
     if [ -n "${!name:-}" ]; then proxies+=$name,; fi
   done
   if [ -n "$proxies" ]; then kept=("--preserve-env=${proxies}no_proxy,NO_PROXY"); fi
