@@ -14,9 +14,15 @@ interface Apt {
   readonly install?: string;
 }
 
-/** The step, on a machine that lacks the packages `lacks` and has no Docker daemon. */
-function install(lacks: readonly string[], { update = "", install = "" }: Apt, offers: readonly string[] = []) {
+/** The step, on a machine that lacks the packages `lacks` and has no Docker daemon, nor the program `docker` where that is false. */
+function install(
+  lacks: readonly string[],
+  { update = "", install = "" }: Apt,
+  offers: readonly string[] = [],
+  docker = true,
+) {
   const home = mkdtempSync(join(tmpdir(), "svc-packages-"));
+  if (docker) writeFileSync(join(home, "docker"), "");
   onTestFinished(() => rmSync(home, { recursive: true }));
   const own = join(home, "checkout/scripts");
   cpSync(join(scripts, "lib"), join(own, "lib"), { recursive: true });
@@ -37,6 +43,7 @@ function install(lacks: readonly string[], { update = "", install = "" }: Apt, o
     "host/machine/packages",
     "host/machine/packages",
     [/command -v dockerd/, "false"],
+    [/command -v docker >/, '[ -e "$TRIAL/docker" ] >'],
     [/timeout 3 getent/, "true"],
     [/sleep 5/, "sleep 0.01"],
   );
@@ -91,6 +98,15 @@ test.each([
 ])("a machine that %s gets the Docker that fits", (_what, lacks, offers, wanted) => {
   const { status, noted } = install(lacks, {}, offers);
   expect([status, noted]).toEqual([0, `${wanted}\n`]);
+});
+
+test.each([
+  ["with a docker.io that leaves it to docker-cli", ["docker.io", "docker-cli"], ["docker-cli"], "docker.io\ndocker-cli\n"],
+  ["with such a docker.io that is there", ["docker-cli"], ["docker-cli"], "docker-cli\n"],
+  ["with a docker.io that brings it", ["docker.io", "docker-cli"], [], "docker.io\n"],
+])("a machine without the program docker gets it, %s", (_what, lacks, offers, wanted) => {
+  const { status, noted } = install(lacks, {}, offers, false);
+  expect([status, noted]).toEqual([0, wanted]);
 });
 
 test("another failure of apt is in its own words", () => {
