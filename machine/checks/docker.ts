@@ -73,7 +73,9 @@ export const dockerChecks: readonly Check[] = [
       // New installations of Docker 29 and later store images in containerd.
       const fix =
         'set "features": {"containerd-snapshotter": false} in daemon.json and restart Docker; present images and containers are not visible then';
-      return [storageDriver === "overlayfs" ? { evidence: "overlayfs: containerd stores the images", fix } : storageDriver];
+      return [
+        storageDriver === "overlayfs" ? { evidence: "overlayfs: containerd stores the images", fix } : storageDriver,
+      ];
     }),
     fix: "use the driver overlay2; images and containers of the present driver are not visible then",
   },

@@ -2,11 +2,11 @@
 # shellcheck shell=bash
 
 # become_root SCRIPT ARGUMENT…: returns if the user is root, otherwise starts SCRIPT again as root.
-# Keeps PATH, because Node may be installed for the calling user only (real_node_first), and proxies, without which nothing is fetched in a company's
-# network, with the registry and the certificates of npm: by name, because an address may hold a password, and everybody sees the
+# Keeps PATH, because Node may be installed for the calling user only (real_node_first), and proxies, registry and certificates,
+# without which nothing is fetched in a company's network: by name, because an address may hold a password, and everybody sees the
 # words of a command.
 become_root() {
-  local name proxies='' kept=()
+  local name passed='' kept=()
   if [ "$(id -u)" -eq 0 ]; then
     keep_instance
     return 0
@@ -17,9 +17,9 @@ become_root() {
   fi
   for name in http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY \
     NODE_EXTRA_CA_CERTS npm_config_{registry,cafile} NPM_CONFIG_{REGISTRY,CAFILE}; do
-    if [ -n "${!name:-}" ]; then proxies+=$name,; fi
+    if [ -n "${!name:-}" ]; then passed+=$name,; fi
   done
-  if [ -n "$proxies" ]; then kept=("--preserve-env=${proxies}no_proxy,NO_PROXY"); fi
+  if [ -n "$passed" ]; then kept=("--preserve-env=${passed}no_proxy,NO_PROXY"); fi
   printf 'asking for root with sudo\n'
   exec sudo "${kept[@]}" env "PATH=$(real_node_first)" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
 }

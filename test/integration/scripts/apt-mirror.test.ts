@@ -96,27 +96,56 @@ describe("among the sources of a machine", () => {
     const script = 'set -euo pipefail; . "$1"; APT_SOURCES=$2; apt_source_for "$3" wanted main || echo none';
     return execFileSync("bash", ["-c", script, "bash", library, apt, own], { encoding: "utf8" }).trim();
   }
-  const DEBIAN = "deb http://mirror.example/debian bookworm main\ndeb http://mirror.example/sec bookworm-security main\n";
+  const DEBIAN =
+    "deb http://mirror.example/debian bookworm main\ndeb http://mirror.example/sec bookworm-security main\n";
   const stanza = (address: string, components: string, keys = "", suites = "bookworm") =>
     `Types: deb\nURIs: ${address}\nSuites: ${suites}\nComponents: ${components}\n${keys}`;
-  const DEBIAN_STANZA = stanza("http://mirror.example/debian", "main", "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n");
+  const DEBIAN_STANZA = stanza(
+    "http://mirror.example/debian",
+    "main",
+    "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
+  );
 
   test.each([
-    ["Docker's file of stanzas", "docker.sources", stanza("https://docker.example/linux/debian", "stable", "Signed-By: /etc/apt/keyrings/docker.asc\n")],
-    ["one with a component main and a key of its own", "azure-cli.sources", stanza("https://microsoft.example/azure-cli", "main", "Signed-by: /etc/apt/keyrings/microsoft.gpg\n")],
-    ["one with its key written into it", "a.sources", stanza("https://a.example", "main", "Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n")],
-    ["one whose keyring is named like the distribution's", "hashicorp.list", "deb [signed-by=/usr/share/keyrings/hashicorp-archive-keyring.gpg] https://h.example bookworm main\n"],
+    [
+      "Docker's file of stanzas",
+      "docker.sources",
+      stanza("https://docker.example/linux/debian", "stable", "Signed-By: /etc/apt/keyrings/docker.asc\n"),
+    ],
+    [
+      "one with a component main and a key of its own",
+      "azure-cli.sources",
+      stanza("https://microsoft.example/azure-cli", "main", "Signed-by: /etc/apt/keyrings/microsoft.gpg\n"),
+    ],
+    [
+      "one with its key written into it",
+      "a.sources",
+      stanza("https://a.example", "main", "Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n"),
+    ],
+    [
+      "one whose keyring is named like the distribution's",
+      "hashicorp.list",
+      "deb [signed-by=/usr/share/keyrings/hashicorp-archive-keyring.gpg] https://h.example bookworm main\n",
+    ],
   ])("%s is not taken for the distribution's, which has the same suite", (_what, name, text) => {
     const others = { [`sources.list.d/${name}`]: text };
     expect(chosen({ "sources.list": DEBIAN, ...others })).toBe("list\ndeb http://mirror.example/debian wanted main");
-    expect(chosen({ "sources.list.d/debian.sources": DEBIAN_STANZA, ...others })).toContain("URIs: http://mirror.example/debian\n");
+    expect(chosen({ "sources.list.d/debian.sources": DEBIAN_STANZA, ...others })).toContain(
+      "URIs: http://mirror.example/debian\n",
+    );
   });
 
   test("a mirror with a key of its own is taken where the distribution's own source is not there", () => {
-    const mirror = stanza("https://company.example/bookworm", "main contrib", "Signed-By: /etc/apt/keyrings/company.gpg\n");
+    const mirror = stanza(
+      "https://company.example/bookworm",
+      "main contrib",
+      "Signed-By: /etc/apt/keyrings/company.gpg\n",
+    );
     const docker = "deb [signed-by=/d.asc] https://docker.example/linux/debian bookworm stable\n";
     expect(chosen({ "sources.list": docker, "sources.list.d/z.sources": mirror })).toContain("company.example");
-    expect(chosen({ "sources.list": docker })).toBe("list\ndeb [signed-by=/d.asc] https://docker.example/linux/debian wanted main");
+    expect(chosen({ "sources.list": docker })).toBe(
+      "list\ndeb [signed-by=/d.asc] https://docker.example/linux/debian wanted main",
+    );
     expect(chosen({})).toBe("none");
   });
 

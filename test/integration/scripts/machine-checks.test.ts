@@ -108,7 +108,8 @@ test("a kernel is new enough from Linux 5.9 on, and any is where no sandboxes ru
 });
 
 test("the default route of a VPN, in two halves, is no network", () => {
-  for (const range of ["0.0.0.0/1", "128.0.0.0/1"]) expect(problems("docker", { ...usual, ...route(range) })).toEqual([]);
+  for (const range of ["0.0.0.0/1", "128.0.0.0/1"])
+    expect(problems("docker", { ...usual, ...route(range) })).toEqual([]);
 });
 
 test("a problem that stops comes before a warning", () => {

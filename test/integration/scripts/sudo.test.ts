@@ -49,7 +49,13 @@ test("a script that asks for root itself passes the name on", () => {
     . ${scripts}/lib/root.sh; SVC_INSTANCE=b become_root x y`,
   ];
   const proxies = ["-u", "http_proxy", "-u", "https_proxy", "-u", "HTTP_PROXY", "-u", "HTTPS_PROXY"];
-  const npm = ["NODE_EXTRA_CA_CERTS", "npm_config_registry", "npm_config_cafile", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_CAFILE"];
+  const npm = [
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_registry",
+    "npm_config_cafile",
+    "NPM_CONFIG_REGISTRY",
+    "NPM_CONFIG_CAFILE",
+  ];
   const none = [...proxies, "-u", "all_proxy", "-u", "ALL_PROXY", ...npm.flatMap((name) => ["-u", name])];
   const { stdout } = spawnSync("env", [...none, ...words], { encoding: "utf8" });
   expect(stdout).toMatch(/^asking for root with sudo\nenv PATH=\S+ SVC_INSTANCE=b CI=\S* x y\n/);

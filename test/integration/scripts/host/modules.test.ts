@@ -72,7 +72,9 @@ test.each(["node", "edge"])("a new machine with the role %s installs no tools of
 test("an owner of the checkout who cannot run npm, as one in root's home directory, is named before npm is asked for packages", () => {
   const { status, said, calls } = machine("", {}, WHOLE, "{ echo 'npm: Permission denied' >&2; exit 126; }");
   expect(status).toBe(1);
-  expect(said).toMatch(/error: \S+, who owns \S+, cannot run npm: npm: Permission denied\ninstall Node\.js for all users/);
+  expect(said).toMatch(
+    /error: \S+, who owns \S+, cannot run npm: npm: Permission denied\ninstall Node\.js for all users/,
+  );
   expect(calls).toBe("");
 });
 

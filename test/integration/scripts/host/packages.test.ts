@@ -28,7 +28,8 @@ function install(
   cpSync(join(scripts, "lib"), join(own, "lib"), { recursive: true });
   mkdirSync(join(own, "host/machine"), { recursive: true });
   mkdirSync(join(home, "bin"));
-  const put = (name: string, text: string) => writeFileSync(join(home, "bin", name), `#!/bin/bash\n${text}\n`, { mode: 0o755 });
+  const put = (name: string, text: string) =>
+    writeFileSync(join(home, "bin", name), `#!/bin/bash\n${text}\n`, { mode: 0o755 });
   const change = (file: string, to: string, ...changes: readonly (readonly [RegExp, string])[]) => {
     let text = readFileSync(join(scripts, file), "utf8");
     for (const [from, by] of changes) {
@@ -48,8 +49,14 @@ function install(
     [/sleep 5/, "sleep 0.01"],
   );
   put("dpkg-query", `case " ${lacks.join(" ")} " in *" \${@: -1} "*) exit 1 ;; esac; echo -n installed`);
-  put("apt-cache", `case " ${offers.join(" ")} " in *" $2 "*) printf 'x:\\n  Candidate: 5:29.1.0-1\\n' ;; *) printf 'x:\\n  Candidate: (none)\\n' ;; esac`);
-  put("apt-get", `printf '%s\\n' "$*" >>${home}/calls\ncase " $* " in *" update "*)\n${update}\n;;*" install "*)\n${install}\n;;esac\nexit 0`);
+  put(
+    "apt-cache",
+    `case " ${offers.join(" ")} " in *" $2 "*) printf 'x:\\n  Candidate: 5:29.1.0-1\\n' ;; *) printf 'x:\\n  Candidate: (none)\\n' ;; esac`,
+  );
+  put(
+    "apt-get",
+    `printf '%s\\n' "$*" >>${home}/calls\ncase " $* " in *" update "*)\n${update}\n;;*" install "*)\n${install}\n;;esac\nexit 0`,
+  );
   const { status, stdout, stderr } = spawnSync(join(own, "host/machine/packages"), {
     encoding: "utf8",
     env: { PATH: `${home}/bin:${process.env["PATH"]}`, TRIAL: home },
@@ -87,21 +94,38 @@ test("no package of the machine is removed: the failure names what apt would rem
   });
   expect(status).toBe(1);
   expect(said).toContain("error: apt would remove other packages for docker.io: podman-docker cockpit-podman\n");
-  expect(calls).toMatch(/install -y --no-install-recommends --no-remove -o Dpkg::Options::=--force-confold docker\.io\n$/);
+  expect(calls).toMatch(
+    /install -y --no-install-recommends --no-remove -o Dpkg::Options::=--force-confold docker\.io\n$/,
+  );
 });
 
 test.each([
-  ["has Docker's own containerd, as a node of Kubernetes, and its source", ["docker.io", "docker-ce", "docker-ce-cli"], ["docker-ce"], "docker-ce"],
+  [
+    "has Docker's own containerd, as a node of Kubernetes, and its source",
+    ["docker.io", "docker-ce", "docker-ce-cli"],
+    ["docker-ce"],
+    "docker-ce",
+  ],
   ["has Docker's own client, and its source", ["docker.io", "docker-ce", "containerd.io"], ["docker-ce"], "docker-ce"],
   ["has Docker's own containerd without its source", ["docker.io", "docker-ce", "docker-ce-cli"], [], "docker.io"],
-  ["has nothing of Docker, and its source", ["docker.io", "docker-ce", "docker-ce-cli", "containerd.io"], ["docker-ce"], "docker.io"],
+  [
+    "has nothing of Docker, and its source",
+    ["docker.io", "docker-ce", "docker-ce-cli", "containerd.io"],
+    ["docker-ce"],
+    "docker.io",
+  ],
 ])("a machine that %s gets the Docker that fits", (_what, lacks, offers, wanted) => {
   const { status, noted } = install(lacks, {}, offers);
   expect([status, noted]).toEqual([0, `${wanted}\n`]);
 });
 
 test.each([
-  ["with a docker.io that leaves it to docker-cli", ["docker.io", "docker-cli"], ["docker-cli"], "docker.io\ndocker-cli\n"],
+  [
+    "with a docker.io that leaves it to docker-cli",
+    ["docker.io", "docker-cli"],
+    ["docker-cli"],
+    "docker.io\ndocker-cli\n",
+  ],
   ["with such a docker.io that is there", ["docker-cli"], ["docker-cli"], "docker-cli\n"],
   ["with a docker.io that brings it", ["docker.io", "docker-cli"], [], "docker.io\n"],
 ])("a machine without the program docker gets it, %s", (_what, lacks, offers, wanted) => {

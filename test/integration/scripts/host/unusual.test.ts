@@ -1,7 +1,16 @@
 /** Machines on which `up` meets another Node, owner of the checkout or Docker daemon than on a usual one. */
 
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -46,25 +55,33 @@ test("a node that does not run as root is named with its own words, and not call
 
 test("behind the user's own sudo, a missing node may be in the home directory that sudo has dropped from PATH", () => {
   const home = folder();
-  for (const name of ["dirname", "uname", "cat", "id", "stat", "sed", "apt-get", "dpkg"]) program(home, name, `exec /usr/bin/${name} "$@"`);
+  for (const name of ["dirname", "uname", "cat", "id", "stat", "sed", "apt-get", "dpkg"])
+    program(home, name, `exec /usr/bin/${name} "$@"`);
   const checked = (env: Readonly<Record<string, string>>) =>
     spawnSync("/bin/bash", ["-p", join(scripts, "host/machine/check")], {
       encoding: "utf8",
       env: { PATH: `${home}/bin:/usr/sbin:/sbin`, ...env },
     }).stderr;
   expect(checked({ SUDO_UID: "1000" })).toMatch(/^error: Node\.js is missing\n.*is found without sudo in front/);
-  expect(checked({})).toMatch(/^error: Node\.js is missing\ninstall Node\.js 20 \(20\.18\.1 or newer\) and npm, then run again\n/);
+  expect(checked({})).toMatch(
+    /^error: Node\.js is missing\ninstall Node\.js 20 \(20\.18\.1 or newer\) and npm, then run again\n/,
+  );
 });
 
 test("a checkout whose owner the machine does not know, as of an unpacked archive, is built by root", () => {
   const words = `. ${scripts}/lib/instance.sh; id() { echo 0; }; stat() { echo 54321; }; as_owner echo ran`;
-  expect(spawnSync("bash", ["-pc", words], { encoding: "utf8" })).toMatchObject({ status: 0, stdout: "ran\n", stderr: "" });
+  expect(spawnSync("bash", ["-pc", words], { encoding: "utf8" })).toMatchObject({
+    status: 0,
+    stdout: "ran\n",
+    stderr: "",
+  });
 });
 
 test("a Docker daemon that is no process of this machine is named, and no settings file is written for it", () => {
   const home = folder();
   const own = join(home, "checkout/scripts");
-  for (const name of ["lib", "host/engine", "host/runtime"]) cpSync(join(scripts, name), join(own, name), { recursive: true });
+  for (const name of ["lib", "host/engine", "host/runtime"])
+    cpSync(join(scripts, name), join(own, name), { recursive: true });
   const change = (file: string, from: RegExp, by: string) => {
     const text = readFileSync(join(own, file), "utf8");
     expect(text).toMatch(from);
@@ -72,7 +89,11 @@ test("a Docker daemon that is no process of this machine is named, and no settin
   };
   change("lib/engine.sh", /^docker_cli\(\).*$/m, 'docker_cli() { echo "{}"; }\nengine_pid() { :; }');
   change("lib/engine.sh", /^engine_pid\(\) \{$/m, "unused() {");
-  change("lib/engine.sh", /^engine_config_file\(\) \{$/m, `engine_config_file() { printf ${home}/daemon.json; return; `);
+  change(
+    "lib/engine.sh",
+    /^engine_config_file\(\) \{$/m,
+    `engine_config_file() { printf ${home}/daemon.json; return; `,
+  );
   change("host/runtime/register", /^install_script$/m, "");
   const { status, stderr } = spawnSync(join(own, "host/runtime/register"), { encoding: "utf8", env: process.env });
   expect(status).toBe(1);
