@@ -3,6 +3,7 @@
  * no neighbour to attack. Starts as few processes as possible, because they are most of a slot's cost.
  */
 
+import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
@@ -18,14 +19,16 @@ export interface Links {
   list(): Promise<number[]>;
 }
 
-export function hostLinks(plan: Plan, run: RunCommand): Links {
+/** @param hasIpv6 whether the kernel has IPv6: one that was started with ipv6.disable=1 has not */
+export function hostLinks(plan: Plan, run: RunCommand, hasIpv6 = existsSync("/proc/sys/net/ipv6")): Links {
+  const up = linkUp(hasIpv6);
   return {
     async prepare() {
       const present = await isLink(plan.gatewayLink);
       await run("ip", ["-batch", "-"], {
         input: lines(
           ...(present ? [] : [`link add ${plan.gatewayLink} type bridge`]),
-          `link set ${plan.gatewayLink} addrgenmode none up`,
+          up(plan.gatewayLink),
           `addr replace ${plan.gateway}/32 dev ${plan.gatewayLink}`,
         ),
       });
@@ -33,8 +36,8 @@ export function hostLinks(plan: Plan, run: RunCommand): Links {
     },
 
     async add(slot) {
-      await run("ip", ["-batch", "-"], { input: hostSide(plan, slot) });
-      await run("nsenter", [`--net=${slot.netnsPath}`, "sh", "-c", INSIDE], { input: sandboxSide(plan, slot) });
+      await run("ip", ["-batch", "-"], { input: hostSide(plan, slot, up) });
+      await run("nsenter", [`--net=${slot.netnsPath}`, "sh", "-c", INSIDE], { input: sandboxSide(plan, slot, up) });
     },
 
     async remove(slot) {
@@ -53,6 +56,13 @@ export function hostLinks(plan: Plan, run: RunCommand): Links {
   };
 }
 
+type LinkUp = (link: string) => string;
+
+/** Without an address of IPv6, which a kernel without IPv6 refuses to hear of. */
+function linkUp(hasIpv6: boolean): LinkUp {
+  return (link) => `link set ${link} ${hasIpv6 ? "addrgenmode none " : ""}up`;
+}
+
 // Turns off IPv6 except ::1, where some servers listen, and ICMP sockets. Lets restored servers stay bound to the address
 // of their previous container. The port setting is also an option of the container, which a restore does not apply.
 const INSIDE =
@@ -60,20 +70,20 @@ const INSIDE =
   'echo "1 0" > ipv4/ping_group_range && echo 1 > ipv4/ip_nonlocal_bind && ' +
   "echo 0 > ipv4/ip_unprivileged_port_start";
 
-function hostSide(plan: Plan, { link, address, hostMac, sandboxMac }: Slot): string {
+function hostSide(plan: Plan, { link, address, hostMac, sandboxMac }: Slot, up: LinkUp): string {
   return lines(
     `netns add ${link}`,
     `link add ${link} address ${hostMac} type veth peer name eth0 address ${sandboxMac} netns ${link}`,
-    `link set ${link} addrgenmode none up`,
+    up(link),
     `neigh replace ${address} lladdr ${sandboxMac} dev ${link} nud permanent`,
     `route replace ${address}/32 dev ${link} src ${plan.gateway}`,
   );
 }
 
-function sandboxSide(plan: Plan, { address, hostMac }: Slot): string {
+function sandboxSide(plan: Plan, { address, hostMac }: Slot, up: LinkUp): string {
   return lines(
     "link set lo up",
-    "link set eth0 addrgenmode none up",
+    up("eth0"),
     `addr add ${address}/32 dev eth0`,
     `neigh replace ${plan.gateway} lladdr ${hostMac} dev eth0 nud permanent`,
     `route add default via ${plan.gateway} dev eth0 onlink`,

@@ -68,7 +68,15 @@ export const dockerChecks: readonly Check[] = [
     section: "Docker",
     severity: "warns",
     problem: "the Docker daemon's storage driver gives sandboxes no disks of their own",
-    evidence: ofDocker(({ storageDriver }) => (storageDriver === "overlay2" ? [] : [storageDriver])),
+    evidence: ofDocker(({ storageDriver }) => {
+      if (storageDriver === "overlay2") return [];
+      // New installations of Docker 29 and later store images in containerd.
+      const fix =
+        'set "features": {"containerd-snapshotter": false} in daemon.json and restart Docker; present images and containers are not visible then';
+      return [
+        storageDriver === "overlayfs" ? { evidence: "overlayfs: containerd stores the images", fix } : storageDriver,
+      ];
+    }),
     fix: "use the driver overlay2; images and containers of the present driver are not visible then",
   },
   {

@@ -108,6 +108,15 @@ export const CHECKS = [
     wayOut: "install docker.io or docker-ce, and remove podman-docker or its socket",
   },
   {
+    id: "docker-is-elsewhere",
+    when: "docker",
+    stops: true,
+    problem: "the Docker daemon runs in a machine of its own, and cannot start the platform's runtime",
+    evidence: ({ docker }) => /^Docker Desktop$|Rancher Desktop/.exec(docker.OperatingSystem ?? "")?.[0],
+    wayOut:
+      "install docker.io or docker-ce here, after it is switched off for this machine (Docker Desktop: Settings, Resources, WSL integration)",
+  },
+  {
     id: "docker-is-a-snap",
     when: "docker",
     stops: true,
@@ -130,7 +139,7 @@ export const CHECKS = [
     problem:
       "the sandboxes' subnet is a part of another network, whose addresses in that range cannot be reached from this machine",
     evidence: ({ routes, subnet }) =>
-      routes.find((route) => !within(route.range, subnet) && within(subnet, route.range))?.words,
+      routes.find(({ range }) => !within(range, subnet) && within(subnet, range) && !isHalfOfAll(range))?.words,
     wayOut: "choose another range for sandboxes if something there matters: SVC_SUBNET in .svc/config.env",
   },
   {
@@ -165,6 +174,11 @@ function isBefore(release, [major, minor]) {
   const [, ...found] = /^(\d+)\.(\d+)/.exec(release) ?? [];
   const [ofMajor = major, ofMinor = minor] = found.map(Number);
   return ofMajor < major || (ofMajor === major && ofMinor < minor);
+}
+
+/** VPNs write their default route in two halves, so that it does not replace the one there was. */
+function isHalfOfAll(range) {
+  return range.endsWith("/1") || range.endsWith("/0");
 }
 
 /** Whether the IPv4 range is a part of the other, or the same. */

@@ -114,11 +114,12 @@ INVOKER_GID=${SUDO_GID:-$(id -g)}
 # Those of a package are the machine's.
 if is_package; then INVOKER_UID=0 INVOKER_GID=0; fi
 
-# as_owner COMMAND…: npm and the build leave files in the checkout; they run as the owner of the checkout.
+# as_owner COMMAND…: npm and the build leave files in the checkout; they run as the owner of the checkout. An unpacked archive may
+# have an owner that this machine does not know: then as root.
 as_owner() {
   local owner
   owner=$(stat -c %u "$CHECKOUT")
-  if [ "$owner" = "$(id -u)" ]; then
+  if [ "$owner" = "$(id -u)" ] || ! getent passwd "$owner" >/dev/null; then
     "$@"
   else
     # Root's directory for temporary files is closed to that user.

@@ -2,10 +2,11 @@
 # shellcheck shell=bash
 
 # become_root SCRIPT ARGUMENT…: returns if the user is root, otherwise starts SCRIPT again as root.
-# Keeps PATH, because Node may be installed for the calling user only, and proxies, without which nothing is fetched in a company's
-# network: by name, because a proxy's address may hold a password, and everybody sees the words of a command.
+# Keeps PATH, because Node may be installed for the calling user only (real_node_first), and proxies, registry and certificates,
+# without which nothing is fetched in a company's network: by name, because an address may hold a password, and everybody sees the
+# words of a command.
 become_root() {
-  local name proxies='' kept=()
+  local name passed='' kept=()
   if [ "$(id -u)" -eq 0 ]; then
     keep_instance
     return 0
@@ -14,12 +15,22 @@ become_root() {
     printf 'error: this must run as root, and there is no sudo on this machine: run it in a root shell (su -)\n' >&2
     exit 1
   fi
-  for name in http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY; do
-    if [ -n "${!name:-}" ]; then proxies+=$name,; fi
+  for name in http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY \
+    NODE_EXTRA_CA_CERTS npm_config_{registry,cafile} NPM_CONFIG_{REGISTRY,CAFILE}; do
+    if [ -n "${!name:-}" ]; then passed+=$name,; fi
   done
-  if [ -n "$proxies" ]; then kept=("--preserve-env=${proxies}no_proxy,NO_PROXY"); fi
+  if [ -n "$passed" ]; then kept=("--preserve-env=${passed}no_proxy,NO_PROXY"); fi
   printf 'asking for root with sudo\n'
-  exec sudo "${kept[@]}" env "PATH=$PATH" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
+  exec sudo "${kept[@]}" env "PATH=$(real_node_first)" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
+}
+
+# real_node_first: prints PATH, with the directory of the Node that runs here before all others where `node` is only what a version
+# manager (asdf, mise, volta, nodenv) starts it by: that looks for its settings in the home directory, and root has another.
+real_node_first() {
+  local found real
+  found=$(readlink -f "$(command -v node)") && real=$(node -p process.execPath 2>/dev/null) && [ -x "$real" ] && [ "$found" != "$(readlink -f "$real")" ] &&
+    printf '%s:' "${real%/*}"
+  printf '%s' "$PATH"
 }
 
 # keep_instance: refuses what a user's own sudo would do to another platform: it drops SVC_INSTANCE, which sudo itself was still given.

@@ -24,6 +24,20 @@ sibling: values that end with a carriage return | not tried => they are the valu
 sibling: HOME=/dev/null, as of users of services | cannot read /dev/null/.config/svc/config.toml: ENOTDIR => no contexts | unit/cli/settings.test.ts | a home that is no directory
 sibling: HOME empty | a file below the present directory was read => the user's own home | unit/cli/settings.test.ts | an empty HOME is none
 `,
+  "machines that have other software, too": `
+Docker from docker.com with its docker.sources, then ./scripts/up | the base template was built from Docker's repository => the distribution's own source is taken | integration/scripts/apt-mirror.test.ts | is not taken for the distribution's, which has the same suite
+apt-get update with a source that answers 401 (Proxmox without a subscription) | apt cannot read its package lists => what is missing is installed, and the source is named | integration/scripts/host/packages.test.ts | a source that does not answer
+a cloud machine whose unattended-upgrades hold the lock of dpkg | could not get lock => it is waited for | integration/scripts/host/packages.test.ts | waits for a machine that upgrades itself
+Docker Desktop with the integration of WSL | kill: not a pid => the sentence says that the daemon runs in a machine of its own | integration/scripts/machine-checks.test.ts | docker-is-elsewhere
+a kernel that was started with ipv6.disable=1 | no sandbox started: address family not supported => they start | unit/agent/network/links.test.ts | ipv6.disable=1 is told nothing of IPv6
+node of asdf, mise or volta | Node.js  is too old => root gets the directory of the real node | integration/scripts/host/unusual.test.ts | the node of a version manager
+sibling: azure-cli.sources, with the component main | Microsoft's repository was taken => the distribution's own source is taken | integration/scripts/apt-mirror.test.ts | one with a component main and a key of its own
+sibling: the suite is called stable | apt has no source for bookworm => it is found | integration/scripts/apt-mirror.test.ts | and not at a browser's address with a suite of that name
+sibling: containerd.io of a node of Kubernetes, without Docker | apt removed or refused it => docker-ce is installed | integration/scripts/host/packages.test.ts | has Docker's own containerd, as a node of Kubernetes, and its source
+sibling: podman-docker is there | apt removed it => refused, and the sentence names what would be removed | integration/scripts/host/packages.test.ts | no package of the machine is removed
+sibling: Debian 13, whose docker.io has no program docker | docker: command not found => docker-cli is installed | integration/scripts/host/packages.test.ts | leaves it to docker-cli
+sibling: the default route of OpenVPN, in two halves | a warning of an overlap => none | integration/scripts/machine-checks.test.ts | the default route of a VPN, in two halves
+`,
   "long and busy commands": `
 svc sandbox logs -f over a restart of the platform | cannot reach …, exit code 1 => it says so once, and goes on | integration/cli/promises.test.ts | a log is followed over a restart
 svc doctor --preflight that fails itself | exit code 1 as for findings, and the package refused the upgrade => exit code 70, and the upgrade goes on | unit/cli/here.test.ts | a look of doctor that fails itself

@@ -115,6 +115,7 @@ const TEMPORARY: readonly (readonly [file: string, reason: string])[] = [
   ["scripts/host/services/settings", "mktemp -d: for root alone"],
   ["scripts/host/engine/base-image", "mktemp -d below /var/lib/svc/cache"],
   ["scripts/host/engine/base-node", "mktemp -d: for root alone, then for the owner of the checkout alone"],
+  ["scripts/host/machine/packages", "mktemp: for root alone"],
   ["scripts/host/runtime/register", "mktemp -d: for root alone"],
   ["scripts/host/runtime/svc-runc", "names in CRIU's own log: paths of its mount namespace"],
   ["scripts/host/criu/install", "mktemp -d: for root alone"],

@@ -69,6 +69,12 @@ const PLANTED: readonly (readonly [id: string, facts: Partial<typeof usual>, evi
   ],
   ["docker-rootless", { docker: { SecurityOptions: ["name=rootless"] } }, "rootless"],
   ["docker-is-another-program", { dockerVersion: { Components: [{ Name: "Podman Engine" }] } }, "Podman"],
+  ["docker-is-elsewhere", { docker: { OperatingSystem: "Docker Desktop" } }, "Docker Desktop"],
+  [
+    "docker-is-elsewhere",
+    { docker: { OperatingSystem: "Alpine/Rancher Desktop WSL Distribution" } },
+    "Rancher Desktop",
+  ],
   ["docker-is-a-snap", { docker: { DockerRootDir: "/var/snap/docker/common/var-lib-docker" } }, "/var/snap"],
   ["network-taken", route("10.213.7.0/24"), "br-1"],
   ["network-taken", route("10.213.0.0/16"), "br-1"],
@@ -99,6 +105,11 @@ test("a kernel is new enough from Linux 5.9 on, and any is where no sandboxes ru
     expect(problems("machine", { ...usual, release }), release).toEqual([]);
   }
   expect(problems("machine", { ...usual, release: "4.19.0", programs: ["orchestrator"] })).toEqual([]);
+});
+
+test("the default route of a VPN, in two halves, is no network", () => {
+  for (const range of ["0.0.0.0/1", "128.0.0.0/1"])
+    expect(problems("docker", { ...usual, ...route(range) })).toEqual([]);
 });
 
 test("a problem that stops comes before a warning", () => {

@@ -46,13 +46,15 @@ test("the bundles and the types are for the version that runs", () => {
   expect(devDependencies["@types/node"]).toMatch(new RegExp(`^${major}\\.`));
 });
 
-// Before `npm ci` there is no other: checks of the machine, the base image beside it, Docker's settings. `purge` undoes the latter.
+// Before `npm ci` there is no other: checks of the machine, the base image beside it, Docker's settings. `purge` undoes the latter, and
+// root.sh asks which Node that is.
 const BY_THE_MACHINES_NODE = [
   "scripts/host/engine/base-image",
   "scripts/host/engine/base-node",
   "scripts/host/machine/check",
   "scripts/host/runtime/register",
   "scripts/host/services/purge",
+  "scripts/lib/root.sh",
 ];
 
 test("every script runs JavaScript on the Node of the checkout, but for what comes before it", () => {

@@ -49,7 +49,14 @@ test("a script that asks for root itself passes the name on", () => {
     . ${scripts}/lib/root.sh; SVC_INSTANCE=b become_root x y`,
   ];
   const proxies = ["-u", "http_proxy", "-u", "https_proxy", "-u", "HTTP_PROXY", "-u", "HTTPS_PROXY"];
-  const none = [...proxies, "-u", "all_proxy", "-u", "ALL_PROXY"];
+  const npm = [
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_registry",
+    "npm_config_cafile",
+    "NPM_CONFIG_REGISTRY",
+    "NPM_CONFIG_CAFILE",
+  ];
+  const none = [...proxies, "-u", "all_proxy", "-u", "ALL_PROXY", ...npm.flatMap((name) => ["-u", name])];
   const { stdout } = spawnSync("env", [...none, ...words], { encoding: "utf8" });
   expect(stdout).toMatch(/^asking for root with sudo\nenv PATH=\S+ SVC_INSTANCE=b CI=\S* x y\n/);
   // And the proxies, which sudo drops: by name, so that no password of one is among the words of a command.
@@ -57,4 +64,9 @@ test("a script that asks for root itself passes the name on", () => {
   const behind = spawnSync("env", [...none, ...proxy, ...words], { encoding: "utf8" });
   expect(behind.stdout).toMatch(/^asking.*\n--preserve-env=https_proxy,HTTP_PROXY,no_proxy,NO_PROXY env PATH=.* x y\n/);
   expect(behind.stdout).not.toContain("planted");
+  // And where npm's packages come from, with the authority of a company.
+  const company = ["NODE_EXTRA_CA_CERTS=/etc/ssl/company.pem", "npm_config_registry=https://me:planted@npm.example"];
+  const inside = spawnSync("env", [...none, ...company, ...words], { encoding: "utf8" });
+  expect(inside.stdout).toMatch(/\n--preserve-env=NODE_EXTRA_CA_CERTS,npm_config_registry,no_proxy,NO_PROXY env PATH=/);
+  expect(inside.stdout).not.toContain("planted");
 });

@@ -32,6 +32,7 @@ export const WARNINGS: readonly (readonly [fault: string, check: string, change:
   ],
   ["Docker ends sandboxes with itself", "docker.live-restore", docker({ liveRestore: false })],
   ["the storage driver is another", "docker.storage", docker({ storageDriver: "vfs" })],
+  ["containerd stores the images", "docker.storage", docker({ storageDriver: "overlayfs" })],
   ["memory is restored as a whole", "criu.agent", finding("memory.lazy-pages")],
   ["there are no own disks", "disks.own", finding("disks.own")],
   [

@@ -37,7 +37,7 @@ describe("a planted fault is named first, and it alone", () => {
   test("every check has a fault above", () => {
     const planted = new Set([...FAULTS, ...WARNINGS].map(([, check]) => check));
     const ofUp =
-      /^(kernel\.(cgroups|directory-read-only)|docker\.(userns-remap|rootless|is-another-program|is-a-snap|network-inside-another))$/;
+      /^(kernel\.(cgroups|directory-read-only)|docker\.(userns-remap|rootless|is-another-program|is-elsewhere|is-a-snap|network-inside-another))$/;
     expect(ALL_CHECKS.map(({ id }) => id).filter((id) => !planted.has(id) && !ofUp.test(id))).toEqual([]);
   });
 

@@ -33,7 +33,7 @@ const LEAN = without(LOCKED, "", "tool", "elsewhere");
 const WHOLE = without(LOCKED, "", "elsewhere");
 
 /** A checkout with these packages, on a machine with this role. npm only notes how it is called, and installs what the test says. */
-function machine(role: string, installed: Packages, installs: Packages = installed) {
+function machine(role: string, installed: Packages, installs: Packages = installed, version = "exit 0") {
   const home = mkdtempSync(join(tmpdir(), "svc-modules-"));
   onTestFinished(() => rmSync(home, { recursive: true }));
   const own = join(home, "checkout");
@@ -52,7 +52,7 @@ function machine(role: string, installed: Packages, installs: Packages = install
   const kept = join(own, "node_modules/.package-lock.json");
   writeFileSync(kept, lock(installed));
   writeFileSync(join(home, "installs"), lock(installs));
-  const npm = `#!/bin/bash\nprintf '%s ' "$@" >${home}/npm\ncp ${home}/installs ${kept}\n`;
+  const npm = `#!/bin/bash\n[ "$*" != --version ] || ${version}\nprintf '%s ' "$@" >${home}/npm\ncp ${home}/installs ${kept}\n`;
   writeFileSync(join(home, "bin/npm"), npm, { mode: 0o755 });
   const ran = spawnSync(join(own, "scripts/host/programs/modules"), {
     encoding: "utf8",
@@ -67,6 +67,15 @@ test.each(["node", "edge"])("a new machine with the role %s installs no tools of
   expect(said).toContain("installed without the tools of checks and tests, Node ");
   expect(status).toBe(0);
   expect(calls).toMatch(/^ci --omit=dev --include=optional /);
+});
+
+test("an owner of the checkout who cannot run npm, as one in root's home directory, is named before npm is asked for packages", () => {
+  const { status, said, calls } = machine("", {}, WHOLE, "{ echo 'npm: Permission denied' >&2; exit 126; }");
+  expect(status).toBe(1);
+  expect(said).toMatch(
+    /error: \S+, who owns \S+, cannot run npm: npm: Permission denied\ninstall Node\.js for all users/,
+  );
+  expect(calls).toBe("");
 });
 
 test.each(["", "orchestrator"])("a machine with the role '%s' installs everything", (role) => {
