@@ -127,7 +127,7 @@ async function uploadParts(
       // Some clients write the path where forms have it. Beside one in the query it is ignored, as every other field.
       if (!inQuery && part.name === "path") {
         const field = await textOf(part.body);
-        if (named === "" && field !== "") refuseLatePath(deps.session.path(field, upload.user), written);
+        if (named === "") refuseLatePath(field, written, (path) => deps.session.path(path, upload.user));
         named = field;
       }
       continue;
@@ -165,9 +165,10 @@ async function textOf(body: AsyncIterable<Pieces>): Promise<string> {
 }
 
 /** @throws {AppError} bad_request where the form's path comes behind a file, which was written elsewhere */
-function refuseLatePath(target: string, written: ReadonlyMap<string, Written>): void {
-  const [elsewhere] = [...written.keys()].filter((path) => path !== target);
-  if (elsewhere !== undefined)
+function refuseLatePath(field: string, written: ReadonlyMap<string, Written>, resolve: (path: string) => string): void {
+  const target = field === "" ? undefined : resolve(field);
+  const elsewhere = [...written.keys()].find((path) => path !== target);
+  if (target !== undefined && elsewhere !== undefined)
     throw new AppError(
       "bad_request",
       `the form names the path '${target}' behind its file, which was written as '${elsewhere}': put the field 'path' ` +
