@@ -7,6 +7,7 @@ import type { Pieces } from "../bodies/arriving.ts";
 import { decodedBody } from "../bodies/body.ts";
 import { sendJson, untilClosed } from "../bodies/reply.ts";
 import type { Session } from "../init/session.ts";
+import { writtenBy } from "../system/file-names.ts";
 import type { Attributes, System } from "../system/system.ts";
 import type { User } from "../system/users.ts";
 import { metadataOf } from "./metadata-headers.ts";
@@ -20,6 +21,8 @@ export interface FilesDeps {
 
 /** Most files of one request. */
 const MOST_FILES = 10_000;
+/** PATH_MAX of Linux, with the zero byte at its end. */
+const LONGEST_PATH_BYTES = 4_095;
 
 interface WrittenFile {
   readonly name: string;
@@ -116,12 +119,20 @@ async function uploadParts(
 ): Promise<Written[]> {
   const written = new Map<string, Written>();
   let otherPart: string | undefined;
+  let { path: named = "" } = upload;
+  const inQuery = named !== "";
   for await (const part of readParts(body, boundary)) {
     if (part.name !== "file") {
       otherPart ??= part.name ?? "";
+      // Some clients write the path where forms have it. Beside one in the query it is ignored, as every other field.
+      if (!inQuery && part.name === "path") {
+        const field = await textOf(part.body);
+        if (named === "") refuseLatePath(field, written, (path) => deps.session.path(path, upload.user));
+        named = field;
+      }
       continue;
     }
-    const path = upload.path === undefined || upload.path === "" ? part.filename : upload.path;
+    const path = named === "" ? part.filename : named;
     if (path === undefined || path === "")
       throw new AppError("bad_request", "a file has neither a path nor a file name");
     const target = deps.session.path(path, upload.user);
@@ -129,12 +140,40 @@ async function uploadParts(
     if (written.size >= MOST_FILES) throw new AppError("bad_request", `more than ${MOST_FILES} files in one request`);
     written.set(target, await uploadOne(part.body, { ...upload, path }, deps));
   }
-  if (written.size === 0 && otherPart !== undefined)
+  if (written.size === 0 && otherPart !== undefined) throw noFile(otherPart);
+  return [...written.values()];
+}
+
+function noFile(otherPart: string): AppError {
+  return new AppError(
+    "bad_request",
+    `no file was written: the form has no part 'file', but '${otherPart.slice(0, 100)}': name each file's part 'file'`,
+  );
+}
+
+/** The path in a field of a form. @throws {AppError} bad_request where no path is so long */
+async function textOf(body: AsyncIterable<Pieces>): Promise<string> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const some of body) {
+    for (const piece of some) size += piece.length;
+    if (size > LONGEST_PATH_BYTES)
+      throw new AppError("bad_request", `the form's field 'path' is longer than ${LONGEST_PATH_BYTES} bytes`);
+    pieces.push(...some);
+  }
+  return writtenBy(Buffer.concat(pieces));
+}
+
+/** @throws {AppError} bad_request where the form's path comes behind a file, which was written elsewhere */
+function refuseLatePath(field: string, written: ReadonlyMap<string, Written>, resolve: (path: string) => string): void {
+  const target = field === "" ? undefined : resolve(field);
+  const elsewhere = [...written.keys()].find((path) => path !== target);
+  if (target !== undefined && elsewhere !== undefined)
     throw new AppError(
       "bad_request",
-      `no file was written: the form has no part 'file', but '${otherPart.slice(0, 100)}': name each file's part 'file'`,
+      `the form names the path '${target}' behind its file, which was written as '${elsewhere}': put the field 'path' ` +
+        "before the file, or into the query",
     );
-  return [...written.values()];
 }
 
 function writtenFile(path: string, metadata: Attributes): WrittenFile {

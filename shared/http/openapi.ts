@@ -8,6 +8,7 @@ import { defined } from "../defined.ts";
 import { VERSION } from "../version.ts";
 import type { Access, Contract, Route } from "./contract.ts";
 import { bodySchema, OTHER_NAMES } from "./fields/closed.ts";
+import { JOINED_BY } from "./fields/url-values.ts";
 import { type Scope, scopeOf } from "./scopes.ts";
 import { MESSAGES } from "./validate.ts";
 
@@ -199,7 +200,7 @@ function parameters(where: "path" | "query", schema: TSchema | undefined): Param
 /** Removes keywords that only this platform uses. */
 function clean(schema: unknown): unknown {
   const text = JSON.stringify(schema, (key, value: unknown) =>
-    key === MESSAGES || key === OTHER_NAMES ? undefined : value,
+    [MESSAGES, OTHER_NAMES, JOINED_BY].includes(key) ? undefined : value,
   );
   return JSON.parse(text) as unknown;
 }

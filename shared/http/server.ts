@@ -19,6 +19,7 @@ import { AppError, type ErrorCode, toBody } from "./errors.ts";
 import { type BodyPace, closeGently, isUnread, pacedBody } from "./requests/body.ts";
 import { shortFailure, wholeFailure } from "./requests/failure-facts.ts";
 import { bodyError, readJson } from "./requests/json.ts";
+import { KnownPaths } from "./requests/meant-path.ts";
 import { traceRequests } from "./requests/spans.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -100,6 +101,11 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     },
   };
   const server: FastifyInstance = Fastify(settings);
+  const paths = new KnownPaths();
+  knownPaths.set(server, paths);
+  server.addHook("onRoute", ({ method, url }) => {
+    for (const each of [method].flat()) paths.add(each, url);
+  });
   traceRequests(server, beginsTraces);
   // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body.
   readJson(server);
@@ -161,12 +167,20 @@ function boundBodies(server: FastifyInstance, pace: BodyPace): void {
   });
 }
 
+/** Of each server, for the advice about a path that it does not have. */
+const knownPaths = new WeakMap<FastifyInstance, KnownPaths>();
+
 function noRoute(request: FastifyRequest): AppError {
   const path = pathOf(request);
+  return new AppError("not_found", `no route ${request.method} ${path}${adviceFor(request, path)}`);
+}
+
+function adviceFor({ method, server }: FastifyRequest, path: string): string {
   // A base address that ends with a slash, before a path that begins with one.
-  const meant = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
-  const advice = meant === path ? "" : `: it has a slash too many; did you mean ${meant}?`;
-  return new AppError("not_found", `no route ${request.method} ${path}${advice}`);
+  const single = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
+  if (single !== path) return `: it has a slash too many; did you mean ${single}?`;
+  const meant = knownPaths.get(server)?.like(method, path);
+  return meant === undefined ? "" : `: did you mean ${meant}?`;
 }
 
 function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

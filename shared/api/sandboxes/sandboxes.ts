@@ -3,6 +3,7 @@
 import { Type } from "typebox";
 import { LogEntry } from "../../agent-api/sandbox-log.ts";
 import { contract } from "../../http/contract.ts";
+import { JOINED_BY } from "../../http/fields/url-values.ts";
 import {
   ended,
   inSeconds,
@@ -28,7 +29,12 @@ import {
 import { one, placementErrors } from "./sandbox-states.ts";
 
 const metadataFilter = Type.Optional(
-  Type.String({ maxLength: 8192, description: "k=v pairs joined by &, each part percent-encoded" }),
+  Type.String({
+    maxLength: 8192,
+    description: "k=v pairs joined by &, each part percent-encoded",
+    // Clients that repeat the parameter write one pair in each.
+    [JOINED_BY]: "&",
+  }),
 );
 
 /** Logs of an ended sandbox can be read without it too, as in the hosted service. */

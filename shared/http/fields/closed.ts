@@ -13,6 +13,7 @@ export const OTHER_NAMES = "x-other-names";
 export interface FieldSchema {
   readonly type?: unknown;
   readonly const?: unknown;
+  readonly description?: unknown;
   readonly anyOf?: readonly FieldSchema[];
   readonly items?: FieldSchema;
   readonly properties?: Readonly<Record<string, FieldSchema>>;

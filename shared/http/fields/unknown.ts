@@ -122,6 +122,8 @@ function closedAdvice(place: Place, name: string, value: unknown): string {
 /** The sentence that names what was meant: a known field in another spelling, or in another place. */
 function knownElsewhere(place: Place, name: string, value: unknown): string | undefined {
   const names = Object.keys(place.schema.properties ?? {});
+  const bracketed = inBrackets(place.schema, name);
+  if (bracketed !== undefined) return bracketed;
   const given = word(name);
   if (given !== "") {
     const own = names.find((each) => word(each) === given);
@@ -135,6 +137,15 @@ function knownElsewhere(place: Place, name: string, value: unknown): string | un
   if (wrapped !== undefined) return `did you mean \`${wrapped}\`, without \`${shortened(name)}\` around it?`;
   const slip = slipOf(name, names);
   return slip === undefined ? undefined : `did you mean \`${slip}\`?`;
+}
+
+/** PHP, Rails and qs write lists and maps as `state[0]` and `metadata[user]`: undefined for names that are no such form. */
+function inBrackets({ properties = {} }: FieldSchema, name: string): string | undefined {
+  const given = word(/^([^[\]]+)\[/.exec(name)?.[1] ?? "");
+  const known = given === "" ? undefined : Object.keys(properties).find((each) => word(each) === given);
+  if (known === undefined) return undefined;
+  const description = properties[known]?.description;
+  return `did you mean \`${known}\`, without brackets?${typeof description === "string" ? ` (${description})` : ""}`;
 }
 
 /** A field of the objects inside: it was sent too high. Shallow ones come first. */

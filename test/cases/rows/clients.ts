@@ -83,6 +83,19 @@ sibling: a leap second as startedAfter | no time at all: an empty list, or an er
 sibling: the API key behind Authorization: Bearer | 401 "Access tokens are discontinued" => 401 that names the header of keys | integration/orchestrator/access/key-scopes.test.ts | is refused with what is wrong, and not repeated
 sibling: a stream of events that goes on with Last-Event-ID, in a page of another origin | the browser refused to send the request => the preflight admits the header | integration/orchestrator/api/browsers-and-documents.test.ts | preflights admit what tracing
 `,
+  "queries and forms of clients in other languages": `
+a Go client that repeats metadata for each pair (url.Values.Add), GET /v2/sandboxes | an empty list: the pairs were joined by a comma, into one => the sandboxes that have every pair | integration/orchestrator/sandboxes/lists.test.ts | match every pair of metadata that is repeated
+PHP's http_build_query and qs write state[0]=running | ignored: running and paused sandboxes => 400 that says to write state, without brackets | unit/shared/http/unknown-fields.test.ts | writes it, is refused with the form that is read
+metadata[user]=abc in the query of a list, as Rails and qs write maps | ignored: all sandboxes of the project => 400 that shows the form of metadata | unit/shared/http/unknown-fields.test.ts | writes it, is refused with the form that is read
+orderAsc=True, as Python's requests writes it | 400 must be boolean => the oldest events first | unit/shared/core.test.ts | a switch in a query is taken in
+a Python client without the SDK: httpx with data={"path": …} and files, POST /files | 200, and the file was written as "upload" in the home => the file is at the path | integration/envd/files/form-paths.test.ts | a field 'path' before the file is the file's path
+sibling: one key of metadata that is repeated with two values | not tried => 400 | integration/orchestrator/sandboxes/lists.test.ts | match every pair of metadata that is repeated
+sibling: state[] and limit[], as Faraday and Rails write lists | "did you mean" without the brackets => 400 that says to leave out the brackets | unit/shared/http/unknown-fields.test.ts | writes it, is refused with the form that is read
+sibling: parameters with brackets that no route knows | not tried => ignored still | unit/shared/http/unknown-fields.test.ts | a parameter with brackets that is no known one is ignored
+sibling: orderAsc=1, as PHP writes true | 400 must be boolean => the oldest events first | unit/shared/core.test.ts | a switch in a query is taken in
+sibling: GET /v1/sandboxes and /api/v1/sandboxes, as other services have it | 404 "no route" => 404 that names the path that is there | integration/shared/http-bodies.test.ts | a path of another version, or of another base, is answered
+sibling: curl -F file=@x -F path=/y, the path behind the file | 200, and the file was written as "x" in the home => 400 that says where the file was written, and where the path belongs | integration/envd/files/form-paths.test.ts | a field 'path' behind the file is refused
+`,
   "webhooks, volumes and rules as they are written elsewhere": `
 a receiver that compares e2b-signature with base64 without padding, as E2B's documentation says since January 2026 | three of four deliveries failed: the header was base64url => base64 and base64url are the same, for any body | unit/orchestrator/webhooks/pure.test.ts | base64 and base64url of the older signature are the same
 sibling: a receiver that parses the body and writes it again before it checks | not tried => the same bytes | unit/orchestrator/webhooks/pure.test.ts | also for receivers that read it and write it again

@@ -4,6 +4,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { Type } from "typebox";
 import { afterEach, expect, test } from "vitest";
 import type { Contract } from "../../../shared/http/contract.ts";
+import { KnownPaths } from "../../../shared/http/requests/meant-path.ts";
 import { serve } from "../../../shared/http/serve.ts";
 import { createServer } from "../../../shared/http/server.ts";
 import { createLog } from "../../../shared/program/log.ts";
@@ -107,6 +108,32 @@ test.each([
   expect(answer.message).toContain(advice);
 });
 
-test("a path that no route has is given no advice", async () => {
-  expect((await send("{}", JSON_TYPE, "/nothing")).message).toBe("no route POST /nothing");
+test.each(["/v1/things", "/api/things", "/api/v1/things", "/v3/things"])(
+  "a path of another version, or of another base, is answered with the one that is there: %s",
+  async (path) => {
+    expect(await send("{}", JSON_TYPE, path)).toMatchObject({
+      status: 404,
+      message: `no route POST ${path}: did you mean /things?`,
+    });
+  },
+);
+
+test("a path is answered with its later version, whatever the ids in it", () => {
+  const paths = new KnownPaths();
+  paths.add("GET", "/v2/things/:id/logs");
+  paths.add("POST", "/v2/things");
+  expect(paths.like("GET", "/things/a/logs")).toBe("/v2/things/a/logs");
+  expect(paths.like("GET", "/v1/things/a/logs")).toBe("/v2/things/a/logs");
+  expect([paths.like("GET", "/things"), paths.like("GET", "/things//logs"), paths.like("GET", "/")]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
+
+test.each(["/nothing", "/v1/nothing", "/v1", "/api", "/v10000/things"])(
+  "a path that is like no route's is given no advice: %s",
+  async (path) => {
+    expect((await send("{}", JSON_TYPE, path)).message).toBe(`no route POST ${path}`);
+  },
+);

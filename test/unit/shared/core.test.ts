@@ -49,8 +49,17 @@ describe("checks name the field", () => {
 test("query values are converted to the type of their schema, exactly or not at all", () => {
   const schema = Type.Object({ n: Type.Integer(), b: Type.Boolean(), s: Type.String() });
   expect(fromUrl(schema, { n: "12", b: "true", s: ["a", "b"] })).toEqual({ n: 12, b: true, s: "a,b" });
-  expect(fromUrl(schema, { n: "1.5", b: "1", s: "5" })).toEqual({ n: "1.5", b: "1", s: "5" });
+  expect(fromUrl(schema, { n: "1.5", b: "yes", s: "5" })).toEqual({ n: "1.5", b: "yes", s: "5" });
   expect(fromUrl(schema, { n: "" })).toEqual({ n: "" });
+});
+
+test.each([
+  ["Python's", "True", "False"],
+  ["PHP's", "1", "0"],
+  ["JavaScript's", "true", "false"],
+])("a switch in a query is taken in %s words", (_whose, on, off) => {
+  const schema = Type.Object({ on: Type.Boolean(), off: Type.Boolean(), n: Type.Integer() });
+  expect(fromUrl(schema, { on, off, n: "1" })).toEqual({ on: true, off: false, n: 1 });
 });
 
 describe("settings", () => {

@@ -99,6 +99,13 @@ describe("filters", () => {
     expect(await count(metadata({ number: "3" }), "/sandboxes")).toBe(1);
   });
 
+  test("match every pair of metadata that is repeated, as Go's url.Values writes them", async () => {
+    expect(await count("metadata=parity%3Dodd&metadata=number%3D3")).toBe(1);
+    expect(await count("metadata=parity%3Dodd&metadata=number%3D4")).toBe(0);
+    expect(await count("metadata=parity%3Dodd&metadata=number%3D3", "/sandboxes")).toBe(1);
+    expect((await cluster.ask("GET", "/v2/sandboxes?metadata=number%3D3&metadata=number%3D4")).status).toBe(400);
+  });
+
   test("understand metadata in the encoding that SDKs send", async () => {
     expect(await count("metadata=k%252520y%3Dv%252526%25253D1")).toBe(23);
   });

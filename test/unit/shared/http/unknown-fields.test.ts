@@ -197,6 +197,29 @@ test("a query parameter in another spelling is refused, and one of its own is ig
   expect(refusal(() => read?.({ _: "1", utm: "2", limit: "5" }))).toBe("accepted");
 });
 
+test.each([
+  [
+    "state[0]",
+    "PHP",
+    "`state[0]` is not a query parameter: did you mean `state`, without brackets? (Comma-separated: ",
+  ],
+  [
+    "state[]",
+    "Rails",
+    "`state[]` is not a query parameter: did you mean `state`, without brackets? (Comma-separated: ",
+  ],
+  ["metadata[user]", "qs", "did you mean `metadata`, without brackets? (k=v pairs joined by &, "],
+  ["Metadata[user][name]", "axios", "did you mean `metadata`, without brackets?"],
+  ["limit[]", "Faraday", "`limit[]` is not a query parameter: did you mean `limit`, without brackets?"],
+])("the query parameter %s, as %s writes it, is refused with the form that is read", (name, _whose, message) => {
+  expect(refusal(() => queryReader(publicApi.list)?.({ [name]: "x" }))).toContain(message);
+});
+
+test("a parameter with brackets that is no known one is ignored, as others are", () => {
+  const read = queryReader(publicApi.list);
+  expect(refusal(() => read?.({ "utm[source]": "x", "filter[0]": "y", "[]": "z" }))).toBe("accepted");
+});
+
 test("bodies between the platform's programs are taken as their contracts say", () => {
   const body = Type.Object({ a: Type.Optional(Type.Integer()) });
   const read = bodyReader({ method: "POST", path: "/x", summary: "", tag: "", access: "node", body, status: 204 });
