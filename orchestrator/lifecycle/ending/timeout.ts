@@ -56,7 +56,6 @@ export function createLifetime(core: Core): Lifetime {
   async function refusal(project: Project, id: string): Promise<AppError> {
     const record = await store.sandboxes.get(id);
     if (record === undefined || record.projectId !== project.id) return core.history.missing(project, id, record);
-    if (record.state === "killing") return new AppError("conflict", `Sandbox "${id}" is being killed`);
     if (record.state === "starting") {
       const what = isResuming(record) ? "being resumed" : "still starting";
       return new AppError("conflict", `Sandbox "${id}" is ${what}`);

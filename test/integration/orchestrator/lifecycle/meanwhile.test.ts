@@ -1,4 +1,4 @@
-/** What is asked of a sandbox while it is stored, copied or resumed: timeouts that are set, and metrics. */
+/** What is asked of a sandbox while it is stored, copied, resumed or killed: timeouts that are set, metrics, and connects. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Cluster } from "../../../support/cluster/cluster.ts";
@@ -61,4 +61,24 @@ test("a timeout that is set during a resume counts when that is done", async () 
   expect((await resuming).status).toBe(201);
   expect((await set).status).toBe(204);
   expectEnd(await read(sandboxID), asked, 60);
+});
+
+test("a sandbox that is being killed answers every call as one that has ended, so that its client starts another one", async () => {
+  const { sandboxID } = await create();
+  const { inside, go, work } = standing();
+  cluster.agent.onStop = (executionId) => work(executionId, () => undefined);
+  const killing = cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
+  await inside;
+  const answers = await Promise.all([
+    connect(sandboxID),
+    post(sandboxID, "resume"),
+    post(sandboxID, "pause"),
+    post(sandboxID, "timeout", { timeout: 60 }),
+    post(sandboxID, "refreshes"),
+  ]);
+  go();
+  for (const { body } of answers) {
+    expect(body).toMatchObject({ code: 404, message: expect.stringContaining("a request killed it") as unknown });
+  }
+  expect((await killing).status).toBe(204);
 });
