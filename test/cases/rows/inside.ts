@@ -110,8 +110,8 @@ sibling: TCP and UDP by the numbers of their protocols, over IPv4 and IPv6 | not
 sibling: such a socket in a sandbox from before | not tried => named as a socket that cannot be stored, with the process | unit/agent/snapshots/dump-log.test.ts | Unsupported proto 262 for socket
 `,
   "timeouts that are set at another moment": `
-set_timeout while createSnapshot is under way | 409 "is changing state" => 204 when the snapshot is taken | integration/orchestrator/lifecycle/meanwhile.test.ts | a timeout that is set during /snapshots
-sibling: set_timeout and refreshes during a fork | 409 => 204 when the copy is taken | integration/orchestrator/lifecycle/meanwhile.test.ts | a timeout that is set during /fork
+set_timeout while createSnapshot is under way | 409 "is changing state" => 204 when the snapshot is taken | integration/orchestrator/lifecycle/meanwhile.test.ts | counts when that is done, and metrics are there meanwhile
+sibling: set_timeout and refreshes during a fork | 409 => 204 when the copy is taken | integration/orchestrator/lifecycle/meanwhile.test.ts | counts when that is done, and metrics are there meanwhile
 sibling: set_timeout while another client resumes the sandbox | 409 "is still starting" => 204 when it runs, and that timeout counts | integration/orchestrator/lifecycle/meanwhile.test.ts | a timeout that is set during a resume
 sibling: set_timeout and refreshes of a paused sandbox | 404 "doesn't exist or you don't have access to it" => 404 that says that it is paused, and that connect takes the timeout | integration/orchestrator/lifecycle/pause.test.ts | has no time-out to set
 `,
