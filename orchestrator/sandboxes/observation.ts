@@ -10,6 +10,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { iso } from "../forms/time.ts";
 import { checkedId } from "../lifecycle/not-found.ts";
+import { shown } from "../lifecycle/record-state.ts";
 import type { Lifecycle } from "../lifecycle/wire.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Project } from "../store/projects/record.ts";
@@ -39,7 +40,7 @@ export function createObservationHandlers(deps: ObservationDeps): ObservationHan
       if (new Set(ids).size !== ids.length)
         throw new AppError("bad_request", "query field 'sandbox_ids' must not repeat an id");
       const records = (await store.sandboxes.getMany(ids)).filter(
-        ({ projectId, state }) => projectId === caller.id && state === "running",
+        (record) => record.projectId === caller.id && shown(record) === "running",
       );
       const byNode = new Map<string, SandboxRecord[]>();
       for (const record of records) byNode.set(record.nodeId, [...(byNode.get(record.nodeId) ?? []), record]);

@@ -8,6 +8,7 @@ import { ALLOWED_CALLS, FCNTL_COMMANDS } from "./seccomp-calls.ts";
 const EPERM = 1;
 const EINVAL = 22;
 const ENOSYS = 38;
+const EPROTONOSUPPORT = 93;
 const EOPNOTSUPP = 95;
 const EAFNOSUPPORT = 97;
 
@@ -15,7 +16,11 @@ const EAFNOSUPPORT = 97;
 const NAMESPACE_FLAGS = 0x7e020080;
 
 /** Socket families that a sandbox may open: unix, IPv4, IPv6. Never AF_ALG (38), AF_VSOCK (40), AF_PACKET (17). */
-const SOCKET_FAMILIES = [1, 2, 10];
+const UNIX = 1;
+const INTERNET_FAMILIES = [2, 10];
+const SOCKET_FAMILIES = [UNIX, ...INTERNET_FAMILIES];
+/** IPPROTO_MPTCP. CRIU cannot store such a socket, and servers of Go from 1.24 on open one unless the kernel has none. */
+const MULTIPATH_TCP = 262;
 const AF_NETLINK = 16;
 /** Routing (getifaddrs, `ip`) and socket diagnosis (`ss`); the rest of netlink is attack surface without use. */
 const NETLINK_PROTOCOLS = [0, 4];
@@ -102,7 +107,8 @@ export function seccompProfile(architecture: NodeJS.Architecture): SeccompProfil
         action: "SCMP_ACT_ALLOW",
         args: [{ index: 0, value: NAMESPACE_FLAGS, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }],
       },
-      ...SOCKET_FAMILIES.map((family): Rule => allowWhen(["socket"], [[0, family]])),
+      allowWhen(["socket"], [[0, UNIX]]),
+      ...INTERNET_FAMILIES.flatMap(withoutMultipath),
       ...NETLINK_PROTOCOLS.map(
         (protocol): Rule =>
           allowWhen(
@@ -129,6 +135,21 @@ function allowWhen(names: readonly string[], equal: readonly (readonly [index: n
     action: "SCMP_ACT_ALLOW",
     args: equal.map(([index, value]) => ({ index, value, op: "SCMP_CMP_EQ" as const })),
   };
+}
+
+/** As on a kernel without Multipath TCP: programs that try it take TCP then. */
+function withoutMultipath(family: number): Rule[] {
+  const isFamily = { index: 0, value: family, op: "SCMP_CMP_EQ" } as const;
+  const protocol = { index: 2, value: MULTIPATH_TCP } as const;
+  return [
+    { names: ["socket"], action: "SCMP_ACT_ALLOW", args: [isFamily, { ...protocol, op: "SCMP_CMP_NE" }] },
+    {
+      names: ["socket"],
+      action: "SCMP_ACT_ERRNO",
+      errnoRet: EPROTONOSUPPORT,
+      args: [isFamily, { ...protocol, op: "SCMP_CMP_EQ" }],
+    },
+  ];
 }
 
 function otherFamilies(): Rule[] {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { RunCommand } from "../../host/command.ts";
-import { explainDump } from "./dump-log.ts";
+import { explainDump, memoryNotStored } from "./dump-log.ts";
 import { wipeOnRestore } from "./wipe-on-fork.ts";
 
 /** Least free space for a snapshot: CRIU writes a mebibyte at a time. */
@@ -92,10 +92,7 @@ export function hostCriu(run: RunCommand): Criu {
         const { reason, noSpace } = explainDump(log);
         if (noSpace || String(cause).includes("no space left") || (await isFull(work)))
           throw new AppError("no_space", "the node has no space left for the snapshot", { cause });
-        throw new AppError("snapshot_failed", `the sandbox's memory cannot be stored: ${reason}; it goes on running`, {
-          cause,
-          details: { log: log.slice(-2_000) },
-        });
+        throw new AppError("snapshot_failed", memoryNotStored(reason), { cause, details: { log: log.slice(-2_000) } });
       }
     },
 

@@ -20,14 +20,36 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
     /zombie .* found while seizing|already (being )?traced|ptrace.*(EPERM|Operation not permitted)|seize.*failed/i,
     "a process is being debugged",
   ],
-  [/Unsupported.*(socket|protocol|family)/i, "a process has a socket of a kind that cannot be stored"],
+  [
+    /Unsupported.*(socket|protocol|family)|Unknown socket collected/i,
+    "a process has a socket of a kind that cannot be stored",
+  ],
+  [/netlink: .*(data to read|netlink socket)/, "a process has a netlink socket with messages that it has not read yet"],
+  [
+    /Control messages in queue|More than 1 SCM|2nd SCM_RIGHTS/,
+    "a process has not read a message with open files or an identity on a Unix socket yet",
+  ],
+  [
+    /session leader of .* is outside of its pid namespace/i,
+    "a process was started from outside of the sandbox, as docker exec does",
+  ],
+  [
+    /ctty inheritance|dangling tty|slave peer index .* without/,
+    "a process uses a terminal whose other end is closed or outside of the sandbox",
+  ],
   [
     /[Uu]nsupported file|Can't dump file|Can't open.*fd|Unknown file/,
     "a process has a file open of a kind that cannot be stored",
   ],
   [/Can't (link|note link) remap/, "a process has a file open by a deleted name, and it cannot be given another name"],
-  [/lock/i, "a file lock cannot be stored"],
-  [/mount/i, "a mount cannot be stored"],
+  [
+    /Timeout reached|Unseizable non-zombie|Unable to freeze cgroup/,
+    "a process did not stand still in time, as while it waits for a slow disk",
+  ],
+  [/Cannot allocate memory|Out of memory/, "there is no memory left for it, in the sandbox or on its node"],
+  // By CRIU's own files and texts: a path in a text may have such a word (package-lock.json).
+  [/\(criu\/file-lock\.c|[Ff]ile locks? (are|failed)/, "a file lock cannot be stored"],
+  [/\(criu\/mount|\bmnt: |lookup mount|overmounted mounts|mount namespace/, "a mount cannot be stored"],
 ];
 
 /** How CRIU names the process that it dumps next, by its id and name inside the sandbox. */
@@ -56,6 +78,11 @@ export function explainDump(log: string): DumpFailure {
     reason: first === undefined ? "CRIU ended and did not say why" : `CRIU says: ${first.slice(0, MAX_CHARACTERS)}`,
     noSpace: false,
   };
+}
+
+/** What the caller of a pause, fork or snapshot is told, with the way out. */
+export function memoryNotStored(reason: string): string {
+  return `the sandbox's memory cannot be stored: ${reason}; memory: false keeps its disk alone; it goes on running`;
 }
 
 function isError(line: string): boolean {

@@ -36,12 +36,24 @@ const REASONS: readonly CriuReason[] = [
     means: "a file that a process had open is not there any more",
     names: [/Can't open file (.+) on restore/],
   },
+  {
+    said: /Cannot allocate memory|Out of memory/,
+    means: "there is no memory left for it, in the sandbox or on its node",
+  },
   { said: /did not end in time|killed|ended in the middle/i, means: "it was ended before it was through" },
 ];
 
+const DISK_ALONE = "start from the disk alone (memory: false)";
+
 /** The reason of a restore that was ended at a limit, with the way out: what hung may have gone, and the disk starts without CRIU. */
 export function restoreTookTooLong(seconds: number): string {
-  return `the restore did not end within its limit of ${seconds} s; try again, or start from the disk alone (memory: false)`;
+  return `the restore did not end within its limit of ${seconds} s; try again, or ${DISK_ALONE}`;
+}
+
+/** The reason with the way out: memory that cannot be restored now may never be, and the disk starts without it. */
+export function whyNotRestored(error: unknown): string {
+  const reason = explainRestore(error);
+  return reason.endsWith(DISK_ALONE) ? reason : `${reason}; ${DISK_ALONE}`;
 }
 
 /** @param error of Docker, with the last complaint of `svc-runc` and its causes */

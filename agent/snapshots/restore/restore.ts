@@ -20,7 +20,7 @@ import type { Volumes } from "../../volumes/volumes.ts";
 import { stopped } from "../frozen/evict.ts";
 import type { MemoryImages } from "../store/memory-images.ts";
 import type { Memory } from "../take/host-memory.ts";
-import { explainRestore, restoreTookTooLong } from "./reason.ts";
+import { restoreTookTooLong, whyNotRestored } from "./reason.ts";
 
 /**
  * Time limit from Docker's start to an envd that answers, for a restore with memory. A good restore takes some tenths of
@@ -124,7 +124,7 @@ export async function restoreContainer(
     const up = async (limited: AbortSignal) => {
       const start = containers.start(id).catch((cause: unknown) => {
         if (memory === undefined) throw cause;
-        throw notRestored(explainRestore(cause), cause);
+        throw notRestored(whyNotRestored(cause), cause);
       });
       await timing.measure("restore", () => (memory === undefined ? start : unlessOver(start, limited)));
       started.known = true;

@@ -11,6 +11,7 @@ import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import { snapshotImage } from "../store/docker-images-below.ts";
 import type { CopiesAhead } from "./copies-ahead.ts";
+import { freezeForSnapshot } from "./freeze.ts";
 import {
   type CheckpointMemoryDeps,
   checkpointMemory,
@@ -82,7 +83,7 @@ export async function checkpoint(
           ),
         );
     if (memory) await timing.measure("envd", suspended);
-    await timing.measure("freeze", () => container.cgroup.freeze());
+    await timing.measure("freeze", () => freezeForSnapshot(container.cgroup));
     const frozenAt = performance.now();
     const steps = {
       meanwhile: async () => {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { AppError } from "../../../shared/http/errors.ts";
-import { describeProcess } from "../criu/dump-log.ts";
+import { describeProcess, memoryNotStored } from "../criu/dump-log.ts";
 
 /** @throws {AppError} snapshot_failed */
 export function refuseTraced(pids: readonly number[]): void {
@@ -11,10 +11,7 @@ export function refuseTraced(pids: readonly number[]): void {
     if (!/^TracerPid:\s+[1-9]/m.test(status)) continue;
     const id = /^NSpid:.*\s(\d+)$/m.exec(status)?.[1] ?? "?";
     const name = /^Name:\t(.*)$/m.exec(status)?.[1] ?? "?";
-    throw new AppError(
-      "snapshot_failed",
-      `the sandbox's memory cannot be stored: a process is being debugged${describeProcess(id, name)}; it goes on running`,
-    );
+    throw new AppError("snapshot_failed", memoryNotStored(`a process is being debugged${describeProcess(id, name)}`));
   }
 }
 

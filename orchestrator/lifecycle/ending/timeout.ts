@@ -1,11 +1,13 @@
 /** Lifetime of a running sandbox: connect and refresh extend it, the timeout route sets it. */
 
-import { AppError } from "../../../shared/http/errors.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { AppError, isError } from "../../../shared/http/errors.ts";
 import type { Project } from "../../store/projects/record.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
-import { shown } from "../record-state.ts";
+import { isResuming, shown } from "../record-state.ts";
 
+/** `set` and `refresh` wait for a snapshot, a fork, a rewind or a resume under way: it ends within seconds, and the sandbox runs. */
 export interface Lifetime {
   /** Extends a running sandbox to at least `seconds` from now. */
   connect(project: Project, id: string, seconds: number): Promise<SandboxRecord>;
@@ -16,6 +18,12 @@ export interface Lifetime {
 
 /** Shorter refreshes are raised to this, as in the hosted service. */
 const LEAST_REFRESH_S = 15;
+/** Transitions, one after the other, that a caller waits for. */
+const ROUNDS = 4;
+/** Between two looks at a transition that nobody works on at the moment. */
+const AGAIN_MS = 100;
+/** States that end with the sandbox running. */
+const PASSING: ReadonlySet<SandboxRecord["state"]> = new Set(["snapshotting", "rewinding"]);
 
 export function createLifetime(core: Core): Lifetime {
   const { store, now } = core;
@@ -48,9 +56,18 @@ export function createLifetime(core: Core): Lifetime {
   async function refusal(project: Project, id: string): Promise<AppError> {
     const record = await store.sandboxes.get(id);
     if (record === undefined || record.projectId !== project.id) return core.history.missing(project, id, record);
-    if (record.state === "killing") return new AppError("conflict", `Sandbox "${id}" is being killed`);
-    if (record.state === "starting") return new AppError("conflict", `Sandbox "${id}" is still starting`);
+    if (record.state === "starting") {
+      const what = isResuming(record) ? "being resumed" : "still starting";
+      return new AppError("conflict", `Sandbox "${id}" is ${what}`);
+    }
     if (shown(record) === "running") return new AppError("conflict", `Sandbox "${id}" is changing state`);
+    if (shown(record) === "paused") {
+      const way = "connect to it, which takes the timeout that it is to have";
+      return new AppError(
+        "sandbox_not_found",
+        `Sandbox "${id}" is paused, and has no timeout until it is resumed: ${way}`,
+      );
+    }
     return core.history.missing(project, id, record);
   }
 
@@ -71,14 +88,36 @@ export function createLifetime(core: Core): Lifetime {
     return record;
   }
 
+  /** As `change`, once what is done to the sandbox at the moment has ended. */
+  async function changeAtRest(
+    project: Project,
+    id: string,
+    asked: { readonly seconds: number; readonly extendOnly: boolean },
+  ): Promise<void> {
+    for (let round = 1; ; round++) {
+      try {
+        await change(project, id, asked);
+        return;
+      } catch (reason) {
+        if (round === ROUNDS || !isError(reason, "conflict") || !(await isPassing(id))) throw reason;
+        if (!(await core.transitions.settled(id, core.timeouts.patienceMs))) await sleep(AGAIN_MS);
+      }
+    }
+  }
+
+  async function isPassing(id: string): Promise<boolean> {
+    const record = await store.sandboxes.get(id);
+    return record !== undefined && (PASSING.has(record.state) || isResuming(record));
+  }
+
   return {
     connect: (project, id, seconds) => change(project, id, { seconds, extendOnly: true }),
     async set(project, id, seconds) {
-      await change(project, id, { seconds, extendOnly: false });
+      await changeAtRest(project, id, { seconds, extendOnly: false });
     },
     async refresh(project, id, seconds) {
       const raised = Math.max(LEAST_REFRESH_S, seconds ?? 0);
-      await change(project, id, { seconds: raised, extendOnly: true });
+      await changeAtRest(project, id, { seconds: raised, extendOnly: true });
     },
   };
 }

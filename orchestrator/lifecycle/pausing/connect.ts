@@ -44,10 +44,9 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
 
   async function owned(project: Project, id: string): Promise<SandboxRecord> {
     const record = await store.sandboxes.get(id);
-    if (record === undefined || record.projectId !== project.id || record.state === "gone") {
-      throw deps.core.history.missing(project, id, record);
-    }
-    if (record.state === "killing") throw new AppError("conflict", `Sandbox "${id}" is being killed`);
+    // One that is being killed ends in any case: as for one that has ended, a caller may start another one.
+    const isThere = record?.projectId === project.id && record.state !== "gone" && record.state !== "killing";
+    if (!isThere) throw deps.core.history.missing(project, id, record);
     if (record.state === "starting" && !isResuming(record)) {
       throw new AppError("conflict", `Sandbox "${id}" is still starting`);
     }

@@ -86,14 +86,14 @@ export function createResuming(deps: ResumingDeps): Resuming {
     const record = await store.sandboxes.get(id);
     // Its callers have checked the owner.
     if (record === undefined) throw notFound(id);
-    if (record.state === "gone") throw deps.core.history.missing({ id: record.projectId }, id, record);
+    const hasEnded = record.state === "gone" || record.state === "killing";
+    if (hasEnded) throw deps.core.history.missing({ id: record.projectId }, id, record);
     if (record.state === "running" || record.state === "snapshotting") return { record, by: undefined, memory: false };
     if (isResuming(record)) {
       if (ask !== undefined && isOther(ask, record.resumption?.memory ?? true)) throw inFlight(id);
       await store.operations.take(id, "running", ["starting"]);
       return start(record, undefined);
     }
-    if (record.state === "killing") throw new AppError("conflict", `Sandbox "${id}" is being killed`);
     if (record.state !== "paused" || record.snapshot === undefined) {
       throw new AppError("conflict", `Sandbox "${id}" is changing state`);
     }

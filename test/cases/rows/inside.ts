@@ -104,6 +104,26 @@ sibling: a program that counts, paused and resumed from frozen memory and from t
 sibling: frozen: false while another node or the store reads the disk | the end of the container changed the disk under the reader => the container stays until the reader is done | integration/agent/snapshots/snapshots.test.ts | a pause that keeps nothing frozen leaves the disk alone
 sibling: a job that was stopped before the pause | CRIU waited for ever => it is still stopped after the restore | docker/runtime/runtime.test.ts | keeps a stopped job stopped
 `,
+  "sockets that cannot be stored": `
+a server of Go 1.24 (net/http), then a pause | snapshot_failed: Go listens with Multipath TCP, which CRIU cannot store => socket(2) says EPROTONOSUPPORT for it, as on a kernel without it, and Go takes TCP | unit/agent/containers/seccomp.test.ts | Multipath TCP looks absent
+sibling: TCP and UDP by the numbers of their protocols, over IPv4 and IPv6 | not tried => open as before | unit/agent/containers/seccomp.test.ts | Multipath TCP looks absent
+sibling: such a socket in a sandbox from before | not tried => named as a socket that cannot be stored, with the process | unit/agent/snapshots/dump-log.test.ts | Unsupported proto 262 for socket
+`,
+  "timeouts that are set at another moment": `
+set_timeout while createSnapshot is under way | 409 "is changing state" => 204 when the snapshot is taken | integration/orchestrator/lifecycle/meanwhile.test.ts | counts when that is done, and metrics are there meanwhile
+sibling: set_timeout and refreshes during a fork | 409 => 204 when the copy is taken | integration/orchestrator/lifecycle/meanwhile.test.ts | counts when that is done, and metrics are there meanwhile
+sibling: set_timeout while another client resumes the sandbox | 409 "is still starting" => 204 when it runs, and that timeout counts | integration/orchestrator/lifecycle/meanwhile.test.ts | a timeout that is set during a resume
+sibling: set_timeout and refreshes of a paused sandbox | 404 "doesn't exist or you don't have access to it" => 404 that says that it is paused, and that connect takes the timeout | integration/orchestrator/lifecycle/pause.test.ts | has no time-out to set
+`,
+  "processes that cannot be stored at the moment": `
+a pause while a process writes to a slow disk | 500 "the container did not end or freeze within 2000 ms" => waits for five times as long | unit/agent/snapshots/freeze.test.ts | has more time to stand still
+sibling: one that takes longer | the same 500 => 503 that says why, that the sandbox goes on, and to try again | unit/agent/snapshots/freeze.test.ts | that does not stand still goes on
+sibling: CRIU's own limit, in state D | "CRIU says: Timeout reached. Try to interrupt: 0" => in words | unit/agent/snapshots/dump-log.test.ts | Timeout reached. Try to interrupt
+sibling: ip monitor with unread messages | "CRIU says: netlink: The socket has data to read" => in words, with the process | unit/agent/snapshots/dump-log.test.ts | The socket has data to read
+sibling: a shell of docker exec in the sandbox's container | "CRIU says: A session leader of 41(0) is outside of its pid namespace" => in words | unit/agent/snapshots/dump-log.test.ts | is outside of its pid namespace
+sibling: a failure at package-lock.json | "a file lock cannot be stored" => CRIU's own words | unit/agent/snapshots/dump-log.test.ts | stat path /srv/package-lock.json
+sibling: memory that cannot be restored for a reason that CRIU gives | the reason alone => with the way out, memory: false | unit/agent/snapshots/restore-reason.test.ts | is told the way out once
+`,
   "servers that change their root": `
 sshd as root, a log-in | none, because chroot was refused => root runs a program with another root as another user | snapshots/other-root.test.ts | root can run a program with another root
 vsftpd and haproxy as root | failed => a server that gives up root behind a changed root answers, and sees that root alone | snapshots/other-root.test.ts | a server behind another root goes on after a pause

@@ -234,9 +234,13 @@ describe("a paused sandbox", () => {
     const { sandboxID } = await paused();
     expect((await post(sandboxID, "timeout", { timeout: 60 })).body).toMatchObject({
       code: 404,
-      message: `Sandbox "${sandboxID}" doesn't exist or you don't have access to it`,
+      error_code: "sandbox_not_found",
+      message: `Sandbox "${sandboxID}" is paused, and has no timeout until it is resumed: connect to it, which takes the timeout that it is to have`,
     });
-    expect((await post(sandboxID, "refreshes", {})).status).toBe(404);
+    expect((await post(sandboxID, "refreshes", {})).body).toMatchObject({
+      code: 404,
+      message: expect.stringContaining("is paused") as unknown,
+    });
     expect((await cluster.ask("GET", `/sandboxes/${sandboxID}/metrics`)).body).toEqual([]);
     expect((await cluster.ask("GET", `/sandboxes/metrics?sandbox_ids=${sandboxID}`)).body).toEqual({ sandboxes: {} });
   });

@@ -101,6 +101,15 @@ test.each([0, 3, 9, 15, 17, 29, 38, 40, 44, 2 ** 31])("sockets of family %s are 
   expect(verdict({ name: "socket", args: [family] })).toBe(EAFNOSUPPORT);
 });
 
+test("Multipath TCP looks absent, so that servers of Go take TCP, which can be stored", () => {
+  const [SOCK_STREAM, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_MPTCP, EPROTONOSUPPORT] = [1, 6, 17, 262, 93] as const;
+  for (const family of [2, 10]) {
+    expect(verdict({ name: "socket", args: [family, SOCK_STREAM, IPPROTO_MPTCP] })).toBe(EPROTONOSUPPORT);
+    for (const protocol of [0, IPPROTO_TCP, IPPROTO_UDP])
+      expect(verdict({ name: "socket", args: [family, SOCK_STREAM, protocol] })).toBe("allowed");
+  }
+});
+
 test("of netlink only routing and socket diagnosis can be opened", () => {
   expect(verdict({ name: "socket", args: [16, 3, 0] })).toBe("allowed");
   expect(verdict({ name: "socket", args: [16, 3, 4] })).toBe("allowed");

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { END_LIMIT_MS } from "../../../../agent/snapshots/criu/criu.ts";
-import { explainRestore } from "../../../../agent/snapshots/restore/reason.ts";
+import { explainRestore, whyNotRestored } from "../../../../agent/snapshots/restore/reason.ts";
 import { RESTORE_LIMIT_MS } from "../../../../agent/snapshots/restore/restore.ts";
 
 const said = (reason: string) => new Error("the container could not be started", { cause: engineError(reason) });
@@ -58,6 +58,20 @@ test("the agent ends a restore before svc-runc does, and waits for what svc-runc
   // Docker prepares the container before svc-runc begins to count.
   expect(RESTORE_LIMIT_MS).toBeLessThan(ofRuntimeMs - 5_000);
   expect(END_LIMIT_MS).toBeGreaterThan(ofRuntimeMs);
+});
+
+test.each([
+  ["File tmp/log has bad size 10 (expect 4)", `a file that a process has open is not as it was: "/tmp/log"`],
+  ["Can't fork for 7: Cannot allocate memory", "there is no memory left for it, in the sandbox or on its node"],
+  ["something new", "CRIU says: something new"],
+  [
+    "the restore did not end within its limit of 30 s",
+    "the restore did not end within its limit of 30 s; try again, or",
+  ],
+])("the owner of a sandbox whose restore failed with %j is told the way out once", (reason, words) => {
+  const told = whyNotRestored(said(reason));
+  expect(told.startsWith(words)).toBe(true);
+  expect(told.split("start from the disk alone (memory: false)")).toHaveLength(2);
 });
 
 test("text that svc-runc did not write is not passed on", () => {
