@@ -6,8 +6,8 @@
 import { type BuildContainer, rootScript } from "./build-container.ts";
 
 /** What useradd, adduser and their like say in shadow, in Debian's adduser and in busybox. */
-const TAKEN_NUMBER = /\b[ug]id [`'"]?(\d+)['"]? (?:is not unique|already exists|(?:is already )?in use)/i;
-const TAKEN_NAME = /\b(?:user|group) [`'"]?user['"]? (?:already exists|in use|exists)/i;
+const TAKEN_NUMBER = /\b[ug]id [`']?(\d+)'? (?:is not unique|already exists|(?:is already )?in use)/i;
+const TAKEN_NAME = /\b(?:user|group) [`']?user'? (?:already exists|in use|exists)/i;
 const IS_OF_USER = 'grep -Eqs "^user:[^:]*:$1:" /etc/passwd /etc/group';
 
 /** @param output the end of what the command wrote. @returns what the reason adds; empty: it failed for another one */
