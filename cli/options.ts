@@ -68,6 +68,7 @@ export interface Options {
   readonly start?: string;
   readonly state?: string;
   readonly tag?: readonly string[];
+  readonly target?: string;
   readonly template?: string;
   readonly timeout?: number;
   readonly tokenFile?: string;

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { lstat, readdir, readFile, readlink, realpath } from "node:fs/promises";
+import { lstat, readdir, readFile, readlink, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
@@ -62,7 +62,8 @@ export async function filesOf(folder: string, source: string, isIgnored: Ignores
     if (!mayHold(path, wanted)) return;
     const isOfSource = path === wanted.start || isNamed(path, wanted);
     const place = isOfSource ? await followed(folder, named, source) : named;
-    const info = await lstat(join(folder, place)).catch(() => {
+    // The folder itself may be a link.
+    const info = await (place === "" ? stat : lstat)(join(folder, place)).catch(() => {
       const why = place.includes("\uFFFD") ? "has a name that is not UTF-8" : `is not in ${folder}`;
       throw usage(`COPY ${source}: ${place} ${why}`);
     });
@@ -127,30 +128,55 @@ export async function hashOf(folder: string, source: string, files: readonly Fou
   hash.update(`${source}\0`);
   for (const { path, place, kind, mode, size, target } of files) {
     hash.update(`${JSON.stringify([path, kind, mode, size, target])}\n`);
-    if (kind !== "file") continue;
-    try {
-      for await (const chunk of createReadStream(join(folder, place))) hash.update(chunk as Buffer);
-    } catch (cause) {
-      throw unreadable(place, source, cause);
-    }
+    if (kind === "file") for await (const chunk of contentOf(folder, { place, size }, source)) hash.update(chunk);
   }
   return hash.digest("hex");
 }
 
-/** Writes the archive to a file. */
-export async function writeArchive(folder: string, files: readonly Found[], to: string): Promise<void> {
+/** As many bytes as the file had: a log may grow meanwhile, and its archive must fit what its header says. */
+async function* contentOf(
+  folder: string,
+  { place, size }: Pick<Found, "place" | "size">,
+  source: string,
+): AsyncGenerator<Buffer, void, undefined> {
+  if (size === 0) return;
+  let left = size;
+  try {
+    for await (const chunk of createReadStream(join(folder, place), { end: size - 1 })) {
+      left -= (chunk as Buffer).length;
+      yield chunk as Buffer;
+    }
+  } catch (cause) {
+    throw unreadable(place, source, cause);
+  }
+  if (left > 0)
+    throw usage(
+      `COPY ${source}: ${place} became shorter while it was read: build again, or leave it out in .dockerignore`,
+    );
+}
+
+/** Writes the archive of the source to a file. */
+export async function writeArchive(
+  folder: string,
+  files: readonly Found[],
+  { source, to }: { readonly source: string; readonly to: string },
+): Promise<void> {
   const archive = pack();
-  const filling = fill(archive, folder, files).catch((error: unknown) => archive.destroy(error as Error));
+  const filling = fill(archive, folder, { source, files }).catch((error: unknown) => archive.destroy(error as Error));
   await pipeline(archive, createGzip(), createWriteStream(to, { mode: 0o600 }));
   await filling;
 }
 
-async function fill(archive: Pack, folder: string, files: readonly Found[]): Promise<void> {
+async function fill(
+  archive: Pack,
+  folder: string,
+  { source, files }: { readonly source: string; readonly files: readonly Found[] },
+): Promise<void> {
   for (const { path, place, kind, mode, mtime, size, target } of files) {
     const header = { name: path, mode, type: kind, mtime };
     if (kind === "file") {
       const entry = archive.entry({ ...header, size });
-      await pipeline(createReadStream(join(folder, place)), entry);
+      await pipeline(contentOf(folder, { place, size }, source), entry);
     } else {
       await new Promise<void>((resolve, reject) => {
         archive.entry({ ...header, ...(kind === "symlink" ? { linkname: target } : {}) }, (error) =>

@@ -40,6 +40,7 @@ export const templateCommands: readonly Command[] = [
         about: "value of an ARG, without =value that of the environment; may be repeated",
         read: "variables",
       },
+      { flags: "--target <stage>", about: "the stage of the Dockerfile to build, in place of the last one" },
       { flags: "--cpu <cores>", about: "processors of its sandboxes", read: "integer" },
       { flags: "--memory-size <MiB>", about: "memory of its sandboxes", read: "integer" },
       { flags: "--start <command>", about: "start command, in place of the Dockerfile's" },

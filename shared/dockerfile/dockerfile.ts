@@ -4,13 +4,14 @@
  */
 
 import { type Dockerfile, DockerfileParser, type Instruction } from "dockerfile-ast";
+import { notesOfCommand, notesOfFlag, notesOfStart, notesOfSyntax } from "./command-notes.ts";
 import { isOtherText, OTHER_TEXT } from "./encoding.ts";
 import { isFileMode } from "./file-mode.ts";
 import { DockerfileError, type InstructionText, lineOf, refused, textOf } from "./instruction-text.ts";
 import { isOwnPlatform, OWN_PLATFORM, otherPlatform } from "./platform.ts";
-import { commandOf, inShell, jsonWords, quoted, script } from "./shell-text.ts";
+import { commandOf, inShell, jsonWords, script, startCommandOf } from "./shell-text.ts";
 import { namesDirectory } from "./sources.ts";
-import { type NamedStage, neededStages, type Stage, splitStages } from "./stages.ts";
+import { type NamedStage, neededStages, type Stage, splitStages, targetOf } from "./stages.ts";
 import { SubstitutionError, substitute } from "./substitute.ts";
 import { type Text, textsOf, valueInText } from "./texts.ts";
 import { argumentsOf, valueIn, variablesOf } from "./variables.ts";
@@ -58,8 +59,9 @@ interface Reading {
 /**
  * Reads the line ends of Windows, and skips a byte order mark at the beginning.
  * @param given values of `ARG`, by name
+ * @param target name or number of the stage that is built; undefined: the last one
  */
-export function readDockerfile(text: string, given: Readonly<Record<string, string>> = {}): Recipe {
+export function readDockerfile(text: string, given: Readonly<Record<string, string>> = {}, target?: string): Recipe {
   if (isOtherText(text)) throw new DockerfileError(`the Dockerfile ${OTHER_TEXT}`);
   const parsed = DockerfileParser.parse(text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n"));
   if (parsed.getEscapeCharacter() !== "\\")
@@ -70,7 +72,7 @@ export function readDockerfile(text: string, given: Readonly<Record<string, stri
       { type: "USER", args: ["root"] },
       { type: "WORKDIR", args: ["/"] },
     ],
-    notes: syntaxNotes(parsed),
+    notes: notesOfSyntax(parsed),
     given,
     asked: new Set(),
     before: new Map(),
@@ -84,30 +86,29 @@ export function readDockerfile(text: string, given: Readonly<Record<string, stri
     command: undefined,
     hasCommand: false,
   };
-  const from = readStages(parsed, reading);
+  const from = readStages(parsed, reading, target);
   if (!reading.hasUser) reading.steps.push({ type: "USER", args: ["user"] });
   if (!reading.hasWorkdir) reading.steps.push({ type: "WORKDIR", args: ["/home/user"] });
   for (const name of Object.keys(given))
     if (!reading.asked.has(name)) reading.notes.push(`no ARG asks for the build argument ${name}`);
-  return { from, steps: reading.steps, startCommand: startCommand(reading), notes: reading.notes };
+  const start = startCommandOf(reading);
+  return {
+    from,
+    steps: reading.steps,
+    startCommand: start,
+    notes: [...reading.notes, ...notesOfStart(start, reading)],
+  };
 }
 
-/** Docker lets another program read the file where its first lines name one. */
-function syntaxNotes(parsed: Dockerfile): string[] {
-  const syntax = parsed.getDirectives().find((directive) => directive.getName().toLowerCase() === "syntax");
-  const name = syntax?.getValue() ?? "";
-  if (name === "" || /(^|\/)docker\/dockerfile(-upstream)?([:@]|$)/.test(name)) return [];
-  return [`the syntax ${name} is read as that of docker/dockerfile`];
-}
-
-/** Reads what makes the last stage. @returns the image that it is from */
-function readStages(parsed: Dockerfile, reading: Reading): string {
-  const { before, stages } = splitStages(parsed.getInstructions());
-  for (const instruction of before) read(instruction, reading);
-  const { needed, others } = neededStages(stages.map((stage) => named(stage, reading)));
+/** Reads what makes the stage that is built. @returns the image that it is from */
+function readStages(parsed: Dockerfile, reading: Reading, target: string | undefined): string {
+  const split = splitStages(parsed.getInstructions());
+  for (const instruction of split.before) read(instruction, reading);
+  const stages = split.stages.map((stage) => named(stage, reading));
+  const { needed, others } = neededStages(stages, targetOf(stages, target));
   for (const { from, name } of others)
     reading.notes.push(
-      `line ${lineOf(from)}: the stage ${name || "without a name"} is left out, the last stage is not FROM it`,
+      `line ${lineOf(from)}: the stage ${name || "without a name"} is left out, ${target === undefined ? "the last stage" : target} is not FROM it`,
     );
   const [first] = needed;
   if (first === undefined) throw new DockerfileError("the Dockerfile has no FROM");
@@ -124,7 +125,15 @@ function named(stage: Stage, reading: Reading): NamedStage {
   const [image = "", as, name = "", ...more] = textOf(from, ["platform"]).content.split(/\s+/);
   const isRead = image !== "" && (as === undefined || (as.toUpperCase() === "AS" && name !== "" && more.length === 0));
   if (!isRead) throw refused(from, "FROM takes an image, and may give it a name with AS");
-  return { ...stage, image: known(valueIn(image, from), from, variablesOfFrom(reading)), name };
+  const value = valueIn(image, from);
+  // As in Docker, an ARG before FROM that has no value is empty there. A name that lacks a part is told with the variable.
+  const wayOut = "ARG sets one before the first FROM";
+  const whole = known(value, from, new Map([...unsetOf(reading), ...variablesOfFrom(reading)]), wayOut);
+  return {
+    ...stage,
+    image: /(^|[:@/])$/.test(whole) ? known(value, from, variablesOfFrom(reading), wayOut) : whole,
+    name,
+  };
 }
 
 /** The image that the stage is from. */
@@ -138,6 +147,11 @@ function imageOf({ from, image }: NamedStage, reading: Reading): string {
 
 function variablesOfFrom({ before }: Reading): ReadonlyMap<string, string> {
   return new Map([...OWN_PLATFORM, ...before]);
+}
+
+/** The names that an ARG before FROM has asked for. */
+function unsetOf({ asked }: Reading): readonly (readonly [name: string, value: undefined])[] {
+  return [...asked].map((name) => [name, undefined]);
 }
 
 function read(instruction: Instruction, reading: Reading): void {
@@ -166,14 +180,9 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
   },
 
   RUN(instruction, reading) {
-    const text = textOf(instruction, ["mount"]);
-    for (const [, mount] of text.flags) {
-      const type = /(?:^|,)type=(\w+)/.exec(mount)?.[1] ?? "bind";
-      if (type !== "cache") throw refused(instruction, `--mount of type ${type} is not supported`);
-      reading.notes.push(
-        `line ${lineOf(instruction)}: --mount=type=cache keeps no cache, and its files stay in the template`,
-      );
-    }
+    const text = textOf(instruction, ["mount", "network"]);
+    for (const flag of text.flags) reading.notes.push(...notesOfFlag(flag, instruction));
+    reading.notes.push(...notesOfCommand(instruction, text, reading.shell));
     const words = jsonWords(text);
     reading.steps.push({ type: "RUN", args: [words === undefined ? script(text, reading.shell) : commandOf(words)] });
   },
@@ -203,12 +212,14 @@ const readers: Readonly<Record<string, (instruction: Instruction, reading: Readi
     const text = textOf(instruction, []);
     const { content } = text;
     const words = reading.shell.length === 0 || content === "" ? content : [...reading.shell, content];
+    reading.notes.push(...notesOfCommand(instruction, text, reading.shell));
     reading.command = jsonWords(text) ?? words;
     reading.hasCommand = true;
   },
 
   ENTRYPOINT(instruction, reading) {
     const text = textOf(instruction, []);
+    reading.notes.push(...notesOfCommand(instruction, text, reading.shell));
     reading.entrypoint = jsonWords(text) ?? inShell(text.content, reading.shell);
     // As in Docker, an ENTRYPOINT takes nothing from the CMD of what its stage is from.
     if (!reading.hasCommand) reading.command = undefined;
@@ -227,7 +238,8 @@ function argument(instruction: Instruction, reading: Reading): void {
     // What was chosen elsewhere is plain text, as in Docker.
     const value = chosen === undefined ? own : plain(chosen);
     if (reading.from === undefined) {
-      if (value !== undefined) before.set(name, known(value, instruction, new Map([...OWN_PLATFORM, ...before])));
+      const variables = new Map([...unsetOf(reading), ...variablesOfFrom(reading)]);
+      if (value !== undefined) before.set(name, known(value, instruction, variables));
     } else if (value === undefined) {
       notes.push(`line ${lineOf(instruction)}: ARG ${name} has no value`);
     } else if (!reading.envs.has(name)) {
@@ -261,16 +273,16 @@ function ifKnown(text: string, variables: ReadonlyMap<string, string>): string |
   }
 }
 
-/** The text with its variables, of which each must have a value, or one in its place. */
+/** The text with its variables, of which each must be known, or have a value in its place. */
 function known(
   text: string,
   instruction: Instruction,
-  variables: ReadonlyMap<string, string>,
+  variables: ReadonlyMap<string, string | undefined>,
   wayOut = "ARG and ENV set one",
 ): string {
   const lookUp = (name: string) => {
     const value = variables.get(name);
-    if (value === undefined && !new RegExp(`\\$\\{${name}:?[-+]`).test(text))
+    if (!variables.has(name) && !new RegExp(`\\$\\{${name}:?[-+]`).test(text))
       throw refused(instruction, `$${name} has no value that the file gives: ${wayOut}`);
     return value;
   };
@@ -346,11 +358,4 @@ function modeOf(mode: string, instruction: Instruction): string {
   const given = /^[0-7]+$/.test(mode) ? mode.padStart(3, "0") : mode;
   if (!isFileMode(given)) throw refused(instruction, `--chmod takes a mode such as 755 or u+x, not '${mode}'`);
   return given;
-}
-
-/** As in Docker, an empty exec form of ENTRYPOINT or CMD is none, and the shell form of ENTRYPOINT takes nothing from CMD. */
-function startCommand({ entrypoint = [], command = [] }: Reading): string | undefined {
-  if (entrypoint.length === 0) return command.length === 0 ? undefined : commandOf(command);
-  if (typeof entrypoint === "string" || command.length === 0) return commandOf(entrypoint);
-  return `${commandOf(entrypoint)} ${typeof command === "string" ? `/bin/sh -c ${quoted(command)}` : commandOf(command)}`;
 }

@@ -46,3 +46,16 @@ export function commandOf(command: readonly string[] | string): string {
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
+
+/** As in Docker, an empty exec form of ENTRYPOINT or CMD is none, and the shell form of ENTRYPOINT takes nothing from CMD. */
+export function startCommandOf({
+  entrypoint = [],
+  command = [],
+}: {
+  readonly entrypoint: readonly string[] | string | undefined;
+  readonly command: readonly string[] | string | undefined;
+}): string | undefined {
+  if (entrypoint.length === 0) return command.length === 0 ? undefined : commandOf(command);
+  if (typeof entrypoint === "string" || command.length === 0) return commandOf(entrypoint);
+  return `${commandOf(entrypoint)} ${typeof command === "string" ? `/bin/sh -c ${quoted(command)}` : commandOf(command)}`;
+}

@@ -11,7 +11,11 @@ import { type BuildContainer, loginShell, rootScript, type Script, stepAct } fro
 import type { BuildLog } from "./build-log.ts";
 import { describeStep, ownerOf, type StepContext, splitUser } from "./context.ts";
 import { REMOVE_SCRIPT, splitSource, targetOf } from "./copy-script.ts";
-import { type ExitStatus, RpcError } from "./processes.ts";
+import { type ExitStatus, type Output, RpcError } from "./processes.ts";
+import { takenUser } from "./taken-user.ts";
+
+/** Of a command's output, what a failure is explained with. */
+const LONGEST_LAST = 4_096;
 
 export interface StepDeps {
   readonly log: BuildLog;
@@ -95,7 +99,12 @@ async function command(
   { log, prefix, step, signal }: Pick<StepDeps, "log" | "signal"> & { readonly prefix: string; readonly step: string },
 ): Promise<void> {
   const output = log.output(prefix, step);
-  const run = () => buildContainer.runAlone(loginShell(text, context), output.push, signal);
+  let last = "";
+  const push: Output = (stream, bytes) => {
+    output.push(stream, bytes);
+    last = (last + bytes.toString("utf8")).slice(-LONGEST_LAST);
+  };
+  const run = () => buildContainer.runAlone(loginShell(text, context), push, signal);
   const ended = await tried(text, async () => {
     try {
       return await run();
@@ -110,7 +119,8 @@ async function command(
   const full = (await buildContainer.isFull())
     ? `; the build's disk of ${buildContainer.container.resources.diskSizeMB} MiB is full`
     : "";
-  throw new AppError("bad_request", `failed to run command '${text}': ${ended.status}${full}`);
+  const taken = await takenUser(last, buildContainer, signal);
+  throw new AppError("bad_request", `failed to run command '${text}': ${ended.status}${full}${taken}`);
 }
 
 /** Reports a failure in the text that clients compare. */

@@ -1,7 +1,7 @@
 /** Builds a template from a Dockerfile, and shows logs of builds. */
 
 import { createReadStream } from "node:fs";
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { addAbortSignal, Readable } from "node:stream";
@@ -70,7 +70,7 @@ export const build: Action = async (context, { first, second }, options) => {
   await context.out.line(templateID);
 };
 
-function recipeOf(text: string, { buildArg = {} }: Options, { env, out }: Context): Recipe {
+function recipeOf(text: string, { buildArg = {}, target }: Options, { env, out }: Context): Recipe {
   const given: Record<string, string> = {};
   for (const [name, own] of Object.entries(buildArg)) {
     const value = own ?? env[name];
@@ -79,7 +79,7 @@ function recipeOf(text: string, { buildArg = {} }: Options, { env, out }: Contex
     else given[name] = value;
   }
   try {
-    return readDockerfile(text, given);
+    return readDockerfile(text, given, target);
   } catch (error) {
     throw error instanceof DockerfileError ? usage(error.message) : error;
   }
@@ -99,11 +99,29 @@ async function source(place: string, file: string | undefined, { streams, signal
   // What the folder's own Dockerfile leaves out is left out then, too.
   if (file === "-")
     return { folder, path: join(folder, "Dockerfile"), text: await textOf(addAbortSignal(signal, streams.stdin)) };
-  const path = file ?? (info.isDirectory() ? join(place, "Dockerfile") : place);
+  const path = file ?? (info.isDirectory() ? await dockerfileIn(place) : place);
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
     throw usage(`cannot read ${path}: ${(cause as Error).message}`, "name the Dockerfile with --file");
   });
   return { folder, path, text };
+}
+
+/** As in Docker, one in small letters counts where there is no other. */
+async function dockerfileIn(folder: string): Promise<string> {
+  const names = await readdir(folder).catch((): string[] => []);
+  const name = ["Dockerfile", "dockerfile"].find((one) => names.includes(one));
+  const others = names
+    .filter((one) => /(^|\.)(docker|container)file(\.(?!dockerignore$)[^.]+)?$/i.test(one))
+    .toSorted();
+  if (name === undefined && others.length > 0)
+    throw usage(
+      `${folder} has no Dockerfile`,
+      `name it with --file: ${others
+        .slice(0, 5)
+        .map((one) => join(folder, one))
+        .join(", ")}`,
+    );
+  return join(folder, name ?? "Dockerfile");
 }
 
 /** `FROM` names a template where there is one of that name, otherwise an image. */
@@ -187,7 +205,7 @@ async function send({ context, api, folder, templateID }: Place, { from, files, 
   const scratch = await mkdtemp(join(tmpdir(), "svc-build-"));
   try {
     const archive = join(scratch, "files.tar.gz");
-    await writeArchive(folder, files, archive);
+    await writeArchive(folder, files, { source: from, to: archive });
     const { size } = await stat(archive);
     const progress = createProgress(context, `sending ${from}`, size);
     const body = createReadStream(archive).on("data", (chunk) => progress.passed(chunk.length));

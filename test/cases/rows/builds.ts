@@ -61,6 +61,8 @@ sibling: the same steps from the cache, and a step more | not tried => the layer
 sibling: setUser("user:nowhere") | not tried => the step fails and names the group | docker/builds/steps.test.ts | USER has a group by number and by name
 sibling: a user of the image whose home is a directory of others: daemon, /usr/sbin | the whole home was given to the user, with new files in it => the home keeps its owner and its files | integration/agent/builds/add-user.test.ts | the home that a user of the image has
 sibling: an /etc/passwd whose last line has no end | the new user was written into the line before => the user has a line of its own | integration/agent/builds/add-user.test.ts | also when that line has no end
+sibling: RUN useradd -m -u 1000 user on python:3.12 (Hugging Face's line) | exit status 9, and no word of the platform's own user => the reason names the user, its number and the way out | unit/agent/builds/taken-user.test.ts | says that every image gets that user
+sibling: groupadd, adduser and addgroup with the number of that user | the same => the same, and nothing where another user has it | unit/agent/builds/taken-user.test.ts | says that the platform's user has the number
 sibling: setUser("a;touch /tmp/x") | not tried => the build fails and names it, and no shell reads it | conformance/templates/steps.test.ts | a user's name is no way into a shell
 `,
   "the directory of later steps": `
@@ -105,5 +107,12 @@ sibling: a .dockerignore in UTF-16, as PowerShell writes it | left nothing out i
 sibling: FROM rockylinux, amazonlinux, ubi-minimal, opensuse | refused: the distribution is not supported => gets its programs from dnf, yum, microdnf or zypper | integration/agent/builds/distributions.test.ts | from its own package manager
 sibling: FROM ghcr.io/Me/App, https://ghcr.io/me/app | is not the name of an image => the refusal says why, and what to write | unit/agent/builds/steps.test.ts | names the way out
 sibling: **.pyc in .dockerignore | matched only below a directory => matches as in Docker | unit/shared/dockerfile/ignored.test.ts | /**.md
+sibling: FROM \${REGISTRY}node:20, where ARG REGISTRY has no value | refused: it has no value => empty, as in Docker; what lacks a part then is refused | unit/shared/dockerfile/notes.test.ts | an ARG before FROM that has no value
+sibling: CMD ['npm', 'start'], a list that is not JSON | run with its brackets in silence => a note with the line says so | unit/shared/dockerfile/notes.test.ts | which is no list
+sibling: RUN echo "a\\nb", a line end in Debian's sh | written as it is in silence => a note with the line and the way out | unit/shared/dockerfile/notes.test.ts | which bash does not do as Debian's sh
+sibling: docker build --target dev | no such option => that stage, by its name or number, with those that it is from | unit/shared/dockerfile/stages.test.ts | a stage that is named
+sibling: COPY . . from a folder that is named by a link | copied nothing in silence => copies what is in it | integration/agent/builds/copies.test.ts | from a folder that is named by a link
+sibling: a log that grows while it is copied (archive/tar: write too long) | "Size mismatch", without its name => sent as it was | integration/agent/builds/copies.test.ts | a log that grows while the folder is read
+sibling: a file that goes away while it is copied | ENOENT of a path, or "Size mismatch" => refused by its name, with .dockerignore as the way out | integration/agent/builds/copies.test.ts | while the folder is read is named
 `,
 };

@@ -239,8 +239,10 @@ describe("a template", () => {
     const folder = join(svc.folder, "texts");
     mkdirSync(folder);
     writeFileSync(join(folder, ".dockerignore"), "*\n");
-    const input = 'FROM debian:12\nARG A=1\nARG B=2\nENV C=$A$B\nCOPY <<EOF /etc/app.conf\nc="$C"\nEOF\n';
-    const words = ["template", "build", "texts", folder, "-f", "-", "--build-arg", "A", "--build-arg", "B"];
+    const input =
+      'FROM debian:12 AS conf\nARG A=1\nARG B=2\nENV C=$A$B\nCOPY <<EOF /etc/app.conf\nc="$C"\nEOF\nFROM scratch\n';
+    const more = ["--build-arg", "A", "--build-arg", "B", "--target", "conf"];
+    const words = ["template", "build", "texts", folder, "-f", "-", ...more];
     const built = await svc.run(words, { input, env: { A: "seven" } });
     expect(built).toMatchObject({ code: 0 });
     expect(built.stderr).toContain("the build argument B has no value, here or in the environment");
@@ -253,10 +255,17 @@ describe("a template", () => {
     expect([...files].map(([path, bytes]) => [path, bytes.toString()])).toEqual([["EOF", 'c="seven2"\n']]);
 
     writeFileSync(join(folder, ".dockerignore"), "secret[\n");
-    expect(await svc.run(["template", "build", "texts", folder, "-f", "-"], { input })).toMatchObject({
+    expect(await svc.run(words, { input })).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(".dockerignore: 'secret[' is not a pattern") as string,
     });
+    writeFileSync(join(folder, "e2b.Dockerfile"), "FROM debian:12\n");
+    expect(await svc.run(["template", "build", "texts", folder])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`name it with --file: ${join(folder, "e2b.Dockerfile")}`) as string,
+    });
+    writeFileSync(join(folder, "dockerfile"), "FROM debian:12\nONBUILD RUN true\n");
+    expect((await svc.run(["template", "build", "texts", folder])).stderr).toContain("line 2: ONBUILD");
   });
 
   test("whose build fails ends with 1 and the reason, escaped", SLOW, async () => {

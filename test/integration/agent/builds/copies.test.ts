@@ -60,7 +60,7 @@ async function copied(source: string, destination: string, mode = ""): Promise<R
   const { files, needsDirectory } = await filesOf(at("context"), source, () => false);
   mkdirSync(at("image"));
   if (files.length === 0) return {};
-  await writeArchive(at("context"), files, at("archive.tar.gz"));
+  await writeArchive(at("context"), files, { source, to: at("archive.tar.gz") });
   await unpacked(at("archive.tar.gz"));
   const given = needsDirectory && !destination.endsWith("/") ? `${destination}/` : destination;
   const target = targetOf(at("image"), given);
@@ -169,10 +169,49 @@ test("what is copied for root keeps setuid and sticky bits", async () => {
   chmodSync(at("context/rootfs/bin/su"), 0o4755);
   chmodSync(at("context/rootfs/spool"), 0o1777);
   const { files } = await filesOf(at("context"), "rootfs", () => false);
-  await writeArchive(at("context"), files, at("archive.tar.gz"));
+  await writeArchive(at("context"), files, { source: "rootfs", to: at("archive.tar.gz") });
   await unpacked(at("archive.tar.gz"), true);
   expect(statSync(at("files/rootfs/bin/su")).mode & 0o7777).toBe(0o4755);
   expect(statSync(at("files/rootfs/spool")).mode & 0o7777).toBe(0o1777);
+});
+
+test.each([".", "*.txt", "sub"])(
+  "COPY %s from a folder that is named by a link copies what is in it",
+  async (source) => {
+    write("real/app.txt");
+    write("real/sub/deep.txt");
+    symlinkSync("real", at("context"));
+    const { files } = await filesOf(at("context"), source, () => false);
+    expect(files.filter(({ kind }) => kind === "file").length).toBe(source === "." ? 2 : 1);
+    await writeArchive(at("context"), files, { source, to: at("archive.tar.gz") });
+    await unpacked(at("archive.tar.gz"));
+    expect(Object.keys(tree(at("files")))).toEqual(files.filter(({ kind }) => kind === "file").map(({ path }) => path));
+  },
+);
+
+test("a log that grows while the folder is read is sent as it was, and has the hash of that", async () => {
+  write("context/app.log", "one\n");
+  write("context/empty.log", "");
+  const { files } = await filesOf(at("context"), ".", () => false);
+  const hash = await hashOf(at("context"), ".", files);
+  for (const name of ["app", "empty"]) writeFileSync(at(`context/${name}.log`), "two\n".repeat(50_000), { flag: "a" });
+  expect(await hashOf(at("context"), ".", files)).toBe(hash);
+  await writeArchive(at("context"), files, { source: ".", to: at("archive.tar.gz") });
+  await unpacked(at("archive.tar.gz"));
+  expect(tree(at("files"))).toEqual({ "app.log": "one\n", "empty.log": "" });
+});
+
+test.each([
+  ["became shorter", () => writeFileSync(at("context/run/app.log"), "x"), "app.log became shorter while it was read"],
+  ["was deleted", () => rmSync(at("context/run/app.log")), "app.log cannot be read (ENOENT)"],
+])("a file that %s while the folder is read is named", async (_what, change, why) => {
+  write("context/run/app.log", "one\n".repeat(50_000));
+  write("context/run/more.log");
+  const { files } = await filesOf(at("context"), "run", () => false);
+  change();
+  const wrong = `COPY run: run/${why}`;
+  await expect(hashOf(at("context"), "run", files)).rejects.toThrow(wrong);
+  await expect(writeArchive(at("context"), files, { source: "run", to: at("archive.tar.gz") })).rejects.toThrow(wrong);
 });
 
 test("a name that is not UTF-8 is refused as such", async () => {

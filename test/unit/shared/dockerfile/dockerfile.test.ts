@@ -255,7 +255,7 @@ test("what means nothing to a sandbox is told", () => {
 test.each([
   ["RUN true", "the Dockerfile has no FROM"],
   [Buffer.from("\uFEFFFROM a", "utf16le").toString("utf8"), "the Dockerfile is not UTF-8 text, but perhaps UTF-16"],
-  ["FROM a\nRUN --mount=target=/c true", "line 2: --mount of type bind is not supported"],
+  ["FROM a\nRUN --mount=target=/c true", "line 2: --mount of type bind is not supported: COPY the files before"],
   ["FROM a\nRUN --network=none true", "line 2: --network is not supported"],
   ["FROM a\nCOPY --from=b /x /y", "line 2: --from is not supported, because a template is made from one image"],
   ["FROM a AS x\nRUN b\nFROM a\nCOPY --from=x /y /z", "line 4: --from is not supported"],
@@ -275,6 +275,9 @@ test.each([
   ["FROM a\nUSER", "line 2: USER takes a value"],
   ['FROM a\nWORKDIR ""', "line 2: WORKDIR takes a value"],
   ["FROM a:$V", "line 1: $V has no value"],
+  ["ARG V\nFROM a:$V", "line 2: $V has no value that the file gives: ARG sets one before the first FROM"],
+  ["ARG V\nFROM $V", "line 2: $V has no value"],
+  ["FROM a\nRUN --mount=type=secret,id=x true", "line 2: --mount of type secret is not supported"],
   ["FROM a\nCOPY $BASE/x /y", "line 2: $BASE has no value"],
   ["FROM a\nENV P=/x:$PATH\nCOPY $P /y", "line 3: $P has no value"],
   ["FROM a\nARG X=1\nCOPY ${X:0} /y", "line 3: the reference '${X:0' cannot be substituted"],
