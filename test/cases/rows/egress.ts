@@ -76,4 +76,9 @@ sibling: a first one that answers REFUSED or NOTIMP | the same => the second one
 sibling: a second one that says NXDOMAIN | not tried => NXDOMAIN: no third one is asked | integration/agent/egress/dns.test.ts | whose NXDOMAIN counts
 sibling: a question whose packet is lost | SERVFAIL after 2.5 s => sent again after one second, and answered | integration/agent/egress/dns.test.ts | whose packet is lost is sent again
 `,
+  "why a connection was denied": `
+git over ssh to github.com, which allowOut has, in the network log | add "140.82.112.3" to allowOut => the same, and that an allowed name counts on ports 80 and 443 only | unit/orchestrator/network-policy/explanation.test.ts | of git over ssh that is denied
+sibling: TLS without SNI to an allowed name | add its address => the same, and that a name counts where the program says it | unit/orchestrator/network-policy/explanation.test.ts | of TLS without SNI that is denied
+sibling: CONNECT to an allowed name on port 8443, through the node's proxy | add the name, which is there already => add its address | unit/orchestrator/network-policy/explanation.test.ts | of a port that was named to the node's proxy
+`,
 };
