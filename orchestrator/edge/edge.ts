@@ -36,8 +36,8 @@ import {
 import { readSigned } from "./signed-url.ts";
 import { createSigners, type FoundSandbox } from "./signers.ts";
 import { targetOf } from "./target.ts";
-import { type NodeAccess, UpstreamPlanner } from "./upstream-planner.ts";
-import { pathOnly, readVisitor, SCHEME_HEADER, schemeTeller, type Visitor } from "./visitor.ts";
+import { forRequest, type NodeAccess, UpstreamPlanner } from "./upstream-planner.ts";
+import { pathOnly, readVisitor, schemeTeller, type Visitor } from "./visitor.ts";
 
 /**
  * How long a cut stream waits for the report that its sandbox ended. A report takes a few milliseconds, and on a busy node a second.
@@ -256,25 +256,15 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   }
 
   function planFor(visit: Visit, route: EdgeRoute, port: number): ForwardPlan {
-    const { nextHops, host, drops } = planner.prepare(route, port);
+    const prepared = planner.prepare(route, port);
     const { path, hosts, absoluteHost } = visit.visitor;
     const isSecure = port !== ENVD_PORT && tellsScheme(visit.client.request);
-    // These belong to one request, so the prepared target does not hold them.
-    const told = [
-      ...(host === undefined ? [] : ["X-Forwarded-Host", hosts[0] ?? ""]),
-      ...(isSecure ? ["X-Forwarded-Proto", "https"] : []),
-    ];
+    const { nextHops, drops } = forRequest(prepared, { originalHost: hosts[0] ?? "", isSecure });
     return {
       executionId: route.executionId,
       path,
-      edits: {
-        drops: isSecure ? (name, value) => name === SCHEME_HEADER || drops(name, value) : drops,
-        host: host ?? absoluteHost,
-      },
-      nextHops:
-        told.length === 0
-          ? nextHops
-          : nextHops.map((nextHop) => ({ ...nextHop, added: [...nextHop.added, ...told] })),
+      edits: { drops, host: prepared.host ?? absoluteHost },
+      nextHops,
       ...AS_A_PROXY,
       keepsBack: keepsNothing,
       framesErrors: true,

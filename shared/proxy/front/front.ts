@@ -39,8 +39,12 @@ const ADVICE = "This port speaks HTTPS: begin the address with https://\n";
 /** The answer to a request without TLS. Node closes the connection right after it. */
 const NO_TLS =
   headText(400, "Bad Request", [
-    ...["Content-Type", "text/plain; charset=utf-8"],
-    ...["Content-Length", `${ADVICE.length}`, "Connection", "close"],
+    "Content-Type",
+    "text/plain; charset=utf-8",
+    "Content-Length",
+    `${ADVICE.length}`,
+    "Connection",
+    "close",
   ]) + ADVICE;
 
 /** What the port shows: a certificate for all names, PEM. */

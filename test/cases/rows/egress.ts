@@ -81,4 +81,9 @@ git over ssh to github.com, which allowOut has, in the network log | add "140.82
 sibling: TLS without SNI to an allowed name | add its address => the same, and that a name counts where the program says it | unit/orchestrator/network-policy/explanation.test.ts | of TLS without SNI that is denied
 sibling: CONNECT to an allowed name on port 8443, through the node's proxy | add the name, which is there already => add its address | unit/orchestrator/network-policy/explanation.test.ts | of a port that was named to the node's proxy
 `,
+  "resolvers without EDNS": `
+a node whose resolver answers FORMERR to EDNS (meta-balena 3656), under a policy with domains | FORMERR, while the machine resolves the name => asked again without EDNS | integration/agent/egress/edns.test.ts | a resolver that refuses EDNS
+sibling: the same for a question for CNAME | FORMERR => asked again without EDNS | integration/agent/egress/edns.test.ts | a resolver that refuses EDNS
+sibling: a resolver that answers FORMERR to everything | FORMERR => asked once more, and FORMERR | integration/agent/egress/edns.test.ts | that takes no question
+`,
 };

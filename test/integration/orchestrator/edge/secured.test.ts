@@ -115,11 +115,21 @@ test("a server learns of its client's TLS, whatever the client says, and envd do
   const { port, ca } = await secureFront();
   const route = door.add();
   const backend = await echoing(route.address);
-  const envd = await httpBackend(route.address, (asked, response) => response.end(JSON.stringify(asked.headers)), 49_983);
+  const envd = await httpBackend(
+    route.address,
+    (asked, response) => response.end(JSON.stringify(asked.headers)),
+    49_983,
+  );
   onTestFinished(() => envd.close());
   const host = `${backend.port}-${route.sandboxId}.sbx.example`;
   const tls = { ca, servername: host };
-  const call = request({ ...tls, host: "127.0.0.1", port, headers: { host, "x-forwarded-proto": "http" }, agent: false });
+  const call = request({
+    ...tls,
+    host: "127.0.0.1",
+    port,
+    headers: { host, "x-forwarded-proto": "http" },
+    agent: false,
+  });
   const [answer] = (await once(call.end(), "response")) as [IncomingMessage];
   answer.resume();
   expect(JSON.parse(String(answer.headers["x-seen"]))).toMatchObject({ host, "x-forwarded-proto": "https" });

@@ -13,7 +13,11 @@ describe("the scheme of a client's connection", () => {
     ["is told in place of what a client says", { encrypted: true, from: "198.51.100.1", rawHeaders: SAID }, true],
     ["is told for a proxy that says nothing", { encrypted: true, from: PROXY, rawHeaders: [] }, true],
     ["is what a trusted proxy says", { encrypted: true, from: PROXY, rawHeaders: SAID }, false],
-    ["is what a trusted proxy says, on IPv6 too", { encrypted: true, from: `::ffff:${PROXY}`, rawHeaders: SAID }, false],
+    [
+      "is what a trusted proxy says, on IPv6 too",
+      { encrypted: true, from: `::ffff:${PROXY}`, rawHeaders: SAID },
+      false,
+    ],
     ["is not known without TLS", { encrypted: false, from: "198.51.100.1", rawHeaders: SAID }, false],
   ])("%s", (_what, { encrypted, from, rawHeaders }, expected) => {
     const socket = { remoteAddress: from, ...(encrypted ? { encrypted } : {}) } as unknown as Socket;
