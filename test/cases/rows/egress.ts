@@ -62,6 +62,8 @@ sibling: a SOCKS proxy that closes in place of an answer | noticed only when the
 sibling: an egress proxy that is not there | "connection refused", which read as the destination's => "egress proxy: it cannot be reached (ECONNREFUSED)" in the log | integration/agent/egress/proxy-failures.test.ts | a proxy that is not there
 sibling: a wrong password of the egress proxy, for a program in a sandbox | not tried => blocked: nothing leaves, past the proxy neither | conformance/network/egress-proxy.test.ts | uses its credentials
 sibling: a company's proxy that refuses with 403, and one that is down | not tried => 502 for the client; the log has the status, and ECONNREFUSED | integration/agent/egress/company-proxy.test.ts | what the company's proxy refuses
+sibling: a company's proxy that answers 407, with a password and without | "status 407" => whose user name and password are wanted, or refused | integration/agent/egress/proxy-failures.test.ts | the 407 of a company's proxy
+sibling: one that offers NTLM or Negotiate alone | "status 407" => that it wants these, which are not sent | integration/agent/egress/proxy-failures.test.ts | other kinds alone
 `,
   "TLS that a program does not begin with a rule's host": `
 a program that does not trust the node's authority (uv, rustls with its own roots) | the log has the code of OpenSSL => the log says so, and names SSL_CERT_FILE | integration/agent/egress/transform-failures.test.ts | does not trust the node's authority
