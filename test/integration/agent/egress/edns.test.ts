@@ -27,9 +27,9 @@ async function namesBy(knows: (hasOption: boolean) => boolean) {
     });
   });
   const names = openNames(async () => [server]);
-  onTestFinished(async () => {
+  onTestFinished(() => {
     names.stop();
-    await server.close();
+    server.close();
   });
   return { names, asked };
 }
