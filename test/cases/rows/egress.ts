@@ -79,9 +79,9 @@ sibling: a second one that says NXDOMAIN | not tried => NXDOMAIN: no third one i
 sibling: a question whose packet is lost | SERVFAIL after 2.5 s => sent again after one second, and answered | integration/agent/egress/dns.test.ts | whose packet is lost is sent again
 `,
   "why a connection was denied": `
-git over ssh to github.com, which allowOut has, in the network log | add "140.82.112.3" to allowOut => the same, and that an allowed name counts on ports 80 and 443 only | unit/orchestrator/network-policy/explanation.test.ts | of git over ssh that is denied
-sibling: TLS without SNI to an allowed name | add its address => the same, and that a name counts where the program says it | unit/orchestrator/network-policy/explanation.test.ts | of TLS without SNI that is denied
-sibling: CONNECT to an allowed name on port 8443, through the node's proxy | add the name, which is there already => add its address | unit/orchestrator/network-policy/explanation.test.ts | of a port that was named to the node's proxy
+git over ssh to github.com, which allowOut has, in the network log | add "140.82.112.3" to allowOut => the same, and that an allowed name counts on ports 80 and 443 only | unit/orchestrator/network-policy/explanation.test.ts | git over ssh
+sibling: TLS without SNI to an allowed name | add its address => the same, and that a name counts where the program says it | unit/orchestrator/network-policy/explanation.test.ts | TLS without SNI
+sibling: CONNECT to an allowed name on port 8443, through the node's proxy | add the name, which is there already => add its address | unit/orchestrator/network-policy/explanation.test.ts | a port that was named to the node's proxy
 `,
   "resolvers without EDNS": `
 a node whose resolver answers FORMERR to EDNS (meta-balena 3656), under a policy with domains | FORMERR, while the machine resolves the name => asked again without EDNS | integration/agent/egress/edns.test.ts | a resolver that refuses EDNS
