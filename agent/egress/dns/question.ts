@@ -1,6 +1,6 @@
 /** Reads the one question of a DNS message, and makes answers (RFC 1035 §4.1). Pure. */
 
-import { encode } from "dns-packet";
+import { encode, type OptAnswer } from "dns-packet";
 
 const HEADER_BYTES = 12;
 const MAX_NAME_BYTES = 255;
@@ -134,8 +134,8 @@ export function fit(reply: Buffer, message: Buffer, question: Question): Buffer 
  * Writes a question of our own, in which only the name comes from the sandbox.
  * @param extended it says how long the answer may be (EDNS, RFC 6891)
  */
-export function ask(name: string, type: "A" | "CNAME", extended: boolean): Buffer {
-  const option = {
+export function ask(name: string, type: "A" | "CNAME", extended = true): Buffer {
+  const option: OptAnswer = {
     type: "OPT",
     name: ".",
     udpPayloadSize: ANSWER_TO_UDP_BYTES,
@@ -144,7 +144,7 @@ export function ask(name: string, type: "A" | "CNAME", extended: boolean): Buffe
     flags: 0,
     flag_do: false,
     options: [],
-  } as const;
+  };
   return encode({
     type: "query",
     id: 0,
