@@ -36,8 +36,8 @@ import {
 import { readSigned } from "./signed-url.ts";
 import { createSigners, type FoundSandbox } from "./signers.ts";
 import { targetOf } from "./target.ts";
-import { type NodeAccess, UpstreamPlanner } from "./upstream-planner.ts";
-import { pathOnly, readVisitor, type Visitor } from "./visitor.ts";
+import { forRequest, type NodeAccess, UpstreamPlanner } from "./upstream-planner.ts";
+import { pathOnly, readVisitor, schemeTeller, type Visitor } from "./visitor.ts";
 
 /**
  * How long a cut stream waits for the report that its sandbox ended. A report takes a few milliseconds, and on a busy node a second.
@@ -133,6 +133,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   });
   const moves = new Moves(deps.find, log);
   const clientAddress = addressReader(deps.isProxy);
+  const tellsScheme = schemeTeller(deps.isProxy);
   const signers = createSigners({
     routes,
     pausedSandboxes: async () => (await deps.pausedSandboxes?.()) ?? [],
@@ -255,20 +256,15 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   }
 
   function planFor(visit: Visit, route: EdgeRoute, port: number): ForwardPlan {
-    const { nextHops, host, drops } = planner.prepare(route, port);
-    const { path } = visit.visitor;
+    const prepared = planner.prepare(route, port);
+    const { path, hosts, absoluteHost } = visit.visitor;
+    const isSecure = port !== ENVD_PORT && tellsScheme(visit.client.request);
+    const { nextHops, drops } = forRequest(prepared, { originalHost: hosts[0] ?? "", isSecure });
     return {
       executionId: route.executionId,
       path,
-      edits: { drops, host: host ?? visit.visitor.absoluteHost },
-      // The original host name belongs to one request, so the prepared target does not hold it.
-      nextHops:
-        host === undefined
-          ? nextHops
-          : nextHops.map((nextHop) => ({
-              ...nextHop,
-              added: [...nextHop.added, "X-Forwarded-Host", visit.visitor.hosts[0] ?? ""],
-            })),
+      edits: { drops, host: prepared.host ?? absoluteHost },
+      nextHops,
       ...AS_A_PROXY,
       keepsBack: keepsNothing,
       framesErrors: true,

@@ -22,7 +22,7 @@ import { dialTcp, secure, secureWith } from "../../shared/proxy/sockets/dial.ts"
 import { clientOptions, type Meeting } from "../../shared/tls/peers.ts";
 import type { EdgeRoute } from "./sandbox-lookup.ts";
 import { hostName } from "./target.ts";
-import { TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";
+import { SCHEME_HEADER, TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;
 /** Idle time for envd and the node proxy, which belong to this platform and keep idle connections for longer. */
@@ -99,6 +99,29 @@ function prepare(route: EdgeRoute, port: number, access: NodeAccess): Ways {
   };
   const straight = () => direct(route, port, serverName, access.hasEveryRemoval);
   return { confirmed, any: route.sameHost ? { ...confirmed, nextHops: [straight(), node] } : confirmed };
+}
+
+/** What a server in a sandbox is told of its client; it belongs to one request, so the prepared data does not hold it. */
+interface Told {
+  /** Where the sandbox masks it. */
+  readonly originalHost: string;
+  /** The client speaks HTTPS, which ends here. */
+  readonly isSecure: boolean;
+}
+
+export function forRequest(
+  { host, nextHops, drops }: PreparedPort,
+  { originalHost, isSecure }: Told,
+): Pick<PreparedPort, "nextHops" | "drops"> {
+  const told = [
+    ...(host === undefined ? [] : ["X-Forwarded-Host", originalHost]),
+    ...(isSecure ? ["X-Forwarded-Proto", "https"] : []),
+  ];
+  if (told.length === 0) return { nextHops, drops };
+  return {
+    nextHops: nextHops.map((nextHop) => ({ ...nextHop, added: [...nextHop.added, ...told] })),
+    drops: isSecure ? (name, value) => name === SCHEME_HEADER || drops(name, value) : drops,
+  };
 }
 
 function serverNameOf(host: string | undefined): string {

@@ -1,5 +1,9 @@
 /** Collects what the edge needs from a request, in one pass over its headers. Pure. */
 
+import type { IncomingMessage } from "node:http";
+import type { TLSSocket } from "node:tls";
+import { plainAddress } from "../../shared/http/connections/client-address.ts";
+import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import type { Addressed } from "./target.ts";
 
 export interface Visitor extends Addressed {
@@ -60,6 +64,18 @@ function readTarget(url: string, hosts: readonly string[]): RequestTarget | unde
   const rest = absolute[2] ?? "/";
   const host = absolute[1] ?? "";
   return { hosts: [host], path: rest.startsWith("/") ? rest : `/${rest}`, absoluteHost: host };
+}
+
+export const SCHEME_HEADER = "x-forwarded-proto";
+
+/**
+ * Reads whether a server in a sandbox has to be told that its client speaks HTTPS, which ends at the edge: servers write the
+ * scheme into redirects, and compare it with Origin. False where a trusted proxy, which has its own client, tells it already.
+ */
+export function schemeTeller(isProxy: (address: string) => boolean = () => false) {
+  return ({ socket, rawHeaders }: Pick<IncomingMessage, "socket" | "rawHeaders">): boolean =>
+    (socket as Partial<TLSSocket>).encrypted === true &&
+    (headerValue(rawHeaders, SCHEME_HEADER) === undefined || !isProxy(plainAddress(socket.remoteAddress ?? "")));
 }
 
 /** Without the query. */

@@ -1,8 +1,9 @@
 /** One sentence for people about an entry of the network log: what was wrong, and what to do about it. Pure. */
 
 import type { NetworkLogEntry } from "../../shared/agent-api/routes.ts";
+import { NAMED_PORTS } from "../../shared/policy/decide.ts";
 
-type Explained = Pick<NetworkLogEntry, "protocol" | "verdict" | "rule" | "name" | "recordType" | "address">;
+type Explained = Pick<NetworkLogEntry, "protocol" | "verdict" | "rule" | "name" | "recordType" | "address" | "port">;
 
 const FAILED = /^failed\b ?(.*)$/s;
 
@@ -55,7 +56,8 @@ function refusedQuestion({ rule, name, recordType }: Explained): string {
   return `the policy denies everything that it does not allow: add ${JSON.stringify(name ?? "the name")} to allowOut`;
 }
 
-function refusedConnection({ rule, name, address }: Explained): string {
+function refusedConnection(entry: Explained): string {
+  const { rule } = entry;
   if (rule === "limit connections") return "the sandbox has more connections open than it may";
   if (rule === "always node") return "the node itself is never reachable from a sandbox";
   if (rule === "always udp")
@@ -64,6 +66,15 @@ function refusedConnection({ rule, name, address }: Explained): string {
   if (rule.startsWith("always port")) return "the node's own resolver answers names: no other one can be asked";
   if (rule.startsWith("always "))
     return `addresses in ${rule.slice("always ".length)} are never reachable from a sandbox, whatever its policy says`;
-  const wanted = name === undefined || name === "" ? address : name;
-  return `${rule} forbids it, and nothing allows it: add ${JSON.stringify(wanted)} to allowOut`;
+  return `${rule} forbids it, and nothing allows it: add ${wantedDestination(entry)}`;
+}
+
+/** What has to be in `allowOut`: the name is of use only where the node reads it. */
+function wantedDestination({ protocol, port, name = "", address }: Explained): string {
+  const isNamed = protocol === "tcp" && NAMED_PORTS.includes(port);
+  if (isNamed && name !== "") return `${JSON.stringify(name)} to allowOut`;
+  const byAddress = `${address === "" ? "the address" : JSON.stringify(address)} to allowOut`;
+  if (protocol === "udp") return byAddress;
+  const where = isNamed ? "where the program says it, by SNI or Host" : "on ports 80 and 443 only";
+  return `${byAddress} (an allowed name counts ${where})`;
 }

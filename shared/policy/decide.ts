@@ -32,7 +32,7 @@ export interface Decision {
 }
 
 /** The only ports on which the policy reads names from the traffic. */
-const NAMED_PORTS: readonly number[] = [80, 443];
+export const NAMED_PORTS: readonly number[] = [80, 443];
 /** The node resolves names; the sandbox cannot ask other servers. */
 const NAME_PORTS: readonly number[] = [53, 853];
 

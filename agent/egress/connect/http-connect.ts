@@ -6,6 +6,7 @@ import { ConnectError } from "../destinations/connect-error.ts";
 
 const MOST_HEAD_BYTES = 16 * 1024;
 const HEAD_END = "\r\n\r\n";
+const AUTHENTICATION_REQUIRED = "407";
 
 /** `socket` is connected to the proxy, and is the tunnel afterwards, paused; destroyed when this rejects. */
 export async function connectTunnel(
@@ -23,7 +24,9 @@ export async function connectTunnel(
     const status = /^HTTP\/1\.[01] (\d{3})\b/.exec(head)?.[1];
     if (status === undefined) throw new ConnectError("the company's proxy did not answer in HTTP");
     if (!status.startsWith("2"))
-      throw new ConnectError(`the company's proxy refused the connection with status ${status}`);
+      throw new ConnectError(
+        `the company's proxy refused the connection with status ${status}${why(status, head, credentials)}`,
+      );
     if (rest.length > 0) socket.unshift(rest);
     // Node settles the state of a socket whose listeners of `readable` are gone at its next turn.
     await new Promise((resolve) => setImmediate(resolve));
@@ -34,6 +37,17 @@ export async function connectTunnel(
   } finally {
     signal.removeEventListener("abort", abort);
   }
+}
+
+/** What the operator has to do about a proxy that wants to know who asks. */
+function why(status: string, head: string, credentials: string): string {
+  if (status !== AUTHENTICATION_REQUIRED) return "";
+  const offers = [...head.matchAll(/^proxy-authenticate:[ \t]*([^\r\n]+)/gim)].map(([, offer = ""]) => offer);
+  if (offers.length > 0 && !/\bbasic\b/i.test(offers.join(" "))) {
+    const kinds = offers.map((offer) => offer.split(/[\s,]/, 1)[0]);
+    return `: it wants ${kinds.join(" or ")}, and only a user name and a password are sent`;
+  }
+  return `: it ${credentials === "" ? "wants" : "refused"} the user name and the password of SVC_SANDBOX_HTTPS_PROXY`;
 }
 
 function readHead(socket: Socket): Promise<{ head: string; rest: Buffer }> {

@@ -9,7 +9,7 @@ import { defined } from "../../../shared/defined.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber } from "../../../shared/policy/ranges.ts";
 import { askTcp, askUdp, type NoAnswer } from "./ask.ts";
-import { ask, CODE } from "./question.ts";
+import { ask, CODE, codeOfReply } from "./question.ts";
 import type { UpstreamResolver } from "./upstream-resolvers.ts";
 
 const LONGEST_MS = 60_000;
@@ -47,8 +47,12 @@ export function openNames(upstreams: () => Promise<readonly UpstreamResolver[]>,
   const asked = async (name: string, type: "A" | "CNAME"): Promise<FoundPacket> => {
     try {
       const servers = await upstreams();
-      const question = ask(name, type);
-      const udp = await askUdp(question, servers, stopping.signal);
+      const extended = ask(name, type, true);
+      const first = await askUdp(extended, servers, stopping.signal);
+      // So answers a resolver that does not know EDNS, or a router before it (RFC 6891 §7): it is asked as programs ask it.
+      const isUnknown = codeOfReply(first.message) === CODE.malformed;
+      const question = isUnknown ? ask(name, type, false) : extended;
+      const udp = isUnknown ? await askUdp(question, servers, stopping.signal) : first;
       const short = decode(udp.message);
       const reply = short.flag_tc ? await askTcp(question, servers, stopping.signal) : udp;
       if (reply.noAnswer !== undefined) return { noAnswer: reply.noAnswer };

@@ -1,6 +1,6 @@
 /** Reads the one question of a DNS message, and makes answers (RFC 1035 §4.1). Pure. */
 
-import { encode } from "dns-packet";
+import { encode, type OptAnswer } from "dns-packet";
 
 const HEADER_BYTES = 12;
 const MAX_NAME_BYTES = 255;
@@ -10,7 +10,7 @@ const MOST_UDP_BYTES = 4_096;
 const ANSWER_TO_UDP_BYTES = 1_232;
 
 export const TYPE = { A: 1, CNAME: 5, AAAA: 28, SVCB: 64, HTTPS: 65, IXFR: 251, AXFR: 252, ANY: 255 } as const;
-export const CODE = { ok: 0, failed: 2, noName: 3, notImplemented: 4, refused: 5 } as const;
+export const CODE = { ok: 0, malformed: 1, failed: 2, noName: 3, notImplemented: 4, refused: 5 } as const;
 const INTERNET = 1;
 
 const OTHER_TYPES = { NS: 2, SOA: 6, PTR: 12, MX: 15, TXT: 16, SRV: 33, NAPTR: 35, CAA: 257 };
@@ -18,7 +18,7 @@ const TYPE_NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries({ ...TYPE, ...OTHER_TYPES }).map(([name, type]) => [type, name]),
 );
 const CODE_NAMES: ReadonlyMap<number, string> = new Map([
-  [1, "FORMERR"],
+  [CODE.malformed, "FORMERR"],
   [CODE.failed, "SERVFAIL"],
   [CODE.noName, "NXDOMAIN"],
   [CODE.notImplemented, "NOTIMP"],
@@ -130,24 +130,26 @@ export function fit(reply: Buffer, message: Buffer, question: Question): Buffer 
   return short;
 }
 
-/** Writes a question of our own, in which only the name comes from the sandbox. */
-export function ask(name: string, type: "A" | "CNAME"): Buffer {
+/**
+ * Writes a question of our own, in which only the name comes from the sandbox.
+ * @param extended it says how long the answer may be (EDNS, RFC 6891)
+ */
+export function ask(name: string, type: "A" | "CNAME", extended = true): Buffer {
+  const option: OptAnswer = {
+    type: "OPT",
+    name: ".",
+    udpPayloadSize: ANSWER_TO_UDP_BYTES,
+    extendedRcode: 0,
+    ednsVersion: 0,
+    flags: 0,
+    flag_do: false,
+    options: [],
+  };
   return encode({
     type: "query",
     id: 0,
     flags: 0x0100,
     questions: [{ name, type }],
-    additionals: [
-      {
-        type: "OPT",
-        name: ".",
-        udpPayloadSize: ANSWER_TO_UDP_BYTES,
-        extendedRcode: 0,
-        ednsVersion: 0,
-        flags: 0,
-        flag_do: false,
-        options: [],
-      },
-    ],
+    additionals: extended ? [option] : [],
   });
 }

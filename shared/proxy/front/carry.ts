@@ -8,6 +8,8 @@ import { bodyCodings, fieldsOf, type StreamRequest, streamHeaders } from "./stre
 
 /** How long a client may go on sending behind the whole answer. */
 const DRAIN_MS = 1_000;
+/** The last status that Node writes by HTTP/2. */
+const LAST_STATUS = 599;
 
 const { NGHTTP2_CANCEL, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 
@@ -71,16 +73,17 @@ function relay(stream: ServerHttp2Stream, answer: IncomingMessage): void {
     fail(stream, `the server's answer has the transfer coding ${codings.join(", ")}, which HTTP/2 cannot carry`);
     return;
   }
+  const { statusCode = 502 } = answer;
   try {
-    stream.respond(streamHeaders(answer.statusCode ?? 502, answer.rawHeaders), { waitForTrailers: true });
+    stream.respond(streamHeaders(statusCode, answer.rawHeaders), { waitForTrailers: true });
   } catch {
-    // Headers that HTTP/2 cannot carry.
     answer.destroy();
-    fail(stream);
+    const what = statusCode > LAST_STATUS ? `the status ${statusCode}` : "a header";
+    fail(stream, `the server's answer has ${what} that HTTP/2 cannot carry`);
     return;
   }
   stream.once("wantTrailers", () => {
-    stream.sendTrailers(fieldsOf(answer.rawTrailers));
+    sendTrailers(stream, answer);
     if (stream.readableEnded) return;
     // The answer is whole, and nobody reads the rest of the request: the client is told to stop (RFC 9113 §8.1).
     const limit = setTimeout(() => stream.close(NGHTTP2_NO_ERROR), DRAIN_MS);
@@ -93,6 +96,15 @@ function relay(stream: ServerHttp2Stream, answer: IncomingMessage): void {
   // An answer without a body has ended the stream already.
   if (stream.writableEnded) answer.resume();
   else answer.pipe(stream);
+}
+
+/** The body is complete: trailers that cannot be written are left out. */
+function sendTrailers(stream: ServerHttp2Stream, { rawTrailers }: IncomingMessage): void {
+  try {
+    stream.sendTrailers(fieldsOf(rawTrailers));
+  } catch {
+    stream.sendTrailers({});
+  }
 }
 
 function inform(stream: ServerHttp2Stream, status: number, rawHeaders: readonly string[]): void {

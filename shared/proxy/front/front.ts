@@ -9,6 +9,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { createServer, type TLSSocket, type TlsOptions } from "node:tls";
 import { carriedBy } from "../../http/connections/connection-limits.ts";
 import { MAX_HEAD_BYTES } from "../limits.ts";
+import { headText } from "../raw-headers.ts";
 import { carry } from "./carry.ts";
 import { innerConnection } from "./inner-socket.ts";
 import { readStreamRequest } from "./stream-headers.ts";
@@ -20,13 +21,31 @@ const KEEP_ALIVE_PROBE_MS = 60_000;
 /** As the servers behind it let an idle connection be. */
 const IDLE_MS = 620_000;
 
+/** An entry counts 32 bytes beside its text (RFC 9113 §6.5.2), so only the size limits them: browsers send each cookie as one. */
+const MOST_ENTRIES = MAX_HEAD_BYTES / 32;
+
 const SESSION = {
   settings: { maxConcurrentStreams: 256, initialWindowSize: 2 ** 18, maxHeaderListSize: MAX_HEAD_BYTES },
+  maxHeaderListPairs: MOST_ENTRIES,
   /** MiB. */
   maxSessionMemory: 32,
 } as const;
 /** Bytes that all streams of a session may send ahead: uploads from far away would crawl with the default of 64 KiB. */
 const SESSION_WINDOW = 2 ** 22;
+
+/** By the code of OpenSSL's errors: the bytes begin like a request of HTTP, or like one to a proxy. */
+const PLAIN_REQUESTS: ReadonlySet<string> = new Set(["ERR_SSL_HTTP_REQUEST", "ERR_SSL_HTTPS_PROXY_REQUEST"]);
+const ADVICE = "This port speaks HTTPS: begin the address with https://\n";
+/** The answer to a request without TLS. Node closes the connection right after it. */
+const NO_TLS =
+  headText(400, "Bad Request", [
+    "Content-Type",
+    "text/plain; charset=utf-8",
+    "Content-Length",
+    `${ADVICE.length}`,
+    "Connection",
+    "close",
+  ]) + ADVICE;
 
 /** What the port shows: a certificate for all names, PEM. */
 interface Shown {
@@ -71,7 +90,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     noDelay: true,
   } as TlsOptions);
   /** By the address and port that the connection is from. */
-  const inHandshake = new Set<string>();
+  const inHandshake = new Map<string, Socket>();
 
   server.on("connection", (socket: Socket) => {
     if (inHandshake.size >= MOST_IN_HANDSHAKE) {
@@ -79,7 +98,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
       return;
     }
     const from = comesFrom(socket);
-    inHandshake.add(from);
+    inHandshake.set(from, socket);
     sockets.add(socket);
     socket.once("close", () => {
       inHandshake.delete(from);
@@ -98,8 +117,11 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     streams.once("session", (session) => carriers.set(session, socket));
     streams.emit("connection", socket);
   });
-  // What failed its handshake cannot be answered.
-  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  server.on("tlsClientError", ({ code }: NodeJS.ErrnoException, socket) => {
+    // What failed its handshake otherwise cannot be answered.
+    if (PLAIN_REQUESTS.has(code ?? "")) inHandshake.get(comesFrom(socket))?.write(NO_TLS, "latin1");
+    socket.destroy();
+  });
 
   streams.on("session", (session) => {
     sessions.add(session);

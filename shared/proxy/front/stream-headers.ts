@@ -11,11 +11,13 @@ const OF_A_CONNECTION: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** Of these HTTP/2 sends one value; of several ones the first counts, as browsers read them. */
+/** Of these Node writes one line by HTTP/2, and throws for several; of several values the first counts, as browsers read them. */
 const SINGLE: ReadonlySet<string> = new Set([
   "access-control-allow-credentials",
   "access-control-max-age",
+  "access-control-request-method",
   "age",
+  "authorization",
   "content-length",
   "content-location",
   "content-md5",
@@ -25,13 +27,27 @@ const SINGLE: ReadonlySet<string> = new Set([
   "dnt",
   "etag",
   "expires",
+  "from",
+  "host",
+  "if-match",
+  "if-modified-since",
+  "if-none-match",
+  "if-range",
+  "if-unmodified-since",
   "last-modified",
   "location",
+  "max-forwards",
+  "proxy-authorization",
+  "range",
+  "referer",
   "retry-after",
   "tk",
   "upgrade-insecure-requests",
+  "user-agent",
   "x-content-type-options",
 ]);
+/** Node writes one line of these too, but they are lists: several lines mean the same as one (RFC 9110 §5.3). */
+const LISTED: ReadonlySet<string> = new Set(["content-encoding", "content-language"]);
 
 export interface StreamRequest {
   readonly method: string;
@@ -104,6 +120,7 @@ export function fieldsOf(rawHeaders: readonly string[]): Record<string, string |
     if (dropped.has(name) || name.startsWith(":")) continue;
     const before = fields[name];
     if (before === undefined) fields[name] = value;
+    else if (LISTED.has(name)) fields[name] = `${String(before)}, ${value}`;
     else if (!SINGLE.has(name)) fields[name] = [before, value].flat();
   }
   return fields;

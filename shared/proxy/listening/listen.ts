@@ -165,13 +165,16 @@ function openSecured(settings: object, door: Door): Secured {
   return { server, inHandshake };
 }
 
+/** Protocols that clients offer without being asked, and go on without: HTTP/2 (JDK, curl), TLS (Apache HttpClient). */
+const ONLY_OFFERED = /^\s*(?:h2c?|tls\/[\d.]+)\s*(?:,|$)/i;
+
 /**
- * This proxy does not speak cleartext HTTP/2, and the bytes of a protocol begin behind the body of the request for it, which
- * only a length tells without reading the body as HTTP: such requests are served as if Upgrade had not been sent, which RFC
- * 9110 §7.8 allows.
+ * This proxy speaks neither HTTP/2 nor TLS on an open connection, and the bytes of a protocol begin behind the body of the request
+ * for it, which only a length tells without reading the body as HTTP: such requests are served as if Upgrade had not been sent,
+ * which RFC 9110 §7.8 allows.
  */
 function isPlain({ rawHeaders }: IncomingMessage): boolean {
-  if (/^\s*h2c?\s*(,|$)/i.test(headerValue(rawHeaders, "upgrade") ?? "")) return true;
+  if (ONLY_OFFERED.test(headerValue(rawHeaders, "upgrade") ?? "")) return true;
   if (!announcesBody(rawHeaders)) return false;
   const length = headerValue(rawHeaders, "content-length");
   const isShort = length !== undefined && Number(length) <= MAX_UPGRADE_BODY_BYTES;

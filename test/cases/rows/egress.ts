@@ -62,6 +62,8 @@ sibling: a SOCKS proxy that closes in place of an answer | noticed only when the
 sibling: an egress proxy that is not there | "connection refused", which read as the destination's => "egress proxy: it cannot be reached (ECONNREFUSED)" in the log | integration/agent/egress/proxy-failures.test.ts | a proxy that is not there
 sibling: a wrong password of the egress proxy, for a program in a sandbox | not tried => blocked: nothing leaves, past the proxy neither | conformance/network/egress-proxy.test.ts | uses its credentials
 sibling: a company's proxy that refuses with 403, and one that is down | not tried => 502 for the client; the log has the status, and ECONNREFUSED | integration/agent/egress/company-proxy.test.ts | what the company's proxy refuses
+sibling: a company's proxy that answers 407, with a password and without | "status 407" => whose user name and password are wanted, or refused | integration/agent/egress/proxy-failures.test.ts | the 407 of a company's proxy
+sibling: one that offers NTLM or Negotiate alone | "status 407" => that it wants these, which are not sent | integration/agent/egress/proxy-failures.test.ts | other kinds alone
 `,
   "TLS that a program does not begin with a rule's host": `
 a program that does not trust the node's authority (uv, rustls with its own roots) | the log has the code of OpenSSL => the log says so, and names SSL_CERT_FILE | integration/agent/egress/transform-failures.test.ts | does not trust the node's authority
@@ -75,5 +77,15 @@ two name servers in resolv.conf, the first of which answers SERVFAIL | SERVFAIL 
 sibling: a first one that answers REFUSED or NOTIMP | the same => the second one's addresses | integration/agent/egress/dns.test.ts | of a resolver the next one is asked
 sibling: a second one that says NXDOMAIN | not tried => NXDOMAIN: no third one is asked | integration/agent/egress/dns.test.ts | whose NXDOMAIN counts
 sibling: a question whose packet is lost | SERVFAIL after 2.5 s => sent again after one second, and answered | integration/agent/egress/dns.test.ts | whose packet is lost is sent again
+`,
+  "why a connection was denied": `
+git over ssh to github.com, which allowOut has, in the network log | add "140.82.112.3" to allowOut => the same, and that an allowed name counts on ports 80 and 443 only | unit/orchestrator/network-policy/explanation.test.ts | git over ssh
+sibling: TLS without SNI to an allowed name | add its address => the same, and that a name counts where the program says it | unit/orchestrator/network-policy/explanation.test.ts | TLS without SNI
+sibling: CONNECT to an allowed name on port 8443, through the node's proxy | add the name, which is there already => add its address | unit/orchestrator/network-policy/explanation.test.ts | a port that was named to the node's proxy
+`,
+  "resolvers without EDNS": `
+a node whose resolver answers FORMERR to EDNS (meta-balena 3656), under a policy with domains | FORMERR, while the machine resolves the name => asked again without EDNS | integration/agent/egress/edns.test.ts | a resolver that refuses EDNS
+sibling: the same for a question for CNAME | FORMERR => asked again without EDNS | integration/agent/egress/edns.test.ts | a resolver that refuses EDNS
+sibling: a resolver that answers FORMERR to everything | FORMERR => asked once more, and FORMERR | integration/agent/egress/edns.test.ts | that takes no question
 `,
 };

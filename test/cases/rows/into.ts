@@ -107,4 +107,21 @@ sibling: 426 as the answer that declines another upgrade | the header is dropped
 sibling: 200 with Upgrade: h2c, which is an offer | the header is dropped => dropped still: the proxy has not checked that protocol | integration/orchestrator/edge/answers.test.ts | 426 keeps the protocols that the server asks for
 sibling: a request with Upgrade: h2c | not tried => served as if it had not been asked for, and the connection goes on | integration/orchestrator/edge/upgrades.test.ts | is served as if it had not been asked for
 `,
+  "HTTP/2 and TLS at the edge": `
+a browser with more than about 110 cookies, which HTTP/2 sends one by one, as in mod_h2 201 | the stream is reset with ENHANCE_YOUR_CALM => all arrive, in one header | integration/shared/front-forms.test.ts | five hundred cookies
+sibling: a request by HTTP/2 with five hundred headers | the stream is reset with ENHANCE_YOUR_CALM => all arrive | integration/shared/front-forms.test.ts | five hundred headers
+a server that says Content-Encoding twice, as in mod_h2 35 | 502 "the connection was closed without an answer" => both, in one line | integration/shared/front-forms.test.ts | Content-Encoding
+sibling: Content-Language twice | 502 "the connection was closed without an answer" => both, in one line | integration/shared/front-forms.test.ts | Content-Language
+sibling: trailers with two lines of User-Agent | the program ended => the answer is whole, and the connection goes on | integration/shared/front-forms.test.ts | end nothing but their answer
+sibling: an answer with status 999, by HTTP/2 | 502 "the connection was closed without an answer" => 502 that names the status | integration/shared/front-forms.test.ts | a status above those of HTTP/2
+curl http://host:443, as in node 23331 | an empty reply => 400 that says to write https:// | integration/shared/front-forms.test.ts | without TLS is answered with what to write
+sibling: CONNECT to the port with TLS | an empty reply => 400 that says to write https:// | integration/shared/front-forms.test.ts | without TLS is answered with what to write
+Rails, Django or Gradio behind https: redirects, forms and media with http:// (gradio 8148) | no X-Forwarded-Proto => X-Forwarded-Proto: https, by HTTP/1.1 and HTTP/2, whatever the client says | integration/orchestrator/edge/secured.test.ts | a server learns of its client's TLS
+sibling: a trusted proxy that speaks TLS to the edge and http to its client | not tried => what it says stays | unit/orchestrator/edge/visitor.test.ts | is what a trusted proxy says
+`,
+  "upgrades that are only offered": `
+Apache HttpClient 5.4 sends Upgrade: TLS/1.2 with each GET, as in wiremock 2948 | 404 of envd, no answer of Vite, and the connection ended => served as if it had not been asked for | integration/orchestrator/edge/upgrades.test.ts | to TLS, which Apache HttpClient offers
+sibling: Upgrade: TLS/1.3, TLS/1.2 | passed on => served as if it had not been asked for | integration/orchestrator/edge/upgrades.test.ts | to one of several versions of TLS
+sibling: Upgrade: h2c of the JDK's client | not tried => served as if it had not been asked for | integration/orchestrator/edge/upgrades.test.ts | to HTTP/2
+`,
 };

@@ -75,3 +75,46 @@ test("a proxy that is not there is not taken for the destination", async () => {
   const { failed } = await through(port);
   expect(failed).toBe(`${HOST} cannot be reached: egress proxy: it cannot be reached (ECONNREFUSED)`);
 });
+
+const BASIC = "Proxy-Authenticate: Basic realm=proxy\r\n";
+const WINDOWS = "Proxy-Authenticate: NTLM\r\nProxy-Authenticate: Negotiate\r\n";
+
+test.each([
+  [
+    "no password where one is wanted",
+    undefined,
+    BASIC,
+    "it wants the user name and the password of SVC_SANDBOX_HTTPS_PROXY",
+  ],
+  ["a wrong password", "Basic eDp5", BASIC, "it refused the user name and the password of SVC_SANDBOX_HTTPS_PROXY"],
+  [
+    "another kind beside Basic",
+    "Basic eDp5",
+    WINDOWS + BASIC,
+    "it refused the user name and the password of SVC_SANDBOX_HTTPS_PROXY",
+  ],
+  [
+    "another kind in one line with Basic",
+    undefined,
+    'Proxy-Authenticate: Digest realm="a b", Basic realm=proxy\r\n',
+    "it wants the user name and the password of SVC_SANDBOX_HTTPS_PROXY",
+  ],
+  [
+    "other kinds alone",
+    "Basic eDp5",
+    WINDOWS,
+    "it wants NTLM or Negotiate, and only a user name and a password are sent",
+  ],
+])("the 407 of a company's proxy is said in words: %s", async (_name, authorization, headers, words) => {
+  const server = createTcpServer((socket: Socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => socket.end(`HTTP/1.1 407 Proxy Authentication Required\r\n${headers}\r\n`));
+  });
+  const port = await listening(server);
+  onTestFinished(() => void server.close());
+  const proxy = { host: "127.0.0.1", port, ...(authorization === undefined ? {} : { authorization }) };
+  const { signal } = new AbortController();
+  await expect(dial({ is: "company", proxy, host: HOST, addresses: [] }, { port: 443, signal }, deps)).rejects.toThrow(
+    `the company's proxy refused the connection with status 407: ${words}`,
+  );
+});

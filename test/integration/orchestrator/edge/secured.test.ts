@@ -1,11 +1,17 @@
 /** The edge and a node's proxy on another machine: TLS both ways, for requests, streams and upgrades. */
 
 import { once } from "node:events";
-import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage } from "node:http";
+import { connect } from "node:http2";
+import { request } from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
+import { createLog } from "../../../../shared/program/log.ts";
+import { openFront } from "../../../../shared/proxy/front/front.ts";
+import { openSite } from "../../../../shared/tls/site/files.ts";
 import { type TestPlatform, testPlatform } from "../../../support/tls/platform.ts";
+import { testSite } from "../../../support/tls/site.ts";
 import { echoing } from "./answering.ts";
 import { type FrontDoor, httpBackend, openFrontDoor, routed } from "./front-door.ts";
 
@@ -82,4 +88,64 @@ test("an https address of a node's proxy that speaks no TLS gets no request in c
     expect(answer.status).toBe(502);
   }
   expect(received).toEqual([]);
+});
+
+/** The port with TLS for clients, in front of the edge. */
+async function secureFront() {
+  const files = await testSite("sbx.example");
+  const log = createLog({ component: "test", level: "silent" });
+  const site = await openSite({ ...files, domain: "sbx.example", now: Date.now, log, lookEveryMs: 1_000 });
+  const front = await openFront({
+    host: "127.0.0.1",
+    port: 0,
+    shown: site,
+    admits: () => true,
+    serve: (_name, connection) => door.edge.accept(connection),
+  });
+  onTestFinished(async () => {
+    front.destroy();
+    await front.close();
+    await site.stop();
+    files.remove();
+  });
+  return { port: front.port, ca: files.authority.certificate };
+}
+
+test("a server learns of its client's TLS, whatever the client says, and envd does not", async () => {
+  const { port, ca } = await secureFront();
+  const route = door.add();
+  const backend = await echoing(route.address);
+  const envd = await httpBackend(
+    route.address,
+    (asked, response) => response.end(JSON.stringify(asked.headers)),
+    49_983,
+  );
+  onTestFinished(() => envd.close());
+  const host = `${backend.port}-${route.sandboxId}.sbx.example`;
+  const tls = { ca, servername: host };
+  const call = request({
+    ...tls,
+    host: "127.0.0.1",
+    port,
+    headers: { host, "x-forwarded-proto": "http" },
+    agent: false,
+  });
+  const [answer] = (await once(call.end(), "response")) as [IncomingMessage];
+  answer.resume();
+  expect(JSON.parse(String(answer.headers["x-seen"]))).toMatchObject({ host, "x-forwarded-proto": "https" });
+  const session = connect(`https://127.0.0.1:${port}`, tls);
+  onTestFinished(() => session.destroy());
+  const seen = async (authority: string) => {
+    const stream = session.request({ ":authority": authority });
+    const [fields] = (await once(stream, "response")) as [Record<string, string>];
+    let text = "";
+    for await (const chunk of stream as AsyncIterable<Buffer>) text += chunk.toString();
+    return JSON.parse(fields["x-seen"] ?? text) as Record<string, string>;
+  };
+  expect(await seen(host)).toMatchObject({ host, "x-forwarded-proto": "https" });
+  expect(await seen(`49983-${route.sandboxId}.sbx.example`)).not.toHaveProperty("x-forwarded-proto");
+  const plain = await fetch(url(), { headers: { ...routed(route, backend.port), "x-forwarded-proto": "https" } });
+  expect(JSON.parse(plain.headers.get("x-seen") ?? "")).toMatchObject({ "x-forwarded-proto": "https" });
+  const without = await fetch(url(), { headers: routed(route, backend.port) });
+  expect(JSON.parse(without.headers.get("x-seen") ?? "")).not.toHaveProperty("x-forwarded-proto");
 });

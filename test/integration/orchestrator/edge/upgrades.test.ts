@@ -247,6 +247,8 @@ describe.each(CARRIED)("an upgrade to $protocol $route", ({ sameHost, protocol }
 
   test.each([
     ["to HTTP/2", "GET", "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", ""],
+    ["to TLS, which Apache HttpClient offers", "GET", "Upgrade: TLS/1.2\r\n", ""],
+    ["to one of several versions of TLS", "GET", "Upgrade: TLS/1.3, TLS/1.2\r\n", ""],
     ["with a body of 64 KiB", "POST", `Upgrade: raw\r\nContent-Length: ${LONG.length}\r\n`, LONG],
     [
       "with a body in chunks",

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { explanation } from "../../../../orchestrator/network-policy/explanation.ts";
 
-const dns = { protocol: "dns", name: "pypi.org", recordType: "A", address: "" } as const;
-const tcp = { protocol: "tcp", name: "pypi.org", address: "203.0.113.1" } as const;
+const dns = { protocol: "dns", name: "pypi.org", recordType: "A", address: "", port: 53 } as const;
+const tcp = { protocol: "tcp", name: "pypi.org", address: "203.0.113.1", port: 443 } as const;
 
 test("what was allowed and worked needs no explanation", () => {
   expect(explanation({ ...tcp, verdict: "allow", rule: "default" })).toBeUndefined();
@@ -44,4 +44,24 @@ test.each([
   ["deny", "limit connections", "more connections"],
 ] as const)("a connection with %s %s says why and what to do", (verdict, rule, text) => {
   expect(explanation({ ...tcp, verdict, rule })).toContain(text);
+});
+
+const denied = { verdict: "deny", rule: "denyOut 0.0.0.0/0" } as const;
+const { name: _, ...nameless } = tcp;
+
+test.each([
+  ["TLS without SNI", nameless, "by SNI or Host"],
+  ["plain HTTP without Host", { ...nameless, port: 80 }, "by SNI or Host"],
+  ["git over ssh", { ...nameless, port: 22 }, "on ports 80 and 443 only"],
+  ["a port that was named to the node's proxy", { ...tcp, port: 8443 }, "on ports 80 and 443 only"],
+])("of %s that is denied the address is to be allowed, and where names count is said", (_what, entry, where) => {
+  const start = 'denyOut 0.0.0.0/0 forbids it, and nothing allows it: add "203.0.113.1" to allowOut';
+  expect(explanation({ ...entry, ...denied })).toBe(`${start} (an allowed name counts ${where})`);
+});
+
+test("of a name on another port that has no address yet, and of UDP, the address is to be allowed", () => {
+  expect(explanation({ ...tcp, ...denied, port: 8443, address: "" })).toContain("add the address to allowOut");
+  expect(explanation({ ...nameless, ...denied, protocol: "udp", port: 123 })).toBe(
+    'denyOut 0.0.0.0/0 forbids it, and nothing allows it: add "203.0.113.1" to allowOut',
+  );
 });
