@@ -50,7 +50,7 @@ function refusedQuestion({ rule, name, recordType }: Explained): string {
   if (rule === "limit questions") return "the sandbox asks for more names at once, or in a second, than it may";
   if (rule === "always name") return "the question is for something that cannot be a host name";
   if (rule.startsWith("always type"))
-    return `the node's resolver answers only A, AAAA and CNAME${recordType === undefined ? "" : `, not ${recordType}`}`;
+    return `the node's resolver answers only A, AAAA and CNAME, and SRV and MX where any name may be asked for${recordType === undefined ? "" : `, not this ${recordType}`}`;
   if (rule.startsWith("always "))
     return `the name leads to an address in ${rule.slice("always ".length)}, which no sandbox can reach`;
   return `the policy denies everything that it does not allow: add ${JSON.stringify(name ?? "the name")} to allowOut`;

@@ -49,6 +49,11 @@ export interface Answering {
 /** The types that a connection needs. Others only carry data, TXT above all, or weaken decisions by name. */
 const ANSWERED: readonly number[] = [TYPE.A, TYPE.AAAA, TYPE.CNAME];
 /**
+ * What else programs ask before they connect, such as drivers with `mongodb+srv://`: host names, which they then look up. Where
+ * any name may be asked for, these tell a zone's owner no more than a look-up of an address.
+ */
+const ANSWERED_OF_ANY_NAME: readonly number[] = [...ANSWERED, TYPE.SRV, TYPE.MX];
+/**
  * HTTPS and SVCB records hold keys that hide the name of a connection (ECH) and addresses that bypass A records.
  * Browsers ask for them before every connection, so these questions are not logged.
  */
@@ -61,7 +66,7 @@ export async function answer(message: Buffer, question: Question, asker: Asker, 
   if (!question.internet || TRANSFERS.includes(type)) return respond(message, question, CODE.refused);
   if (onlyListedNames(asker.policy)) return answerListed(message, question, asker, answering);
   const asked = { name: (question.name ?? "").toLowerCase(), type };
-  if (!ANSWERED.includes(type)) return withoutRecords(message, question, asker, asked);
+  if (!ANSWERED_OF_ANY_NAME.includes(type)) return withoutRecords(message, question, asker, asked);
   const { message: reply, noAnswer } = await answering.forward(message);
   noteFailure(asker, asked, { code: codeOfReply(reply), noAnswer });
   return reply;
@@ -75,7 +80,7 @@ function noteFailure(
   if (noAnswer !== undefined || code !== CODE.ok) asker.failed(asked, noAnswer ?? codeName(code));
 }
 
-/** Answers "the name has no records of that type" under every policy: programs continue, and do not ask again. */
+/** Answers "the name has no records of that type": programs continue, and do not ask again. */
 function withoutRecords(message: Buffer, question: Question, asker: Asker, asked: AskedName): Buffer {
   if (!HINTS.includes(question.type)) asker.refused(asked, `always type ${question.type}`);
   return respond(message, question, CODE.ok);

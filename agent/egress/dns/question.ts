@@ -9,11 +9,22 @@ const PLAIN_UDP_BYTES = 512;
 const MOST_UDP_BYTES = 4_096;
 const ANSWER_TO_UDP_BYTES = 1_232;
 
-export const TYPE = { A: 1, CNAME: 5, AAAA: 28, SVCB: 64, HTTPS: 65, IXFR: 251, AXFR: 252, ANY: 255 } as const;
+export const TYPE = {
+  A: 1,
+  CNAME: 5,
+  MX: 15,
+  AAAA: 28,
+  SRV: 33,
+  SVCB: 64,
+  HTTPS: 65,
+  IXFR: 251,
+  AXFR: 252,
+  ANY: 255,
+} as const;
 export const CODE = { ok: 0, malformed: 1, failed: 2, noName: 3, notImplemented: 4, refused: 5 } as const;
 const INTERNET = 1;
 
-const OTHER_TYPES = { NS: 2, SOA: 6, PTR: 12, MX: 15, TXT: 16, SRV: 33, NAPTR: 35, CAA: 257 };
+const OTHER_TYPES = { NS: 2, SOA: 6, PTR: 12, TXT: 16, NAPTR: 35, CAA: 257 };
 const TYPE_NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries({ ...TYPE, ...OTHER_TYPES }).map(([name, type]) => [type, name]),
 );

@@ -78,6 +78,11 @@ sibling: a first one that answers REFUSED or NOTIMP | the same => the second one
 sibling: a second one that says NXDOMAIN | not tried => NXDOMAIN: no third one is asked | integration/agent/egress/dns.test.ts | whose NXDOMAIN counts
 sibling: a question whose packet is lost | SERVFAIL after 2.5 s => sent again after one second, and answered | integration/agent/egress/dns.test.ts | whose packet is lost is sent again
 `,
+  "hosts of services": `
+mongodb+srv:// in a sandbox that may reach the internet | no hosts: questions for SRV got an empty answer => the hosts | integration/agent/egress/dns-policy.test.ts | as drivers with mongodb+srv:// need them
+sibling: a library that looks whether a domain takes mail (MX) | an empty answer => the hosts | integration/agent/egress/dns-policy.test.ts | hosts of a service and of a name's mail
+sibling: SRV of a name that a policy of domains does not allow | refused => refused, as before | integration/agent/egress/dns-policy.test.ts | an unlisted name is not resolved at all
+`,
   "why a connection was denied": `
 git over ssh to github.com, which allowOut has, in the network log | add "140.82.112.3" to allowOut => the same, and that an allowed name counts on ports 80 and 443 only | unit/orchestrator/network-policy/explanation.test.ts | git over ssh
 sibling: TLS without SNI to an allowed name | add its address => the same, and that a name counts where the program says it | unit/orchestrator/network-policy/explanation.test.ts | TLS without SNI
