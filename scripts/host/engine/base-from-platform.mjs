@@ -95,17 +95,26 @@ async function messageOf(answer) {
   }
 }
 
-const [urls = "", recipe = "", file = ""] = process.argv.slice(2);
-const refusals = [];
-if (digest === undefined) refusals.push("the join token is cut off or changed");
-for (const url of digest === undefined ? [] : urls.split(",")) {
-  try {
-    await take(new URL(url), recipe, file);
-    process.exit(0);
-  } catch (error) {
-    const why = error.name === "TimeoutError" || error.name === "AbortError" ? "it took too long" : error.message;
-    refusals.push(`${url}: ${why}`);
+/** @returns the reasons why no platform gave it; none when one did */
+async function takeFromAny(urls, recipe, file) {
+  if (digest === undefined) return ["the join token is cut off or changed"];
+  const refusals = [];
+  for (const url of urls.split(",")) {
+    try {
+      await take(new URL(url), recipe, file);
+      return [];
+    } catch (error) {
+      const why = error.name === "TimeoutError" || error.name === "AbortError" ? "it took too long" : error.message;
+      refusals.push(`${url}: ${why}`);
+    }
   }
+  return refusals;
 }
-process.stdout.write(`${refusals.join("; ").replaceAll("\n", " ")}\n`);
-process.exit(NONE);
+
+const [urls = "", recipe = "", file = ""] = process.argv.slice(2);
+const refusals = await takeFromAny(urls, recipe, file);
+if (refusals.length > 0) {
+  process.stdout.write(`${refusals.join("; ").replaceAll("\n", " ")}\n`);
+  // Not by process.exit(): it may wait for ever for a compilation that waits for the main thread (nodejs/node issue 54918).
+  process.exitCode = NONE;
+}
