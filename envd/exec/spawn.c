@@ -114,12 +114,13 @@ static int fail(int status, uint32_t step) {
   _exit(127);
 }
 
-/* Gives the pipes to the user, and opens them to others: otherwise the program could not reopen /dev/stderr by name, nor one
- * that it starts as another user (su, gosu, a server that gives up root). Only who holds a pipe, or may trace one who does,
- * finds it. */
+/* Gives the pipes to the user: otherwise the program could not reopen /dev/stderr by name. Others may open each end in its
+ * own direction, as a program must that it starts as another user (su, gosu, a server that gives up root). In the other
+ * direction they could write the program's input or take its output. Only who holds a pipe, or may trace one who does, finds
+ * it. */
 static void give_away(const struct plan *plan) {
   for (int fd = plan->flags & FLAG_STDIN ? 0 : 1; fd < 3; fd++)
-    if (fchown(fd, plan->uid, plan->gid) < 0 || fchmod(fd, 0666) < 0) errno = 0;
+    if (fchown(fd, plan->uid, plan->gid) < 0 || fchmod(fd, fd == 0 ? 0644 : 0622) < 0) errno = 0;
 }
 
 static void become(const struct plan *plan, struct process *process, const int ends[3], int status) {

@@ -178,8 +178,9 @@ describe("output", () => {
     expect([seen.stdout.toString(), seen.stderr.toString()]).toEqual(["a\nc\n", "b\nc\n"]);
   });
 
-  test("a command that it starts as another user can open them too, and its standard input", async () => {
-    const script = "echo b > /dev/stdout; echo c > /dev/stderr; head -n 1 /dev/stdin";
+  test("a command that it starts as another user can open them too, and its standard input, in their direction alone", async () => {
+    const against = "(exec 3</dev/stdout) 2>/dev/null && echo takes; (exec 3>/dev/stdin) 2>/dev/null && echo puts";
+    const script = `echo b > /dev/stdout; echo c > /dev/stderr; head -n 1 /dev/stdin; ${against}`;
     const as33 = `echo a > /dev/stdout; exec setpriv --reuid 33 --regid 33 --clear-groups sh -c '${script}'`;
     const started = await inBackground(clients.process.start({ process: sh(as33) }, as("root")));
     const input = { input: { case: "stdin" as const, value: Buffer.from("d\n") } };
