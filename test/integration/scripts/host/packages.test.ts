@@ -8,16 +8,20 @@ import { expect, onTestFinished, test } from "vitest";
 
 const scripts = join(import.meta.dirname, "../../../../scripts");
 
-/** What apt-get does in place of installing: shell text for `update` and for `install`. */
+/** What apt-get does in place of installing: shell text for `update` and for `install`; and the environment of the step. */
 interface Apt {
   readonly update?: string;
   readonly install?: string;
+  readonly env?: Readonly<Record<string, string>>;
 }
+
+/** In place of a package that apt offers: docker.io recommends docker-cli. */
+const SPLIT = "docker.io:docker-cli";
 
 /** The step, on a machine that lacks the packages `lacks` and has no Docker daemon, nor the program `docker` where that is false. */
 function install(
   lacks: readonly string[],
-  { update = "", install = "" }: Apt,
+  { update = "", install = "", env = {} }: Apt,
   offers: readonly string[] = [],
   docker = true,
 ) {
@@ -51,7 +55,11 @@ function install(
   put("dpkg-query", `case " ${lacks.join(" ")} " in *" \${@: -1} "*) exit 1 ;; esac; echo -n installed`);
   put(
     "apt-cache",
-    `case " ${offers.join(" ")} " in *" $2 "*) printf 'x:\\n  Candidate: 5:29.1.0-1\\n' ;; *) printf 'x:\\n  Candidate: (none)\\n' ;; esac`,
+    // The real one, too, goes on writing after the line that counts.
+    `offers=" ${offers.join(" ")} "
+case $1 in depends) case $offers in *" ${SPLIT} "*) printf '%s\\n' docker.io '  Recommends: docker-cli'; sleep 0.05; echo '  Recommends: git' ;; esac; exit ;; esac
+case $offers in *" $2 "*) found=5:29.1.0-1 ;; *) found='(none)' ;; esac
+printf 'x:\\n  Candidate: %s\\n' "$found"; sleep 0.05; echo '  Version table:'`,
   );
   put(
     "apt-get",
@@ -59,7 +67,7 @@ function install(
   );
   const { status, stdout, stderr } = spawnSync(join(own, "host/machine/packages"), {
     encoding: "utf8",
-    env: { PATH: `${home}/bin:${process.env["PATH"]}`, TRIAL: home },
+    env: { PATH: `${home}/bin:${process.env["PATH"]}`, TRIAL: home, ...env },
   });
   const textOf = (name: string) => (existsSync(join(home, name)) ? readFileSync(join(home, name), "utf8") : "");
   return { status, said: stdout + stderr, calls: textOf("calls"), noted: textOf("state/packages") };
@@ -85,6 +93,12 @@ test("apt waits for a machine that upgrades itself, which holds the lock of dpkg
   expect(status).toBe(0);
   expect(said).toMatch(/installed 1: kmod\n$/);
   expect(calls.match(/DPkg::Lock::Timeout=600/g)).toHaveLength(4);
+});
+
+test("below a maintainer script apt does not wait for the lock, which is held by the apt that waits for the script", () => {
+  const { status, calls } = install(["kmod"], { env: { DPKG_MAINTSCRIPT_NAME: "postinst" } });
+  expect(status).toBe(0);
+  expect(calls.match(/DPkg::Lock::Timeout=0 /g)).toHaveLength(2);
 });
 
 test("no package of the machine is removed: the failure names what apt would remove, and settings that a package left stay", () => {
@@ -123,11 +137,12 @@ test.each([
   [
     "with a docker.io that leaves it to docker-cli",
     ["docker.io", "docker-cli"],
-    ["docker-cli"],
+    ["docker-cli", SPLIT],
     "docker.io\ndocker-cli\n",
   ],
-  ["with such a docker.io that is there", ["docker-cli"], ["docker-cli"], "docker-cli\n"],
+  ["with such a docker.io that is there", ["docker-cli"], ["docker-cli", SPLIT], "docker-cli\n"],
   ["with a docker.io that brings it", ["docker.io", "docker-cli"], [], "docker.io\n"],
+  ["with one that brings it, beside a later release's docker-cli", ["docker.io"], ["docker-cli"], "docker.io\n"],
 ])("a machine without the program docker gets it, %s", (_what, lacks, offers, wanted) => {
   const { status, noted } = install(lacks, {}, offers, false);
   expect([status, noted]).toEqual([0, wanted]);

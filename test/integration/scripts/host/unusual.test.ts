@@ -29,7 +29,7 @@ const program = (home: string, name: string, text: string) =>
 test("the node of a version manager, which root has no version of, is passed to root by its real directory", () => {
   const home = folder();
   const passed = () => {
-    const words = `PATH=${home}/bin:$PATH; id() { echo 1000; }; sudo() { echo "$2"; }; exec() { "$@"; }; unset "\${!npm_config_@}" NODE_EXTRA_CA_CERTS http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
+    const words = `PATH=${home}/bin:$PATH; id() { echo 1000; }; sudo() { echo "$2"; }; exec() { "$@"; }; unset "\${!npm_config_@}" "\${!NPM_CONFIG_@}" NODE_EXTRA_CA_CERTS http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
       . ${scripts}/lib/root.sh; become_root x`;
     return spawnSync("bash", ["-pc", words], { encoding: "utf8" }).stdout;
   };
