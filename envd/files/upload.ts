@@ -11,7 +11,7 @@ import { writtenBy } from "../system/file-names.ts";
 import type { Attributes, System } from "../system/system.ts";
 import type { User } from "../system/users.ts";
 import { metadataOf } from "./metadata-headers.ts";
-import { boundaryOf, readParts } from "./multipart.ts";
+import { boundaryOf, type Part, readParts } from "./multipart.ts";
 import { writeFileFrom } from "./write-file.ts";
 
 export interface FilesDeps {
@@ -125,7 +125,7 @@ async function uploadParts(
     if (part.name !== "file") {
       otherPart ??= part.name ?? "";
       // Some clients write the path where forms have it. Beside one in the query it is ignored, as every other field.
-      if (!inQuery && part.name === "path") {
+      if (!inQuery && isPathField(part)) {
         const field = await textOf(part.body);
         if (named === "") refuseLatePath(field, written, (path) => deps.session.path(path, upload.user));
         named = field;
@@ -142,6 +142,11 @@ async function uploadParts(
   }
   if (written.size === 0 && otherPart !== undefined) throw noFile(otherPart);
   return [...written.values()];
+}
+
+/** A part with a file name is a file, whatever it is called. */
+function isPathField({ name, filename }: Part): boolean {
+  return name === "path" && filename === undefined;
 }
 
 function noFile(otherPart: string): AppError {
@@ -166,9 +171,10 @@ async function textOf(body: AsyncIterable<Pieces>): Promise<string> {
 
 /** @throws {AppError} bad_request where the form's path comes behind a file, which was written elsewhere */
 function refuseLatePath(field: string, written: ReadonlyMap<string, Written>, resolve: (path: string) => string): void {
-  const target = field === "" ? undefined : resolve(field);
+  if (field === "") return;
+  const target = resolve(field);
   const elsewhere = [...written.keys()].find((path) => path !== target);
-  if (target !== undefined && elsewhere !== undefined)
+  if (elsewhere !== undefined)
     throw new AppError(
       "bad_request",
       `the form names the path '${target}' behind its file, which was written as '${elsewhere}': put the field 'path' ` +

@@ -54,7 +54,9 @@ function checkAt(place: Place, value: object, look: Look): boolean {
     if (known !== undefined) return inside(name, known, field);
     if (typeof additionalProperties === "object") return inside(name, additionalProperties, field);
     if (!isClosed(schema) && !isOpen(schema)) return false;
-    const advice = isClosed(schema) ? closedAdvice(here, name, field) : knownElsewhere(here, name, field);
+    const bracketed = look.noun === "query parameter" ? inBrackets(schema, name) : undefined;
+    const advice =
+      bracketed ?? (isClosed(schema) ? closedAdvice(here, name, field) : knownElsewhere(here, name, field));
     if (advice === undefined) return true;
     throw new AppError(
       "bad_request",
@@ -122,8 +124,6 @@ function closedAdvice(place: Place, name: string, value: unknown): string {
 /** The sentence that names what was meant: a known field in another spelling, or in another place. */
 function knownElsewhere(place: Place, name: string, value: unknown): string | undefined {
   const names = Object.keys(place.schema.properties ?? {});
-  const bracketed = inBrackets(place.schema, name);
-  if (bracketed !== undefined) return bracketed;
   const given = word(name);
   if (given !== "") {
     const own = names.find((each) => word(each) === given);
@@ -139,7 +139,7 @@ function knownElsewhere(place: Place, name: string, value: unknown): string | un
   return slip === undefined ? undefined : `did you mean \`${slip}\`?`;
 }
 
-/** PHP, Rails and qs write lists and maps as `state[0]` and `metadata[user]`: undefined for names that are no such form. */
+/** In queries PHP, Rails and qs write lists and maps as `state[0]` and `metadata[user]`. Undefined for any other name. */
 function inBrackets({ properties = {} }: FieldSchema, name: string): string | undefined {
   const given = word(/^([^[\]]+)\[/.exec(name)?.[1] ?? "");
   const known = given === "" ? undefined : Object.keys(properties).find((each) => word(each) === given);

@@ -11,7 +11,7 @@ interface Property {
   readonly [JOINED_BY]?: string;
 }
 
-/** As Go reads them: Python writes `True`, PHP writes 1. */
+/** Python writes `True`, PHP writes 1. */
 const TRUE = /^(?:true|1)$/i;
 const FALSE = /^(?:false|0)$/i;
 

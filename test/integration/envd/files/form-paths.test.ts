@@ -25,6 +25,14 @@ test("a field 'path' before the file is the file's path, unless the query has on
   expect([(await post({}, "x".repeat(5_000))).status, (await post({}, "a\0b")).status]).toEqual([400, 400]);
 });
 
+test("a part 'path' with a file name is no field", async () => {
+  const data = new FormData();
+  data.append("path", new Blob(["x".repeat(5_000)]), "picture");
+  data.append("file", new Blob(["text"]), at("own"));
+  const response = await fetch(urlOf({}), { method: "POST", body: data });
+  expect([response.status, await response.json()]).toMatchObject([200, [{ path: at("own") }]]);
+});
+
 test("each file of a form has the path in the field before it", async () => {
   const data = new FormData();
   for (const name of ["one", "two"]) {

@@ -220,6 +220,10 @@ test("a parameter with brackets that is no known one is ignored, as others are",
   expect(refusal(() => read?.({ "utm[source]": "x", "filter[0]": "y", "[]": "z" }))).toBe("accepted");
 });
 
+test("a field with brackets in the name is ignored in a body that newer clients may add to", () => {
+  expect(create({ "envVars[NODE_ENV]": "x", "metadata[user]": "y" })).toBe("accepted");
+});
+
 test("bodies between the platform's programs are taken as their contracts say", () => {
   const body = Type.Object({ a: Type.Optional(Type.Integer()) });
   const read = bodyReader({ method: "POST", path: "/x", summary: "", tag: "", access: "node", body, status: 204 });
