@@ -33,22 +33,22 @@ export function notesOfFlag([name, value]: readonly [string, string], instructio
   if (name === "network" && value === "default") return [];
   if (name === "network") throw refused(instruction, "--network is not supported");
   const type = /(?:^|,)type=(\w+)/.exec(value)?.[1] ?? "bind";
-  const means = MOUNTS[type];
+  const means = MOUNTS.get(type);
   if (means === undefined)
-    throw refused(instruction, `--mount of type ${type} is not supported${WAYS_OUT[type] ?? ""}`);
+    throw refused(instruction, `--mount of type ${type} is not supported${WAYS_OUT.get(type) ?? ""}`);
   return [`line ${lineOf(instruction)}: --mount=type=${type} ${means}`];
 }
 
-const WAYS_OUT: Readonly<Record<string, string>> = {
-  bind: ": COPY the files before this RUN, which may remove them",
-  secret: ": what a build reads stays in its template, so fetch with secrets outside, and COPY",
-  ssh: ": a build has no keys, so fetch outside, and COPY",
-};
+const WAYS_OUT: ReadonlyMap<string, string> = new Map([
+  ["bind", ": COPY the files before this RUN, which may remove them"],
+  ["secret", ": what a build reads stays in its template, so fetch with secrets outside, and COPY"],
+  ["ssh", ": a build has no keys, so fetch outside, and COPY"],
+]);
 
-const MOUNTS: Readonly<Record<string, string>> = {
-  cache: "keeps no cache, and its files stay in the template",
-  tmpfs: "is a directory of the template, and its files stay there",
-};
+const MOUNTS: ReadonlyMap<string, string> = new Map([
+  ["cache", "keeps no cache, and its files stay in the template"],
+  ["tmpfs", "is a directory of the template, and its files stay there"],
+]);
 
 /** Docker lets another program read the file where its first lines name one. */
 export function notesOfSyntax(parsed: Dockerfile): string[] {

@@ -131,7 +131,7 @@ function named(stage: Stage, reading: Reading): NamedStage {
   const whole = known(value, from, new Map([...unsetOf(reading), ...variablesOfFrom(reading)]), wayOut);
   return {
     ...stage,
-    image: /(^|[:@/])$/.test(whole) ? known(value, from, variablesOfFrom(reading), wayOut) : whole,
+    image: /(^|[:@/])([-.:@/]|$)/.test(whole) ? known(value, from, variablesOfFrom(reading), wayOut) : whole,
     name,
   };
 }

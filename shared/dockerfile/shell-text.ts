@@ -43,7 +43,7 @@ export function commandOf(command: readonly string[] | string): string {
   return typeof command === "string" ? command : command.map(quoted).join(" ");
 }
 
-export function quoted(word: string): string {
+function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 

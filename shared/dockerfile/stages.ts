@@ -40,10 +40,10 @@ function lastOf(stages: readonly NamedStage[], name: string): number {
   return stages.findLastIndex((stage) => stage.name !== "" && stage.name.toLowerCase() === name.toLowerCase());
 }
 
-/** Where the stage is that is built: the last one, unless a target is named. @throws {DockerfileError} */
+/** Where the stage is that is built: the last one, unless a target is named; -1: there are no stages. @throws {DockerfileError} */
 export function targetOf(stages: readonly NamedStage[], target: string | undefined): number {
   const at = target === undefined ? stages.length - 1 : stageAt(stages, target);
-  if (target === undefined || at >= 0) return at;
+  if (target === undefined || at >= 0 || stages.length === 0) return at;
   const names = stages.map(({ name }) => name).filter(Boolean);
   const has = names.length === 0 ? "its stages have no names" : `its stages are ${names.join(", ")}`;
   throw new DockerfileError(`the Dockerfile has no stage '${target}': ${has}`);

@@ -15,6 +15,7 @@ test("a stage that is named, or numbered from 0 on, is built in place of the las
   expect(readDockerfile(text, {}, "0").steps.slice(2, -2)).toEqual([{ type: "RUN", args: ["a"] }]);
   expect(readDockerfile("FROM a AS 1\nFROM b AS x", {}, "1").from).toBe("a");
   expect(() => readDockerfile(text, {}, "prod")).toThrow("has no stage 'prod': its stages are base, Dev");
+  expect(() => readDockerfile("RUN a", {}, "dev")).toThrow("the Dockerfile has no FROM");
   expect(() => readDockerfile("FROM a", {}, "1")).toThrow("has no stage '1': its stages have no names");
 });
 
