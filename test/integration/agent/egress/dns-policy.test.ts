@@ -150,7 +150,8 @@ test("under a restricted policy an unlisted name is not resolved at all", async 
   const { asker, refused } = sandbox(restricted);
   const { ask, asked } = await world(() => asker);
   for (const name of ["secret.evil.test", "x.a.test", "bada.test", "wild.test"]) {
-    for (const type of ["A", "AAAA", "TXT", "CNAME", "SRV", "MX"]) expect(codeOf(await ask(name, type))).toBe("REFUSED");
+    for (const type of ["A", "AAAA", "TXT", "CNAME", "SRV", "MX"])
+      expect(codeOf(await ask(name, type))).toBe("REFUSED");
   }
   expect(asked).toEqual([]);
   expect(refused[0]).toBe("secret.evil.test denyOut 0.0.0.0/0");
