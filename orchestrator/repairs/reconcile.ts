@@ -99,6 +99,9 @@ function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now:
   const deleteSnapshots: StoredSnapshot[] = [];
   const removeSnapshots: StoredSnapshot[] = [];
   const strays = new Map<string, number>();
+  // Another replica may be writing the record, and a kill under way deletes the state itself: the snapshot is not held at once.
+  const waits = (stored: StoredSnapshot, record: SandboxRecord | undefined, since: number) =>
+    now - since < grace.orphanMs || (stored.kind === "pause" && record?.state === "killing" && endedByWish(record));
   for (const stored of sides.snapshots) {
     if (sides.wanted.has(stored.snapshotId)) continue;
     const record = records.get(stored.sandboxId);
@@ -111,10 +114,9 @@ function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now:
     // A sandbox in transition: its snapshot is not judged before the transition ends.
     else if (own && !isOver(record) && !live.has(stored.executionId)) continue;
     else {
-      // Another replica may be writing the record, so the snapshot is not held at once.
       const since = before.strays.get(stored.snapshotId) ?? now;
       strays.set(stored.snapshotId, since);
-      if (now - since < grace.orphanMs) continue;
+      if (waits(stored, record, since)) continue;
       // The node was away when it was asked to delete the state. What ended by a fault is held, for somebody may miss it.
       if (stored.kind === "pause" && endedByWish(record)) removeSnapshots.push(stored);
       else deleteSnapshots.push(stored);
@@ -128,9 +130,9 @@ function isCurrent({ executionId, rewind }: SandboxRecord, reported: LiveExecuti
   return reported.executionId === executionId || reported.executionId === rewind?.executionId;
 }
 
-/** Somebody ended the sandbox, or a limit that its owner knows. */
+/** Somebody ended the sandbox or is ending it, or a limit that its owner knows. */
 function endedByWish(record: SandboxRecord | undefined): boolean {
-  const reason = record?.state === "gone" ? record.end?.reason : undefined;
+  const reason = record !== undefined && isOver(record) ? record.end?.reason : undefined;
   return reason !== undefined && WISHED_ENDS.has(reason);
 }
 

@@ -7,7 +7,10 @@ import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
 import { isResuming, shown } from "../record-state.ts";
 
-/** `set` and `refresh` wait for a snapshot, a fork, a rewind or a resume under way: it ends within seconds, and the sandbox runs. */
+/**
+ * `set` and `refresh` wait for a snapshot, a fork, a rewind or a resume under way: most end within seconds, and the sandbox runs. One that
+ * takes longer than `LONGEST_WAIT_MS` is a conflict.
+ */
 export interface Lifetime {
   /** Extends a running sandbox to at least `seconds` from now. */
   connect(project: Project, id: string, seconds: number): Promise<SandboxRecord>;
@@ -20,10 +23,12 @@ export interface Lifetime {
 const LEAST_REFRESH_S = 15;
 /** Transitions, one after the other, that a caller waits for. */
 const ROUNDS = 4;
+/** Of all of them together: clients wait 30 s for an answer, and a conflict tells them more than none. */
+const LONGEST_WAIT_MS = 20_000;
 /** Between two looks at a transition that nobody works on at the moment. */
 const AGAIN_MS = 100;
-/** States that end with the sandbox running. */
-const PASSING: ReadonlySet<SandboxRecord["state"]> = new Set(["snapshotting", "rewinding"]);
+/** States that end with the sandbox running. One that runs by now has just ended what it was busy with. */
+const PASSING: ReadonlySet<SandboxRecord["state"]> = new Set(["snapshotting", "rewinding", "running"]);
 
 export function createLifetime(core: Core): Lifetime {
   const { store, now } = core;
@@ -94,13 +99,15 @@ export function createLifetime(core: Core): Lifetime {
     id: string,
     asked: { readonly seconds: number; readonly extendOnly: boolean },
   ): Promise<void> {
+    const until = now() + Math.min(core.timeouts.patienceMs, LONGEST_WAIT_MS);
     for (let round = 1; ; round++) {
       try {
         await change(project, id, asked);
         return;
       } catch (reason) {
-        if (round === ROUNDS || !isError(reason, "conflict") || !(await isPassing(id))) throw reason;
-        if (!(await core.transitions.settled(id, core.timeouts.patienceMs))) await sleep(AGAIN_MS);
+        const leftMs = until - now();
+        if (round === ROUNDS || leftMs <= 0 || !isError(reason, "conflict") || !(await isPassing(id))) throw reason;
+        if (!(await core.transitions.settled(id, leftMs))) await sleep(AGAIN_MS);
       }
     }
   }

@@ -48,6 +48,21 @@ test.each(["snapshots", "fork"])(
   },
 );
 
+test("a timeout that is set during a snapshot which takes longer than a client waits is refused, and changes nothing", async () => {
+  const { sandboxID } = await create({ timeout: 600 });
+  await cluster.restart({ patienceMs: 200 });
+  await cluster.agent.beat();
+  const { endAt } = await read(sandboxID);
+  const { inside, go, work } = standing();
+  cluster.agent.onCheckpoint = work;
+  const acting = post(sandboxID, "snapshots", {});
+  await inside;
+  expect((await post(sandboxID, "timeout", { timeout: 60 })).body).toMatchObject({ code: 409 });
+  go();
+  expect((await acting).status).toBe(201);
+  expect((await read(sandboxID)).endAt).toBe(endAt);
+});
+
 test("a timeout that is set during a resume counts when that is done", async () => {
   const { sandboxID } = await paused();
   const { inside, go, work } = standing();

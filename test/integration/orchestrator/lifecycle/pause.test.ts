@@ -3,6 +3,7 @@
  * and every failure of the node.
  */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox } from "../../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
@@ -217,9 +218,15 @@ describe("a paused sandbox", () => {
       return never();
     };
     const [snapshotId] = cluster.agent.snapshots.keys();
-    expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
+    const killing = cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
     // The request is never answered.
     await expect.poll(() => asked).toContain(snapshotId);
+    // Reports during the kill, further apart than the grace of a snapshot that no record needs.
+    for (let reports = 0; reports < 3; reports++) {
+      await cluster.agent.beat();
+      await delay(120);
+    }
+    expect((await killing).status).toBe(204);
     cluster.agent.onRemove = () => undefined;
     await expect
       .poll(async () => {

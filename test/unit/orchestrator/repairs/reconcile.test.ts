@@ -160,6 +160,16 @@ describe("snapshots on the node", () => {
     expect([deleteSnapshots.length, removeSnapshots.length]).toEqual(end === "held" ? [1, 0] : [0, 1]);
   });
 
+  test("of a sandbox that a request is killing are left to the kill, and deleted when it has ended without them", () => {
+    const end = { reason: "request" as const };
+    const of = (state: "killing" | "gone") => ({ snapshots: [stored()], records: [record({ state, end })] });
+    const first = judge(of("killing"), 0);
+    const during = judge(of("killing"), 60_000, first.suspicions);
+    expect([during.deleteSnapshots, during.removeSnapshots]).toEqual([[], []]);
+    const ended = judge(of("gone"), 60_001, during.suspicions);
+    expect([ended.deleteSnapshots, ended.removeSnapshots]).toEqual([[], [stored()]]);
+  });
+
   test("left by a pause that failed are removed although the sandbox runs", () => {
     const sides = { reported: [execution()], records: [record()] };
     const first = judge(sides, 0);
