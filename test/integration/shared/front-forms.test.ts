@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type ClientHttp2Session, connect } from "node:http2";
+import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../../shared/program/log.ts";
 import { type Front, openFront } from "../../../shared/proxy/front/front.ts";
@@ -73,6 +74,49 @@ test("a request with five hundred headers arrives with all of them", async () =>
   );
   const headers = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`x-many-${at}`, "1"]));
   expect((await get(await session(), headers)).body).toBe("500");
+});
+
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+test("headers of a megabyte, by a client that has not confirmed the limit and names one of 4 KB again and again, are 431", async () => {
+  const client = connectTls({
+    host: "127.0.0.1",
+    port: front.port,
+    ca: files.authority.certificate,
+    servername: DOMAIN,
+    ALPNProtocols: ["h2"],
+  });
+  onTestFinished(() => void client.destroy());
+  client.on("error", () => undefined);
+  await once(client, "secureConnect");
+  const text = (value: string) => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
+  const block = Buffer.concat([
+    // GET, https, /, and the authority.
+    Buffer.from([0x82, 0x87, 0x84, 0x01]),
+    text(DOMAIN),
+    // A header that both ends remember: the length 4000 in three bytes, as RFC 7541 §5.1 writes it.
+    Buffer.from([0x40]),
+    text("x-a"),
+    Buffer.from([0x7f, 0xa1, 0x1e]),
+    Buffer.alloc(4_000, "v"),
+    // The same, 255 times more.
+    Buffer.alloc(255, 0xbe),
+  ]);
+  client.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  client.write(Buffer.concat([frame(4, 0, 0, Buffer.alloc(0)), frame(1, 5, 1, block)]));
+  let said = "";
+  for await (const chunk of client as AsyncIterable<Buffer>) {
+    said += chunk.toString("latin1");
+    if (said.includes("too large")) break;
+  }
+  expect(said).toContain("Request headers are too large");
 });
 
 test.each([
