@@ -162,6 +162,28 @@ test.each(["User-Agent", "Referer", "From", "Authorization"])(
 );
 
 test.each([
+  ["GET", {}, undefined, []],
+  ["a body with a length", { ":method": "POST", "content-length": "2" }, "hi", []],
+  ["a body without", { ":method": "POST" }, "hi", ["x-one", "1", "x-two", "2, 3"]],
+])(
+  "a request that announces trailers is served, and they follow chunks only: %s",
+  async (_what, head, body, arrived) => {
+    serving((request, response) => {
+      request.resume().once("end", () => response.end(JSON.stringify(request.rawTrailers)));
+    });
+    const stream = (await session()).request(
+      { ":authority": `3000-iabc.${DOMAIN}`, trailer: "x-one, x-two", ...head },
+      body === undefined ? { endStream: true } : { waitForTrailers: true },
+    );
+    stream.once("wantTrailers", () => stream.sendTrailers({ "x-one": "1", "x-two": ["2", "3"] }));
+    if (body !== undefined) stream.end(body);
+    let said = "";
+    for await (const chunk of stream as AsyncIterable<Buffer>) said += chunk.toString();
+    expect(JSON.parse(said)).toEqual(arrived);
+  },
+);
+
+test.each([
   ["GET", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"],
   ["POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"],
   ["CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
