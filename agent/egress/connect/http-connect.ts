@@ -7,6 +7,8 @@ import { ConnectError } from "../destinations/connect-error.ts";
 const MOST_HEAD_BYTES = 16 * 1024;
 const HEAD_END = "\r\n\r\n";
 const AUTHENTICATION_REQUIRED = "407";
+/** Of authentication, in one message. */
+const MOST_KINDS = 4;
 
 /** `socket` is connected to the proxy, and is the tunnel afterwards, paused; destroyed when this rejects. */
 export async function connectTunnel(
@@ -42,11 +44,9 @@ export async function connectTunnel(
 /** What the operator has to do about a proxy that wants to know who asks. */
 function why(status: string, head: string, credentials: string): string {
   if (status !== AUTHENTICATION_REQUIRED) return "";
-  const offers = [...head.matchAll(/^proxy-authenticate:[ \t]*([^\r\n]+)/gim)].map(([, offer = ""]) => offer);
-  if (offers.length > 0 && !/\bbasic\b/i.test(offers.join(" "))) {
-    const kinds = offers.map((offer) => offer.split(/[\s,]/, 1)[0]);
-    return `: it wants ${kinds.join(" or ")}, and only a user name and a password are sent`;
-  }
+  const kinds = [...head.matchAll(/^proxy-authenticate:[ \t]*([\w-]{1,32})/gim)].map(([, kind = ""]) => kind);
+  if (kinds.length > 0 && !/^proxy-authenticate:.*\bbasic\b/im.test(head))
+    return `: it wants ${kinds.slice(0, MOST_KINDS).join(" or ")}, and only a user name and a password are sent`;
   return `: it ${credentials === "" ? "wants" : "refused"} the user name and the password of SVC_SANDBOX_HTTPS_PROXY`;
 }
 

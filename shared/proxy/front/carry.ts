@@ -15,15 +15,14 @@ const { NGHTTP2_CANCEL, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 
 /** @param connection to the server, for this exchange alone */
 export function carry(stream: ServerHttp2Stream, asked: StreamRequest, connection: Duplex): void {
-  const { method, path, headers } = asked;
   connection.on("error", ignore);
-  const call = openRequest({
-    method,
-    path,
-    headers,
-    createConnection: () => connection,
-    maxHeaderSize: MAX_HEAD_BYTES,
-  } as unknown as Parameters<typeof openRequest>[0]);
+  const call = opened(asked, connection);
+  if (call === undefined) {
+    connection.destroy();
+    stream.respond({ ":status": 400, "content-type": "text/plain; charset=utf-8" });
+    stream.end("the request has a header that HTTP/1.1 cannot carry\n");
+    return;
+  }
   const state = { answered: false };
   call.on("continue", () => inform(stream, 100, []));
   call.on("information", ({ statusCode, rawHeaders }) => inform(stream, statusCode, rawHeaders));
@@ -41,6 +40,21 @@ export function carry(stream: ServerHttp2Stream, asked: StreamRequest, connectio
   send(stream, call);
 }
 
+/** Undefined for a head that Node's client refuses to write. */
+function opened({ method, path, headers }: StreamRequest, connection: Duplex): ClientRequest | undefined {
+  try {
+    return openRequest({
+      method,
+      path,
+      headers,
+      createConnection: () => connection,
+      maxHeaderSize: MAX_HEAD_BYTES,
+    } as unknown as Parameters<typeof openRequest>[0]);
+  } catch {
+    return undefined;
+  }
+}
+
 function send(stream: ServerHttp2Stream, call: ClientRequest): void {
   stream.on("error", ignore);
   if (stream.endAfterHeaders) {
@@ -49,9 +63,8 @@ function send(stream: ServerHttp2Stream, call: ClientRequest): void {
   }
   call.flushHeaders();
   stream.once("trailers", (trailers) => {
-    for (const [name, value] of Object.entries(trailers)) {
-      if (value !== undefined && !name.startsWith(":")) call.addTrailers([[name, [value].flat().join(", ")]]);
-    }
+    const fields = Object.entries(trailers).filter(([name]) => !name.startsWith(":"));
+    call.addTrailers(fields.map(([name, value = ""]): [string, string] => [name, [value].flat().join(", ")]));
   });
   stream.pipe(call);
   // What the server does not read any more is thrown away, so that the client is not held up.

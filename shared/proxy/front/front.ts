@@ -133,6 +133,11 @@ export async function openFront(options: FrontOptions): Promise<Front> {
   streams.on("sessionError", ignore);
   const onStream = (stream: ServerHttp2Stream, _headers: object, _flags: number, rawHeaders: readonly string[]) => {
     stream.on("error", ignore);
+    if (isTooLong(rawHeaders)) {
+      stream.respond({ ":status": 431, "content-type": "text/plain; charset=utf-8" });
+      stream.end("Request headers are too large\n");
+      return;
+    }
     const asked = readStreamRequest(rawHeaders, !stream.endAfterHeaders);
     const carrier = stream.session === undefined ? undefined : carriers.get(stream.session);
     if (asked === undefined || carrier === undefined) {
@@ -171,6 +176,11 @@ export async function openFront(options: FrontOptions): Promise<Front> {
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+/** Node keeps the limit of the settings only once the client has confirmed them: some bytes of HPACK may be megabytes until then. */
+function isTooLong(rawHeaders: readonly string[]): boolean {
+  return rawHeaders.reduce((bytes, text) => bytes + text.length, 0) > MAX_HEAD_BYTES;
 }
 
 function contextOf({ certificate, key }: Shown): TlsOptions {

@@ -69,9 +69,13 @@ export function readStreamRequest(rawHeaders: readonly string[], hasBody: boolea
   const authority = pseudo.get(":authority") ?? host ?? "";
   const differs = host !== undefined && host.toLowerCase() !== authority.toLowerCase();
   if (method === "" || differs || !/^[/*][!-~\u0080-\u00ff]*$/.test(path)) return undefined;
-  const headers = ["host", authority, ...fields];
+  const hasLength = fields.some((text, at) => at % 2 === 0 && text === "content-length");
+  const isChunked = hasBody && !hasLength;
+  const headers = ["host", authority];
+  // By HTTP/1.1 trailers follow chunks only, and Node throws for their names in another head.
+  for (const [name, value] of pairs(fields)) if (isChunked || name !== "trailer") headers.push(name, value);
   if (cookies.length > 0) headers.push("cookie", cookies.join("; "));
-  if (!fields.some((text, at) => at % 2 === 0 && text === "content-length")) headers.push(...framing(method, hasBody));
+  if (!hasLength) headers.push(...framing(method, hasBody));
   return { method, path, authority, headers };
 }
 

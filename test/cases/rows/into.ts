@@ -113,6 +113,8 @@ sibling: a request by HTTP/2 with five hundred headers | the stream is reset wit
 a server that says Content-Encoding twice, as in mod_h2 35 | 502 "the connection was closed without an answer" => both, in one line | integration/shared/front-forms.test.ts | Content-Encoding
 sibling: Content-Language twice | 502 "the connection was closed without an answer" => both, in one line | integration/shared/front-forms.test.ts | Content-Language
 sibling: trailers with two lines of User-Agent | the program ended => the answer is whole, and the connection goes on | integration/shared/front-forms.test.ts | end nothing but their answer
+sibling: GET with Trailer by HTTP/2 | the program ended => served, without that header | integration/shared/front-forms.test.ts | a request that announces trailers
+sibling: a request by HTTP/2 with two trailers | the last arrives => both arrive | integration/shared/front-forms.test.ts | a request that announces trailers
 sibling: an answer with status 999, by HTTP/2 | 502 "the connection was closed without an answer" => 502 that names the status | integration/shared/front-forms.test.ts | a status above those of HTTP/2
 curl http://host:443, as in node 23331 | an empty reply => 400 that says to write https:// | integration/shared/front-forms.test.ts | without TLS is answered with what to write
 sibling: CONNECT to the port with TLS | an empty reply => 400 that says to write https:// | integration/shared/front-forms.test.ts | without TLS is answered with what to write

@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type ClientHttp2Session, connect } from "node:http2";
+import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../../shared/program/log.ts";
 import { type Front, openFront } from "../../../shared/proxy/front/front.ts";
@@ -75,6 +76,49 @@ test("a request with five hundred headers arrives with all of them", async () =>
   expect((await get(await session(), headers)).body).toBe("500");
 });
 
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+test("headers of a megabyte, by a client that has not confirmed the limit and names one of 4 KB again and again, are 431", async () => {
+  const client = connectTls({
+    host: "127.0.0.1",
+    port: front.port,
+    ca: files.authority.certificate,
+    servername: DOMAIN,
+    ALPNProtocols: ["h2"],
+  });
+  onTestFinished(() => void client.destroy());
+  client.on("error", () => undefined);
+  await once(client, "secureConnect");
+  const text = (value: string) => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
+  const block = Buffer.concat([
+    // GET, https, /, and the authority.
+    Buffer.from([0x82, 0x87, 0x84, 0x01]),
+    text(DOMAIN),
+    // A header that both ends remember: the length 4000 in three bytes, as RFC 7541 §5.1 writes it.
+    Buffer.from([0x40]),
+    text("x-a"),
+    Buffer.from([0x7f, 0xa1, 0x1e]),
+    Buffer.alloc(4_000, "v"),
+    // The same, 255 times more.
+    Buffer.alloc(255, 0xbe),
+  ]);
+  client.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  client.write(Buffer.concat([frame(4, 0, 0, Buffer.alloc(0)), frame(1, 5, 1, block)]));
+  let said = "";
+  for await (const chunk of client as AsyncIterable<Buffer>) {
+    said += chunk.toString("latin1");
+    if (said.includes("too large")) break;
+  }
+  expect(said).toContain("Request headers are too large");
+});
+
 test.each([
   ["Content-Encoding", "gzip", "br", "gzip, br"],
   ["Content-Language", "de", "fr", "de, fr"],
@@ -114,6 +158,28 @@ test.each(["User-Agent", "Referer", "From", "Authorization"])(
     const by = await session();
     expect((await get(by)).body).toBe("whole");
     expect((await get(by)).body).toBe("whole");
+  },
+);
+
+test.each([
+  ["GET", {}, undefined, []],
+  ["a body with a length", { ":method": "POST", "content-length": "2" }, "hi", []],
+  ["a body without", { ":method": "POST" }, "hi", ["x-one", "1", "x-two", "2, 3"]],
+])(
+  "a request that announces trailers is served, and they follow chunks only: %s",
+  async (_what, head, body, arrived) => {
+    serving((request, response) => {
+      request.resume().once("end", () => response.end(JSON.stringify(request.rawTrailers)));
+    });
+    const stream = (await session()).request(
+      { ":authority": `3000-iabc.${DOMAIN}`, trailer: "x-one, x-two", ...head },
+      body === undefined ? { endStream: true } : { waitForTrailers: true },
+    );
+    stream.once("wantTrailers", () => stream.sendTrailers({ "x-one": "1", "x-two": ["2", "3"] }));
+    if (body !== undefined) stream.end(body);
+    let said = "";
+    for await (const chunk of stream as AsyncIterable<Buffer>) said += chunk.toString();
+    expect(JSON.parse(said)).toEqual(arrived);
   },
 );
 

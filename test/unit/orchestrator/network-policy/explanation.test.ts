@@ -50,8 +50,8 @@ const denied = { verdict: "deny", rule: "denyOut 0.0.0.0/0" } as const;
 const { name: _, ...nameless } = tcp;
 
 test.each([
-  ["TLS without SNI", nameless, "by SNI or Host"],
-  ["plain HTTP without Host", { ...nameless, port: 80 }, "by SNI or Host"],
+  ["TLS without SNI", nameless, "where the program says it, by SNI or Host"],
+  ["plain HTTP without Host", { ...nameless, port: 80 }, "where the program says it, by SNI or Host"],
   ["git over ssh", { ...nameless, port: 22 }, "on ports 80 and 443 only"],
   ["a port that was named to the node's proxy", { ...tcp, port: 8443 }, "on ports 80 and 443 only"],
 ])("of %s that is denied the address is to be allowed, and where names count is said", (_what, entry, where) => {
