@@ -163,8 +163,11 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
       return { ...detail(view, await buildsOf()), cachedBuilds: [...view.images].sort() };
     },
     setNodeStatus: async ({ params, body }) => {
-      await nodes.setWanted(params.nodeID, body.status);
-      if (body.status !== "draining") await store.drains.end(params.nodeID);
+      const { nodeID } = params;
+      await nodes.setWanted(nodeID, body.status);
+      if (body.status === "draining") return;
+      // A round of the drain, which had not ended yet, may have set the status back meanwhile.
+      if (await store.drains.end(nodeID)) await nodes.setWanted(nodeID, body.status);
     },
     removeNode: ({ params, query }) => removal.remove(params.nodeID, { force: query.force ?? false }),
   };

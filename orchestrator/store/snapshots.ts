@@ -215,7 +215,7 @@ export function snapshotStore(db: Database, { now, operations }: SnapshotStoreDe
       return rows.map(toBuild);
     },
 
-    /** Snapshots that a crash interrupted: no sandbox's record names them. */
+    /** Snapshots that a crash interrupted: no sandbox that has not ended names them. The record of one that ended meanwhile does, for days. */
     async leftSnapshots(before: number): Promise<Build[]> {
       const rows = await db
         .selectFrom("builds")
@@ -225,7 +225,13 @@ export function snapshotStore(db: Database, { now, operations }: SnapshotStoreDe
         .where("created_at", "<=", before)
         .where((where) =>
           where.not(
-            where.exists(where.selectFrom("sandboxes").select("id").whereRef("pending_snapshot_id", "=", "builds.id")),
+            where.exists(
+              where
+                .selectFrom("sandboxes")
+                .select("sandboxes.id")
+                .whereRef("pending_snapshot_id", "=", "builds.id")
+                .where("sandboxes.state", "!=", "gone"),
+            ),
           ),
         )
         .execute();

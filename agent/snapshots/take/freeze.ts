@@ -9,6 +9,17 @@ import type { Cgroup } from "../../containers/cgroup/cgroup.ts";
 /** Each of them waits for two seconds, and none of them lets a process go on. */
 const TRIES = 5;
 
+/**
+ * As `freezeForSnapshot`, beside other work. Rejects only when both have ended: another try, after the caller has thawed the sandbox,
+ * would freeze it for ever.
+ */
+export async function freezeBeside(cgroup: Pick<Cgroup, "freeze">, work: Promise<unknown>): Promise<void> {
+  const freezing = freezeForSnapshot(cgroup);
+  await Promise.allSettled([work, freezing]);
+  await work;
+  await freezing;
+}
+
 /** @throws {AppError} unavailable; the caller thaws it */
 export async function freezeForSnapshot(cgroup: Pick<Cgroup, "freeze">): Promise<void> {
   for (let tries = 1; ; tries++) {

@@ -8,7 +8,7 @@ import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import type { OutsideConnections } from "../connections/outside.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
-import { freezeForSnapshot } from "./freeze.ts";
+import { freezeBeside } from "./freeze.ts";
 import type { CheckpointMemoryDeps, SnapshotRequest } from "./memory-to-disk.ts";
 import { checkpointMemory, diskOf, toTakenSnapshot } from "./memory-to-disk.ts";
 import { refuseTraced } from "./traced.ts";
@@ -63,7 +63,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     await timing.measure("envd", envdReady);
     teardown.add("network", () => gate.open(container.slot, { executionId, sandboxId }, egress));
     teardown.add("freeze", () => container.cgroup.thaw());
-    await timing.measure("freeze", () => Promise.all([gate.hold(container.slot), freezeForSnapshot(container.cgroup)]));
+    await timing.measure("freeze", () => freezeBeside(container.cgroup, gate.hold(container.slot)));
 
     const stored = await checkpointMemory(
       sandbox,

@@ -49,7 +49,11 @@ export function planDrain({ drain, here, moves, working, now }: DrainSides): Dra
   const runs = untouched.filter(({ state }) => state === "running");
   const steps: DrainStep[] = [...between];
   if (drain.endedAt === undefined && late && drain.atDeadline === "kill")
-    steps.push(...runs.map(({ id }): DrainStep => ({ sandboxId: id, do: "kill" })));
+    steps.push(
+      ...runs
+        .filter(({ id }) => !hasJustFailed(moveOf.get(id), drain, now))
+        .map(({ id }): DrainStep => ({ sandboxId: id, do: "kill" })),
+    );
   if (drain.endedAt === undefined && !late) {
     const due = ({ id }: OnNode) => {
       const move = moveOf.get(id);
@@ -61,6 +65,15 @@ export function planDrain({ drain, here, moves, working, now }: DrainSides): Dra
     steps.push(...paused.filter(due).map(({ id }): DrainStep => ({ sandboxId: id, do: "carry" })));
   }
   return steps.slice(0, Math.max(0, drain.atOnce - working.size));
+}
+
+/** A sandbox that could not be ended at the deadline is ended in the next rounds, not at once: its node may refuse for hours. */
+function hasJustFailed(
+  move: DrainSides["moves"][number] | undefined,
+  { deadlineAt = 0 }: DrainSides["drain"],
+  now: number,
+): boolean {
+  return move?.state === "stays" && move.at >= deadlineAt && now - move.at < BETWEEN_MS;
 }
 
 export function drainState({ drain, here, moves, now }: Omit<DrainSides, "working">): DrainState {

@@ -232,14 +232,18 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
     });
   }
 
+  /** The request for the drain came to another orchestrator; or the operator takes the node back at this moment, and the drain has ended. */
+  async function follow(nodeId: string): Promise<void> {
+    const drain = await store.drains.get(nodeId);
+    if (drain !== undefined && drain.endedAt === undefined) await nodes.setWanted(nodeId, "draining");
+  }
+
   async function round(signal: AbortSignal): Promise<void> {
     for (const drain of await store.drains.unfinished()) {
       if (signal.aborted) return;
       const { nodeId } = drain;
       const status = nodes.get(nodeId)?.status;
-      // The request came to another orchestrator.
-      if (drain.endedAt === undefined && (status === "ready" || status === "standby"))
-        await nodes.setWanted(nodeId, "draining");
+      if (drain.endedAt === undefined && (status === "ready" || status === "standby")) await follow(nodeId);
       const live = await store.sandboxes.onNode(nodeId);
       const paused = await store.pausedSandboxes.pausedOn(nodeId);
       const here = [...live, ...paused.map(({ id }) => ({ id, state: "paused" as const }))];

@@ -53,14 +53,15 @@ export function drainStore(db: Database, now: () => number) {
       });
     },
 
-    /** The node takes sandboxes again, or was removed. */
-    async end(nodeId: string): Promise<void> {
-      await db
+    /** The node takes sandboxes again, or was removed. False: no drain was under way. */
+    async end(nodeId: string): Promise<boolean> {
+      const { numUpdatedRows } = await db
         .updateTable("drains")
         .set({ ended_at: now() })
         .where("node_id", "=", nodeId)
         .where("ended_at", "is", null)
-        .execute();
+        .executeTakeFirst();
+      return numUpdatedRows === 1n;
     },
 
     async get(nodeId: string): Promise<DrainRecord | undefined> {

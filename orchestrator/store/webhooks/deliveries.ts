@@ -28,6 +28,8 @@ export interface Claimed {
   readonly attempts: number;
   readonly url: string;
   readonly secret: string;
+  /** As the webhook's row had it. */
+  readonly sealedSecret: string;
   readonly failingSince: number | undefined;
   /** Undefined: the event is older than the events that are kept. */
   readonly event: EventRow | undefined;
@@ -161,14 +163,14 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
 
     /**
      * Records the end of a claimed attempt. Undefined: it tells nothing about the webhook, because the claim had ended, or the
-     * webhook was deleted or has another URL.
+     * webhook was deleted or has another URL or secret.
      */
     async finish(claimed: Claimed, outcome: Outcome, facts: AttemptFacts): Promise<WebhookHealth | undefined> {
       return inTransaction(db, async (session) => {
         const before = await lockWebhook(session, claimed.webhookId);
         if (before === undefined) return undefined;
         const ended = outcome.is !== "retry";
-        const isMoved = before.url !== claimed.url;
+        const isMoved = before.url !== claimed.url || before.secret !== claimed.sealedSecret;
         const result = await session
           .updateTable("webhook_deliveries")
           .set({
@@ -258,7 +260,7 @@ export function deliveryStore(db: Database, { now, sealing }: { now: () => numbe
   };
 }
 
-/** @param movedAt the webhook has another URL since, and what failed is for that one */
+/** @param movedAt the webhook has another URL or secret since, and what failed is tried with that one */
 function dueAfter(outcome: Outcome, movedAt: number | undefined): number | null {
   return outcome.is === "retry" ? (movedAt ?? outcome.at) : null;
 }
@@ -294,6 +296,7 @@ function toClaimed(
     attempts: row.attempts,
     url: webhook.url,
     secret,
+    sealedSecret: webhook.secret,
     failingSince: webhook.failing_since ?? undefined,
     event,
     body: row.event ?? undefined,

@@ -198,6 +198,23 @@ describe("a webhook", () => {
     },
   );
 
+  test("with a new secret is asked at once again where the one before was refused meanwhile", async () => {
+    const world = await webhookWorld();
+    const delivering = world.process();
+    const receiver = await startReceiver();
+    const { id } = await world.webhook(receiver.url);
+    receiver.answer((response) => {
+      receiver.answer(accept);
+      const changed = world.store.webhooks.change(PROJECT, id, { secret: "another" });
+      void changed.then(() => response.writeHead(401).end());
+    });
+    await world.event("i1");
+    await delivering.settle();
+    expect(receiver.got).toHaveLength(2);
+    expect(await world.store.webhooks.get(PROJECT, id)).toMatchObject({ enabled: true, failingSince: undefined });
+    expect(await world.deliveries(id)).toMatchObject([{ status: "delivered", attempts: 2 }]);
+  });
+
   test("is disabled after days of failure, and not after days with a success", async () => {
     const world = await webhookWorld({ disableMs: 2 * DAY_MS });
     const delivering = world.process();

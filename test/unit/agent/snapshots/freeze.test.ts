@@ -1,7 +1,8 @@
 /** How long a snapshot waits for its sandbox to stand still. */
 
+import { setImmediate as later } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { freezeForSnapshot } from "../../../../agent/snapshots/take/freeze.ts";
+import { freezeBeside, freezeForSnapshot } from "../../../../agent/snapshots/take/freeze.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 
 /** A control group of which the given tries fail. */
@@ -35,4 +36,28 @@ test("a sandbox that has just ended is not frozen again", async () => {
   const { seen, freeze } = groupThatFails([new Error("ENOENT")]);
   await expect(freezeForSnapshot({ freeze })).rejects.toThrow("ENOENT");
   expect(seen.tries).toBe(1);
+});
+
+test("a sandbox whose pause fails meanwhile is not frozen after it was thawed", async () => {
+  let tries = 0;
+  const freeze = async () => {
+    await later();
+    tries++;
+    if (tries < 3) throw late;
+  };
+  const closing = Promise.reject(new Error("the firewall refuses"));
+  await expect(freezeBeside({ freeze }, closing)).rejects.toThrow("the firewall refuses");
+  expect(tries).toBe(3);
+  await later();
+  expect(tries).toBe(3);
+});
+
+test("a sandbox that does not stand still fails its pause once the work beside it has ended", async () => {
+  const { freeze } = groupThatFails([new Error("ENOENT")]);
+  let ended = false;
+  const closing = later().then(() => {
+    ended = true;
+  });
+  await expect(freezeBeside({ freeze }, closing)).rejects.toThrow("ENOENT");
+  expect(ended).toBe(true);
 });

@@ -3,7 +3,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { expiresAt, storedByProject } from "../../../../orchestrator/snapshots/storage-plan.ts";
 import type { StoredItem } from "../../../../orchestrator/store/storage/storage.ts";
-import { openWorld } from "./storage-world.ts";
+import { newUuid } from "../../../../shared/ids.ts";
+import { begin, openWorld } from "./storage-world.ts";
 
 describe("sizes that a node reports later", () => {
   test("are written once, for the paused sandboxes and snapshots of that node", async () => {
@@ -78,6 +79,26 @@ describe("what is old", () => {
     );
   });
 });
+
+test.each([{ by: ["gone"] }, { by: ["killing", "gone"] }] as const)(
+  "a snapshot whose orchestrator ended, and whose sandbox is $by since, is left over; one of a sandbox that has not ended is not",
+  async ({ by }) => {
+    const { opened, store, project, run } = await openWorld();
+    onTestFinished(() => opened.close());
+    const left = async () => (await store.snapshots.leftSnapshots(1)).map(({ id }) => id);
+    const template = await store.snapshots.templateFor(project.id, undefined);
+    await run("source");
+    const snapshotId = newUuid();
+    await begin(store, { id: "source", snapshotId, kind: "snapshot", templateId: template?.id ?? "" });
+    const end = { reason: "request" } as const;
+    for (const to of by) {
+      expect(await left()).toEqual([]);
+      const set = to === by[0] ? { end } : {};
+      expect((await store.move({ id: "source", to, set }))?.state).toBe(to);
+    }
+    expect(await left()).toEqual([snapshotId]);
+  },
+);
 
 describe("the operators' view", () => {
   const item = (id: string, over: Partial<StoredItem> = {}): StoredItem => ({

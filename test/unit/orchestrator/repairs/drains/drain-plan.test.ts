@@ -74,6 +74,16 @@ describe("a drain", () => {
     expect(plan(NOW - STAYS_MS)).toEqual([{ sandboxId: "r", do: "move" }]);
   });
 
+  test("ends what it could not end at its deadline after a moment, and at once what it could not move before", () => {
+    const late = { ...drain, deadlineAt: NOW - 10 * BETWEEN_MS, atDeadline: "kill" as const };
+    const plan = (at: number, more = late) =>
+      planDrain(sides({ here: [running], moves: [moved("r", "stays", at)], drain: more }));
+    expect(plan(NOW)).toEqual([]);
+    expect(plan(NOW - BETWEEN_MS + 1)).toEqual([]);
+    expect(plan(NOW - BETWEEN_MS)).toEqual([{ sandboxId: "r", do: "kill" }]);
+    expect(plan(NOW - 1, { ...late, deadlineAt: NOW })).toEqual([{ sandboxId: "r", do: "kill" }]);
+  });
+
   test.each([
     { stallMs: 1_000, restMs: STAYS_MS },
     { stallMs: 10_000, restMs: 200_000 },
