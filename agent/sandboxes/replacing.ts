@@ -58,7 +58,9 @@ function formerOf(sandbox: Sandbox, { gate, beforeEnd }: ReplacingDeps): Former 
     async standStill() {
       await beforeEnd(sandbox);
       before.frozen = cgroup.frozen();
-      await Promise.all([gate.hold(slot), cgroup.freeze()]);
+      // Waits for both: a freeze that still tries when `goOn` has thawed the sandbox would leave it frozen.
+      const outcomes = await Promise.allSettled([gate.hold(slot), cgroup.freeze()]);
+      for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     },
     async goOn() {
       // One that its node holds, for its disk or its lease, stays held.
