@@ -1,15 +1,15 @@
 /** An execution that stands still while another one is to take its place. */
 
+import { setImmediate as later } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createReplacing } from "../../../../agent/sandboxes/replacing.ts";
 
 test("a sandbox whose rewind fails while it is being frozen goes on only when that has ended", async () => {
   const steps: string[] = [];
-  const freezing = Promise.withResolvers<undefined>();
   const cgroup = {
     frozen: () => false,
     freeze: async () => {
-      await freezing.promise;
+      await later();
       steps.push("frozen");
     },
     thaw: () => steps.push("thawed"),
@@ -31,9 +31,7 @@ test("a sandbox whose rewind fails while it is being frozen goes on only when th
     beforeEnd: () => Promise.resolve(),
   } as never);
   const replaced = replace("e1", { body: { sandboxId: "i1" } } as never, new AbortController().signal);
-  setImmediate(() => freezing.resolve(undefined));
   await expect(replaced).rejects.toThrow("the firewall refuses");
-  await freezing.promise;
-  await new Promise(setImmediate);
+  await later();
   expect(steps).toEqual(["frozen", "thawed"]);
 });

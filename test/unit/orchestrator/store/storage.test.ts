@@ -80,9 +80,12 @@ describe("what is old", () => {
   });
 });
 
-test.each([{ by: ["gone"] }, { by: ["killing", "gone"] }] as const)(
-  "a snapshot whose orchestrator ended, and whose sandbox is $by since, is left over; one of a sandbox that has not ended is not",
-  async ({ by }) => {
+test.each([
+  { how: "by its node", states: ["gone"] },
+  { how: "by a kill", states: ["killing", "gone"] },
+] as const)(
+  "a snapshot whose orchestrator has ended is left over once its sandbox has been ended $how, and not before",
+  async ({ states }) => {
     const { opened, store, project, run } = await openWorld();
     onTestFinished(() => opened.close());
     const left = async () => (await store.snapshots.leftSnapshots(1)).map(({ id }) => id);
@@ -91,9 +94,9 @@ test.each([{ by: ["gone"] }, { by: ["killing", "gone"] }] as const)(
     const snapshotId = newUuid();
     await begin(store, { id: "source", snapshotId, kind: "snapshot", templateId: template?.id ?? "" });
     const end = { reason: "request" } as const;
-    for (const to of by) {
+    for (const to of states) {
       expect(await left()).toEqual([]);
-      const set = to === by[0] ? { end } : {};
+      const set = to === states[0] ? { end } : {};
       expect((await store.move({ id: "source", to, set }))?.state).toBe(to);
     }
     expect(await left()).toEqual([snapshotId]);
