@@ -106,6 +106,7 @@ function exchange({ address, port, controlToken, method, path, body, signal }: E
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown) =>
       reject(new AppError("unavailable", `the sandbox did not answer ${path}`, { cause }));
+    const closed = () => fail(new Error("closed without an answer"));
     const call = request(
       {
         host: address,
@@ -124,6 +125,7 @@ function exchange({ address, port, controlToken, method, path, body, signal }: E
         },
       },
       (response) => {
+        call.off("close", closed);
         const chunks: Buffer[] = [];
         let size = 0;
         response.on("data", (chunk: Buffer) => {
@@ -132,6 +134,7 @@ function exchange({ address, port, controlToken, method, path, body, signal }: E
           else chunks.push(chunk);
         });
         response.once("error", fail);
+        response.once("close", closed);
         response.once("end", () => {
           const status = response.statusCode ?? 0;
           if (status >= 200 && status < 300) resolve(Buffer.concat(chunks).toString("utf8"));
@@ -140,6 +143,8 @@ function exchange({ address, port, controlToken, method, path, body, signal }: E
       },
     );
     call.once("error", fail);
+    // An answer that switches protocols closes the connection without an error, and the signal then ends nothing any more.
+    call.once("close", closed);
     call.end(body);
   });
 }

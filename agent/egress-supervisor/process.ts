@@ -12,6 +12,7 @@ import type {
   Begin,
   CertificateWithKey,
   CheckFlow,
+  FromEgress,
   ResolvedValue,
   SandboxEgress,
 } from "../egress/channel/messages.ts";
@@ -65,6 +66,7 @@ export interface EgressTask {
   readonly onDecisions: OnDecisions;
 }
 
+type Decisions = Extract<FromEgress, { readonly is: "decisions" }>;
 type OnDecisions = (sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number) => void;
 
 /** Later changes of sandboxes are sent after those it is started with. */
@@ -83,6 +85,15 @@ export function startEgressProcess(program: EgressProgram, task: EgressTask): Eg
     first.ready = resolve;
   });
 
+  /** The receiver stores them: on a full disk that throws, and within an event it would end the agent. */
+  const tell = ({ sandboxId, entries, suppressed }: Decisions) => {
+    try {
+      onDecisions(sandboxId, entries, suppressed);
+    } catch (error) {
+      log.warn({ err: error, sandboxId, entries: entries.length }, "could not store decisions for the network log");
+    }
+  };
+
   const once = async () => {
     const channel = openChannel({
       command: await command(),
@@ -96,7 +107,7 @@ export function startEgressProcess(program: EgressProgram, task: EgressTask): Eg
       },
       log,
       onMessage(message, reply) {
-        if (message.is === "decisions") onDecisions(message.sandboxId, message.entries, message.suppressed);
+        if (message.is === "decisions") tell(message);
         else if (message.is === "used") {
           for (const { count, ...asked } of message.uses) placeholders.used(asked, count);
         } else if (message.is === "resolve") {

@@ -66,6 +66,9 @@ export const findHole: FindHole = (directory) =>
       timeout: LIMIT_MS,
       killSignal: "SIGKILL",
     });
+    child.once("error", (cause) => reject(new Error("cannot run find", { cause })));
+    // No process: `error` follows. Where descriptors were missing, there is no output either.
+    if (child.pid === undefined) return;
     const sum = createHoleSum();
     let rest = "";
     let found: Hole | undefined;
@@ -79,7 +82,6 @@ export const findHole: FindHole = (directory) =>
       }
       if (found !== undefined) child.kill("SIGKILL");
     });
-    child.once("error", (cause) => reject(new Error("cannot run find", { cause })));
     child.once("close", (_code, signal) => {
       if (found !== undefined || signal === null) resolve(found);
       else reject(new AppError("failed_precondition", "the sandbox has too many files to be copied"));

@@ -118,6 +118,11 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
   if (connections !== undefined) {
     server.server.on(opened, (socket: Socket) => void (socket.destroyed || connections.admit(socket)));
   }
+  server.addHook("onListen", (done) => {
+    // As when no descriptor is free: without a listener it would end the program.
+    server.server.on("error", (error) => log.warn({ err: error }, "could not accept a connection"));
+    done();
+  });
   server.addHook("onResponse", (request, _reply, done) => {
     if (!known.has(request.raw.socket)) request.raw.socket.setTimeout(strangerIdleMs);
     done();

@@ -9,6 +9,8 @@ const LONGEST_PIECE = 8_000;
 /** Limit for programs that print without end. */
 const MOST_ENTRIES = 50_000;
 const FLUSH_MS = 100;
+/** Entries that are kept while they cannot be stored. */
+const MOST_WAITING = 1_000;
 
 /** The log of one program. */
 interface OutputLog {
@@ -30,10 +32,21 @@ export function createBuildLog(buildId: string, store: Pick<BuildStore, "log">, 
   const waiting: BuildLogEntry[] = [];
   const state = { count: 0, timer: undefined as NodeJS.Timeout | undefined };
 
+  const flushLater = () => {
+    try {
+      flush();
+    } catch {
+      // The disk is full or broken, and an error in a timer would end the agent. The newest entries wait for the next write.
+      waiting.splice(0, waiting.length - MOST_WAITING);
+    }
+  };
+
   const flush = () => {
     clearTimeout(state.timer);
     state.timer = undefined;
-    if (waiting.length > 0) store.log(buildId, waiting.splice(0));
+    if (waiting.length === 0) return;
+    store.log(buildId, [...waiting]);
+    waiting.length = 0;
   };
 
   const write = (level: BuildLogLevel, message: string, step: string) => {
@@ -42,7 +55,7 @@ export function createBuildLog(buildId: string, store: Pick<BuildStore, "log">, 
       waiting.push({ at: now(), level: "warn", message: "The log is full: what follows is left out", step });
     if (state.count++ >= MOST_ENTRIES && (level === "info" || level === "warn" || level === "debug")) return;
     waiting.push({ at: now(), level, message: message.slice(0, LONGEST_LINE), step });
-    state.timer ??= setTimeout(flush, FLUSH_MS);
+    state.timer ??= setTimeout(flushLater, FLUSH_MS);
   };
 
   return {

@@ -126,6 +126,8 @@ export async function startDns({
     udp.close();
     throw error;
   }
+  // As when no descriptor is free: later connections are accepted again.
+  server.on("error", (error) => log.warn({ err: error }, "the resolver could not accept a connection"));
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {
     sockets.add(socket);

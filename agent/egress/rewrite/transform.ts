@@ -186,6 +186,8 @@ function serve(socket: Socket, rewriting: Rewriting, once = false): void {
     if (waiting.size > 0) return void client.destroy();
     const protocol = wantedProtocols(request.rawHeaders).join(", ");
     if (protocol === "") {
+      // A client may offer one with each request of its connection, which would keep each of these servers until its end.
+      socket.off("close", onClose);
       client.unshift(Buffer.concat([plainHead(request, false), early]));
       serve(client, rewriting, once);
       return;
@@ -229,7 +231,8 @@ function serve(socket: Socket, rewriting: Rewriting, once = false): void {
     else refuse(400, `this is not an HTTP/1.1 request${fault === undefined ? "" : `: ${fault}`}`);
   });
 
-  socket.once("close", () => clearTimeout(clock));
+  const onClose = () => clearTimeout(clock);
+  socket.once("close", onClose);
   if (socket.destroyed) return;
   wait(FIRST_HEAD_LIMIT_MS);
   // A request whose rest cannot come any more is given up at once.

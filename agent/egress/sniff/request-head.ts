@@ -5,7 +5,7 @@ import type { Glimpse } from "./client-hello.ts";
 
 const NONE: Glimpse = { is: "none" };
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-~]+) HTTP\/1\.[01]$/;
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/;
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\0\r\n]*)$/;
 /** The same limit as in `REQUEST_LINE`. */
 const LONGEST_METHOD = 32;
 /** Beyond this only the end of the head is searched for, so that a client that sends single bytes costs little. */
@@ -36,7 +36,7 @@ function host(head: string): Glimpse {
   for (const line of lines) {
     // No match: folded lines, bare CR or LF, or spaces before the colon, which servers read differently.
     const [, name, value = ""] = HEADER.exec(line) ?? [];
-    if (name === undefined || /[\0\r\n]/.test(value)) return NONE;
+    if (name === undefined) return NONE;
     if (name.toLowerCase() === "host") hosts.push(value);
   }
   const [only, ...more] = hosts;

@@ -37,12 +37,18 @@ export function watchTable({ network, program, isOwn }: TableWatch, changed: Cha
   };
   const start = () => {
     // Without the program only the regular comparison finds changes.
-    program().then(follow, again);
+    program().then(follow).catch(again);
   };
   const follow = (path: string) => {
     if (state.stopped) return;
     const child = spawn(path, [network], { stdio: ["ignore", "pipe", "ignore"] });
     state.child = child;
+    child.once("error", () => undefined);
+    child.once("close", () => {
+      if (!state.stopped) again();
+    });
+    // No process: `error` and `close` follow. Where descriptors were missing, there is no output either.
+    if (child.pid === undefined) return;
     let rest = "";
     child.stdout.on("data", (chunk: Buffer) => {
       const lines = (rest + chunk.toString("utf8")).split("\n");
@@ -53,10 +59,6 @@ export function watchTable({ network, program, isOwn }: TableWatch, changed: Cha
       // Forwarding is switched on again where the table is restored.
       if (foreign.some((line) => line !== OTHER)) changed.table();
       if (foreign.some((line) => isOther(line) || line === MISSED)) changed.host();
-    });
-    child.once("error", () => undefined);
-    child.once("close", () => {
-      if (!state.stopped) again();
     });
     child.unref();
     (child.stdout as unknown as { unref(): void }).unref();

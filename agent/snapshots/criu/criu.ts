@@ -227,7 +227,9 @@ async function tail(path: string): Promise<string> {
 }
 
 async function gone(matches: (args: readonly string[]) => boolean): Promise<void> {
-  while ((await processesOf(matches)).length > 0) await delay(SLOW_POLL_MS);
+  const isThere = async () => (await processesOf(matches)).length > 0;
+  // Nobody waits for this at first, so it must not reject: while processes cannot be listed, they count as there.
+  while (await isThere().catch(() => true)) await delay(SLOW_POLL_MS);
 }
 
 async function processesInside(containerId: string): Promise<number[]> {

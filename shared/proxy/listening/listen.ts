@@ -124,6 +124,8 @@ export async function listen(host: string, port: number, options: ListenOptions)
     server.once("error", reject);
     server.listen({ host, port, backlog: 4096 }, () => {
       server.removeListener("error", reject);
+      // A connection that could not be accepted, as when no descriptor is free, must not end the program.
+      server.on("error", ignore);
       resolve();
     });
   });

@@ -27,6 +27,7 @@ const sandbox = (n: number, more: Partial<EgressPolicy> = {}) => ({
 async function setup(
   sandboxes: readonly SandboxEgress[] = [],
   command = [process.execPath, "--import", "tsx", program],
+  store: () => void = () => undefined,
 ) {
   const directory = await mkdtemp(join(tmpdir(), "svc-egress-"));
   undo.push(() => rm(directory, { recursive: true }));
@@ -51,7 +52,10 @@ async function setup(
             : Promise.resolve({ answer: { value: `${placeholder} of ${executionId} at ${host}` }, keepMs: 7 }),
         used: (asked, count) => void used.push({ ...asked, count }),
       },
-      onDecisions: (sandboxId, entries, suppressed) => void decisions.push({ sandboxId, entries, suppressed }),
+      onDecisions(sandboxId, entries, suppressed) {
+        store();
+        decisions.push({ sandboxId, entries, suppressed });
+      },
     },
   );
   undo.push(() => egress.stop());
@@ -93,6 +97,16 @@ test("the egress process gets all running sandboxes at its start, then each new 
     { is: "check", address: "10.99.0.3" },
   ]);
   expect(decisions).toMatchObject([{ sandboxId: "sandbox3", entries: [{ rule: "fake" }], suppressed: 2 }]);
+});
+
+test("decisions that cannot be stored, as on a full disk, do not end the agent", async () => {
+  const full = () => {
+    throw new Error("database or disk is full");
+  };
+  const { egress } = await setup([], undefined, full);
+  await egress.ready;
+  await egress.set(sandbox(2));
+  expect(egress.problem).toBeUndefined();
 });
 
 test("the egress process gets an answer for each placeholder, also for one that has no value", async () => {

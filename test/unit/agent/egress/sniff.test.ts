@@ -174,6 +174,14 @@ describe("a request", () => {
     expect(byteByByte(glimpseHost, bytes)).toEqual(none);
   });
 
+  test("with a line of white space up to a bare line break costs no more time than its bytes", () => {
+    const bytes = head("GET / HTTP/1.1", `A:${" ".repeat(31_000)}\nb`, "Host: example.com");
+    const before = process.cpuUsage();
+    for (let times = 0; times < 3; times += 1) expect(glimpseHost(bytes)).toEqual(none);
+    // A pattern that tries every end of the white space takes a second for each, in which no sandbox has a network.
+    expect(process.cpuUsage(before).user / 1e6).toBeLessThan(1);
+  });
+
   test.each(["\x16\x03\x01\x00", "SSH-2.0-x\r\n", "hello\r\n", "{}", "A".repeat(40)])(
     "is ruled out for %j without waiting for more",
     (text) => expect(glimpseHost(Buffer.from(text, "latin1"))).toEqual(none),
