@@ -92,13 +92,18 @@ export class Context {
     this.#run = run;
     let callOff: () => void = () => undefined;
     const abort = () => (callOff = this.#kernel.interrupt());
+    /** @throws when the context was restarted or removed while the run was being prepared: it must not begin in the next kernel */
+    const goesOn = () => {
+      if (run.ending !== undefined) throw new Error(run.ending.value);
+      return !left.aborted;
+    };
     try {
       if (this.#removed) throw new Error(`Context ${this.id} was removed`);
       this.#sandboxVariables = (await this.#sandbox.variables(accessToken)) ?? this.#sandboxVariables;
+      // Where the context was removed meanwhile, the next use of its kernel would start one that nothing ends.
+      if (!goesOn()) return;
       await this.#kernel.prepare({ ...this.#sandboxVariables, ...variables });
-      if (left.aborted) return;
-      // The context was restarted or removed while the run was being prepared: it must not begin in the next kernel.
-      if (run.ending !== undefined) throw new Error(run.ending.value);
+      if (!goesOn()) return;
       left.addEventListener("abort", abort, { once: true });
       await this.#kernel.run(code, (event) =>
         emit(event).catch(async (error: unknown) => {

@@ -22,6 +22,11 @@ export class RunStream {
       if (!response.writableFinished) this.#left.abort();
     });
     response.on("error", () => response.destroy());
+    // The client left while its context was started: `close` does not come again, and no write would ever be taken.
+    if (response.destroyed) {
+      this.#left.abort();
+      return;
+    }
     response.writeHead(200, {
       "content-type": "application/x-ndjson",
       "cache-control": "no-store",

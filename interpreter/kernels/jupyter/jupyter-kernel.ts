@@ -71,7 +71,11 @@ class JupyterKernel implements Kernel {
     sockets
       .readOutput(async (message) => {
         this.#heard = true;
-        await this.#pending.get(message.parent ?? "")?.output(message);
+        // One that cannot be read must not end the reader, which every later run waits for.
+        await this.#pending
+          .get(message.parent ?? "")
+          ?.output(message)
+          .catch(() => undefined);
       })
       .catch(() => undefined);
     sockets.readReplies((message) => this.#pending.get(message.parent ?? "")?.reply(message)).catch(() => undefined);

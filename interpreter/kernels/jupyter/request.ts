@@ -11,7 +11,7 @@ import type { Message } from "./wire.ts";
 const LOST_IDLE_MS = 5_000;
 
 export class PendingRequest {
-  /** Fulfilled with the content of the reply. @throws {KernelEnded} */
+  /** Fulfilled with the content of the reply. @throws {KernelEnded}, SyntaxError when the reply cannot be read */
   readonly done: Promise<Buffer>;
   #resolve: (reply: Buffer) => void = () => undefined;
   #reject: (reason: Error) => void = () => undefined;
@@ -30,6 +30,8 @@ export class PendingRequest {
       this.#resolve = resolve;
       this.#reject = reject;
     });
+    // The kernel may end while the request is still being sent, before anything waits for its end.
+    this.done.catch(() => undefined);
   }
 
   async output(message: Message): Promise<void> {
@@ -81,8 +83,13 @@ export class PendingRequest {
   async #finish(): Promise<void> {
     if (!this.#idle || this.#reply === undefined) return;
     clearTimeout(this.#timer);
-    const error = this.#failed ? undefined : errorOfReply(this.#reply);
-    if (error !== undefined) await this.#emit?.(error);
-    this.#resolve(this.#reply);
+    try {
+      const error = this.#failed ? undefined : errorOfReply(this.#reply);
+      if (error !== undefined) await this.#emit?.(error);
+      this.#resolve(this.#reply);
+    } catch (error) {
+      // A reply that cannot be read ends its own run only.
+      this.#reject(error instanceof Error ? error : new Error("the kernel's reply cannot be read", { cause: error }));
+    }
   }
 }

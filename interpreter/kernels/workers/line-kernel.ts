@@ -49,7 +49,9 @@ export class LineKernel implements Kernel {
     this.graceMs = spec.graceMs;
     spec.commands.on("error", () => undefined);
     this.#started = new Promise((resolve) => (this.#answer = () => resolve()));
-    const reading = [this.#readEvents(events), ...prints.map(({ stream, from }) => this.#readPrints(stream, from))];
+    const readers = [this.#readEvents(events), ...prints.map(({ stream, from }) => this.#readPrints(stream, from))];
+    // A run would wait for ever for what is not read any more: the kernel ends with its reader, and not the server.
+    const reading = readers.map((reader) => reader.catch(() => process.kill()));
     // What the worker wrote before its end still counts; a program that it left behind may keep the pipes open.
     this.ended = process.ended.then(async (end) => {
       await Promise.race([Promise.allSettled(reading), turn().then(() => turn())]);
@@ -166,10 +168,14 @@ export class LineKernel implements Kernel {
 function eventIn(line: string): WorkerEvent | undefined {
   try {
     const event: unknown = JSON.parse(line);
-    return Array.isArray(event) ? (event as unknown as WorkerEvent) : undefined;
+    return Array.isArray(event) && isWhole(event) ? (event as unknown as WorkerEvent) : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isWhole([type, , bundle]: readonly unknown[]): boolean {
+  return type !== "result" || (typeof bundle === "object" && bundle !== null);
 }
 
 function textOf(bundle: Readonly<Record<string, unknown>>): Bundle {

@@ -30,3 +30,38 @@ test("an event that cannot be passed on is named, and those behind it come", asy
     { type: "output", text: "small" },
   ]);
 });
+
+test("a run whose context is removed while it asks for variables starts no kernel that nothing would end", async () => {
+  let answer: () => void = () => undefined;
+  const asked = new Promise<void>((resolve) => (answer = resolve));
+  const sandbox = { variables: async () => asked.then(() => undefined), life: () => "" };
+  let started = 0;
+  const start = async (): Promise<Kernel> => {
+    started += 1;
+    return {
+      run: async () => undefined,
+      change: async () => undefined,
+      interrupt: () => undefined,
+      graceMs: 0,
+      stop: async () => undefined,
+      ended: new Promise(() => undefined),
+      environment: {},
+    };
+  };
+  const launch = { cwd: "/", environment: {}, runtime: "/" };
+  const held = new HeldKernel({ start, launch, sandbox });
+  const context = new Context({ language: "python", cwd: "/", kernel: held, sandbox });
+  await context.start();
+  const taken: KernelEvent[] = [];
+  const left = new AbortController().signal;
+  const run = context.execute({ code: "", variables: {}, accessToken: undefined, left }, async (event) => {
+    taken.push(event);
+  });
+  // Until the run is under way.
+  await new Promise((resolve) => setImmediate(resolve));
+  await context.remove();
+  answer();
+  await run;
+  expect(taken).toMatchObject([{ type: "error", name: "ContextRemoved" }]);
+  expect(started).toBe(1);
+});

@@ -105,6 +105,24 @@ describe("a request", () => {
     expect(taken).toEqual(["output that is too large was left out: too long", "output"]);
   });
 
+  test("whose reply cannot be read fails, and nothing else with it", async () => {
+    const pending = new PendingRequest(async () => undefined);
+    const over = expect(pending.done).rejects.toThrow(SyntaxError);
+    await pending.output(message("status", { execution_state: "idle" }));
+    pending.reply({ ...message("execute_reply", {}), content: Buffer.from('{"status": "error", "evalue": ') });
+    await over;
+  });
+
+  test("that ends before anything waits for it is no failure that nothing handles", async () => {
+    const unhandled: unknown[] = [];
+    const onUnhandled = (reason: unknown) => void unhandled.push(reason);
+    process.on("unhandledRejection", onUnhandled);
+    new PendingRequest().ended({ code: 1, signal: null, said: "" });
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", onUnhandled);
+    expect(unhandled).toEqual([]);
+  });
+
   test("whose idle is lost is over soon after its last output", async () => {
     vi.useFakeTimers();
     const pending = new PendingRequest(async () => undefined);
