@@ -31,6 +31,8 @@ export async function openTunnel(request: IncomingMessage, socket: Duplex, head:
 async function dial(port: number, caller: Duplex): Promise<Socket> {
   let last: unknown;
   for (const host of new Set(["127.0.0.1", "::1", ...ownAddresses()])) {
+    // The end of a caller that has left does not come again: the connection for it would stay open for ever.
+    if (caller.destroyed) break;
     try {
       return await dialOne(host, port, caller);
     } catch (error) {

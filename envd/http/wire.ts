@@ -2,6 +2,8 @@
 
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { cut } from "../../shared/proxy/sockets/cut.ts";
 import { Access } from "./access.ts";
 import { createRoutes, type RouteDeps } from "./routes.ts";
 import { createHttpServer, type ServerDeps } from "./server.ts";
@@ -28,8 +30,9 @@ const LAST_FRAME_MS = 200;
 export async function startHttp({ port, controlToken, now }: HttpConfig, deps: HttpDeps): Promise<HttpService> {
   const access = new Access(deps.session, controlToken, now);
   const server = createHttpServer({ ...deps, routes: createRoutes({ ...deps, access }), access });
+  const tunnels = tunnelsOf(server);
   await listen(server, port);
-  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
+  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server, tunnels) };
 }
 
 // Without an address Node listens on IPv4 and IPv6, or on the one family that exists.
@@ -43,11 +46,24 @@ function listen(server: Server, port: number): Promise<void> {
   });
 }
 
-function closeServer(server: Server): Promise<void> {
+/** The open connections that were upgraded: `closeAllConnections` leaves them open, and the server's end waits for them. */
+function tunnelsOf(server: Server): ReadonlySet<Duplex> {
+  const open = new Set<Duplex>();
+  server.on("upgrade", (_request, socket: Duplex) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
+  return open;
+}
+
+function closeServer(server: Server, tunnels: ReadonlySet<Duplex>): Promise<void> {
   return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), LAST_FRAME_MS);
+    const last = setTimeout(() => {
+      server.closeAllConnections();
+      for (const tunnel of tunnels) cut(tunnel);
+    }, LAST_FRAME_MS);
     server.close(() => {
-      clearTimeout(cut);
+      clearTimeout(last);
       resolve();
     });
     server.closeIdleConnections();

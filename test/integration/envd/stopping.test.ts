@@ -1,5 +1,9 @@
+import { once } from "node:events";
+import { request } from "node:http";
+import { createServer } from "node:net";
 import { Code } from "@connectrpc/connect";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { listening } from "../../support/peers/listening.ts";
 import { inBackground } from "./process/following.ts";
 import { as, clientsOf, runEnvd } from "./running-envd.ts";
 
@@ -33,4 +37,20 @@ test("envd stops at once without clients, and its port is free", async () => {
   await envd.stop();
   expect(Date.now() - started).toBeLessThan(30_000);
   await expect(fetch(`${envd.url}/health`)).rejects.toThrow("fetch failed");
+});
+
+test("envd stops also while a connection to a server inside is open", async () => {
+  const envd = await runEnvd();
+  const server = createServer((socket) => void socket.on("error", () => undefined));
+  onTestFinished(() => void server.close());
+  const port = await listening(server, "127.0.0.1");
+  const headers = { connection: "Upgrade", upgrade: "svc-tcp" };
+  const call = request({ port: envd.port, method: "POST", path: `/connect?port=${port}`, headers }).end();
+  const [, socket] = (await once(call, "upgrade")) as [unknown, NodeJS.ReadableStream];
+  const closed = new Promise<void>((resolve) => {
+    socket.on("error", () => undefined).on("close", resolve);
+  });
+  socket.resume();
+  await envd.stop();
+  await closed;
 });
