@@ -95,6 +95,14 @@ describe.each(CARRIED)("an upgrade to $protocol $route", ({ sameHost, protocol }
     },
   );
 
+  test("to a host that no URL can have leaves no connection to the server behind", async () => {
+    const backend = await httpBackend(door.route.address, (_request, response) => response.end());
+    onTestFinished(() => backend.close());
+    const absolute = asking(backend.port).replace("/up", "http://x:99999/up");
+    expect(await ask(door.port, absolute)).toMatch(/^HTTP\/1\.1 (?:200|502) /);
+    await expect.poll(() => backend.open()).toBe(0);
+  });
+
   test("keeps headers with the names of an object's properties", async () => {
     const odd = "constructor: a\r\n__proto__: b\r\ntoString: c\r\n";
     let seen = "";
