@@ -10,8 +10,13 @@ import { openCall } from "./call.ts";
 import type { ForwardPlan } from "./forward-plan.ts";
 import type { Switching, SwitchOptions } from "./switch-options.ts";
 
-export function isWebSocket({ method }: IncomingMessage, protocol: string): boolean {
-  return method === "GET" && protocol.toLowerCase() === "websocket";
+/**
+ * Whether `http-proxy` can carry the request. It reads several `Upgrade` headers as one value and refuses that; and Node has written
+ * the head of a request with `Expect` before its headers can be set.
+ */
+export function isWebSocket({ method, headers }: IncomingMessage, protocol: string): boolean {
+  const asked = [protocol, headers.upgrade ?? ""].map((each) => each.toLowerCase());
+  return method === "GET" && headers.expect === undefined && asked.every((each) => each === "websocket");
 }
 
 /** @param maySwitch as in `ForwardPlan` */

@@ -32,6 +32,8 @@ export function sendWebSocket(options: SwitchOptions): Switching {
   proxy.on("error", (error) => options.onError(error));
   proxy.once("proxyReqWs", (call) => {
     state.call = call;
+    // The library listens only behind this call.
+    call.on("error", ignore);
     call.path = path;
     setHeaders(call, byName(options.headers));
     call.on("information", (info) => options.onInformation(info, (error) => call.destroy(error)));
@@ -52,8 +54,13 @@ export function sendWebSocket(options: SwitchOptions): Switching {
     .open(options.dialSignal())
     .then((connection) => {
       // The exchange may have ended in the moment in which the connection was opened.
-      if (state.over || socket.destroyed) connection.destroy();
-      else proxy.ws(request, socket, Buffer.alloc(0), { agent: agentOf(connection) });
+      const isWanted = !state.over && !socket.destroyed;
+      try {
+        if (isWanted) proxy.ws(request, socket, Buffer.alloc(0), { agent: agentOf(connection) });
+      } finally {
+        // Without a request nothing listens to the connection: a reset would end the program, and nothing else the connection.
+        if (state.call === undefined) connection.destroy();
+      }
     })
     .catch((error: Error) => options.onError(error));
   return {
@@ -112,10 +119,14 @@ function guardAnswer(answer: IncomingMessage, { request, upgrade, keepsBack, sta
   }
 }
 
+/** The listener of the library reports it. */
+function ignore(): void {}
+
 /** Values of one name together, in any spelling of it; the first spelling stays. */
 function byName(headers: readonly string[]): Record<string, string | string[]> {
   const spelling = new Map<string, string>();
-  const grouped: Record<string, string | string[]> = {};
+  // A header may have the name of a property that every other object has.
+  const grouped = Object.create(null) as Record<string, string | string[]>;
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at] ?? "";
     const spelt = spelling.get(name.toLowerCase()) ?? name;

@@ -83,6 +83,37 @@ describe.each(CARRIED)("an upgrade to $protocol $route", ({ sameHost, protocol }
     client.destroy();
   });
 
+  test.each(["Upgrade: x\r\n", `Upgrade: ${protocol}\r\n`, "Expect: 100-continue\r\n"])(
+    "with another header %j is carried, and its connection ends with the client's",
+    async (more) => {
+      const backend = await switching((socket) => socket.write(SWITCHED));
+      const client = await RawClient.open(door.port);
+      const got = await client.send(asking(backend.port, more)).until((text) => text.endsWith("raw\r\n\r\n"));
+      expect(got).toBe(SWITCHED);
+      client.socket.resetAndDestroy();
+      await expect.poll(() => backend.open()).toBe(0);
+    },
+  );
+
+  test("to a host that no URL can have leaves no connection to the server behind", async () => {
+    const backend = await httpBackend(door.route.address, (_request, response) => response.end());
+    onTestFinished(() => backend.close());
+    const absolute = asking(backend.port).replace("/up", "http://x:99999/up");
+    expect(await ask(door.port, absolute)).toMatch(/^HTTP\/1\.1 (?:200|502) /);
+    await expect.poll(() => backend.open()).toBe(0);
+  });
+
+  test("keeps headers with the names of an object's properties", async () => {
+    const odd = "constructor: a\r\n__proto__: b\r\ntoString: c\r\n";
+    let seen = "";
+    const backend = await switching((socket, head) => {
+      seen = head;
+      socket.end(`HTTP/1.1 101 Switching Protocols\r\n${odd}Connection: Upgrade\r\nUpgrade: raw\r\n\r\n`);
+    });
+    const got = await ask(door.port, asking(backend.port, odd));
+    expect([seen, got]).toEqual([expect.stringContaining(odd), expect.stringContaining(odd)]);
+  });
+
   test("keeps a half-open connection open, in either direction", async () => {
     const backend = await switching((socket) => {
       socket.write(SWITCHED);
