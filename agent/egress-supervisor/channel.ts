@@ -42,7 +42,8 @@ export function openChannel({ command, environment, begin, onMessage, log }: Cha
   const child = spawn(program, parameters, { env: environment, stdio: ["ignore", "pipe", "pipe", "ipc"] });
   const waiting = new Map<number, { settle: (answer: EgressReply) => void; fail: (why: Error) => void }>();
   const state = { id: 0, over: false };
-  relay(child, log);
+  // No process: `error` follows. Where descriptors were missing, there is no output either.
+  if (child.pid !== undefined) relay(child, log);
 
   const send = (message: ToEgress) => {
     // The process may be gone already: callers that wait for an answer get an error.

@@ -166,7 +166,7 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
       const { nodeID } = params;
       await nodes.setWanted(nodeID, body.status);
       if (body.status === "draining") return;
-      // A round of the drain, which had not ended yet, may have set the status back meanwhile.
+      // A round of the drain may have set the status back before the drain ended.
       if (await store.drains.end(nodeID)) await nodes.setWanted(nodeID, body.status);
     },
     removeNode: ({ params, query }) => removal.remove(params.nodeID, { force: query.force ?? false }),

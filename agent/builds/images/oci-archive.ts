@@ -216,7 +216,7 @@ function unpacked(packed: number, state: State, entries: LayerEntries): Unpacked
     write: (chunk) => unlessBroken((done) => gunzip.write(chunk, () => done())),
     async end() {
       await unlessBroken((done) => {
-        // It ends before it is told to where bytes follow the compressed ones; Docker decides about these.
+        // Where bytes follow the compressed ones, it has ended before it is told to; Docker decides about these.
         if (gunzip.readableEnded) done();
         else gunzip.once("end", done);
         gunzip.end();

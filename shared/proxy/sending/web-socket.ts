@@ -58,7 +58,7 @@ export function sendWebSocket(options: SwitchOptions): Switching {
       try {
         if (isWanted) proxy.ws(request, socket, Buffer.alloc(0), { agent: agentOf(connection) });
       } finally {
-        // Without a request nothing listens to the connection: a reset would end the program, and nothing else the connection.
+        // Without a request nothing listens to the connection: a reset would end the program, and nothing would close the connection.
         if (state.call === undefined) connection.destroy();
       }
     })

@@ -161,20 +161,16 @@ test.each([
   await expect(converted(archive, {}, 1)).rejects.toThrow(reason);
 });
 
-test.each([1, 100_000])(
-  "a layer with bytes behind its gzip is passed on, in pieces of %i bytes",
-  async (pieces) => {
-    const bytes = Buffer.concat([gzipSync(layer), Buffer.alloc(1_024)]);
-    const config = configOf();
-    const json = Buffer.from(JSON.stringify({ config: described(config), layers: [described(bytes)] }));
-    const files = new Map([config, bytes, json].map((content) => [`blobs/sha256/${sha256(content)}`, content]));
-    files.set("index.json", Buffer.from(JSON.stringify({ manifests: [described(json)] })));
-    const made = await converted(await archiveOf({ files }), {}, pieces);
-    expect(made.get(`blobs/sha256/${sha256(bytes)}`)).toEqual(bytes);
-    expect([...made.keys()].at(-1)).toBe("manifest.json");
-  },
-  5_000,
-);
+test.each([1, 100_000])("a layer with bytes behind its gzip is passed on, in pieces of %i bytes", async (pieces) => {
+  const bytes = Buffer.concat([gzipSync(layer), Buffer.alloc(1_024)]);
+  const config = configOf();
+  const json = Buffer.from(JSON.stringify({ config: described(config), layers: [described(bytes)] }));
+  const files = new Map([config, bytes, json].map((content) => [`blobs/sha256/${sha256(content)}`, content]));
+  files.set("index.json", Buffer.from(JSON.stringify({ manifests: [described(json)] })));
+  const made = await converted(await archiveOf({ files }), {}, pieces);
+  expect(made.get(`blobs/sha256/${sha256(bytes)}`)).toEqual(bytes);
+  expect([...made.keys()].at(-1)).toBe("manifest.json");
+});
 
 function described(content: Buffer) {
   return { digest: `sha256:${sha256(content)}`, size: content.length };

@@ -22,19 +22,15 @@ test.each([
   ["ends before its answer", ""],
   ["ends in the middle of its answer", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"],
   ["does not speak HTTP", "hello\r\n"],
-])(
-  "an envd that %s fails the call at once, so that no later call waits behind it",
-  async (_, answer) => {
-    const envd = await envdThatAnswers(answer);
-    await expect(envd.logs(at, 0, AbortSignal.timeout(1_000))).rejects.toThrow("the sandbox did not answer /logs");
-  },
-  3_000,
-);
+])("an envd that %s fails the call at once, so that no later call waits behind it", async (_, answer) => {
+  const envd = await envdThatAnswers(answer);
+  await expect(envd.logs(at, 0, new AbortController().signal)).rejects.toThrow("the sandbox did not answer /logs");
+});
 
 test.each([
   ["with a length", 'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"entries":[]}'],
   ["up to the end of the connection", 'HTTP/1.1 200 OK\r\n\r\n{"entries":[]}'],
 ])("an answer %s is read whole", async (_, answer) => {
   const envd = await envdThatAnswers(answer);
-  expect(await envd.logs(at, 0, AbortSignal.timeout(1_000))).toEqual({ entries: [] });
+  expect(await envd.logs(at, 0, new AbortController().signal)).toEqual({ entries: [] });
 });

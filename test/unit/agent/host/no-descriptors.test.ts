@@ -4,8 +4,11 @@ import childProcess from "node:child_process";
 import { EventEmitter } from "node:events";
 import { syncBuiltinESMExports } from "node:module";
 import { expect, onTestFinished, test, vi } from "vitest";
+import type { Begin } from "../../../../agent/egress/channel/messages.ts";
+import { openChannel } from "../../../../agent/egress-supervisor/channel.ts";
 import { watchTable } from "../../../../agent/network/nft/table-watch.ts";
 import { findHole } from "../../../../agent/node-disk/holes.ts";
+import { createLog } from "../../../../shared/program/log.ts";
 
 /** Until the end of the test, no program can be started. Returns how many were tried. */
 function withoutDescriptors(): () => number {
@@ -43,4 +46,13 @@ test("a watch of the table that cannot be started is started again, and does not
   await vi.advanceTimersByTimeAsync(2_500);
   stop();
   expect(tried()).toBe(3);
+});
+
+test("an egress process that cannot be started is told to be over, and does not end the agent", async () => {
+  withoutDescriptors();
+  const log = createLog({ component: "test", level: "silent" });
+  const begin = {} as Begin;
+  const channel = openChannel({ command: ["/egress"], environment: {}, begin, onMessage: () => undefined, log });
+  await expect(channel.ready).rejects.toThrow("cannot be started: spawn EMFILE");
+  await channel.ended;
 });
