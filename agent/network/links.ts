@@ -58,7 +58,7 @@ export function hostLinks(plan: Plan, run: RunCommand, hasIpv6 = existsSync("/pr
 
 type LinkUp = (link: string) => string;
 
-/** Without an address of IPv6, which a kernel without IPv6 refuses to hear of. */
+/** The kernel gives the link no IPv6 address. A kernel without IPv6 refuses the option that says so. */
 function linkUp(hasIpv6: boolean): LinkUp {
   return (link) => `link set ${link} ${hasIpv6 ? "addrgenmode none " : ""}up`;
 }

@@ -89,7 +89,7 @@ interface SweepDeps {
 
 /**
  * Containers with a row, those that are the disks of paused sandboxes, and those that a lost database named. The source of a
- * checkpoint has a row of its own while it exists. Nobody needs a disk that it has left behind.
+ * checkpoint has a row of its own while it exists. The agent keeps no disk that such a source has left behind.
  */
 export function owned({ containers, snapshots, remains }: SweepDeps["stores"]): ReadonlySet<string> {
   const disks = snapshots

@@ -216,7 +216,7 @@ function unpacked(packed: number, state: State, entries: LayerEntries): Unpacked
     write: (chunk) => unlessBroken((done) => gunzip.write(chunk, () => done())),
     async end() {
       await unlessBroken((done) => {
-        // Where bytes follow the compressed ones, it has ended before it is told to; Docker decides about these.
+        // Bytes behind the compressed ones end the stream before the reader ends it; Docker decides whether it takes such a layer.
         if (gunzip.readableEnded) done();
         else gunzip.once("end", done);
         gunzip.end();

@@ -228,7 +228,7 @@ async function tail(path: string): Promise<string> {
 
 async function gone(matches: (args: readonly string[]) => boolean): Promise<void> {
   const isThere = async () => (await processesOf(matches)).length > 0;
-  // Nobody waits for this at first, so it must not reject: while processes cannot be listed, they count as there.
+  // The caller waits later, so a rejection would end the agent: processes that the agent cannot list count as running.
   while (await isThere().catch(() => true)) await delay(SLOW_POLL_MS);
 }
 

@@ -80,7 +80,7 @@ export function explainDump(log: string): DumpFailure {
   };
 }
 
-/** What the caller of a pause, fork or snapshot is told, with the way out. */
+/** The error of a pause, fork or snapshot names the reason and the way out. */
 export function memoryNotStored(reason: string): string {
   return `the sandbox's memory cannot be stored: ${reason}; memory: false keeps its disk alone; it goes on running`;
 }
