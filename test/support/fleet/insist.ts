@@ -142,19 +142,23 @@ function mayComeLater(status: number): boolean {
   return status === 409 || status === 429 || status >= 500;
 }
 
-function requestOf({ kind, id }: Work): { method: string; path: string; body?: object } {
-  switch (kind) {
-    case "create":
-      return { method: "POST", path: "/v2/sandboxes", body: { templateID: "base", timeout: TIMEOUT_S } };
-    case "pause":
-      return { method: "POST", path: `/sandboxes/${id}/pause` };
-    case "resume":
-      return { method: "POST", path: `/v2/sandboxes/${id}/connect`, body: { timeout: TIMEOUT_S } };
-    case "kill":
-      return { method: "DELETE", path: `/sandboxes/${id}` };
-    case "fork":
-      return { method: "POST", path: `/sandboxes/${id}/fork`, body: { timeout: TIMEOUT_S, count: 2 } };
-    case "snapshot":
-      return { method: "POST", path: `/sandboxes/${id}/snapshots` };
-  }
+/** The route of each kind, as shared/openapi.json has it. */
+export const ROUTES: Readonly<Record<Kind, string>> = {
+  create: "POST /v2/sandboxes",
+  pause: "POST /sandboxes/{sandboxID}/pause",
+  resume: "POST /v2/sandboxes/{sandboxID}/connect",
+  kill: "DELETE /sandboxes/{sandboxID}",
+  fork: "POST /sandboxes/{sandboxID}/fork",
+  snapshot: "POST /sandboxes/{sandboxID}/snapshots",
+};
+
+const BODIES: Readonly<Partial<Record<Kind, object>>> = {
+  create: { templateID: "base", timeout: TIMEOUT_S },
+  resume: { timeout: TIMEOUT_S },
+  fork: { timeout: TIMEOUT_S, count: 2 },
+};
+
+function requestOf({ kind, id }: Work): { method: string; path: string; body: object | undefined } {
+  const [method = "", path = ""] = ROUTES[kind].replace("{sandboxID}", id).split(" ");
+  return { method, path, body: BODIES[kind] };
 }

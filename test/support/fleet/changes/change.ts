@@ -8,8 +8,10 @@ export interface Change {
   readonly route: string;
   /** Of two changes by one route. */
   readonly what?: string;
+  /** Absent: the project of the fleet's tests. */
+  readonly as?: "own project" | "operator";
   /** Makes what the request needs. */
-  prepare(ground: Ground): Promise<Asked>;
+  prepare(ground: Ground): Asked | Promise<Asked>;
 }
 
 export interface Asked {

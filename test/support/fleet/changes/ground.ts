@@ -13,7 +13,7 @@ export interface Ground {
   /** Begin of every name that is made. */
   readonly word: string;
   readonly project: OwnProject;
-  /** Nodes that take no sandbox meanwhile: one that has none of the fleet's other sandboxes is the second. */
+  /** Nodes that take no sandbox meanwhile, as an operator has said. The second one has no sandbox at all. */
   readonly cordoned: readonly [FleetNode, FleetNode];
   /** A template of the project that is built, with the tags `second` and `third`. */
   readonly built: Built;
@@ -57,6 +57,19 @@ type Place = Pick<Ground, "fleet" | "by">;
 /** An orchestrator as the callers of a project see it. */
 export function of(project: OwnProject, through: Platform): Platform {
   return { ...through, apiKey: project.key };
+}
+
+/** The same of the ground's own project. */
+export const own = ({ project }: Ground, through: Platform): Platform => of(project, through);
+
+/** Asks the orchestrator that lives on for something that must be done in the ground's own project. */
+export function make<Body = unknown>(ground: Ground, route: string, body?: object): Promise<Body> {
+  return must<Body>(own(ground, ground.fleet.through(ground.by)), route, body === undefined ? {} : { body });
+}
+
+/** What a list of the ground's own project has. */
+export function all<One>(ground: Ground, through: Platform, path: string): Promise<One[]> {
+  return must<One[]>(own(ground, through), `GET ${path}`);
 }
 
 /** Another project, for what concerns a whole project. */
@@ -108,17 +121,16 @@ export async function onGround(fleet: Fleet, by: number, work: (ground: Ground) 
 async function prepared(place: Place, word: string, cordoned: Ground["cordoned"]): Promise<Ground> {
   const project = await makeProject(place, word);
   const through = of(project, place.fleet.through(place.by));
-  const volume = must<{ volumeID: string; token: string }>(through, "POST /volumes", { body: { name: word } });
   const built = await startBuild(through, word, "echo built >built.txt", ["second", "third"]);
+  const volume = await must<{ volumeID: string; token: string }>(through, "POST /volumes", { body: { name: word } });
   const isReady = async () => {
     const status = await buildStatus(through, built);
     if (status === "error") throw new Error(`the template ${word} could not be built`);
     return status === "ready";
   };
   await until(isReady, { what: `the build of ${word}`, timeoutMs: 150_000, everyMs: 300 });
-  const { volumeID: id, token } = await volume;
   const receiver = `https://${RECEIVER}/hook`;
-  return { ...place, word, project, cordoned, built, volume: { id, token }, receiver };
+  return { ...place, word, project, cordoned, built, volume: { id: volume.volumeID, token: volume.token }, receiver };
 }
 
 /** Removes the projects and workspaces of that name, and waits for the end of the sandboxes in them, which count on their nodes. */
@@ -132,8 +144,8 @@ async function removeAll(place: Place, word: string): Promise<void> {
     if (name.startsWith(word)) await mustAsAdmin(place, `DELETE /admin/workspaces/${workspaceID}`);
   }
   const left = async () => {
-    const all = await mustAsAdmin<{ projectName: string | null }[]>(place, "GET /admin/sandboxes?limit=100");
-    return !all.some(({ projectName }) => projectName?.startsWith(word) === true);
+    const listed = await mustAsAdmin<{ projectName: string | null }[]>(place, "GET /admin/sandboxes?limit=100");
+    return !listed.some(({ projectName }) => projectName?.startsWith(word) === true);
   };
   await until(left, { what: `the end of the sandboxes of ${word}`, timeoutMs: 120_000, everyMs: 300 });
 }
