@@ -118,10 +118,15 @@ function mark(index: number): number {
 async function mend(): Promise<void> {
   await run("nft", [`table inet ${TABLE}; delete table inet ${TABLE}`]);
   await inHierarchy(
+    // What a process starts before it is moved is in its group, too.
     `for group in ${GROUP}*; do
       [ -d "$group" ] || continue
-      while read -r pid; do echo "$pid" >cgroup.procs || [ ! -d "/proc/$pid" ]; done <"$group/cgroup.procs"
-      rmdir "$group"
+      for _ in $(seq 100); do
+        while read -r pid; do echo "$pid" >cgroup.procs || [ ! -d "/proc/$pid" ]; done <"$group/cgroup.procs"
+        if rmdir "$group" 2>/dev/null; then break; fi
+        sleep 0.05
+      done
+      [ ! -d "$group" ]
     done`,
   );
 }
