@@ -54,6 +54,16 @@ export function mustAsAdmin<Body = unknown>({ fleet, by }: Place, route: string,
 
 type Place = Pick<Ground, "fleet" | "by">;
 
+/** What an orchestrator answers operators. */
+export function readAsAdmin<Body>(through: Platform, path: string): Promise<Body> {
+  return must<Body>(through, `GET ${path}`, asAdmin(through));
+}
+
+/** The status of a call with an API key: 200, or 401 for one that opens nothing. */
+export async function statusWith(through: Platform, key: string): Promise<number> {
+  return (await api(through, "GET", "/volumes", { key })).status;
+}
+
 /** An orchestrator as the callers of a project see it. */
 export function of(project: OwnProject, through: Platform): Platform {
   return { ...through, apiKey: project.key };

@@ -1,8 +1,8 @@
 /** Changes by operators: of nodes, join tokens, workspaces, keys of the platform, and of what is stored. */
 
-import { api, asAdmin, type Platform } from "../../platform/platform.ts";
+import { api, type Platform } from "../../platform/platform.ts";
 import { type Change, isGone, ONCE, once } from "./change.ts";
-import { type Ground, must, mustAsAdmin, own } from "./ground.ts";
+import { type Ground, must, mustAsAdmin, own, readAsAdmin } from "./ground.ts";
 
 interface JoinToken {
   readonly id: string;
@@ -16,7 +16,7 @@ export const ofPlatform: readonly Change[] = [
       return {
         path: `/nodes/${id}`,
         call: { body: { status: "ready" } },
-        state: async (through) => (await read<{ status: string }>(through, `/nodes/${id}`)).status,
+        state: async (through) => (await readAsAdmin<{ status: string }>(through, `/nodes/${id}`)).status,
         becomes: "ready",
       };
     },
@@ -28,8 +28,8 @@ export const ofPlatform: readonly Change[] = [
         path: `/nodes/${id}/drain`,
         call: { body: { running: "finish", atOnce: 3 } },
         async state(through) {
-          const { running, atOnce } = await read<{ running: string; atOnce: number }>(through, `/nodes/${id}/drain`);
-          return { running, atOnce, status: (await read<{ status: string }>(through, `/nodes/${id}`)).status };
+          const { running, atOnce } = await readAsAdmin<{ running: string; atOnce: number }>(through, `/nodes/${id}/drain`);
+          return { running, atOnce, status: (await readAsAdmin<{ status: string }>(through, `/nodes/${id}`)).status };
         },
         becomes: { running: "finish", atOnce: 3, status: "draining" },
       };
@@ -43,7 +43,7 @@ export const ofPlatform: readonly Change[] = [
         call: { body: { kind: "edge" } },
         async state(through, { last }) {
           const { id } = last.json as JoinToken;
-          return (await read<JoinToken[]>(through, "/admin/join-tokens")).filter((one) => one.id === id).length;
+          return (await readAsAdmin<JoinToken[]>(through, "/admin/join-tokens")).filter((one) => one.id === id).length;
         },
         becomes: 1,
       };
@@ -56,7 +56,7 @@ export const ofPlatform: readonly Change[] = [
       return {
         path: `/admin/join-tokens/${id}`,
         async state(through) {
-          const token = (await read<JoinToken[]>(through, "/admin/join-tokens")).find((one) => one.id === id);
+          const token = (await readAsAdmin<JoinToken[]>(through, "/admin/join-tokens")).find((one) => one.id === id);
           return token === undefined || token.revokedAt !== null;
         },
         becomes: true,
@@ -96,7 +96,7 @@ export const ofPlatform: readonly Change[] = [
         path,
         async state(through, { last }) {
           const { checkID } = last.json as { checkID: string };
-          return (await read<{ checkID: string }>(through, `${path}/${checkID}`)).checkID === checkID;
+          return (await readAsAdmin<{ checkID: string }>(through, `${path}/${checkID}`)).checkID === checkID;
         },
         becomes: true,
       };
@@ -129,7 +129,7 @@ export const ofPlatform: readonly Change[] = [
         path: "/admin/identity/rotate",
         call: { body: {} },
         async state(through) {
-          const { keys } = await read<{ keys: { state: string }[] }>(through, "/admin/identity/keys");
+          const { keys } = await readAsAdmin<{ keys: { state: string }[] }>(through, "/admin/identity/keys");
           return keys.filter(({ state }) => state === "next").length;
         },
         becomes: 1,
@@ -187,9 +187,7 @@ interface Workspace {
   readonly name: string;
 }
 
-const read = <Body>(through: Platform, path: string) => must<Body>(through, `GET ${path}`, asAdmin(through));
-
-const workspaces = (through: Platform) => read<Workspace[]>(through, "/admin/workspaces");
+const workspaces = (through: Platform) => readAsAdmin<Workspace[]>(through, "/admin/workspaces");
 
 async function makeWorkspace(ground: Ground, name: string): Promise<string> {
   const body = { name: `${ground.word}-${name}` };

@@ -2,7 +2,7 @@
 
 import { api, type Platform } from "../../platform/platform.ts";
 import { type Change, type Done, isGone, isTaken, ONCE, once } from "./change.ts";
-import { all, type Ground, make, must, own } from "./ground.ts";
+import { all, type Ground, make, must, own, statusWith } from "./ground.ts";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -81,9 +81,9 @@ const keys: readonly Change[] = [
         async state(through, done) {
           const { id, key } = done.last.json as Key;
           const listed = await onceNamed(ground, through, { path: "/api-keys", name, id }, done);
-          return { ...listed, lets: await lets(through, key) };
+          return { ...listed, status: await statusWith(through, key) };
         },
-        becomes: { ...ONCE, lets: 200 },
+        becomes: { ...ONCE, status: 200 },
       };
     },
   },
@@ -109,9 +109,9 @@ const keys: readonly Change[] = [
         wasDone: isGone,
         async state(through) {
           const listed = await all<Key>(ground, through, "/api-keys");
-          return { listed: listed.filter((one) => one.id === id), lets: await lets(through, key) };
+          return { listed: listed.filter((one) => one.id === id), status: await statusWith(through, key) };
         },
-        becomes: { listed: [], lets: 401 },
+        becomes: { listed: [], status: 401 },
       };
     },
   },
@@ -201,11 +201,6 @@ async function onceNamed(
     id,
     done,
   );
-}
-
-/** What a call with a key is answered. */
-async function lets(through: Platform, key: string): Promise<number> {
-  return (await api(through, "GET", "/volumes", { key })).status;
 }
 
 /** One that gets no event by itself. */

@@ -1,6 +1,6 @@
 /** Changes by operators of projects as a whole, each of a project of its own. */
 
-import { api, asAdmin, type Platform } from "../../platform/platform.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { type Change, isGone, isTaken, ONCE, once } from "./change.ts";
 import {
   BODY,
@@ -11,7 +11,9 @@ import {
   mustAsAdmin,
   type OwnProject,
   of,
+  readAsAdmin,
   startBuild,
+  statusWith,
 } from "./ground.ts";
 
 interface Project {
@@ -49,7 +51,7 @@ export const ofWholeProjects: readonly Change[] = [
       return {
         path: `/admin/projects/${id}`,
         call: { body: { name } },
-        state: async (through) => (await read<Project>(through, `/admin/projects/${id}`)).name,
+        state: async (through) => (await readAsAdmin<Project>(through, `/admin/projects/${id}`)).name,
         becomes: name,
       };
     },
@@ -61,10 +63,10 @@ export const ofWholeProjects: readonly Change[] = [
       return {
         path: `/admin/projects/${id}`,
         async state(through) {
-          const { status } = await read<{ status: string }>(through, `/admin/projects/${id}/deletion`);
-          return { status, lets: await lets(through, key) };
+          const deletion = await readAsAdmin<{ status: string }>(through, `/admin/projects/${id}/deletion`);
+          return { deletion: deletion.status, status: await statusWith(through, key) };
         },
-        becomes: { status: "deleted", lets: 401 },
+        becomes: { deletion: "deleted", status: 401 },
       };
     },
   },
@@ -83,7 +85,7 @@ export const ofWholeProjects: readonly Change[] = [
       return {
         path: `/admin/projects/${id}/${verb}`,
         ...(verb === "enable" ? {} : { call: { body: reason } }),
-        state: async (through) => (await read<Project>(through, `/admin/projects/${id}`)).status,
+        state: async (through) => (await readAsAdmin<Project>(through, `/admin/projects/${id}`)).status,
         becomes,
       };
     },
@@ -96,7 +98,7 @@ export const ofWholeProjects: readonly Change[] = [
       for (let made = 0; made < 2; made++) await must(through, "POST /v2/sandboxes", { body: BODY });
       return {
         path: `/admin/teams/${project.id}/sandboxes/kill`,
-        state: (through) => read(through, `/admin/sandboxes?teamID=${project.id}`),
+        state: (through) => readAsAdmin(through, `/admin/sandboxes?teamID=${project.id}`),
         becomes: [],
       };
     },
@@ -124,11 +126,11 @@ export const ofWholeProjects: readonly Change[] = [
         call: { body: { name } },
         async state(through, done) {
           const answered = done.last.json as Key;
-          const named = (await read<Key[]>(through, `/admin/teams/${id}/api-keys`)).filter((one) => one.name === name);
+          const named = (await readAsAdmin<Key[]>(through, `/admin/teams/${id}/api-keys`)).filter((one) => one.name === name);
           const ids = named.map((one) => one.id);
-          return { ...once(ids, answered.id, done), lets: await lets(through, answered.key) };
+          return { ...once(ids, answered.id, done), status: await statusWith(through, answered.key) };
         },
-        becomes: { ...ONCE, lets: 200 },
+        becomes: { ...ONCE, status: 200 },
       };
     },
   },
@@ -140,7 +142,7 @@ export const ofWholeProjects: readonly Change[] = [
       return {
         path: `/admin/teams/${id}/api-keys/${keyId}`,
         wasDone: isGone,
-        state: (through) => lets(through, key),
+        state: (through) => statusWith(through, key),
         becomes: 401,
       };
     },
@@ -149,11 +151,4 @@ export const ofWholeProjects: readonly Change[] = [
 
 const ownProject = (ground: Ground, name: string): Promise<OwnProject> => makeProject(ground, `${ground.word}-${name}`);
 
-const read = <Body>(through: Platform, path: string) => must<Body>(through, `GET ${path}`, asAdmin(through));
-
-const projects = (through: Platform) => read<Project[]>(through, "/admin/projects");
-
-/** What a call with a key is answered. */
-async function lets(through: Platform, key: string): Promise<number> {
-  return (await api(through, "GET", "/volumes", { key })).status;
-}
+const projects = (through: Platform) => readAsAdmin<Project[]>(through, "/admin/projects");
