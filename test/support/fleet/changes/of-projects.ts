@@ -43,7 +43,7 @@ const secrets: readonly Change[] = [
         call: { body: { value: "changed", metadata: { by: "the change" } } },
         async state(through, { last, unheard }) {
           const { currentVersion, metadata } = await must<Secret>(own(ground, through), `GET /secrets/${secretID}`);
-          // Each request makes a version; the answered one may have been followed by none.
+          // Each request makes a version, and the answered one is the last.
           const answered = (last.json as Secret).currentVersion;
           return { metadata, isAnswered: currentVersion === answered, once: answered - 1 <= 1 + unheard };
         },
