@@ -1,11 +1,13 @@
 /**
  * A program of a fleet is killed, one after the other, while sandboxes run on each node: afterwards every sandbox is there with its
- * memory, and records, containers, networks, counts, routes and events agree.
+ * memory, and records, containers, networks, counts, routes and events agree. An orchestrator dies in the middle of every kind of
+ * request that changes something (support/fleet/changes), too. SVC_TEST_MOMENTS=one lets it do so once for each.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { changesUnderKill, type Kill } from "../support/fleet/changes/under-kill.ts";
 import { allThere, createCounting, says } from "../support/fleet/counting.ts";
 import { type Fleet, type FleetNode, memberPid, openFleet } from "../support/fleet/fleet.ts";
 import { ask, insist, type Kind, madeBy, stateOf } from "../support/fleet/insist.ts";
@@ -29,6 +31,12 @@ test("sandboxes start on the node that takes any, and there only", async () => {
   for (const node of [killedNode, otherNode]) lasting.push(...(await createOn(fleet, node, 2)));
 }, 600_000);
 
+const MOMENTS: readonly Kill[] = [
+  { index: 0, answered: 0.4 },
+  { index: 1, answered: 0.1 },
+  { index: 0, answered: 0.8 },
+];
+
 const kills: readonly { readonly what: string; readonly happens: () => Promise<void> }[] = [
   { what: "an agent was killed and came back", happens: agentKilled },
   { what: "an edge was killed while a stream ran through the other one", happens: edgeKilled },
@@ -39,6 +47,10 @@ const kills: readonly { readonly what: string; readonly happens: () => Promise<v
   ].map(([index = 0, afterMs = 0]) => ({
     what: `orchestrator ${index + 1} was killed ${afterMs} ms after one request of each kind had begun`,
     happens: () => orchestratorKilled(index, afterMs),
+  })),
+  ...(process.env["SVC_TEST_MOMENTS"] === "one" ? MOMENTS.slice(0, 1) : MOMENTS).map((kill) => ({
+    what: `orchestrator ${kill.index + 1} was killed when ${kill.answered * 100} % of all the changes of the API were answered`,
+    happens: () => killedInChanges(kill),
   })),
 ];
 
@@ -116,5 +128,11 @@ async function orchestratorKilled(index: number, afterMs: number): Promise<void>
     }
   }
   await untilBack(victim, pid);
+  await removeAllBut(fleet, lasting);
+}
+
+/** Of each change the orchestrators say what was acknowledged, once. */
+async function killedInChanges(kill: Kill): Promise<void> {
+  await changesUnderKill(fleet, kill);
   await removeAllBut(fleet, lasting);
 }

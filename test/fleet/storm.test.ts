@@ -1,7 +1,8 @@
 /**
- * A hundred operations on a fleet, or as many as SVC_FLEET_OPERATIONS says, by four clients, while one in ten meets kill -9 of an
- * agent, an orchestrator or an edge. Every sandbox is what its client knows it to be, with its memory, and nothing is left of
- * them afterwards. SVC_TEST_SEED=n repeats the choices of a run, though not its moments.
+ * A hundred operations on a fleet, or as many as SVC_FLEET_OPERATIONS says, by four clients, while one in ten meets a fault: mostly
+ * kill -9 of an agent, an orchestrator or an edge, sometimes one that stands still, or a cut network. Every sandbox is what its
+ * client knows it to be, with its memory. Afterwards nothing is left of them, and the memory and descriptors of every program are
+ * back at the base line; the figures are printed. SVC_TEST_SEED=n repeats the choices of a run, though not its moments.
  */
 
 import { randomInt } from "node:crypto";
@@ -32,7 +33,7 @@ afterAll(async () => {
 }, 300_000);
 
 test(
-  `${OPERATIONS} operations with kills of programs under one in ten leave every sandbox as it must be, and nothing else`,
+  `${OPERATIONS} operations with faults under one in ten leave every sandbox as it must be, and nothing else`,
   async () => {
     await work(WARM_UP, 0);
     await untilFleetReady(fleet);
@@ -41,7 +42,7 @@ test(
     const before = await baseline(fleet);
 
     const { storm, own } = await work(OPERATIONS, 1);
-    const { killed, answers, longestMs } = storm;
+    const { faults, answers, longestMs } = storm;
     const words = (counts: ReadonlyMap<string, number>) =>
       [...counts]
         .toSorted(([one], [other]) => one.localeCompare(other))
@@ -49,7 +50,7 @@ test(
         .join(", ");
     console.log(
       [
-        `SVC_TEST_SEED=${SEED}; killed: ${words(killed)}`,
+        `SVC_TEST_SEED=${SEED}; faults: ${words(faults.done)}`,
         `first answers: ${words(answers)}; the longest operation took ${longestMs} ms`,
       ].join("\n"),
     );
@@ -71,7 +72,8 @@ test(
 
 /** @param round another one makes other choices */
 async function work(operations: number, round: number) {
-  const storm: Storm = { fleet, left: operations, killed: new Map(), answers: new Map(), longestMs: 0 };
+  const faults = { fleet, done: new Map<string, number>(), cutting: false };
+  const storm: Storm = { fleet, left: operations, faults, answers: new Map(), longestMs: 0 };
   const clients = Array.from({ length: CLIENTS }, (_, index) => createRandom(SEED, round * CLIENTS + index));
   const own = await Promise.all(clients.map((random) => runClient(storm, random)));
   return { storm, own: own.flat() };

@@ -1,40 +1,46 @@
-/** What a fleet has on the host beside its sandboxes, counted, so that a test finds what was left over. */
+/** What a fleet has on the host beside its sandboxes, counted, and what its programs use, so that a test finds what was left over. */
 
 import { readFile } from "node:fs/promises";
 import { expect } from "vitest";
 import { type BaseLine, countBesidePool } from "../platform/beside-pool.ts";
-import { childrenOf, countOrphans, descriptorsOf, listedSandboxes, pids } from "../platform/host-objects.ts";
+import { childrenOf, countOrphans, listedSandboxes, pids } from "../platform/host-objects.ts";
 import { type Fleet, memberPid, members, nameOf } from "./fleet.ts";
+import { type ProgramUses, programUses, restingUses, table, tooMuch } from "./memory.ts";
 
-/** Connections that programs keep to each other come and go; a leak of one for each operation is more. */
-const MORE_DESCRIPTORS = 40;
+interface FleetBaseLine {
+  readonly counts: BaseLine;
+  readonly uses: ProgramUses;
+}
 
 /** Counts again until two counts, two seconds apart, agree and no sandbox is left. */
-export async function baseline(fleet: Fleet): Promise<BaseLine> {
+export async function baseline(fleet: Fleet): Promise<FleetBaseLine> {
   const seen = { last: await count(fleet) };
   const atRest = async () => {
     const now = await count(fleet);
-    const same = steady(now) === steady(seen.last);
+    const same = JSON.stringify([...now]) === JSON.stringify([...seen.last]);
     seen.last = now;
     return same && (await left(fleet)) === 0;
   };
   await expect.poll(atRest, { timeout: 120_000, interval: 2_000 }).toBe(true);
-  return seen.last;
+  return { counts: seen.last, uses: await restingUses(fleet) };
 }
 
-/** Everything but connections, which programs open and close at any time. */
-function steady(counts: BaseLine): string {
-  return JSON.stringify([...counts].filter(([what]) => !what.startsWith("descriptors")));
-}
-
-/** Waits until nothing is above the base line. A smaller count is no leak. */
-export async function expectAtBaseline(fleet: Fleet, before: BaseLine, limitMs = 180_000): Promise<void> {
-  const above = async () =>
-    [...(await count(fleet))].flatMap(([what, now]) => {
-      const was = (before.get(what) ?? 0) + (what.startsWith("descriptors") ? MORE_DESCRIPTORS : 0);
+/** Waits until nothing is above the base line, and prints what the programs use. A smaller count is no leak. */
+export async function expectAtBaseline(fleet: Fleet, before: FleetBaseLine, limitMs = 180_000): Promise<void> {
+  const seen = { uses: before.uses };
+  const above = async () => {
+    const counts = [...(await count(fleet))].flatMap(([what, now]) => {
+      const was = before.counts.get(what) ?? 0;
       return now > was ? [`${what}: ${was} at most, ${now} now`] : [];
     });
-  await expect.poll(above, { timeout: limitMs, interval: 2_000 }).toEqual([]);
+    seen.uses = await programUses(fleet);
+    return [...counts, ...tooMuch(before.uses, seen.uses)];
+  };
+  try {
+    await expect.poll(above, { timeout: limitMs, interval: 2_000 }).toEqual([]);
+  } finally {
+    console.log(table(before.uses, seen.uses));
+  }
 }
 
 /** Sandboxes that are there, running or paused. */
@@ -54,9 +60,7 @@ async function count(fleet: Fleet): Promise<BaseLine> {
   counts.set("cgroups of no container", orphanCgroups);
   counts.set("processes of CRIU", await criuProcesses());
   for (const member of members(fleet)) {
-    const pid = await memberPid(member);
-    counts.set(`children of the ${nameOf(member)}`, await childrenOf(pid));
-    counts.set(`descriptors of the ${nameOf(member)}`, await descriptorsOf(pid));
+    counts.set(`children of the ${nameOf(member)}`, await childrenOf(await memberPid(member)));
   }
   return counts;
 }

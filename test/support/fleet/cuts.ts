@@ -24,6 +24,8 @@ const TABLE = "svc-fleet-cut";
 const GROUP = "svc-fleet-cut-";
 /** Sides have these class ids and marks. */
 const FIRST_MARK = 0x5c01;
+/** Whether a process is more than its name. */
+const LIVES = `lives() { grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }`;
 /** What a slow connection carries: less than a dump needs to pass in a test, more than requests need. */
 const SLOW = "over 2 mbytes/second burst 256 kbytes";
 
@@ -118,10 +120,15 @@ function mark(index: number): number {
 async function mend(): Promise<void> {
   await run("nft", [`table inet ${TABLE}; delete table inet ${TABLE}`]);
   await inHierarchy(
+    // What a process starts before it is moved is in its group, too.
     `for group in ${GROUP}*; do
       [ -d "$group" ] || continue
-      while read -r pid; do echo "$pid" >cgroup.procs || [ ! -d "/proc/$pid" ]; done <"$group/cgroup.procs"
-      rmdir "$group"
+      for _ in $(seq 100); do
+        while read -r pid; do echo "$pid" >cgroup.procs || continue; done <"$group/cgroup.procs"
+        if rmdir "$group" 2>/dev/null; then break; fi
+        sleep 0.05
+      done
+      [ ! -d "$group" ]
     done`,
   );
 }
@@ -131,11 +138,11 @@ async function classify(sides: readonly Side[]): Promise<void> {
     const group = `${GROUP}${index}`;
     return [
       `mkdir ${group} && echo ${mark(index)} >${group}/net_cls.classid`,
-      // A process that has ended meanwhile needs no move.
-      ...pids.map((pid) => `echo ${pid} >${group}/cgroup.procs || [ ! -d /proc/${pid} ]`),
+      // A process that has ended meanwhile needs no move, nor one that has ended and is still named.
+      ...pids.map((pid) => `echo ${pid} >${group}/cgroup.procs || if lives ${pid}; then exit 1; fi`),
     ];
   });
-  await inHierarchy(steps.join("\n"));
+  await inHierarchy([LIVES, ...steps].join("\n"));
 }
 
 /**

@@ -21,6 +21,8 @@ export interface Insisted {
   readonly first: number | undefined;
   /** The answer by which it was done. */
   readonly last: Reply;
+  /** Requests before that one that may have been done although nobody has heard so. */
+  readonly unheard: number;
   readonly tookMs: number;
 }
 
@@ -40,27 +42,58 @@ export function ask(fleet: Fleet, orchestrator: number, work: Work): Promise<Rep
  * Asks `orchestrator`, and where that has not done it the others and it in turn.
  * @param answer the first answer, where it was asked already
  */
-export async function insist(
+export function insist(
   fleet: Fleet,
   work: Work,
   orchestrator: number,
   answer: Promise<Reply | undefined> = ask(fleet, orchestrator, work),
 ): Promise<Insisted> {
+  const request: Insistence = {
+    what: `the ${work.kind} of ${work.id}`,
+    ask: (by) => ask(fleet, by, work),
+    isDone: (said, { next }) => isDone(fleet, work, said, next),
+  };
+  return untilDone(request, orchestrator, answer);
+}
+
+/** What is asked, again and again. */
+export interface Insistence {
+  readonly what: string;
+  /** @param attempt from 0; undefined: no answer */
+  readonly ask: (orchestrator: number, attempt: number) => Promise<Reply | undefined>;
+  readonly isDone: (said: Reply, so: SoFar) => boolean | Promise<boolean>;
+}
+
+export interface SoFar {
+  /** Requests that may have been done although nobody has heard so. */
+  readonly unheard: number;
+  /** The orchestrator whose turn is next. */
+  readonly next: number;
+}
+
+/** As `insist`, for any request. */
+export async function untilDone(
+  request: Insistence,
+  orchestrator: number,
+  answer: Promise<Reply | undefined> = request.ask(orchestrator, 0),
+): Promise<Insisted> {
   const begun = Date.now();
   let said = await answer;
+  let unheard = 0;
   const first = said?.status;
   for (let turn = 1; ; turn++) {
-    if (said !== undefined && (await isDone(fleet, work, said, orchestrator + turn))) {
-      return { first, last: said, tookMs: Date.now() - begun };
+    if (said !== undefined && (await request.isDone(said, { unheard, next: orchestrator + turn }))) {
+      return { first, last: said, unheard, tookMs: Date.now() - begun };
     }
     const heard = said === undefined ? "nothing" : `${said.status} ${said.text}`;
     if (Date.now() - begun > LIMIT_MS) {
-      throw new Error(`the ${work.kind} of ${work.id} was not done within ${LIMIT_MS / 1000} s; last answer: ${heard}`);
+      throw new Error(`${request.what} was not done within ${LIMIT_MS / 1000} s; last answer: ${heard}`);
     }
     if (said !== undefined && said.status >= 300 && !mayComeLater(said.status))
-      throw new Error(`the ${work.kind} of ${work.id} was answered with ${heard}`);
+      throw new Error(`${request.what} was answered with ${heard}`);
+    if (said === undefined || said.status >= 500) unheard++;
     await delay(turn === 1 ? 0 : EVERY_MS);
-    said = await ask(fleet, orchestrator + turn, work);
+    said = await request.ask(orchestrator + turn, turn);
   }
 }
 
@@ -109,19 +142,23 @@ function mayComeLater(status: number): boolean {
   return status === 409 || status === 429 || status >= 500;
 }
 
-function requestOf({ kind, id }: Work): { method: string; path: string; body?: object } {
-  switch (kind) {
-    case "create":
-      return { method: "POST", path: "/v2/sandboxes", body: { templateID: "base", timeout: TIMEOUT_S } };
-    case "pause":
-      return { method: "POST", path: `/sandboxes/${id}/pause` };
-    case "resume":
-      return { method: "POST", path: `/v2/sandboxes/${id}/connect`, body: { timeout: TIMEOUT_S } };
-    case "kill":
-      return { method: "DELETE", path: `/sandboxes/${id}` };
-    case "fork":
-      return { method: "POST", path: `/sandboxes/${id}/fork`, body: { timeout: TIMEOUT_S, count: 2 } };
-    case "snapshot":
-      return { method: "POST", path: `/sandboxes/${id}/snapshots` };
-  }
+/** The route of each kind, as shared/openapi.json has it. */
+export const ROUTES: Readonly<Record<Kind, string>> = {
+  create: "POST /v2/sandboxes",
+  pause: "POST /sandboxes/{sandboxID}/pause",
+  resume: "POST /v2/sandboxes/{sandboxID}/connect",
+  kill: "DELETE /sandboxes/{sandboxID}",
+  fork: "POST /sandboxes/{sandboxID}/fork",
+  snapshot: "POST /sandboxes/{sandboxID}/snapshots",
+};
+
+const BODIES: Readonly<Partial<Record<Kind, object>>> = {
+  create: { templateID: "base", timeout: TIMEOUT_S },
+  resume: { timeout: TIMEOUT_S },
+  fork: { timeout: TIMEOUT_S, count: 2 },
+};
+
+function requestOf({ kind, id }: Work): { method: string; path: string; body: object | undefined } {
+  const [method = "", path = ""] = ROUTES[kind].replace("{sandboxID}", id).split(" ");
+  return { method, path, body: BODIES[kind] };
 }

@@ -1,22 +1,21 @@
 /**
- * Clients that work on sandboxes of a fleet all the time, while programs of the fleet are killed under some of their requests.
+ * Clients that work on sandboxes of a fleet all the time, while faults meet the fleet under some of their requests (storm-faults.ts).
  * Each client has its own sandboxes and repeats what was not done, so it knows what every sandbox must be.
  */
 
-import { readFile } from "node:fs/promises";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "../../fuzz/random.ts";
 import type { Reply } from "../platform/platform.ts";
 import type { Lasting } from "../sandbox/lasting.ts";
 import { countIn, expectGoesOn } from "./counting.ts";
-import { type Fleet, type Member, memberPid, members, nameOf } from "./fleet.ts";
+import type { Fleet } from "./fleet.ts";
 import { insist, type Kind, madeBy } from "./insist.ts";
+import { type Faults, injectFault } from "./storm-faults.ts";
 
 export interface Storm {
   readonly fleet: Fleet;
   /** Operations that are left; the clients share them. */
   left: number;
-  readonly killed: Map<string, number>;
+  readonly faults: Faults;
   /** First answers by kind and status. */
   readonly answers: Map<string, number>;
   longestMs: number;
@@ -31,10 +30,8 @@ interface Client {
   readonly own: Own[];
 }
 
-/** One of so many operations meets a kill. */
+/** One of so many operations meets a fault. */
 const FAULT_EVERY = 10;
-/** The longest time between the begin of an operation and the kill. */
-const LATEST_KILL_MS = 800;
 const MOST_SANDBOXES = 3;
 
 /** Works until no operation is left, and resolves to the sandboxes that are left. Throws at an answer or state that cannot be. */
@@ -42,9 +39,9 @@ export async function runClient(storm: Storm, random: Random): Promise<readonly 
   const client: Client = { storm, random, own: [] };
   while (storm.left > 0) {
     storm.left--;
-    const attack = random.below(FAULT_EVERY) === 0 ? kill(client) : Promise.resolve();
+    const fault = random.below(FAULT_EVERY) === 0 ? injectFault(storm.faults, random) : Promise.resolve();
     await operate(client);
-    await attack;
+    await fault;
   }
   return client.own;
 }
@@ -90,21 +87,4 @@ async function perform({ storm, random }: Client, kind: Kind, id: string): Promi
 /** Looks at a sandbox through any orchestrator and edge. */
 function look({ storm: { fleet }, random }: Client, one: Lasting): Promise<void> {
   return expectGoesOn(fleet, one, random.below(fleet.orchestrators.length), random.below(fleet.edges.length));
-}
-
-/** Kills one of the programs within the next moments. One that is away already is left alone. */
-async function kill({ storm: { fleet, killed }, random }: Client): Promise<void> {
-  const victim: Member = random.pick(members(fleet));
-  const afterMs = random.below(LATEST_KILL_MS);
-  const pid = await memberPid(victim).catch(() => 0);
-  await delay(afterMs);
-  if (!(await isProgram(pid, victim))) return;
-  process.kill(pid, "SIGKILL");
-  killed.set(nameOf(victim), (killed.get(nameOf(victim)) ?? 0) + 1);
-}
-
-/** Whether a process is the program that its file of process ids names: it may have ended in between. */
-async function isProgram(pid: number, { program }: Member): Promise<boolean> {
-  const command = pid > 0 ? await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "") : "";
-  return command.includes(`${program}.js`);
 }

@@ -241,7 +241,7 @@ export async function childrenOf(pid: number): Promise<number> {
   return lists.join(" ").split(" ").filter(Boolean).length;
 }
 
-export async function descriptorsOf(pid: number): Promise<number> {
+async function descriptorsOf(pid: number): Promise<number> {
   const names = await list(`/proc/${pid}/fd`);
   const targets = await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => undefined)));
   return targets.filter((target) => target !== undefined).length;
