@@ -78,7 +78,7 @@ function isPromised({ during, asked, below, what }: Told): boolean {
   // It is away for a moment, and an edge ends its streams.
   if (during.includes(asked)) return true;
   if (!edges.has(asked)) return false;
-  if (during.some((name) => orchestrators.has(name)) && what.includes("cannot say at the moment")) return true;
+  if (during.some((name) => orchestrators.has(name)) && /cannot say at the moment|HTTP 503/.test(what)) return true;
   // What goes through the proxy of a node ends with its agent.
   return below === undefined
     ? during.some((name) => name.startsWith("agent")) && !what.startsWith("stream")

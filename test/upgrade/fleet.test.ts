@@ -46,11 +46,23 @@ test(
     console.log(await script({ ...before, instance: "" }, "fleet", ["up"]));
     for (const node of NODES) await giveMetricsToken(`/etc/svc-${node}/config.env`);
     const args = ["node_modules/vitest/vitest.mjs", "run", "--config", "test/vitest.config.ts", "--project", "fleet"];
-    const env = { SVC_FLEET_ENV: `${before.directory}.svc/fleet.env`, SVC_FLEET_ROLL: "up" };
-    console.log(await run(process.execPath, [...args, "test/fleet/rolling.test.ts"], env, ROLL_LIMIT_MS));
+    const env = { ...withoutVitest(), SVC_FLEET_ENV: `${before.directory}.svc/fleet.env`, SVC_FLEET_ROLL: "up" };
+    const rolling = run(process.execPath, [...args, "test/fleet/rolling.test.ts"], env, ROLL_LIMIT_MS);
+    console.log(
+      await rolling.catch((error: unknown) => {
+        console.log((error as { stdout?: string }).stdout ?? "");
+        throw error;
+      }),
+    );
   },
   UP_LIMIT_MS + ROLL_LIMIT_MS,
 );
+
+/** What this run has set for itself is none of the other one's. */
+function withoutVitest(): NodeJS.ProcessEnv {
+  const own = Object.keys(process.env).filter((name) => /^(VITEST|TEST$|NODE_ENV$)/.test(name));
+  return Object.fromEntries(own.map((name) => [name, undefined]));
+}
 
 /** The invariants read the agents' metrics. Earlier fleets have no token for them; `up` takes the machine's settings over. */
 async function giveMetricsToken(file: string): Promise<void> {
