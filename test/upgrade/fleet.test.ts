@@ -22,7 +22,7 @@ const ROLL_LIMIT_MS = 7_200_000;
 const fleet: { before?: Earlier } = {};
 
 beforeAll(async () => {
-  if (existsSync(HOME)) throw new Error(`there is a fleet on this machine: './scripts/fleet down' removes it`);
+  if (existsSync(HOME)) throw new Error("there is a fleet on this machine: './scripts/fleet down' removes it");
   fleet.before = await earlier(FROM);
 }, UP_LIMIT_MS);
 

@@ -12,7 +12,7 @@ export interface Placed {
   readonly one: Lasting;
 }
 
-export interface Stream {
+interface Stream {
   /** The edge that carries it. */
   readonly edge: string;
   /** The agent of its sandbox. */

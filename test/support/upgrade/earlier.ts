@@ -58,7 +58,7 @@ export async function earlier(revision: string): Promise<Earlier> {
   }
 }
 
-export interface Scripted {
+interface Scripted {
   readonly directory: string;
   readonly instance: string;
 }
