@@ -73,8 +73,8 @@ test(
 
 /** What docs/operating/machines.md says that clients may see during an upgrade. */
 function isPromised({ during, asked, below, what }: Told): boolean {
-  // A client would believe that its sandbox is gone.
-  if (/not found|was killed|is paused|told as ended|after its kill|\b404\b/i.test(what)) return false;
+  // A client would believe that its sandbox is gone, or has lost what was acknowledged.
+  if (/not found|was killed|is paused|told as ended|after its kill|printed|\b40[049]\b/i.test(what)) return false;
   // It is away for a moment, and an edge ends its streams.
   if (during.includes(asked)) return true;
   if (!edges.has(asked)) return false;
