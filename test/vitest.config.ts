@@ -66,6 +66,8 @@ export default defineConfig({
       project("doctor", { testTimeout: 180_000, hookTimeout: 180_000, alone: true }),
       project("fleet", { testTimeout: 300_000, hookTimeout: 300_000, alone: true }),
       project("machines", { testTimeout: 600_000, hookTimeout: 600_000, alone: true }),
+      // `npm run test:upgrade` and `test:upgrade-fleet` put an earlier version's tools on the machine for a while.
+      project("upgrade", { testTimeout: 900_000, hookTimeout: 900_000, alone: true }),
       // `npm run test:reboot` ends every container of the machine's Docker daemon.
       project("reboot", { testTimeout: 600_000, hookTimeout: 600_000, alone: true }),
     ],

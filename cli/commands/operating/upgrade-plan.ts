@@ -41,9 +41,10 @@ export function upgradePlan(here: Here, running: Running): UpgradePlan {
     ...(isSame(orchestrator, here)
       ? []
       : [
-          `each orchestrator: ${named(orchestrator)} -> ${named(here)}${schema.step}; requests wait for the seconds of its restart`,
+          `each orchestrator: ${named(orchestrator)} -> ${named(here)}${schema.step}; its API, and the edge in it, are away for the seconds of its restart`,
         ]),
-    ...(isSame(orchestrator, here)
+    // Those of an upgrade that has begun may be behind as well.
+    ...(isSame(orchestrator, here) && behind.length === 0
       ? []
       : edges.map((id) => `edge ${id}: it does not report its version; its streams end and clients open them again`)),
     ...behind.map(

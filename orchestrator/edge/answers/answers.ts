@@ -183,9 +183,10 @@ function describe(refusal: WithSandbox): Described {
           advice: "Look at the server's own output inside the sandbox, then load this page again.",
         },
       };
+    // It has not got the request, and runs on: 502 would tell SDKs that it has ended.
     case "node_unreachable":
       return {
-        status: 502,
+        status: 503,
         message: "The sandbox cannot be reached at the moment",
         page: {
           title: "Sandbox Not Reachable",

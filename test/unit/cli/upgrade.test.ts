@@ -38,6 +38,11 @@ test("orchestrators come first, then edges, then the nodes that are behind", () 
   ]);
 });
 
+test("an upgrade that has got to the nodes names the edges too, because they do not report their version", () => {
+  const { steps } = upgradePlan(here, running({}, [{ ...node, version: "0.2.4" }, node]));
+  expect(steps).toEqual([expect.stringMatching(/^edge e1: /), expect.stringMatching(/^node n1: /)]);
+});
+
 test("another commit of the same version is an upgrade, and so is what runs from its sources", () => {
   expect(upgradePlan(here, running({ commit: "d".repeat(40) })).steps).toHaveLength(2);
   expect(upgradePlan({ ...here, commit: "source" }, running({ commit: "source" })).steps).toHaveLength(3);

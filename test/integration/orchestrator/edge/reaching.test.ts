@@ -172,7 +172,7 @@ describe("the node's proxy", () => {
     const nowhere = { proxyUrl: "http://127.0.0.1:1", address: route.address };
     const far = await fetch(url(), { headers: routed(door.add({ ...nowhere, sameHost: false }), 80) });
     expect([far.status, await far.json()]).toMatchObject([
-      502,
+      503,
       { message: "The sandbox cannot be reached at the moment" },
     ]);
     const backend = await echoing(route.address);

@@ -37,7 +37,7 @@ describe("a request whose sandbox's node cannot be reached", () => {
     };
     const fleet = await openGone({ hasEveryRemoval }, { autoResume: there });
     const { status, text } = await fleet.visit();
-    expect([status, message(text), questions]).toEqual([502, UNREACHABLE, asked]);
+    expect([status, message(text), questions]).toEqual([503, UNREACHABLE, asked]);
   });
 
   test("is told what the records say of a sandbox that has ended since", async () => {
@@ -62,7 +62,7 @@ describe("a request whose sandbox's node cannot be reached", () => {
     const { route } = fleet.first;
     fleet.door.routes.set(route.sandboxId, { ...route, proxyUrl: `http://127.0.0.1:${await listening(refusing)}` });
     const { status, text } = await fleet.visit({ method: "POST", body: "read" });
-    expect([status, message(text), questions]).toEqual([502, UNREACHABLE, 0]);
+    expect([status, message(text), questions]).toEqual([503, UNREACHABLE, 0]);
     expect(await fleet.visit()).toMatchObject({ status: 200, text: "from elsewhere" });
   });
 });
