@@ -23,7 +23,7 @@ const nodeEventTable = table(
   { id: text("id") },
 );
 
-export type NodeEventRecord = RecordOf<typeof nodeEventTable>;
+type NodeEventRecord = RecordOf<typeof nodeEventTable>;
 export type NodeEventRow = RowOf<typeof nodeEventTable>;
 export type NewNodeEvent = Omit<NewRecordOf<typeof nodeEventTable>, "id">;
 
