@@ -19,6 +19,7 @@ import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import { type DrainStep, drainState, planDrain } from "./drain-plan.ts";
 import { asFound, reasonOf, stays } from "./outcomes.ts";
+import { sidesOf } from "./progress.ts";
 import { createRestart } from "./restart.ts";
 
 export interface DrainsDeps {
@@ -257,10 +258,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
       const { nodeId } = drain;
       const status = nodes.get(nodeId)?.status;
       if (drain.endedAt === undefined && (status === "ready" || status === "standby")) await follow(nodeId);
-      const live = await store.sandboxes.onNode(nodeId);
-      const paused = await store.pausedSandboxes.pausedOn(nodeId);
-      const here = [...live, ...paused.map(({ id }) => ({ id, state: "paused" as const }))];
-      const moves = await store.drains.moves(nodeId);
+      const { here, moves } = await sidesOf(nodeId, store);
       const steps = planDrain({ drain, here, moves, working: working.get(nodeId) ?? new Set(), now: now() });
       for (const step of steps)
         begin(
