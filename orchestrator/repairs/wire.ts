@@ -1,5 +1,6 @@
 /** Finishes what a former process left, and constructs the repairs of nodes and sandboxes. */
 
+import type { DrainedState } from "../../shared/api/nodes/drains.ts";
 import type { Base } from "../base/base.ts";
 import type { Hearing } from "../nodes/hear-others.ts";
 import type { Spawns } from "../templates/usage.ts";
@@ -46,7 +47,7 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
     config,
     rounds,
     hearing,
-    onLost: deps.metrics.nodeLost,
+    onLost: () => deps.metrics.nodeLost(),
   });
   teardown.add("housekeeping", () => housekeeping.stop());
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
@@ -55,7 +56,8 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   const leases = createLeases({ nodes, alone, nodeLostMs: config.nodeLostMs });
   const removal = createNodeRemoval({ store, nodes, nodeLoss, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
   const { background } = base;
-  const onSettled = deps.metrics.drained;
+  const { metrics } = deps;
+  const onSettled = (state: DrainedState) => metrics.drained(state);
   const drains = startDrains({ store, nodes, lifecycle, rounds, background, now, log, onSettled });
   teardown.add("drains", () => drains.stop());
   return {
