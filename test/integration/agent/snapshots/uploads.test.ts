@@ -124,6 +124,7 @@ test("while the store is away the report has the reason, and the upload begins w
   node.state.away = new BlobError("unreachable", "the store is away");
   own.start();
   await expect.poll(() => own.of("one")).toEqual({ failure: "the store is away" });
+  expect(own.queue()).toMatchObject({ waiting: 1, failures: 1 });
   node.state.away = undefined;
   node.clock.now += 15_000;
   await expect.poll(() => refOf(own, "one")).toBeDefined();
