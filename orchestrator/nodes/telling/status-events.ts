@@ -42,11 +42,13 @@ export function createStatusEvents({ store, background }: StatusEventsDeps): (ch
   }
 
   return (change) => {
-    const kind = eventOf(change);
-    if (kind === undefined) return;
+    const kinds = eventsOf(change);
+    if (kinds.length === 0) return;
     const { nodeId, at, why } = change;
-    const detail = kind === "unreachable" ? why?.slice(0, MOST_CHARACTERS) : undefined;
-    waiting.push({ nodeId, kind, at, detail });
+    for (const kind of kinds) {
+      const detail = kind === "unreachable" ? why?.slice(0, MOST_CHARACTERS) : undefined;
+      waiting.push({ nodeId, kind, at, detail });
+    }
     if (state.writing) return;
     state.writing = true;
     background.run("note what happened to nodes", writeAll);
@@ -55,9 +57,9 @@ export function createStatusEvents({ store, background }: StatusEventsDeps): (ch
 
 const AWAY: ReadonlySet<NodeStatus> = new Set(["connecting", "unhealthy"]);
 
-/** Undefined: an operator has changed it, which is an event of its own, or nothing is known of the node yet. */
-function eventOf({ from, to, why }: StatusChange): NodeEventKind | undefined {
-  if (to === "ready") return "ready";
-  if (!AWAY.has(to)) return AWAY.has(from) ? "returned" : undefined;
-  return to === "unhealthy" || (why !== undefined && !AWAY.has(from)) ? "unreachable" : undefined;
+/** None where an operator has changed it, which is an event of its own, and where nothing is known of the node yet. */
+function eventsOf({ from, to, why }: StatusChange): readonly NodeEventKind[] {
+  if (AWAY.has(to)) return to === "unhealthy" || (why !== undefined && !AWAY.has(from)) ? ["unreachable"] : [];
+  const returned = AWAY.has(from) ? (["returned"] as const) : [];
+  return to === "ready" ? [...returned, "ready"] : returned;
 }

@@ -158,7 +158,6 @@ export function nodeStore(db: Database, { now, changes, audit, alone }: NodeStor
           .where("lost_at", "is not", null)
           .executeTakeFirst();
         if (numUpdatedRows === 0n) return false;
-        await addNodeEvent(session, { nodeId: id, kind: "returned", at: now() });
         await noteOf(session, "regainNode", id);
         return true;
       });
