@@ -134,7 +134,12 @@ describe("one sandbox", () => {
   test("is explained: running with its node and what ends it, paused, and ended", SLOW, async () => {
     const id = await created("-t", "30m");
     const running = await json("explain", id);
-    expect(running).toMatchObject({ state: "running", nodeID: expect.stringMatching(/^n[12]$/), lastEvents: [{}] });
+    expect(running).toMatchObject({
+      state: "running",
+      nodeID: expect.stringMatching(/^n[12]$/),
+      nodeEvent: { kind: "ready" },
+      lastEvents: [{}],
+    });
     expect((running as { next: string }).next).toMatch(/^it ends in 2\dm/);
     await svc.out(["sandbox", "pause", id]);
     expect(await svc.out(["explain", id])).toMatch(/^Why: +paused/m);
