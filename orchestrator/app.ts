@@ -26,9 +26,11 @@ import { createEvents } from "./events/wire.ts";
 import { startWorkloadIdentity } from "./identity/wire.ts";
 import { type Lifecycle, startLifecycle } from "./lifecycle/wire.ts";
 import { startMachines } from "./machines/wire.ts";
+import type { DrainProgress } from "./metrics/node-gauges.ts";
 import { createMetrics } from "./metrics/prometheus.ts";
 import { startNodes } from "./nodes/wire.ts";
 import { startProjects } from "./projects/wire.ts";
+import type { Leases } from "./repairs/leases.ts";
 import { finishAbandonedWork, startRepairs } from "./repairs/wire.ts";
 import { startRotation } from "./rotation/wire.ts";
 import { createSandboxes } from "./sandboxes/wire.ts";
@@ -109,9 +111,18 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { nodes, turns, pools, routes, hearing } = await startNodes(base, { store, lineage, template, meeting });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
-  const metrics = createMetrics({ store, nodes, turns, now, site });
+  const own: { url?: string; leases?: Leases; drains?: () => Promise<readonly DrainProgress[]> } = {};
+  const metrics = createMetrics({
+    store,
+    nodes,
+    turns,
+    now,
+    site,
+    certificates: machines.certificates,
+    leaseMs: (node) => own.leases?.forMs(node),
+    drains: async () => (await own.drains?.()) ?? [],
+  });
   const callers = startCallers(base, store);
-  const own: { url?: string } = {};
   const workloadIdentity = await startWorkloadIdentity(base, { store, apiUrl: () => own.url });
   const { tokens } = workloadIdentity;
   const secrets = await createSecrets(base, { store, tokens, onFirstUse: audit.noteUse });
@@ -134,6 +145,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const {
     removal,
     leases: nodeLeases,
+    drainProgress,
     ...repairs
   } = startRepairs(base, {
     store,
@@ -147,6 +159,8 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     meter,
     hearing,
   });
+  own.leases = nodeLeases;
+  own.drains = drainProgress;
   const events = createEvents(base, store);
   const webhooks = startWebhooks(base, { store, metrics });
   const builds = await startBuilds(base, { store, nodes, images, pools, names, metrics });

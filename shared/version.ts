@@ -3,7 +3,7 @@
 export const VERSION = "0.1.0";
 
 /** The newest step of the orchestrator's database schema. */
-export const SCHEMA = "schema-0018";
+export const SCHEMA = "schema-0019";
 
 declare const SVC_COMMIT: string | undefined;
 

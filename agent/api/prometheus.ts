@@ -12,6 +12,7 @@ import type { DiskReserve, WatchedDisk } from "../node-disk/reserve.ts";
 import type { Values } from "../placeholders/values.ts";
 import type { DiskWork } from "../sandbox-disks/disks.ts";
 import type { PoolAccount } from "../sandboxes/pool/pool.ts";
+import type { UploadQueue } from "../snapshots/beyond/uploads.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { EgressTotals } from "../store/network-log.ts";
 import type { VolumeUse } from "../volumes/volumes.ts";
@@ -33,6 +34,10 @@ export interface InstrumentSources {
   /** Disks of paused sandboxes that came from another node and have had no container here. */
   readonly fetchedDisks: () => number;
   readonly blobTraffic: Traffic["read"];
+  /** By kind: snapshots, images. */
+  readonly uploads: () => Readonly<Record<string, UploadQueue>>;
+  /** When the certificate ends that this node shows to the platform's other machines, Unix milliseconds; undefined: it has not joined. */
+  readonly certificateUntil: (() => number) | undefined;
   readonly pools: () => NodeLoad["pools"];
   readonly poolAccount: () => PoolAccount;
   readonly slots: () => number;
@@ -151,6 +156,27 @@ export function createInstruments(sources: InstrumentSources): Instruments {
       for (const [way, bytes] of Object.entries(sources.blobTraffic())) one.inc({ way }, bytes);
     },
   );
+  const ofUploads = (name: string, help: string, read: (queue: UploadQueue) => number) =>
+    gauge(name, help, ["kind"], (one) => {
+      for (const [kind, queue] of Object.entries(sources.uploads())) one.set({ kind }, read(queue));
+    });
+  ofUploads(
+    "svc_blob_uploads_waiting",
+    "Snapshots and images that are not in the blob store yet, with the one under way and those that failed",
+    ({ waiting }) => waiting,
+  );
+  ofUploads("svc_blob_uploads_waiting_bytes", "Bytes of these, where their size is known", ({ bytes }) => bytes);
+  counted("svc_blob_upload_failures_total", "Uploads to the blob store that failed; each is tried again", ["kind"], (one) => {
+    for (const [kind, { failures }] of Object.entries(sources.uploads())) one.inc({ kind }, failures);
+  });
+  const { certificateUntil } = sources;
+  if (certificateUntil !== undefined)
+    gauge(
+      "svc_machine_certificate_expiry_timestamp_seconds",
+      "When the certificate that this node shows to the platform's other machines expires, Unix time",
+      [],
+      (one) => one.set(certificateUntil() / 1000),
+    );
   gauge("svc_pool_size", "Warm containers by build", ["build", "state"], (one) => {
     one.reset();
     for (const { buildId, ready, wanted } of sources.pools()) {

@@ -1,6 +1,7 @@
 /** What a memory image depends on of the machine it is restored on, and what of it differs on another one. Pure. */
 
 import { type Static, Type } from "typebox";
+import { isOlder } from "../../shared/older-version.ts";
 
 /** Properties of the machine that a memory image was made on. */
 export const Origins = Type.Object({
@@ -50,16 +51,4 @@ export function differences(made: Origins, here: Restorer): string[] {
       `its memory needs envd ${made.envd}, which this machine does not have (${here.envds.join(", ") || "none"})`,
     );
   return found;
-}
-
-/** By the first two numbers. A version without them is unknown, and counts as no older. */
-function isOlder(one: string | undefined, other: string): boolean {
-  const [a, b] = [numbers(one), numbers(other)];
-  if (a === undefined || b === undefined) return false;
-  return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]);
-}
-
-function numbers(version: string | undefined): readonly [number, number] | undefined {
-  const [, major, minor] = /(\d+)\.(\d+)/.exec(version ?? "") ?? [];
-  return major === undefined || minor === undefined ? undefined : [Number(major), Number(minor)];
 }

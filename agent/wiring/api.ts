@@ -1,6 +1,7 @@
 /** Constructs the metrics, the API and the reports to the orchestrator, over the parts of the other folders. */
 
 import { randomUUID } from "node:crypto";
+import { factsOf } from "../../shared/tls/credentials.ts";
 import { checksOf } from "../api/checks.ts";
 import { listGarbage } from "../api/garbage.ts";
 import { describeHoldings } from "../api/holdings.ts";
@@ -59,6 +60,7 @@ export async function createApi(base: Base, parts: ApiSources) {
     holding,
     admission,
   } = stored;
+  const { member } = peering;
   const running = () => [...live.set.running(), ...live.set.leaving()];
   const findings = () => [...capabilities.findings(), ...reach.findings(), ...blobs.store.findings()];
   const instruments = createInstruments({
@@ -73,6 +75,8 @@ export async function createApi(base: Base, parts: ApiSources) {
     stored: () => admission.used(),
     fetchedDisks: () => fetchedDisks(stores.snapshots.all()),
     blobTraffic: () => machine.blobs.traffic.read(),
+    uploads: () => ({ snapshots: uploads.queue(), images: imageUploads.queue() }),
+    certificateUntil: member && (() => factsOf(member.credentials.current.certificate).until),
     pools: () => own.pool.load(),
     poolAccount: () => own.pool.account(),
     slots: () => network.slots.taken,

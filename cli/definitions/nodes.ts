@@ -19,7 +19,7 @@ export const nodeCommands: readonly Command[] = [
   },
   {
     name: "node info",
-    about: "show one node: what it can do, what it holds, and what stands in its way",
+    about: "show one node: what it can do, what it holds, what stands in its way, and what happened to it",
     arguments: [NODE],
     shows: "one",
     example: "svc node info n1",

@@ -1,7 +1,8 @@
 /** Handlers of the operators' routes: keys, mass kill, counts, unused builds, nodes. */
 
 import type { adminApi } from "../../shared/api/admin.ts";
-import type { NodeDetail, nodesApi } from "../../shared/api/nodes/nodes.ts";
+import type { NodeDetail, NodeRead, nodesApi } from "../../shared/api/nodes/nodes.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { withDeadline } from "../../shared/program/deadline.ts";
@@ -11,13 +12,15 @@ import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import { iso } from "../forms/time.ts";
 import type { Ending } from "../lifecycle/ending/kill.ts";
-import type { Explain, Wish } from "../lifecycle/start/explain.ts";
+import { type Explain, lacksForMemory, type Wish } from "../lifecycle/start/explain.ts";
 import { clockFindings, clockSkewMs } from "../nodes/clock.ts";
 import type { NodeView } from "../nodes/entry.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
+import { allStarts } from "../nodes/telling/starts.ts";
 import type { Leases } from "../repairs/leases.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
+import type { NodeStarts } from "../store/nodes/node-starts.ts";
 import type { Store } from "../store/store.ts";
 import { DEFAULT_TAG } from "../templates/reference.ts";
 
@@ -34,7 +37,8 @@ export interface AdminDeps {
 /** The platform has one cluster; its id is a constant. */
 const CLUSTER_ID = "00000000-0000-0000-0000-000000000000";
 const KILL_AT_ONCE = 16;
-const BUILDS_LIMIT_MS = 2_000;
+const DATABASE_LIMIT_MS = 2_000;
+const EVENTS_SHOWN = 50;
 
 export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> {
   const { store } = deps;
@@ -109,7 +113,7 @@ export interface NodeHandlersDeps {
   readonly removal: NodeRemoval;
   readonly leases: Leases;
   readonly explain: Explain;
-  readonly store: Pick<Store, "projects" | "templates" | "drains" | "nodes">;
+  readonly store: Pick<Store, "projects" | "templates" | "drains" | "nodes" | "nodeEvents" | "nodeStarts">;
 }
 
 export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof nodesApi> {
@@ -120,14 +124,28 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
     return found;
   }
 
-  const detail = (view: NodeView, builds: ReadonlyMap<string, number> | undefined) => ({
-    ...toDetail(view),
+  const detail = (view: NodeView, { builds, starts }: Kept) => ({
+    ...toDetail(view, starts?.get(view.id)),
     leaseEndsAt: endOf(leases.forMs(view), view),
     buildCount: builds === undefined ? null : (builds.get(view.id) ?? 0),
   });
 
   /** Operators read nodes also while the database is away. */
-  const buildsOf = () => withDeadline(store.nodes.builds(), BUILDS_LIMIT_MS, () => undefined).catch(() => undefined);
+  const orNothing = <T>(read: Promise<T>) =>
+    withDeadline(read, DATABASE_LIMIT_MS, () => undefined).catch(() => undefined);
+
+  async function readKept(): Promise<Kept> {
+    const [builds, starts] = await Promise.all([
+      orNothing(store.nodes.builds()),
+      orNothing(store.nodeStarts.ofOthers()),
+    ]);
+    return { builds, starts };
+  }
+
+  async function eventsOf(id: string): Promise<NodeRead["events"]> {
+    const events = await orNothing(store.nodeEvents.newest(id, EVENTS_SHOWN));
+    return events?.map(({ at, kind, detail }) => ({ at: iso(at), kind, detail: detail ?? null })) ?? null;
+  }
 
   async function wishOf(reference: string | undefined): Promise<Wish> {
     if (reference === undefined) return { labels: {} };
@@ -141,8 +159,8 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
       if (templateId === undefined && teamID !== undefined)
         throw new AppError("bad_request", "query field 'teamID' is for 'explain': whose sandbox of the template it is");
       const wish = await wishOf(teamID);
-      const builds = await buildsOf();
-      const shown = (view: NodeView) => ({ ...detail(view, builds), sandboxStartingCount: view.starting });
+      const kept = await readKept();
+      const shown = (view: NodeView) => ({ ...detail(view, kept), sandboxStartingCount: view.starting });
       if (templateId === undefined) return nodes.list().map(shown);
       const build = await store.templates.tagged(templateId, DEFAULT_TAG);
       if (build === undefined)
@@ -150,17 +168,19 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
           "template_not_found",
           `template '${templateId}' not found, or it has no build that is ready`,
         );
+      const lacksOf = (id: string) => defined({ lacks: lacksForMemory(build, node(id), nodes) });
       return (await deps.explain(build, wish)).map(({ node: { id }, ...verdict }) => ({
         ...shown(node(id)),
         placement:
           verdict.misfit === undefined
-            ? { fits: true, score: Math.round(verdict.score * 1000) / 1000 }
-            : { fits: false, reason: verdict.misfit.because },
+            ? { fits: true, score: Math.round(verdict.score * 1000) / 1000, ...lacksOf(id) }
+            : { fits: false, reason: verdict.misfit.because, ...lacksOf(id) },
       }));
     },
     getNode: async ({ params }) => {
       const view = node(params.nodeID);
-      return { ...detail(view, await buildsOf()), cachedBuilds: [...view.images].sort() };
+      const [kept, events] = await Promise.all([readKept(), eventsOf(view.id)]);
+      return { ...detail(view, kept), cachedBuilds: [...view.images].sort(), events };
     },
     setNodeStatus: async ({ params, body }) => {
       const { nodeID } = params;
@@ -173,13 +193,25 @@ export function createNodeHandlers(deps: NodeHandlersDeps): Handlers<typeof node
   };
 }
 
+/** What the database has of nodes; undefined: it does not answer now. */
+interface Kept {
+  /** Under way, by node. */
+  readonly builds: ReadonlyMap<string, number> | undefined;
+  /** Of the other orchestrators, by node. */
+  readonly starts: ReadonlyMap<string, readonly NodeStarts[]> | undefined;
+}
+
 /** @param leaseMs undefined: the node has no lease */
 function endOf(leaseMs: number | undefined, { lastHeardAt }: NodeView): string | null {
   return leaseMs === undefined ? null : iso(lastHeardAt + leaseMs);
 }
 
-function toDetail(view: NodeView): Omit<NodeDetail, "leaseEndsAt" | "buildCount"> {
+function toDetail(
+  view: NodeView,
+  others: readonly NodeStarts[] | undefined,
+): Omit<NodeDetail, "leaseEndsAt" | "buildCount"> {
   const { facts, load, unreached, ...node } = view;
+  const starts = allStarts(view, others);
   return {
     id: node.id,
     serviceInstanceID: facts.serviceInstanceId,
@@ -197,9 +229,9 @@ function toDetail(view: NodeView): Omit<NodeDetail, "leaseEndsAt" | "buildCount"
     maxSandboxes: facts.maxSandboxes,
     pools: load.pools.map(({ buildId, ready, wanted }) => ({ buildID: buildId, ready, wanted })),
     sandboxCount: load.sandboxCount,
-    createSuccesses: node.createSuccesses,
-    createFails: node.createFails,
-    lastErrors: node.lastErrors.map(({ at, code, message }) => ({ at: iso(at), errorCode: code, message })),
+    createSuccesses: starts.succeeded,
+    createFails: starts.failed,
+    lastErrors: starts.errors.map(({ at, code, message }) => ({ at: iso(at), errorCode: code, message })),
     metrics: {
       allocatedCPU: load.allocatedCpu,
       allocatedMemoryBytes: load.allocatedMemoryBytes,

@@ -13,7 +13,7 @@ import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { ofNodes } from "../nodes/of-nodes.ts";
 import { type Demand, placementPolicy } from "../nodes/placement/candidate.ts";
-import { choose, explain } from "../nodes/placement/choose.ts";
+import { choose, eachReason, explain } from "../nodes/placement/choose.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
 import type { StartedBuild, UnderWayBuild } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
@@ -54,8 +54,6 @@ const SLACK_MS = 60_000;
 /** A node that refused a build gets no other build for this time. */
 const REFUSED_MS = 1_000;
 const MIB = 1024 * 1024;
-/** Nodes that the reason of a failure names. */
-const NAMED = 4;
 
 export function startBuildQueue({ base, store, nodes, images, pools, metrics, cleaning }: BuildQueueDeps): BuildQueue {
   const { config, sealing, now, random, log, leases } = base;
@@ -140,9 +138,10 @@ export function startBuildQueue({ base, store, nodes, images, pools, metrics, cl
     if (choice.is === "none" && busy.length > 0)
       return { is: "full", of: "other", reason: "every node is building" } as const;
     if (choice.is === "none" && lacking.size > 0) {
-      const each = explain(candidates, demand, placement).slice(0, NAMED);
-      const reasons = each.map(({ node, misfit }) => `node ${node.id} ${misfit?.because ?? "takes it"}`);
-      const reason = `none takes it that has the template it is based on: ${reasons.join("; ")}`;
+      const passed = explain(candidates, demand, placement).flatMap(({ node, misfit }) =>
+        misfit === undefined ? [] : [{ node, ...misfit }],
+      );
+      const reason = `none takes it that has the template it is based on: ${eachReason(passed)}`;
       return { is: "none", reason } as const;
     }
     // A node that is building may have the disk.

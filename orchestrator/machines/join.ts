@@ -11,6 +11,7 @@ import type { joinTokenApi } from "../../shared/api/nodes/join-tokens.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { factsOf } from "../../shared/tls/credentials.ts";
 import { EDGE, nodeName } from "../../shared/tls/names.ts";
 import { digestOfRequest } from "../../shared/tls/request.ts";
 import type { NodeKeys } from "../base/keys/node-keys.ts";
@@ -56,7 +57,7 @@ export function createJoinTokenHandlers(
 }
 
 export interface JoinDeps {
-  readonly store: Pick<MachineStore, "join" | "keyOf" | "joinEdge">;
+  readonly store: Pick<MachineStore, "join" | "keyOf" | "joinEdge" | "noteRenewal">;
   readonly authority: Pick<Authorities, "sign">;
   /** The key that nodes' tokens are made from now. */
   readonly nodeKey: string;
@@ -102,8 +103,12 @@ export function createMemberHandlers({
           `the request is for another key than node '${nodeId}' has joined with: a new key joins with a new token`,
         );
       }
+      const membership = await membershipOf(nodeId, request, { authority, nodeKey, now });
       log.info({ nodeId }, "renewed the certificate of a node");
-      return membershipOf(nodeId, request, { authority, nodeKey, now });
+      await store.noteRenewal(nodeId, factsOf(membership.certificate).until).catch((error: unknown) => {
+        log.warn({ err: error, nodeId }, "could not note that a node's certificate was renewed");
+      });
+      return membership;
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Constructs what other machines meet: the authority, the orchestrator's certificate, and the handlers of a join. */
 
+import { factsOf } from "../../shared/tls/credentials.ts";
 import { nodeName } from "../../shared/tls/names.ts";
 import { type Meeting } from "../../shared/tls/peers.ts";
 import type { Base } from "../base/base.ts";
@@ -29,6 +30,7 @@ export async function startMachines(
       meeting: () => undefined,
       joining: undefined,
       authorities: undefined,
+      certificates: undefined,
       joinTokens: createJoinTokenHandlers(store, undefined, now),
       edges: createEdgeListHandlers(store),
     };
@@ -52,6 +54,15 @@ export async function startMachines(
       edgeOf: (keyDigest: string) => store.edgeOf(keyDigest),
     },
     authorities: authority,
+    /** When those of this program and of the authorities end, Unix milliseconds. */
+    certificates() {
+      const { inForce, next } = authority.known;
+      const all = [{ name: "in_force" as const, of: inForce }, ...(next === undefined ? [] : [{ name: "next" as const, of: next }])];
+      return {
+        own: factsOf(credentials.current.certificate).until,
+        authorities: all.map(({ name, of }) => ({ name, until: factsOf(of.certificate).until })),
+      };
+    },
     joinTokens: createJoinTokenHandlers(store, authority, now),
     edges: createEdgeListHandlers(store),
   };

@@ -3,15 +3,13 @@
 import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { COMMIT, VERSION } from "../../shared/version.ts";
-import type { NodeView } from "../nodes/entry.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import type { StartTurns } from "../nodes/start-turns.ts";
 import type { Store } from "../store/store.ts";
 import type { ProjectSample } from "../store/usage/usage.ts";
-import { type ShownSite, siteGauges } from "./site-gauges.ts";
+import { type NodeMetrics, type NodeSources, nodeMetrics } from "./node-gauges.ts";
+import { type CertificateEnds, machineGauges, type ShownSite, siteGauges } from "./site-gauges.ts";
 import { type StateChangeMetrics, stateChangeMetrics } from "./state-changes.ts";
 
-export interface Metrics extends StateChangeMetrics {
+export interface Metrics extends StateChangeMetrics, NodeMetrics {
   readonly contentType: string;
   text(): Promise<string>;
   created(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: string }): void;
@@ -31,13 +29,12 @@ export interface Metrics extends StateChangeMetrics {
 }
 
 /** What is counted when the metrics are asked for. */
-export interface MetricsSources {
+export interface MetricsSources extends NodeSources {
   readonly store: Store;
-  readonly nodes: Nodes;
-  readonly turns: Pick<StartTurns, "waiting">;
-  readonly now: () => number;
   /** The certificate that clients on other machines see; undefined: there is none. */
   readonly site?: ShownSite | undefined;
+  /** The certificates between machines; undefined: the platform has no port for nodes. */
+  readonly certificates?: (() => CertificateEnds) | undefined;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -139,14 +136,16 @@ export function createMetrics(sources: MetricsSources): Metrics {
       },
     }),
   );
-  nodeGauges(registers, sources);
+  const ofNodes = nodeMetrics(registers, sources);
   if (sources.site !== undefined) siteGauges(registers, sources.site);
+  if (sources.certificates !== undefined) machineGauges(registers, sources.certificates);
   const projects = projectUse(registers);
   const webhooks = webhookMetrics(registers, sources);
   const volumes = volumeMetrics(registers, sources);
 
   return {
     ...webhooks,
+    ...ofNodes,
     ...stateChangeMetrics(registers),
     volumeProblems: volumes.problems,
     contentType: registry.contentType,
@@ -228,44 +227,6 @@ function volumeMetrics(registers: Registry[], { store }: MetricsSources) {
     },
     answered: (status: number) => answers.inc({ class: `${Math.floor(status / 100)}xx` }),
   };
-}
-
-function nodeGauges(registers: Registry[], { nodes, turns, now }: MetricsSources): void {
-  const gauge = (
-    name: string,
-    help: string,
-    values: (node: NodeView) => readonly (readonly [Readonly<Record<string, string>>, number])[],
-  ) => {
-    const labelNames = ["node", "resource", "status"];
-    return new Gauge({
-      name,
-      help,
-      labelNames,
-      registers,
-      collect() {
-        this.reset();
-        for (const node of nodes.list()) {
-          for (const [labels, value] of values(node)) this.set({ node: node.id, ...labels }, value);
-        }
-      },
-    });
-  };
-  gauge("svc_node_up", "1 when the node is ready, else 0", ({ status }) => [[{}, Number(status === "ready")]]);
-  gauge("svc_node_status", "1 for the node's current status", ({ status }) => [[{ status }, 1]]);
-  gauge("svc_node_heartbeat_age_seconds", "Time since the node's last report", ({ lastHeardAt }) => [
-    [{}, (now() - lastHeardAt) / 1000],
-  ]);
-  gauge("svc_node_starts_waiting", "Starts that wait for a turn on the node, at this orchestrator", ({ id }) => [
-    [{}, turns.waiting().get(id) ?? 0],
-  ]);
-  gauge("svc_node_capacity", "Cores and bytes of the machine", ({ load }) => [
-    [{ resource: "cpu" }, load.cpuCount],
-    [{ resource: "memory" }, load.memoryTotalBytes],
-  ]);
-  gauge("svc_node_allocated", "Cores and bytes promised to sandboxes", ({ load }) => [
-    [{ resource: "cpu" }, load.allocatedCpu],
-    [{ resource: "memory" }, load.allocatedMemoryBytes],
-  ]);
 }
 
 /** Projects with labels of their own: the first ones since the start. All others share the label `other`. */

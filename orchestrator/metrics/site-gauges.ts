@@ -1,4 +1,4 @@
-/** Metrics of the certificate that clients on other machines see. */
+/** Metrics of the certificate that clients on other machines see, and of those that the platform's machines show to each other. */
 
 import { Gauge, type Registry } from "prom-client";
 import type { Site } from "../../shared/tls/site/files.ts";
@@ -27,4 +27,32 @@ export function siteGauges(registers: Registry[], site: ShownSite): void {
       for (const { id } of site.findings()) one.set({ check: id }, 1);
     },
   );
+}
+
+/** Unix milliseconds. */
+export interface CertificateEnds {
+  /** Of the certificate that this program shows to nodes and edges. */
+  readonly own: number;
+  readonly authorities: readonly { readonly name: "in_force" | "next"; readonly until: number }[];
+}
+
+export function machineGauges(registers: Registry[], ends: () => CertificateEnds): void {
+  new Gauge({
+    name: "svc_machine_certificate_expiry_timestamp_seconds",
+    help: "When the certificate that this program shows to the platform's other machines expires, Unix time",
+    registers,
+    collect() {
+      this.set(ends().own / 1000);
+    },
+  });
+  new Gauge({
+    name: "svc_authority_expiry_timestamp_seconds",
+    help: "When the platform's authority expires, Unix time: the one in force, and the one that is to take its place",
+    labelNames: ["authority"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { name, until } of ends().authorities) this.set({ authority: name }, until / 1000);
+    },
+  });
 }

@@ -5,6 +5,7 @@ import type { NodeStatus } from "../../shared/api/nodes/nodes.ts";
 import type { Connection } from "../../shared/http/client.ts";
 import type { AppError } from "../../shared/http/errors.ts";
 import type { Finding } from "../../shared/program/finding.ts";
+import type { StartError } from "../store/nodes/node-starts.ts";
 import type { NodeRecord, ReportedLoad, SnapshotUpload } from "../store/nodes/record.ts";
 import type { Candidate } from "./placement/candidate.ts";
 import { NOTHING, type Sum, withPromised } from "./promised.ts";
@@ -61,9 +62,28 @@ export function firstEntry(
   };
 }
 
-/** Of a start that failed on the node. */
-interface StartError extends Pick<AppError, "code" | "message"> {
+/** When an orchestrator has looked at a node, and what it counts as silence. */
+interface Look {
   readonly at: number;
+  readonly startedAt: number;
+  readonly nodeTimeoutMs: number;
+}
+
+export function statusAt(entry: Entry, { at, startedAt, nodeTimeoutMs }: Look): NodeStatus {
+  const { wanted, lastHeardAt, refusal } = entry;
+  const silentSince = Math.max(lastHeardAt, startedAt);
+  if (at - silentSince > nodeTimeoutMs) return "unhealthy";
+  if (at - lastHeardAt > nodeTimeoutMs) return "connecting";
+  if (refusal !== undefined) return "unhealthy";
+  if (entry.unreached.length > 0) return "connecting";
+  return wanted;
+}
+
+/** Why the node is away, for people; undefined: it is not. */
+export function whyAway({ lastHeardAt, refusal, unreached }: Entry, { at, nodeTimeoutMs }: Look): string | undefined {
+  if (at - lastHeardAt > nodeTimeoutMs) return `it has not reported since ${new Date(lastHeardAt).toISOString()}`;
+  if (refusal !== undefined) return refusal;
+  return unreached.length === 0 ? undefined : unreached.map(({ problem }) => problem).join("; ");
 }
 
 export interface NodeView {
@@ -116,7 +136,7 @@ export function toView(entry: Entry): NodeView {
   };
 }
 
-const MOST_ERRORS = 5;
+export const MOST_ERRORS = 5;
 const MOST_CHARACTERS = 500;
 
 /** Counts a start that failed, and keeps why. */

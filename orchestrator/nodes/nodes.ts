@@ -25,12 +25,15 @@ import {
   type NodeView,
   noteFailure,
   type Report,
+  statusAt,
   toCandidate,
   toView,
+  whyAway,
 } from "./entry.ts";
 import type { Candidate } from "./placement/candidate.ts";
 import { allocated, negative, plus } from "./promised.ts";
 import type { NodePlace } from "./routing-table.ts";
+import type { StatusChange } from "./telling/status-events.ts";
 
 type AgentCalls = Connection<typeof agentApi>["call"];
 
@@ -69,8 +72,11 @@ export interface Nodes {
   refused(id: string): string | undefined;
   /** Which of the node's addresses this orchestrator does not reach. */
   unreached(id: string): readonly Finding[];
-  /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
-  setWanted(id: string, status: NodeStatus): Promise<void>;
+  /**
+   * @param only nothing is set for a node whose drain has ended
+   * @throws {AppError} not_found, or `conflict` for a status that only the platform sets.
+   */
+  setWanted(id: string, status: NodeStatus, only?: "while drained"): Promise<void>;
   /** Forgets a removed node, with its connection. */
   remove(id: string): Promise<void>;
   /** Counts a placement from the moment the request leaves; the returned function ends it. `diskSizeMB`: what it adds. */
@@ -98,6 +104,8 @@ export interface NodesDeps {
   readonly background: Background;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
+  /** Called when this orchestrator sees another status of a node. */
+  readonly onStatus?: (change: StatusChange) => void;
 }
 
 const MIB = 1024 * 1024;
@@ -127,23 +135,16 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     return connect(agentApi, { url: apiUrl, name: `node ${nodeId}`, headers, meeting: deps.meeting(nodeId) });
   }
 
-  function statusOf(entry: Entry): NodeStatus {
-    const { wanted, lastHeardAt, refusal } = entry;
-    const silentSince = Math.max(lastHeardAt, startedAt);
-    if (deps.now() - silentSince > deps.nodeTimeoutMs) return "unhealthy";
-    if (deps.now() - lastHeardAt > deps.nodeTimeoutMs) return "connecting";
-    if (refusal !== undefined) return "unhealthy";
-    if (entry.unreached.length > 0) return "connecting";
-    return wanted;
-  }
-
   function refreshed(entry: Entry): Entry {
-    const status = statusOf(entry);
+    const look = { at: deps.now(), startedAt, nodeTimeoutMs: deps.nodeTimeoutMs };
+    const status = statusAt(entry, look);
     if (status !== entry.status) {
-      deps.log.info({ nodeId: entry.facts.nodeId, from: entry.status, to: status }, "node status changed");
+      const change = { nodeId: entry.facts.nodeId, from: entry.status, to: status };
+      deps.log.info(change, "node status changed");
       count.ready += Number(status === "ready") - Number(entry.status === "ready");
       entry.status = status;
-      entry.statusChangedAt = deps.now();
+      entry.statusChangedAt = look.at;
+      deps.onStatus?.({ ...change, at: look.at, why: whyAway(entry, look) });
     }
     return entry;
   }
@@ -319,7 +320,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     refused: (id) => entries.get(id)?.refusal,
     unreached: (id) => entries.get(id)?.unreached ?? [],
 
-    async setWanted(id, status) {
+    async setWanted(id, status, only) {
       const entry = entries.get(id);
       if (entry === undefined) throw new AppError("not_found", `node '${id}' not found`);
       if (status === "connecting" || status === "unhealthy") {
@@ -328,7 +329,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       if (entry.wanted === "draining" && status === "standby") {
         throw new AppError("conflict", "a draining node cannot stand by; make it ready first");
       }
-      await deps.store.setWanted(id, status, deps.now());
+      if (!(await deps.store.setWanted(id, status, deps.now(), only))) return;
       await inTurn(() => {
         entry.wanted = status;
         refreshed(entry);

@@ -13,6 +13,8 @@ import { rememberDemand, shareDemand } from "./pools/shared-demand.ts";
 import { followWishes } from "./pools/wishes.ts";
 import { createRoutingTable } from "./routing-table.ts";
 import { createStartTurns } from "./start-turns.ts";
+import { shareStarts } from "./telling/starts.ts";
+import { createStatusEvents } from "./telling/status-events.ts";
 
 interface StartNodesDeps {
   readonly store: Store;
@@ -27,8 +29,11 @@ export async function startNodes(base: Base, { store, lineage, template, meeting
   const { config, now, log, machineId, teardown, seeds, nodeKeys, feed, background, alone } = base;
   const { nodeTimeoutMs, nodeLostMs, poolSize, platformPoolSize, poolCeiling } = config;
   const known = { store: store.nodes, lineage, now, log, nodeKeys, background, alone };
-  const nodes = await createNodes({ ...known, meeting, nodeTimeoutMs, nodeLostMs, machineId });
+  const onStatus = createStatusEvents({ store: store.nodeEvents, background });
+  const nodes = await createNodes({ ...known, meeting, nodeTimeoutMs, nodeLostMs, machineId, onStatus });
   teardown.add("node connections", () => nodes.stop());
+  const startsTold = alone ? undefined : shareStarts({ nodes, store: store.nodeStarts, log });
+  if (startsTold !== undefined) teardown.add("starts on nodes", () => startsTold.stop());
   const own = createPools({
     base: template,
     platform: await store.templates.promotedBuilds(),

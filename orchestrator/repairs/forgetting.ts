@@ -1,11 +1,16 @@
-/** Deletes the records of sandboxes that ended long ago, and old events: a bounded number of records in each round. */
+/** Deletes the records of sandboxes that ended long ago, and old events, also of nodes: a bounded number of records in each round. */
 
 import type { Log } from "../../shared/program/log.ts";
 import type { EventStore } from "../store/events/events.ts";
+import type { NodeEventStore } from "../store/nodes/node-events.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 
 export interface ForgettingDeps {
-  readonly store: { readonly sandboxes: Pick<SandboxStore, "forget">; readonly events: Pick<EventStore, "forget"> };
+  readonly store: {
+    readonly sandboxes: Pick<SandboxStore, "forget">;
+    readonly events: Pick<EventStore, "forget">;
+    readonly nodeEvents: Pick<NodeEventStore, "forget">;
+  };
   /** How long an ended sandbox can be read. */
   readonly endedMs: number;
   /** How long events are kept, and the use of a snapshot by a sandbox that has ended. */
@@ -47,6 +52,7 @@ export function createForgetting({ store, endedMs, historyMs, now, log }: Forget
     if (now() - doneAt < EVERY_MS) return;
     const all = await forgetEnded();
     await store.events.forget(now() - historyMs);
+    await store.nodeEvents.forget(now() - historyMs);
     if (all) doneAt = now();
   };
 }

@@ -34,6 +34,8 @@ export interface HousekeepingDeps {
   readonly config: OrchestratorConfig;
   readonly rounds: Rounds;
   readonly hearing: Pick<Hearing, "heardForMs">;
+  /** Called when a node counts as lost. */
+  readonly onLost?: () => void;
 }
 
 const HOUR_MS = 3_600_000;
@@ -114,7 +116,10 @@ export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
     for (const id of await store.nodes.silentFor(config.nodeLostMs)) {
       // A report in which nothing has changed is not written at once.
       if (now() - (nodes.get(id)?.lastHeardAt ?? 0) < config.nodeLostMs) continue;
-      if (await store.nodes.lose(id, config.nodeLostMs)) log.error({ nodeId: id }, "a node counts as lost");
+      if (await store.nodes.lose(id, config.nodeLostMs)) {
+        log.error({ nodeId: id }, "a node counts as lost");
+        deps.onLost?.();
+      }
       for (const record of await store.sandboxes.onNode(id)) {
         try {
           await nodeLoss.lost(record);

@@ -1,11 +1,13 @@
 /** Finishes what a former process left, and constructs the repairs of nodes and sandboxes. */
 
+import type { DrainedState } from "../../shared/api/nodes/drains.ts";
 import type { Base } from "../base/base.ts";
 import type { Hearing } from "../nodes/hear-others.ts";
 import type { Spawns } from "../templates/usage.ts";
 import { createAdoption } from "./adoption.ts";
 import { createDrainHandlers } from "./drains/drain-handlers.ts";
 import { startDrains } from "./drains/drains.ts";
+import { drainProgress } from "./drains/progress.ts";
 import { createGivenUp } from "./given-up.ts";
 import { createReportHandlers, type ReportParts } from "./heartbeat.ts";
 import { finishAbandoned, SNAPSHOT_LEFT_MS, startHousekeeping } from "./housekeeping.ts";
@@ -45,6 +47,7 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
     config,
     rounds,
     hearing,
+    onLost: () => deps.metrics.nodeLost(),
   });
   teardown.add("housekeeping", () => housekeeping.stop());
   const adoption = createAdoption({ store, nodes, lineage, routes, now, log });
@@ -53,11 +56,14 @@ export function startRepairs(base: Base, deps: RepairsDeps) {
   const leases = createLeases({ nodes, alone, nodeLostMs: config.nodeLostMs });
   const removal = createNodeRemoval({ store, nodes, nodeLoss, nodeTimeoutMs: config.nodeTimeoutMs, now, log });
   const { background } = base;
-  const drains = startDrains({ store, nodes, lifecycle, rounds, background, now, log });
+  const { metrics } = deps;
+  const onSettled = (state: DrainedState) => metrics.drained(state);
+  const drains = startDrains({ store, nodes, lifecycle, rounds, background, now, log, onSettled });
   teardown.add("drains", () => drains.stop());
   return {
     removal,
     leases,
+    drainProgress: () => drainProgress(store, now),
     drains: createDrainHandlers({ store, nodes, wake: () => drains.wake(), now }),
     nodeStores: createNodeStoreHandlers({ adoption, nodes }),
     reports: createReportHandlers({

@@ -23,6 +23,8 @@ export const locks = {
   sandbox: (id: string) => `sandbox ${id}`,
   /** The keys of workload identity. */
   identity: "identity",
+  /** What is noted of nodes by whoever sees it first. */
+  nodeEvents: "node events",
   /** Samples of use, with their marks. */
   usage: "usage",
   /** The end of the audit log's chain, and its beginning. */

@@ -23,6 +23,8 @@ import { machineStore } from "./machines/machines.ts";
 import type { Member } from "./membership/record.ts";
 import { networkStore } from "./networks.ts";
 import { drainStore } from "./nodes/drains.ts";
+import { nodeEventStore } from "./nodes/node-events.ts";
+import { nodeStartsStore } from "./nodes/node-starts.ts";
 import { nodeStore } from "./nodes/nodes.ts";
 import { onlyOwn, operationStore } from "./operations/operations.ts";
 import { Overtaken } from "./operations/record.ts";
@@ -146,6 +148,8 @@ export function createStore(
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
     nodes: nodeStore(db, { now, changes, audit, alone: only }),
+    nodeEvents: nodeEventStore(db),
+    nodeStarts: nodeStartsStore(db, { self: () => members?.self?.id, now, alone: only }),
     drains: drainStore(db, now),
     machines: machineStore(db, { now, audit }),
     authorities: authorityStore(db, now),

@@ -31,6 +31,7 @@ export function snapshotUploads({ stores, paused, upload, isRead }: SnapshotUplo
         // The upload fails with the reason.
         () => false,
       ),
+    bytes: ({ memoryBytes, diskBytes }) => memoryBytes + diskBytes,
     logged: ({ id, sandboxId }) => ({ snapshotId: id, sandboxId }),
     upload: (snapshot, store, options) => uploadSnapshot(snapshot, store, upload, options),
   };

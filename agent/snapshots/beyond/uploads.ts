@@ -35,6 +35,8 @@ export interface Subjects<T extends Subject> {
   rests(subject: T): boolean;
   /** It lives for one call, so it never belongs in the store. Absent: none does. */
   isPassing?(subject: T): Promise<boolean>;
+  /** What an upload of it reads at most; absent: not known before. */
+  bytes?(subject: T): number;
   /** Which it is, for the log. */
   logged(subject: T): Readonly<Record<string, unknown>>;
   /** Writes one to the store. */
@@ -53,11 +55,22 @@ export interface UploadsDeps<T extends Subject> {
   readonly everyMs?: number;
 }
 
+/** What is not in the store yet. */
+export interface UploadQueue {
+  /** With the one under way, and those that have failed and are tried again. */
+  readonly waiting: number;
+  /** Of those whose size is known, less what is uploaded of the one under way. */
+  readonly bytes: number;
+  /** Tries that failed since the agent's start. */
+  readonly failures: number;
+}
+
 export interface Uploads {
   /** Where it is beside this node; undefined: nowhere, and it is not meant to be. */
   of(id: string): Beyond | undefined;
   /** Its reference was not recorded in time: it is uploaded again. */
   again(id: string): void;
+  queue(): UploadQueue;
   start(): void;
   stop(): Promise<void>;
 }
@@ -72,6 +85,7 @@ export function createUploads<T extends Subject>(deps: UploadsDeps<T>): Uploads 
   const tried = new Map<string, Tried>();
   let underWay: UnderWay | undefined;
   let rounds: Loop | undefined;
+  let failures = 0;
 
   const isStill = (id: string) => {
     const found = of.get(id);
@@ -98,6 +112,7 @@ export function createUploads<T extends Subject>(deps: UploadsDeps<T>): Uploads 
     } catch (error) {
       signal.throwIfAborted();
       if (!isStill(id)) return;
+      failures++;
       const message = error instanceof Error ? error.message : String(error);
       const times = (tried.get(id)?.times ?? 0) + 1;
       tried.set(id, { times, at: now(), message });
@@ -139,6 +154,16 @@ export function createUploads<T extends Subject>(deps: UploadsDeps<T>): Uploads 
       stored.remove(id);
       const times = (tried.get(id)?.times ?? 0) + 1;
       tried.set(id, { times, at: now(), message: "it was uploaded, and its reference was not recorded in time" });
+    },
+    queue() {
+      if (store.name === undefined) return { waiting: 0, bytes: 0, failures };
+      const there = new Set(stored.ids());
+      const waiting = of.all().filter((each) => !there.has(each.id) && of.wanted(each));
+      const bytes = waiting.map((each) => {
+        const { doneBytes, totalBytes } = underWay?.id === each.id ? underWay.done : { doneBytes: 0, totalBytes: 0 };
+        return Math.max(0, (totalBytes === 0 ? (of.bytes?.(each) ?? 0) : totalBytes) - doneBytes);
+      });
+      return { waiting: waiting.length, bytes: bytes.reduce((sum, each) => sum + each, 0), failures };
     },
     start() {
       if (store.name === undefined) return;

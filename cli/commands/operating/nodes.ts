@@ -9,7 +9,11 @@ import { showList } from "../../output/watch.ts";
 type Node = Item<"GET /nodes">;
 type Detail = Reply<"GET /nodes/{nodeID}">;
 /** An orchestrator of an earlier version does not tell these. */
-type OfThisVersion = Partial<Pick<Detail, "buildCount" | "cachedBuilds" | "lastErrors">>;
+type OfThisVersion = Partial<Pick<Detail, "buildCount" | "cachedBuilds" | "lastErrors" | "events">>;
+type NodeEvent = NonNullable<Detail["events"]>[number];
+
+/** Events that are shown of a node; all that are kept are in `-o json`. */
+const LAST_EVENTS = 10;
 
 const used = (part: number, whole: number) => `${bytes(part)} of ${bytes(whole)}`;
 const poolOf = ({ pools }: Pick<Detail, "pools">) =>
@@ -36,8 +40,10 @@ export const nodeView: View<Node> = {
 
 function placementOf(placement: Node["placement"]): string {
   if (placement === undefined) return "";
-  if (!placement.fits) return `passed over: ${placement.reason ?? "no reason given"}`;
-  return placement.score === undefined ? "fits" : `fits, ${placement.score.toFixed(2)}`;
+  const { fits, reason, score, lacks = [] } = placement;
+  if (!fits) return `passed over: ${reason ?? "no reason given"}`;
+  const doubts = lacks.length === 0 ? "" : `; may refuse the memory: ${lacks.join(", ")}`;
+  return `${score === undefined ? "fits" : `fits, ${score.toFixed(2)}`}${doubts}`;
 }
 
 const detailView: View<Detail> = {
@@ -106,7 +112,12 @@ export const info: Action = async ({ admin, out }, { first: nodeID }, options) =
   }
   for (const { at, errorCode, message } of lastErrorsOf(node))
     await out.line(`Start failed ${age(at)} ago (${errorCode}): ${message}`);
+  for (const event of eventsOf(node).slice(0, LAST_EVENTS)) await out.line(eventLine(event));
 };
+
+function eventLine({ at, kind, detail }: NodeEvent): string {
+  return `Event ${age(at)} ago: ${kind.replaceAll("_", " ")}${detail === null ? "" : ` (${detail})`}`;
+}
 
 export const token: Action = async ({ admin, out }, _args, { kind = "node" }) => {
   const connection = await admin();
@@ -143,6 +154,11 @@ export const remove: Action = async ({ admin, out }, { first: nodeID }, { force 
 
 function lastErrorsOf({ lastErrors = [] }: OfThisVersion): NonNullable<OfThisVersion["lastErrors"]> {
   return lastErrors;
+}
+
+/** None where the database does not answer. */
+function eventsOf({ events }: OfThisVersion): readonly NodeEvent[] {
+  return events ?? [];
 }
 
 /** An orchestrator of an earlier version does not tell them. */

@@ -11,6 +11,7 @@ import { eventView, whatOf } from "../operating/events.ts";
 type Detail = Reply<"GET /sandboxes/{sandboxID}">;
 type Event = Item<"GET /events">;
 type Placed = Item<"GET /admin/sandboxes">;
+type NodeEvent = NonNullable<Reply<"GET /nodes/{nodeID}">["events"]>[number];
 
 const LAST_EVENTS = 10;
 
@@ -21,6 +22,8 @@ interface Explanation {
   readonly since: string | null;
   /** Null: only operators see nodes. */
   readonly nodeID: string | null;
+  /** What happened to the node last. */
+  readonly nodeEvent: NodeEvent | null;
   readonly next: string;
   readonly lastEvents: readonly Event[];
 }
@@ -37,6 +40,7 @@ export const explain: Action = async (context, { first: sandboxID }, options) =>
     state: placed?.state ?? detail.state,
     ...why(detail, newest),
     nodeID: placed?.nodeID ?? null,
+    nodeEvent: placed === undefined ? null : await lastOfNode(context, placed.nodeID),
     next: nextOf(detail),
     lastEvents: newest.toReversed(),
   };
@@ -49,7 +53,7 @@ export const explain: Action = async (context, { first: sandboxID }, options) =>
         { title: "STATE", of: ({ state }) => state, state: true },
         { title: "WHY", of: (it) => it.why },
         { title: "SINCE", of: ({ since }) => (since === null ? "" : `${since} (${age(since)} ago)`) },
-        { title: "NODE", of: ({ nodeID }) => nodeID ?? (adminToken === undefined ? "(only operators see nodes)" : "") },
+        { title: "NODE", of: (it) => nodeOf(it) ?? (adminToken === undefined ? "(only operators see nodes)" : "") },
         { title: "NEXT", of: ({ next }) => next },
       ],
     },
@@ -100,6 +104,23 @@ function nextOf({ state, endAt, lifecycle, endedAt }: Detail): string {
         ? `${what} now: its time is over`
         : `${what} in ${duration(left)}, at ${endAt}, unless its timeout is set anew`;
     }
+  }
+}
+
+function nodeOf({ nodeID, nodeEvent }: Explanation): string | null {
+  if (nodeID === null || nodeEvent === null) return nodeID;
+  return `${nodeID} (${nodeEvent.kind.replaceAll("_", " ")} ${age(nodeEvent.at)} ago)`;
+}
+
+/** Null where that is not known: of a node that was removed, and at an orchestrator of an earlier version. */
+async function lastOfNode(context: Context, nodeID: string): Promise<NodeEvent | null> {
+  try {
+    const admin: Api = await context.admin();
+    const { events } = await admin.call("GET /nodes/{nodeID}", { params: { nodeID }, query: {} });
+    return events?.[0] ?? null;
+  } catch (error) {
+    if (error instanceof Failure) return null;
+    throw error;
   }
 }
 

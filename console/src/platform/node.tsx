@@ -1,6 +1,6 @@
 /** One node: facts, what it can do as it has found by trying, its findings, and the sandboxes on it. */
 
-import type { NodeDetail } from "../../../shared/api/nodes/nodes.ts";
+import type { NodeDetail, NodeRead } from "../../../shared/api/nodes/nodes.ts";
 import type { adminSandboxApi } from "../../../shared/api/projects/all-sandboxes.ts";
 import { get, type Reply } from "../base/client.ts";
 import { span, time } from "../base/format.ts";
@@ -37,6 +37,8 @@ export function Details({ of: node }: { readonly of: NodeDetail }) {
       />
       <h3>Findings</h3>
       <Findings of={[node]} />
+      <h3>What happened to it</h3>
+      <EventsOf id={node.id} />
       <h3>Sandboxes on it</h3>
       <SandboxesOn id={node.id} />
     </section>
@@ -62,6 +64,37 @@ export function Findings({ of: nodes }: { readonly of: readonly NodeDetail[] }) 
         { name: "Way out", show: ({ wayOut }) => wayOut },
       ]}
     />
+  );
+}
+
+/** The same at each orchestrator. One of an earlier version keeps none. */
+function EventsOf({ id }: { readonly id: string }) {
+  const loaded = useLoaded(
+    (signal) => get<Partial<NodeRead>>(`/nodes/${encodeURIComponent(id)}`, {}, signal),
+    [id],
+    5_000,
+  );
+  const events = loaded.value?.events;
+  return (
+    <>
+      <Failure of={loaded.error} />
+      {events === null && <p class="small">The database does not answer now.</p>}
+      {loaded.value !== undefined && (events === undefined || events?.length === 0) && (
+        <p class="small">Nothing is kept of it yet.</p>
+      )}
+      {events !== undefined && events !== null && events.length > 0 && (
+        <Table
+          label={`What happened to ${id}`}
+          items={events}
+          keyOf={({ at, kind, detail }) => [at, kind, detail].join(" ")}
+          columns={[
+            { name: "When", show: ({ at }) => time(at) },
+            { name: "What", show: ({ kind }) => kind.replaceAll("_", " ") },
+            { name: "More", show: ({ detail }) => detail ?? "" },
+          ]}
+        />
+      )}
+    </>
   );
 }
 

@@ -61,7 +61,8 @@ async function start(config: EdgeConfig, deps: EdgeProgramDeps, teardown: Teardo
   teardown.add("routes", () => follower.stop());
   if (credentials !== undefined) startEdgeRenewal(credentials, config, { now, log, teardown });
   const serving: { edge?: Edge } = {};
-  const statusUrl = await startStatus(config, { log, follower, edge: () => serving.edge, site, teardown });
+  const edgeOf = () => serving.edge;
+  const statusUrl = await startStatus(config, { log, follower, edge: edgeOf, site, credentials, teardown });
   // An edge without routes would answer that sandboxes do not exist.
   await follower.ready(deps.stopping);
   const stop = () => teardown.run();

@@ -8,6 +8,8 @@ import { serve } from "../../../shared/http/serve.ts";
 import { createServer } from "../../../shared/http/server.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
+import { factsOf } from "../../../shared/tls/credentials.ts";
+import type { LiveCredentials } from "../../../shared/tls/live.ts";
 import { stateOf } from "../../../shared/tls/site/certificate.ts";
 import type { Site } from "../../../shared/tls/site/files.ts";
 import { COMMIT, ENVD_VERSION, VERSION } from "../../../shared/version.ts";
@@ -22,6 +24,8 @@ export interface StatusDeps {
   readonly edge: () => Edge | undefined;
   /** The certificate that clients see; undefined: a proxy in front has it. */
   readonly site?: Pick<Site, "until" | "findings"> | undefined;
+  /** What it shows to orchestrators and nodes; undefined: it has not joined. */
+  readonly credentials?: LiveCredentials | undefined;
   readonly teardown: Teardown;
 }
 
@@ -69,7 +73,7 @@ function handlersOf({ follower, edge, site }: StatusDeps, stopping: { asked: boo
   };
 }
 
-function gauges({ follower, edge, site }: StatusDeps): Registry {
+function gauges({ follower, edge, site, credentials }: StatusDeps): Registry {
   const registry = new Registry();
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
@@ -90,6 +94,13 @@ function gauges({ follower, edge, site }: StatusDeps): Registry {
       "svc_certificate_expiry_timestamp_seconds",
       "When the certificate that clients see expires, Unix time",
       () => site.until / 1000,
+    );
+  }
+  if (credentials !== undefined) {
+    gauge(
+      "svc_machine_certificate_expiry_timestamp_seconds",
+      "When the certificate that this edge shows to the platform's other machines expires, Unix time",
+      () => factsOf(credentials.current.certificate).until / 1000,
     );
   }
   return registry;

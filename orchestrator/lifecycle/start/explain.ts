@@ -1,5 +1,8 @@
 /** What each node is to a new sandbox of a build, by the rules that its start goes by. Nothing is started or fetched. */
 
+import { isOlder } from "../../../shared/older-version.ts";
+import type { NodeView } from "../../nodes/entry.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
 import { offers } from "../../nodes/offers.ts";
 import type { Demand, PlacementPolicy } from "../../nodes/placement/candidate.ts";
 import { explain, type Verdict } from "../../nodes/placement/choose.ts";
@@ -67,8 +70,8 @@ export function createExplain({ core: { nodes, store }, images, placement }: Exp
   }
 
   return (build, { region, labels }) => {
-    const { id, kind, nodeId, snapshotId, memory, cpuCount, memoryMB, diskSizeMB } = build;
-    const from = kind === "template" ? snapshotId : id;
+    const { id, nodeId, memory, cpuCount, memoryMB, diskSizeMB } = build;
+    const from = storedOf(build);
     const demand: Demand = {
       cpuCount,
       memoryBytes: memoryMB * MIB,
@@ -82,4 +85,39 @@ export function createExplain({ core: { nodes, store }, images, placement }: Exp
     };
     return from === undefined || nodeId === undefined ? ofImage(build, demand) : ofSnapshot(from, nodeId, demand);
   };
+}
+
+/** The snapshot that sandboxes of the build start from; undefined: they start from its image alone. */
+function storedOf({ kind, id, snapshotId }: Pick<Build, "kind" | "id" | "snapshotId">): string | undefined {
+  return kind === "template" ? snapshotId : id;
+}
+
+/**
+ * In what a node falls short of the one that has the memory of a template, as both are now. The memory may be of an earlier kernel of
+ * its node, so this decides nothing: a node that is to restore it compares itself with the memory's manifest. Undefined: in nothing,
+ * or no memory is restored.
+ */
+export function lacksForMemory(
+  build: Pick<Build, "kind" | "id" | "snapshotId" | "memory" | "nodeId">,
+  node: Pick<NodeView, "id" | "facts">,
+  nodes: Pick<Nodes, "get">,
+): string[] | undefined {
+  const home = build.nodeId === undefined ? undefined : nodes.get(build.nodeId);
+  if (!build.memory || storedOf(build) === undefined || home === undefined || home.id === node.id) return undefined;
+  const [{ capabilities: here, machine }, { capabilities: there, machine: its }] = [node.facts, home.facts];
+  const older = (name: string, what: string) =>
+    isOlder(here.detail[name], there.detail[name])
+      ? [`has ${what} ${here.detail[name] ?? ""}, older than ${there.detail[name] ?? ""} of node ${home.id}`]
+      : [];
+  const isOther = machine.cpuModelName !== its.cpuModelName || machine.cpuModel !== its.cpuModel;
+  const lacks = [
+    ...older("kernel", "kernel"),
+    ...older("criu", "CRIU"),
+    ...(isOther
+      ? [
+          `has the processor ${machine.cpuModelName}, and node ${home.id} has ${its.cpuModelName}, whose features the memory counts on`,
+        ]
+      : []),
+  ];
+  return lacks.length === 0 ? undefined : lacks;
 }

@@ -57,6 +57,7 @@ export function explain(candidates: readonly Candidate[], demand: Demand, policy
     .sort((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)));
 }
 
+/** A node that is passed over. */
 interface Passed extends Misfit {
   readonly node: Candidate;
 }
@@ -74,7 +75,7 @@ function without(passed: readonly Passed[], demand: Demand, policy: PlacementPol
   // Where one node alone has what it starts from, the others are of no interest.
   const asked = furthest === "home" ? [] : passed.filter(({ at }) => at !== "home");
   if (choice.is === "connecting" || choice.is === "node" || asked.length < 2) return choice;
-  return { ...choice, reason: `${choice.reason} (${each(asked)})` };
+  return { ...choice, reason: `${choice.reason} (${eachReason(asked)})` };
 }
 
 type Explain = (passed: readonly Passed[], demand: Demand, policy: PlacementPolicy) => Choice;
@@ -106,11 +107,15 @@ function textOf(labels: Demand["labels"]): string {
     .join(", ");
 }
 
-/** At most a few nodes by name; an answer to a client stays short with a thousand nodes. */
-function each(passed: readonly Passed[]): string {
+/** At most a few nodes by name, and all others by number and kind: an answer to a client stays short with a thousand nodes. */
+export function eachReason(passed: readonly Passed[]): string {
   const named = passed.slice(0, NAMED).map(({ node, because }) => `node ${node.id} ${because}`);
-  const more = passed.length - named.length;
-  return [...named, ...(more > 0 ? [`and ${more} more nodes`] : [])].join("; ");
+  const rest = passed.slice(NAMED);
+  if (rest.length === 0) return named.join("; ");
+  const counts = new Map<string, number>();
+  for (const { kind } of rest) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  const kinds = [...counts].sort(([, one], [, other]) => other - one).map(([kind, count]) => `${count} ${kind}`);
+  return `${named.join("; ")}; and ${rest.length} ${rest.length === 1 ? "node" : "nodes"} more: ${kinds.join(", ")}`;
 }
 
 /** Names the reason of the first node for each thing that a node lacks, and what the caller can do without. */

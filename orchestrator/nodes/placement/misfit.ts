@@ -13,6 +13,8 @@ export interface Misfit {
   readonly at: Question;
   /** Clause about the node: "is draining". */
   readonly because: string;
+  /** What nodes with this reason have in common, after their number: "draining", "without memory left". */
+  readonly kind: string;
 }
 
 const MIB = 1024 ** 2;
@@ -28,8 +30,8 @@ export function misfitOf(
   claimed: boolean,
 ): Misfit | undefined {
   for (const at of QUESTIONS) {
-    const because = ASKED[at](node, demand, policy, claimed);
-    if (because !== undefined) return { at, because };
+    const found = ASKED[at](node, demand, policy, claimed);
+    if (found !== undefined) return { at, because: found[0], kind: found[1] };
   }
   return undefined;
 }
@@ -40,47 +42,62 @@ export function missingLabel(own: Candidate["labels"], wanted: Demand["labels"])
   return missing === undefined ? undefined : `${missing[0]}=${missing[1]}`;
 }
 
-type Ask = (node: Candidate, demand: Demand, policy: PlacementPolicy, claimed: boolean) => string | undefined;
+/** The clause about the node, and its kind. */
+type Found = readonly [because: string, kind: string];
+type Ask = (node: Candidate, demand: Demand, policy: PlacementPolicy, claimed: boolean) => Found | undefined;
 
 const ASKED: Readonly<Record<Question, Ask>> = {
   home({ id }, { home }) {
-    return home === undefined || home.nodeId === id ? undefined : `does not have ${home.has}`;
+    return home === undefined || home.nodeId === id ? undefined : [`does not have ${home.has}`, `without ${home.has}`];
   },
   labels({ labels }, demand) {
     const missing = missingLabel(labels, demand.labels);
-    return missing === undefined ? undefined : `does not have the label ${missing}`;
+    return missing === undefined
+      ? undefined
+      : [`does not have the label ${missing}`, `without the label ${missing}`];
   },
   region({ labels }, { region }, _policy, claimed) {
     if (region === undefined) return undefined;
     const own = regionOf(labels);
     if (own === region.toLowerCase() || (own === "" && !claimed)) return undefined;
-    return own === "" ? `has no region, and other nodes are in ${region}` : `is in region ${own}`;
+    return own === ""
+      ? [`has no region, and other nodes are in ${region}`, "without a region"]
+      : [`is in region ${own}`, "in other regions"];
   },
   ability({ noMemory, noNetwork }, { memory, network }) {
-    if (memory === true && noMemory !== undefined) return `cannot restore memory (${noMemory})`;
-    return network === true && noNetwork !== undefined ? `gives sandboxes no network (${noNetwork})` : undefined;
+    if (memory === true && noMemory !== undefined)
+      return [`cannot restore memory (${noMemory})`, "unable to restore memory"];
+    return network === true && noNetwork !== undefined
+      ? [`gives sandboxes no network (${noNetwork})`, "without a network for sandboxes"]
+      : undefined;
   },
   size(node, { cpuCount, least }, { cpuOvercommit }) {
-    if (cpuCount > node.cpuCount * cpuOvercommit) return `has ${node.cpuCount} cores`;
+    const small = "too small";
+    if (cpuCount > node.cpuCount * cpuOvercommit) return [`has ${node.cpuCount} cores`, small];
     if (least === undefined) return undefined;
-    if (least.cpuCount > node.cpuCount) return `has ${node.cpuCount} cores`;
-    return least.memoryBytes > node.memoryTotalBytes ? `has ${mib(node.memoryTotalBytes)} MiB of memory` : undefined;
+    if (least.cpuCount > node.cpuCount) return [`has ${node.cpuCount} cores`, small];
+    return least.memoryBytes > node.memoryTotalBytes
+      ? [`has ${mib(node.memoryTotalBytes)} MiB of memory`, small]
+      : undefined;
   },
   readiness({ id, status, refuses, unreached }, { exclude }) {
-    if (refuses === true) return "does not serve this orchestrator's database";
-    if (unreached === true) return "is not reached by the orchestrator";
-    if (status !== "ready") return `is ${status}`;
-    return exclude.get(id);
+    if (refuses === true) return ["does not serve this orchestrator's database", "of another database"];
+    if (unreached === true) return ["is not reached by the orchestrator", "not reached"];
+    if (status !== "ready") return [`is ${status}`, status];
+    const excluded = exclude.get(id);
+    return excluded === undefined ? undefined : [excluded, `set aside (${excluded.split(/[:(]/)[0]?.trim() ?? ""})`];
   },
   room(node, demand, policy) {
     const { sandboxCount, maxSandboxes } = node;
-    if (sandboxCount >= maxSandboxes) return `is at its limit of ${maxSandboxes} sandboxes`;
+    if (sandboxCount >= maxSandboxes) return [`is at its limit of ${maxSandboxes} sandboxes`, "at their limit of sandboxes"];
     const cores = node.cpuCount * policy.cpuOvercommit;
-    if (node.allocatedCpu + demand.cpuCount > cores) return `has promised ${node.allocatedCpu} of ${cores} cores`;
+    if (node.allocatedCpu + demand.cpuCount > cores)
+      return [`has promised ${node.allocatedCpu} of ${cores} cores`, "without cores left"];
     const memory = node.memoryTotalBytes * policy.memoryOvercommit;
     if (node.allocatedMemoryBytes + demand.memoryBytes > memory)
-      return `has promised ${mib(node.allocatedMemoryBytes)} of ${mib(memory)} MiB of memory`;
-    return lackOfDisk(node, demand, policy);
+      return [`has promised ${mib(node.allocatedMemoryBytes)} of ${mib(memory)} MiB of memory`, "without memory left"];
+    const disk = lackOfDisk(node, demand, policy);
+    return disk === undefined ? undefined : [disk, "without disk left"];
   },
 };
 

@@ -9,6 +9,7 @@ import type { Nodes } from "../../nodes/nodes.ts";
 import type { DrainMoveRecord } from "../../store/nodes/drain-record.ts";
 import type { Store } from "../../store/store.ts";
 import { drainState, whyWaiting } from "./drain-plan.ts";
+import { sidesOf } from "./progress.ts";
 
 export interface DrainHandlersDeps {
   readonly store: Store;
@@ -24,10 +25,7 @@ export function createDrainHandlers({ store, nodes, wake, now }: DrainHandlersDe
   async function show(nodeId: string): Promise<Drain> {
     const drain = await store.drains.get(nodeId);
     if (drain === undefined) throw new AppError("not_found", `node '${nodeId}' was never drained`);
-    const live = await store.sandboxes.onNode(nodeId);
-    const paused = await store.pausedSandboxes.pausedOn(nodeId);
-    const here = [...live, ...paused.map(({ id }) => ({ id, state: "paused" as const }))];
-    const moves = await store.drains.moves(nodeId);
+    const { here, moves } = await sidesOf(nodeId, store);
     const named = new Set(moves.map(({ sandboxId }) => sandboxId));
     const waiting = here
       .filter(({ id }) => !named.has(id))

@@ -13,12 +13,13 @@ import type { Lifecycle } from "../../lifecycle/wire.ts";
 import { toPolicy } from "../../network-policy/policy.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { Rounds } from "../../store/membership/leases.ts";
-import type { DrainMoveRecord } from "../../store/nodes/drain-record.ts";
+import type { DrainMoveRecord, DrainRecord } from "../../store/nodes/drain-record.ts";
 import type { DrainOutcome } from "../../store/nodes/drains.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
-import { type DrainStep, planDrain } from "./drain-plan.ts";
+import { type DrainStep, drainState, planDrain } from "./drain-plan.ts";
 import { asFound, reasonOf, stays } from "./outcomes.ts";
+import { sidesOf } from "./progress.ts";
 import { createRestart } from "./restart.ts";
 
 export interface DrainsDeps {
@@ -29,6 +30,8 @@ export interface DrainsDeps {
   readonly background: Background;
   readonly now: () => number;
   readonly log: Log;
+  /** Called with what became of each sandbox. */
+  readonly onSettled?: (state: DrainOutcome["state"]) => void;
   /** For tests. */
   readonly everyMs?: number;
 }
@@ -45,6 +48,8 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
   const runAgain = createRestart(deps);
   /** Sandboxes that this process works on, by node. */
   const working = new Map<string, Set<string>>();
+  /** The drains that this process has seen done: when each began, by node. */
+  const done = new Map<string, number>();
 
   const placeFor = async (record: SandboxRecord) => {
     const { nodeId: home, projectId, cpuCount, memoryMB, diskSizeMB, volumeMounts } = record;
@@ -180,6 +185,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
         : move(record, { endAt, begun }));
     if (outcome === undefined) return false;
     await store.drains.settle(key, outcome);
+    deps.onSettled?.(outcome.state);
     log.info({ ...key, ...outcome }, "a drain has come to a sandbox");
     return true;
   }
@@ -197,6 +203,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
         : asFound(record, key.nodeId);
     if (found === undefined) return false;
     await store.drains.settle(key, { ...found, stallMs: stallOf(known) });
+    if (found.state !== known.state) deps.onSettled?.(found.state);
     return true;
   }
 
@@ -235,7 +242,14 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
   /** The request for the drain came to another orchestrator; or the operator takes the node back at this moment, and the drain has ended. */
   async function follow(nodeId: string): Promise<void> {
     const drain = await store.drains.get(nodeId);
-    if (drain !== undefined && drain.endedAt === undefined) await nodes.setWanted(nodeId, "draining");
+    if (drain !== undefined && drain.endedAt === undefined) await nodes.setWanted(nodeId, "draining", "while drained");
+  }
+
+  /** Nothing is left of the node's sandboxes that another node could take. */
+  async function noteDone({ nodeId, begunAt }: DrainRecord): Promise<void> {
+    if (done.get(nodeId) === begunAt) return;
+    await store.nodeEvents.note([{ nodeId, kind: "drained", at: now() }]);
+    done.set(nodeId, begunAt);
   }
 
   async function round(signal: AbortSignal): Promise<void> {
@@ -244,10 +258,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
       const { nodeId } = drain;
       const status = nodes.get(nodeId)?.status;
       if (drain.endedAt === undefined && (status === "ready" || status === "standby")) await follow(nodeId);
-      const live = await store.sandboxes.onNode(nodeId);
-      const paused = await store.pausedSandboxes.pausedOn(nodeId);
-      const here = [...live, ...paused.map(({ id }) => ({ id, state: "paused" as const }))];
-      const moves = await store.drains.moves(nodeId);
+      const { here, moves } = await sidesOf(nodeId, store);
       const steps = planDrain({ drain, here, moves, working: working.get(nodeId) ?? new Set(), now: now() });
       for (const step of steps)
         begin(
@@ -255,6 +266,7 @@ export function startDrains(deps: DrainsDeps): Pick<Loop, "stop" | "wake"> {
           step,
           moves.find(({ sandboxId }) => sandboxId === step.sandboxId),
         );
+      if (drainState({ drain, here, moves, now: now() }) === "done") await noteDone(drain);
     }
   }
 

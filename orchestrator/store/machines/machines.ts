@@ -2,6 +2,7 @@
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { AuditStore } from "../audit/audit.ts";
+import { addNodeEvent } from "../nodes/node-events.ts";
 import type { Database, Session } from "../tables.ts";
 import {
   type EdgeRecord,
@@ -124,6 +125,7 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
           .executeTakeFirst();
         // Another machine has joined under the name at this moment.
         if (written === undefined) throw nodeTaken(nodeId);
+        await addNodeEvent(session, { nodeId, kind: "joined", at: now() });
         await audit.noteUnlessRequested(session, {
           at: now(),
           action: "join",
@@ -183,6 +185,11 @@ export function machineStore(db: Database, { now, audit }: MachineStoreDeps) {
     async removeEdge(edgeId: string): Promise<boolean> {
       const gone = await db.deleteFrom("edges").where("id", "=", edgeId).returning("id").executeTakeFirst();
       return gone !== undefined;
+    },
+
+    /** The node has got a certificate that ends then. */
+    async noteRenewal(nodeId: string, until: number): Promise<void> {
+      await addNodeEvent(db, { nodeId, kind: "certificate_renewed", at: now(), detail: `until ${iso(until)}` });
     },
 
     /** Forgets the key of a node, so that none of its reports is taken and its name is free. */

@@ -4,6 +4,7 @@ import type { DrainedState } from "../../../shared/api/nodes/drains.ts";
 import type { Database } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { type DrainMoveRecord, type DrainRecord, drainMoveTable, drainTable } from "./drain-record.ts";
+import { addNodeEvent } from "./node-events.ts";
 
 /** What the operator asks for. */
 export type DrainWish = Pick<DrainRecord, "deadlineAt" | "running" | "atDeadline" | "atOnce">;
@@ -44,12 +45,15 @@ export function drainStore(db: Database, now: () => number) {
         }
         await session.deleteFrom("drain_moves").where("node_id", "=", nodeId).where("state", "!=", "moving").execute();
         await session.deleteFrom("drains").where("node_id", "=", nodeId).execute();
-        await session
+        const at = now();
+        const begun = await session
           .insertInto("drains")
-          .values(drainTable.toRow({ nodeId, begunAt: now(), ...wish }))
+          .values(drainTable.toRow({ nodeId, begunAt: at, ...wish }))
           // Another orchestrator may have heard the same request.
           .onConflict((conflict) => conflict.column("node_id").doNothing())
-          .execute();
+          .returning("node_id")
+          .executeTakeFirst();
+        if (begun !== undefined) await addNodeEvent(session, { nodeId, kind: "draining", at, detail: untilOf(wish) });
       });
     },
 
@@ -167,6 +171,10 @@ export function drainStore(db: Database, now: () => number) {
       return numUpdatedRows === 1n;
     },
   };
+}
+
+function untilOf({ deadlineAt }: DrainWish): string | undefined {
+  return deadlineAt === undefined ? undefined : `until ${new Date(deadlineAt).toISOString()}`;
 }
 
 function asked({ deadlineAt, ...wish }: DrainWish) {

@@ -5,11 +5,13 @@ import type { NodeFacts } from "../../../shared/agent-api/routes.ts";
 import type { NodeContents } from "../../../shared/api/nodes/nodes.ts";
 import type { AuditStore } from "../audit/audit.ts";
 import type { Changes } from "../changes/changes.ts";
+import { isPostgres } from "../locks.ts";
 import { CLOCK } from "../membership/clock.ts";
 import { LIVE } from "../projects/use.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { gatherWrites } from "./gathering.ts";
+import { addNodeEvent } from "./node-events.ts";
 import { type NodeRecord, nodeTable, type ReportedLoad } from "./record.ts";
 
 export type NodeStore = ReturnType<typeof nodeStore>;
@@ -129,9 +131,21 @@ export function nodeStore(db: Database, { now, changes, audit, alone }: NodeStor
           .where(sql<boolean>`(lost_at is null or lost_at < last_heartbeat_at)`)
           .executeTakeFirst();
         if (numUpdatedRows === 0n) return false;
+        await addNodeEvent(session, { nodeId: id, kind: "lost", at: now() });
         await noteOf(session, "loseNode", id);
         return true;
       });
+    },
+
+    /** Those that count as lost now. */
+    async lost(): Promise<string[]> {
+      const rows = await db
+        .selectFrom("nodes")
+        .select("id")
+        .where("lost_at", "is not", null)
+        .whereRef("lost_at", ">=", "last_heartbeat_at")
+        .execute();
+      return rows.map(({ id }) => id);
     },
 
     /** A node has reported again. False: it was not lost. */
@@ -246,23 +260,39 @@ export function nodeStore(db: Database, { now, changes, audit, alone }: NodeStor
       await inTransaction(db, async (session) => {
         await session.deleteFrom("volumes").where("node_id", "=", id).execute();
         await session.deleteFrom("build_removals").where("node_id", "=", id).execute();
+        await session.deleteFrom("node_starts").where("node_id", "=", id).execute();
         await session.deleteFrom("nodes").where("id", "=", id).execute();
+        await addNodeEvent(session, { nodeId: id, kind: "removed", at: now() });
         await changes.note(session, "node", id);
       });
     },
 
-    /** Resolves when every orchestrator knows it. */
-    async setWanted(id: string, wanted: NodeRecord["wanted"], at: number): Promise<void> {
-      await changes.throughout(async (session) => {
+    /**
+     * Resolves when every orchestrator knows it.
+     * @param only nothing is set for a node whose drain has ended. False: that is so
+     */
+    async setWanted(id: string, wanted: NodeRecord["wanted"], at: number, only?: "while drained"): Promise<boolean> {
+      return changes.throughout(async (session) => {
+        if (only !== undefined && !(await isDrained(session, id))) return false;
+        const former = await session.selectFrom("nodes").select("wanted").where("id", "=", id).executeTakeFirst();
         await session
           .updateTable("nodes")
           .set(nodeTable.toColumns({ wanted, wantedAt: at }))
           .where("id", "=", id)
           .execute();
+        if (wanted !== "ready" && former !== undefined && former.wanted !== wanted)
+          await addNodeEvent(session, { nodeId: id, kind: wanted === "draining" ? "cordoned" : wanted, at });
         await changes.note(session, "node", id);
+        return true;
       });
     },
   };
+}
+
+/** Until the transaction ends, the drain does not end: whoever ends it decides what the node is after that. */
+async function isDrained(session: Session, nodeId: string): Promise<boolean> {
+  const drain = session.selectFrom("drains").select("node_id").where("node_id", "=", nodeId).where("ended_at", "is", null);
+  return (await (isPostgres(session) ? drain.forUpdate() : drain).executeTakeFirst()) !== undefined;
 }
 
 /** Whether the blob store has what this column names. */

@@ -170,6 +170,18 @@ const NODES = `
   alter table projects add column node_labels text;
   alter table nodes add column lost_at bigint`;
 
+/** What happened to nodes, and the starts on them that each orchestrator has asked for. No foreign keys: a node's events outlive it. */
+const NODE_EVENTS = `
+  create table node_events (
+    id text primary key, node_id text not null, at bigint not null, kind text not null, detail text
+  );
+  create index node_events_node on node_events (node_id, id);
+  create table node_starts (
+    node_id text not null, owner text not null, succeeded bigint not null, failed bigint not null,
+    errors text not null, at bigint not null,
+    constraint node_starts_pk primary key (node_id, owner)
+  )`;
+
 const steps: Readonly<Record<string, Migration>> = {
   [FIRST]: { up: createTables },
   "schema-0002": { up: (db) => addTables(db, MACHINES) },
@@ -189,6 +201,7 @@ const steps: Readonly<Record<string, Migration>> = {
   "schema-0016": { up: (db) => addTables(db, AUTHORITIES) },
   "schema-0017": { up: vacuumSandboxesSooner },
   "schema-0018": { up: (db) => addTables(db, NODES) },
+  "schema-0019": { up: (db) => addTables(db, NODE_EVENTS) },
 };
 
 /** The end of the name of a step that takes something away. */

@@ -4,6 +4,7 @@ import { type Static, Type } from "typebox";
 import { contract } from "../../http/contract.ts";
 import { Finding } from "../../program/finding.ts";
 import { nullable, TeamId, Timestamp } from "../common.ts";
+import { NodeEvent } from "./node-events.ts";
 
 export const NodeStatus = Type.Enum(["ready", "draining", "connecting", "unhealthy", "standby"]);
 export type NodeStatus = Static<typeof NodeStatus>;
@@ -49,10 +50,12 @@ const nodeFields = {
   buildCount: nullable(
     Type.Integer({ description: "Builds of templates that it works on; null: the database does not answer now" }),
   ),
-  createSuccesses: Type.Integer(),
-  createFails: Type.Integer({ description: "Starts that this orchestrator asked for, and that failed there" }),
+  createSuccesses: Type.Integer({
+    description: "Starts there since the start of the orchestrators that run; those of other ones some seconds late",
+  }),
+  createFails: Type.Integer({ description: "Of these, starts that failed there" }),
   lastErrors: Type.Array(Type.Object({ at: Timestamp, errorCode: Type.String(), message: Type.String() }), {
-    description: "Why the last five of these failed, the newest first",
+    description: "Why the last five failed, the newest first",
   }),
   metrics: Type.Object({
     allocatedCPU: Type.Integer(),
@@ -110,7 +113,14 @@ const NodeRead = Type.Object({
   cachedBuilds: Type.Array(Type.String(), {
     description: "Builds of templates whose images it has, by its last report",
   }),
+  events: nullable(
+    Type.Array(NodeEvent, {
+      description:
+        "The last 50 things that happened to it, the newest first, the same at each orchestrator; null: the database does not answer now",
+    }),
+  ),
 });
+export type NodeRead = Static<typeof NodeRead>;
 const Node = Type.Object({
   ...nodeFields,
   sandboxStartingCount: Type.Integer(),
@@ -120,6 +130,12 @@ const Node = Type.Object({
         fits: Type.Boolean(),
         score: Type.Optional(Type.Number({ description: "The lowest of three random nodes that fit is taken" })),
         reason: Type.Optional(Type.String({ description: "Why the node is passed over, as a clause about it" })),
+        lacks: Type.Optional(
+          Type.Array(Type.String(), {
+            description:
+              "Why a restore of the template's memory may be refused there, each as a clause about the node: it differs from the node that has it now, and decides by the snapshot itself",
+          }),
+        ),
       },
       {
         description: "What the node is to a sandbox of the template that `explain` names, with access to the internet",

@@ -134,7 +134,12 @@ describe("one sandbox", () => {
   test("is explained: running with its node and what ends it, paused, and ended", SLOW, async () => {
     const id = await created("-t", "30m");
     const running = await json("explain", id);
-    expect(running).toMatchObject({ state: "running", nodeID: expect.stringMatching(/^n[12]$/), lastEvents: [{}] });
+    expect(running).toMatchObject({
+      state: "running",
+      nodeID: expect.stringMatching(/^n[12]$/),
+      nodeEvent: { kind: "ready" },
+      lastEvents: [{}],
+    });
     expect((running as { next: string }).next).toMatch(/^it ends in 2\dm/);
     await svc.out(["sandbox", "pause", id]);
     expect(await svc.out(["explain", id])).toMatch(/^Why: +paused/m);
@@ -286,7 +291,8 @@ describe("operators", () => {
     expect(await svc.out(["node", "list"])).toMatch(/^n2 +ready/m);
     expect(await svc.out(["node", "info", "n2"])).toMatch(/^Can: +.*memorySnapshots/m);
     expect(await svc.out(["node", "cordon", "n2"])).toBe("node/n2 cordoned");
-    expect(await json("node", "info", "n2")).toMatchObject({ status: "draining" });
+    expect(await json("node", "info", "n2")).toMatchObject({ status: "draining", events: [{ kind: "cordoned" }, {}] });
+    expect(await svc.out(["node", "info", "n2"])).toMatch(/^Event .* ago: cordoned$/m);
     expect(await svc.out(["node", "uncordon", "n2"])).toBe("node/n2 takes sandboxes");
     expect((await svc.run(["node", "info", "nobody"])).code).toBe(3);
     expect(await svc.out(["node", "token", "--kind", "edge"])).toMatch(/^\S+$/);

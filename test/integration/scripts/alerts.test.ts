@@ -23,7 +23,11 @@ interface Rule {
 const { groups } = parse(readFileSync(join(folder, "svc.rules.yml"), "utf8")) as { groups: { rules: Rule[] }[] };
 const rules = groups.flatMap((group) => group.rules);
 const page = readFileSync(join(checkout, "docs/operating/alerts.md"), "utf8");
-const sources = ["orchestrator/metrics/prometheus.ts", "orchestrator/metrics/site-gauges.ts", "agent/api/prometheus.ts"]
+const sources = [
+  ...["prometheus", "node-gauges", "site-gauges", "state-changes"].map((name) => `orchestrator/metrics/${name}.ts`),
+  "agent/api/prometheus.ts",
+  "orchestrator/edge/program/status.ts",
+]
   .map((file) => readFileSync(join(checkout, file), "utf8"))
   .join("\n");
 
@@ -63,6 +67,18 @@ test("the dashboard shows metrics that are there", () => {
   const metrics = metricsOf(dashboard);
   expect(metrics.length).toBeGreaterThan(8);
   for (const metric of metrics) expect(sources).toContain(`"${metric.replace(/_(bucket|count|sum)$/, "")}"`);
+});
+
+test("every metric of the programs is on an operators' page, and every one that the pages name is there", () => {
+  const pages = ["metrics", "edges", "alerts", "machines", "network", "disks", "backup", "limits", "records"]
+    .map((name) => readFileSync(join(checkout, `docs/operating/${name}.md`), "utf8"))
+    .join("\n");
+  const made = [...sources.matchAll(/"(svc_[a-z_]+)"/g)].map(([, name = ""]) => name);
+  expect(made.length).toBeGreaterThan(60);
+  expect(made.filter((name) => !new RegExp(`\\b${name}\\b`).test(pages))).toEqual([]);
+  // One that is made for each change of a sandbox's state is named by one of them.
+  const named = metricsOf(pages).filter((name) => !/^svc_sandbox_(pause|resume|fork|rewind)_duration_seconds$/.test(name));
+  expect(named.filter((name) => !sources.includes(`"${name.replace(/_(bucket|count|sum)$/, "")}"`))).toEqual([]);
 });
 
 const promtool = (words: readonly string[], input?: string) =>

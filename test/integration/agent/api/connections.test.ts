@@ -44,6 +44,8 @@ beforeAll(async () => {
     fetchedDisks: () => 0,
     stored: () => ({ storedBytes: 0, quotaBytes: 0 }),
     blobTraffic: () => ({ to_store: 0, from_store: 0, to_nodes: 0, from_nodes: 0 }),
+    uploads: () => ({}),
+    certificateUntil: undefined,
     pools: () => [],
     poolAccount: () => ({ asked: [], usedBytes: 0, boundBytes: 0 }),
     slots: () => 0,

@@ -79,6 +79,16 @@ test("a named snapshot and a paused sandbox are in the store with memory, disk a
   expect(own.state.changes).toBe(2);
 });
 
+test("what waits for the store is counted with its bytes, until it is there", async () => {
+  const all = [await stored("one", "checkpoint"), await stored("two", "pause")];
+  const own = uploadsOf(node);
+  const bytes = all.reduce((sum, { memoryBytes, diskBytes }) => sum + memoryBytes + diskBytes, 0);
+  expect(own.queue()).toEqual({ waiting: 2, bytes, failures: 0 });
+  own.start();
+  for (const { id } of all) await expect.poll(() => refOf(own, id)).toBeDefined();
+  expect(own.queue()).toEqual({ waiting: 0, bytes: 0, failures: 0 });
+});
+
 test("a paused sandbox stays on its node where the operator has not asked for more", async () => {
   await stored("named", "checkpoint", 1);
   await stored("paused", "pause");
@@ -114,6 +124,7 @@ test("while the store is away the report has the reason, and the upload begins w
   node.state.away = new BlobError("unreachable", "the store is away");
   own.start();
   await expect.poll(() => own.of("one")).toEqual({ failure: "the store is away" });
+  expect(own.queue()).toMatchObject({ waiting: 1, failures: 1 });
   node.state.away = undefined;
   node.clock.now += 15_000;
   await expect.poll(() => refOf(own, "one")).toBeDefined();

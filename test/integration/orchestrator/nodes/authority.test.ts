@@ -130,6 +130,11 @@ test("the authority is replaced, and a node is reached all the time", LONG, asyn
   expect(await end()).toEqual([]);
   const { authority } = (await cluster.ask("GET", "/admin/rotation", admin)).body as Rotation;
   expect(authority).toMatchObject({ state: "single", digest: next });
+  const { events } = (await cluster.ask("GET", `/nodes/${machine.config.nodeId}`, admin)).body as {
+    events: { kind: string }[];
+  };
+  const kinds = events.map(({ kind }) => kind);
+  expect(kinds).toEqual(expect.arrayContaining(["joined", "ready", "certificate_renewed"]));
 });
 
 test(

@@ -5,6 +5,8 @@ import { createBackground } from "../../../../orchestrator/base/background.ts";
 import { createNodeKeys } from "../../../../orchestrator/base/keys/node-keys.ts";
 import { hearOthers } from "../../../../orchestrator/nodes/hear-others.ts";
 import { createNodes } from "../../../../orchestrator/nodes/nodes.ts";
+import { allStarts, shareStarts } from "../../../../orchestrator/nodes/telling/starts.ts";
+import { createStatusEvents } from "../../../../orchestrator/nodes/telling/status-events.ts";
 import { noSuspicions } from "../../../../orchestrator/repairs/reconcile.ts";
 import { createSuspicionMemory } from "../../../../orchestrator/repairs/suspicions.ts";
 import { CHANNEL, changeLog } from "../../../../orchestrator/store/changes/changes.ts";
@@ -13,6 +15,7 @@ import type { OpenedDatabase } from "../../../../orchestrator/store/database.ts"
 import { createLineage } from "../../../../orchestrator/store/lineage.ts";
 import { joinMembers } from "../../../../orchestrator/store/membership/membership.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
+import { AppError } from "../../../../shared/http/errors.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { fakeHeartbeat } from "../../../support/fakes/fake-heartbeat.ts";
 import type { TestDatabase } from "../../../support/store/databases.ts";
@@ -55,11 +58,14 @@ async function orchestrator({ database: db, listen }: OpenedDatabase, aheadMs = 
     nodeLostMs: 90_000,
     background,
     machineId: undefined,
+    onStatus: createStatusEvents({ store: store.nodeEvents, background }),
   });
+  const telling = shareStarts({ nodes, store: store.nodeStarts, log, everyMs: 50 });
   const hearing = hearOthers({ nodes, routes: { refreshNode: () => undefined }, feed, alone: false, log });
   feed.start();
   onTestFinished(async () => {
     await hearing.stop();
+    await telling.stop();
     await background.settled();
     await feed.stop();
     await nodes.stop();
@@ -88,6 +94,29 @@ test("a node that reports to one is ready at the other, which hears of its refus
   await first.nodes.remove("n1");
   await first.store.nodes.remove("n1");
   await expect.poll(seen, WAIT).toBeUndefined();
+});
+
+test("what happened to a node is told once, whoever has seen it, and starts of both are added up until one of them leaves", async () => {
+  const [first, second] = [await orchestrator(opened[0]), await orchestrator(opened[1])];
+  await first.nodes.heard(report("n5"));
+  await expect.poll(() => second.nodes.get("n5")?.status, WAIT).toBe("ready");
+  await second.nodes.setWanted("n5", "draining");
+  await first.nodes.setWanted("n5", "ready");
+  const kinds = async () => (await second.store.nodeEvents.newest("n5", 9)).map(({ kind }) => kind).toReversed();
+  await expect.poll(kinds, WAIT).toEqual(["ready", "cordoned", "ready"]);
+  const resources = { cpuCount: 1, memoryMB: 1, diskSizeMB: 1 };
+  for (const { nodes } of [first, second])
+    nodes.placing("n5", resources)({ failed: new AppError("internal", "no such device") });
+  first.nodes.placing("n5", resources)("started");
+  const told = async ({ nodes, store }: typeof first) => {
+    const view = nodes.get("n5");
+    return view === undefined ? undefined : allStarts(view, (await store.nodeStarts.ofOthers()).get("n5"));
+  };
+  const error = expect.objectContaining({ code: "internal", message: "no such device" }) as unknown;
+  for (const each of [first, second])
+    await expect.poll(() => told(each), WAIT).toEqual({ succeeded: 1, failed: 2, errors: [error, error] });
+  await second.members.stop();
+  expect(await told(first)).toEqual({ succeeded: 1, failed: 1, errors: [error] });
 });
 
 test("whether a node is silent is decided by the database's clock, whatever the clock of the orchestrator says", async () => {

@@ -160,7 +160,7 @@ test("a paused sandbox and a snapshot say where they are, how far their upload i
   expect(await both()).toEqual([stored, stored]);
 });
 
-test("the loss of a node and its return are in the audit log, once each", async () => {
+test("the loss of a node and its return are in the audit log and among its events, once each", async () => {
   await begin({});
   await cluster.restart({ nodeTimeoutMs: 1_000, nodeLostMs: 1_500 });
   const beating = setInterval(() => void other.beat().catch(() => undefined), 200);
@@ -178,4 +178,12 @@ test("the loss of a node and its return are in the audit log, once each", async 
   await home.beat();
   // It is silent again, and so is lost again after a while.
   await expect.poll(async () => (await actions()).slice(0, 2), { timeout: 30_000 }).toEqual(["loseNode", "regainNode"]);
+  const kinds = async () => {
+    const { body } = await cluster.ask("GET", `/nodes/${home.nodeId}`, admin);
+    const { events } = body as { events: { kind: string }[] };
+    // Whether its silence is seen before its loss is a matter of milliseconds.
+    return events.toReversed().flatMap(({ kind }) => (kind === "unreachable" ? [] : [kind]));
+  };
+  const all = ["ready", "lost", "returned", "ready"];
+  await expect.poll(async () => (await kinds()).slice(0, all.length), { timeout: 30_000 }).toEqual(all);
 });

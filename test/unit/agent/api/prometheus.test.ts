@@ -23,6 +23,11 @@ const sources: InstrumentSources = {
   fetchedDisks: () => 1,
   stored: () => ({ storedBytes: 400, quotaBytes: 500 }),
   blobTraffic: () => ({ to_store: 10, from_store: 20, to_nodes: 30, from_nodes: 40 }),
+  uploads: () => ({
+    snapshots: { waiting: 3, bytes: 700, failures: 2 },
+    images: { waiting: 1, bytes: 0, failures: 0 },
+  }),
+  certificateUntil: () => 1_800_000_000_000,
   pools: () => [],
   poolAccount: () => ({ asked: [], usedBytes: 0, boundBytes: 0 }),
   slots: () => 0,
@@ -74,7 +79,7 @@ test("/metrics has held sandboxes, free and reserved bytes of each disk, what is
   ]);
 });
 
-test("/metrics has what the node has exchanged with the blob store and with other nodes", async () => {
+test("/metrics has what the node has exchanged with the blob store and with other nodes, and what waits for the store", async () => {
   const instruments = createInstruments(sources);
   await instruments.text();
   const lines = (await instruments.text()).split("\n").filter((line) => line.startsWith("svc_blob"));
@@ -83,7 +88,22 @@ test("/metrics has what the node has exchanged with the blob store and with othe
     'svc_blob_bytes_total{way="from_store"} 20',
     'svc_blob_bytes_total{way="to_nodes"} 30',
     'svc_blob_bytes_total{way="from_nodes"} 40',
+    'svc_blob_uploads_waiting{kind="snapshots"} 3',
+    'svc_blob_uploads_waiting{kind="images"} 1',
+    'svc_blob_uploads_waiting_bytes{kind="snapshots"} 700',
+    'svc_blob_uploads_waiting_bytes{kind="images"} 0',
+    'svc_blob_upload_failures_total{kind="snapshots"} 2',
+    'svc_blob_upload_failures_total{kind="images"} 0',
   ]);
+});
+
+test("/metrics has the end of the node's certificate, and nothing in its place for a node that has not joined", async () => {
+  const line = async (certificateUntil: InstrumentSources["certificateUntil"]) => {
+    const text = await createInstruments({ ...sources, certificateUntil }).text();
+    return text.split("\n").filter((each) => each.startsWith("svc_machine_certificate"));
+  };
+  expect(await line(() => 1_800_000_000_000)).toEqual(["svc_machine_certificate_expiry_timestamp_seconds 1800000000"]);
+  expect(await line(undefined)).toEqual([]);
 });
 
 test("/metrics has number, sizes and use of the node's volumes, and open requests for their content", async () => {

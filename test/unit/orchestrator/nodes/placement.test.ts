@@ -226,7 +226,7 @@ test("a sandbox that needs the network passes over a node that refuses such ones
   });
 });
 
-test("an error names the nodes that were passed over with their reasons, four at most, and none that could never run it", () => {
+test("an error names four nodes with their reasons, counts all others by reason, and speaks of none that could never run it", () => {
   const nodes = [
     node({ id: "a", status: "draining" }),
     node({ id: "b", allocatedCpu: 15 }),
@@ -244,7 +244,7 @@ test("an error names the nodes that were passed over with their reasons, four at
   expect(choose(nodes, demand({ region: "eu" }), policy, first)).toMatchObject({
     is: "none",
     reason: expect.stringMatching(
-      /node a has no region, and other nodes are in eu; .*; node d is in region us; and 2 more nodes\)$/,
+      /node a has no region, and other nodes are in eu; .*; node d is in region us; and 2 nodes more: 1 without a region, 1 too small\)$/,
     ),
   });
   const home = { nodeId: "a", has: "the snapshot" };

@@ -36,6 +36,7 @@ function counted(left: number) {
         return Promise.resolve();
       },
     },
+    nodeEvents: { forget: () => Promise.resolve() },
   };
   const clock = { now: NOW };
   const hours = { ended: 24, history: 720 };

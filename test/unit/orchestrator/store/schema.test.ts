@@ -24,7 +24,7 @@ const LATER_COLUMNS = {
 };
 /** Of these columns, which cannot be dropped before them. */
 const LATER_INDEXES = ["sandboxes_rewind", "templates_warm_pool"];
-const STEPS = Array.from({ length: 18 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
+const STEPS = Array.from({ length: 19 }, (_, index) => `schema-${String(index + 1).padStart(4, "0")}`);
 
 /** A database with one project, whose notes of steps are those of a version that counted this many. */
 async function databaseOf(steps: number): Promise<TestDatabase> {
@@ -54,6 +54,8 @@ async function databaseOf(steps: number): Promise<TestDatabase> {
     "held_executions",
     "given_up",
     "console_sessions",
+    "node_events",
+    "node_starts",
   ])
     await database.query(`drop table ${later}`);
   for (const index of LATER_INDEXES) await database.query(`drop index ${index}`);

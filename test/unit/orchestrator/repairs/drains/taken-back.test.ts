@@ -38,6 +38,7 @@ async function roundWith(nodes: object, drains: object): Promise<void> {
       drains,
       sandboxes: { onNode: () => Promise.resolve([]) },
       pausedSandboxes: { pausedOn: () => Promise.resolve([]) },
+      nodeEvents: { note: () => Promise.resolve() },
     },
     nodes,
     lifecycle: {},
