@@ -21,6 +21,8 @@ export interface Entry {
   status: NodeStatus;
   statusChangedAt: number;
   lastHeardAt: number;
+  /** The same by the monotonic time of this process, by which silence is measured: a clock that is set makes no node silent. */
+  heardAt: number;
   createSuccesses: number;
   createFails: number;
   /** The newest first. */
@@ -43,11 +45,12 @@ export type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "last
 /** Of a node that this orchestrator has not known before. */
 export function firstEntry(
   learned: Learned,
-  { wanted, at, connection }: Pick<Entry, "wanted" | "connection"> & { readonly at: number },
+  { wanted, at, heardAt, connection }: Pick<Entry, "wanted" | "heardAt" | "connection"> & { readonly at: number },
 ): Entry {
   return {
     unreached: [],
     ...learned,
+    heardAt,
     images: imagesOf(learned.load),
     wanted,
     status: "connecting",

@@ -67,6 +67,8 @@ export interface Nodes {
   mayChange(id: string): boolean;
   /** Why the node refuses this store. */
   refused(id: string): string | undefined;
+  /** For how long this orchestrator has neither heard the node nor read that another one has; infinite for an unknown node. */
+  silentMs(id: string): number;
   /** Which of the node's addresses this orchestrator does not reach. */
   unreached(id: string): readonly Finding[];
   /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
@@ -98,6 +100,8 @@ export interface NodesDeps {
   readonly background: Background;
   /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
+  /** Returns the time in milliseconds, which never jumps; absent: that of the process. */
+  readonly elapsed?: () => number;
 }
 
 const MIB = 1024 * 1024;
@@ -107,7 +111,8 @@ const WRITE_MS = 3_000;
 const LOOK_MS = 1_000;
 
 export async function createNodes(deps: NodesDeps): Promise<Nodes> {
-  const startedAt = deps.now();
+  const { elapsed = () => performance.now() } = deps;
+  const startedAt = elapsed();
   const writeMs = Math.min(WRITE_MS, deps.nodeTimeoutMs / 4, deps.nodeLostMs / 4);
   const entries = new Map<string, Entry>();
   const calledBack = new Set<string>();
@@ -128,10 +133,10 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   }
 
   function statusOf(entry: Entry): NodeStatus {
-    const { wanted, lastHeardAt, refusal } = entry;
-    const silentSince = Math.max(lastHeardAt, startedAt);
-    if (deps.now() - silentSince > deps.nodeTimeoutMs) return "unhealthy";
-    if (deps.now() - lastHeardAt > deps.nodeTimeoutMs) return "connecting";
+    const { wanted, heardAt, refusal } = entry;
+    const silentSince = Math.max(heardAt, startedAt);
+    if (elapsed() - silentSince > deps.nodeTimeoutMs) return "unhealthy";
+    if (elapsed() - heardAt > deps.nodeTimeoutMs) return "connecting";
     if (refusal !== undefined) return "unhealthy";
     if (entry.unreached.length > 0) return "connecting";
     return wanted;
@@ -173,14 +178,20 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     const moved = known.keyId !== keyId || proxyUrl !== facts.proxyUrl || machineId !== facts.machineId;
     const former = apiUrl === facts.apiUrl && known.keyId === keyId ? undefined : known.connection;
     if (former !== undefined) known.connection = dial(facts);
-    Object.assign(known, learned, { images: imagesOf(learned.load) });
+    Object.assign(known, learned, { images: imagesOf(learned.load), heardAt: heardAtOf(learned) });
     refreshed(known);
     await former?.close();
     return moved || former !== undefined;
   }
 
   function newEntry(learned: Learned, wanted: Entry["wanted"]): Entry {
-    return firstEntry(learned, { wanted, at: deps.now(), connection: dial(learned.facts) });
+    const connection = dial(learned.facts);
+    return firstEntry(learned, { wanted, at: deps.now(), heardAt: heardAtOf(learned), connection });
+  }
+
+  /** A report that another process has recorded was made before it is read. */
+  function heardAtOf({ lastHeardAt }: Learned): number {
+    return elapsed() - Math.max(0, deps.now() - lastHeardAt);
   }
 
   /** Whether this orchestrator reaches a node that reports to another one. */
@@ -267,8 +278,8 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     holding: (buildId) => [...entries].flatMap(([id, { images }]) => (images.has(buildId) ? [id] : [])),
     hasOthers: (id) => entries.size > (entries.has(id) ? 1 : 0),
     ready() {
-      const at = deps.now();
-      if (Math.abs(at - count.lookedAt) >= LOOK_MS) {
+      const at = elapsed();
+      if (at - count.lookedAt >= LOOK_MS) {
         for (const entry of entries.values()) refreshed(entry);
         count.lookedAt = at;
       }
@@ -289,7 +300,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       const facts = report.node;
       const { nodeId } = facts;
       const before = entries.get(nodeId);
-      const isFresh = before !== undefined && deps.now() - before.lastHeardAt <= deps.nodeTimeoutMs;
+      const isFresh = before !== undefined && elapsed() - before.heardAt <= deps.nodeTimeoutMs;
       const unreached = await admission.admit(facts, isFresh ? before.facts : undefined);
       // The call back takes seconds where a firewall drops it. A row that it made now would keep the name of the node for ever.
       if (before !== undefined && !entries.has(nodeId)) throw removed(nodeId);
@@ -317,6 +328,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       return entry === undefined || (entry.refusal === undefined && refreshed(entry).status !== "connecting");
     },
     refused: (id) => entries.get(id)?.refusal,
+    silentMs: (id) => elapsed() - (entries.get(id)?.heardAt ?? Number.NEGATIVE_INFINITY),
     unreached: (id) => entries.get(id)?.unreached ?? [],
 
     async setWanted(id, status) {
