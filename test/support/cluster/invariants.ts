@@ -2,7 +2,8 @@
 
 import { recordProblems } from "../../../machine/invariants/invariants.ts";
 import { findEventProblems, type LifecycleEvent } from "../fleet/event-order.ts";
-import { ADMIN_TOKEN, type Cluster } from "./cluster.ts";
+import { ADMIN_TOKEN, type Answer, type Cluster } from "./cluster.ts";
+import type { MortalCluster } from "./mortal-cluster.ts";
 
 interface Listed {
   readonly sandboxID: string;
@@ -19,7 +20,10 @@ const MOST = 100;
  * One sentence for each broken invariant: records and what runs on the nodes, counts, and the events of the cluster's own project.
  * @param now the clock of the orchestrator's machine
  */
-export async function clusterProblems(cluster: Cluster, now: () => number = Date.now): Promise<readonly string[]> {
+export async function clusterProblems(
+  cluster: Pick<Cluster, "ask" | "agents">,
+  now: () => number = Date.now,
+): Promise<readonly string[]> {
   const all = (await cluster.ask("GET", `/admin/sandboxes?limit=${MOST}`, admin)).body as readonly Listed[];
   const counts = (await cluster.ask("GET", "/admin/sandboxes/running-counts", admin)).body as Record<string, number>;
   const events = (await cluster.ask("GET", `/events/sandboxes?orderAsc=true&limit=${MOST}`)).body as LifecycleEvent[];
@@ -45,4 +49,13 @@ export async function clusterProblems(cluster: Cluster, now: () => number = Date
   const miscounted = counted === running.length ? [] : [`${counted} sandboxes are counted, and ${running.length} run`];
   const listed = { running: new Set(running), paused: new Set(idsOf(isPaused)) };
   return [...nodes, ...miscounted, ...findEventProblems(events, listed)];
+}
+
+/** As `clusterProblems`, with an orchestrator that is a process of its own. */
+export function mortalProblems({ agent, ask }: MortalCluster): Promise<readonly string[]> {
+  return clusterProblems({
+    agents: [agent],
+    ask: async (method, path, { key, headers } = {}) =>
+      (await ask(method, path, undefined, key === null ? headers : undefined)) as Answer,
+  });
 }

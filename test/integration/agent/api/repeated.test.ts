@@ -210,7 +210,7 @@ test("a volume is made once and keeps what is in it, and its deletion succeeds e
         await copyFile(from, to);
         copies.push(to);
       }
-      return { stdout: "", stderr: "" };
+      return "";
     },
   });
   const id = randomUUID();
