@@ -17,8 +17,8 @@ for (const [fault, some] of Object.entries(faults)) {
   for (const one of some) {
     const verdict = VERDICTS[outcomeOf(one, outcomes)];
     counts[verdict] += 1;
-    const { what, then, file, named } = one;
-    console.log(`  ${verdict.padEnd(12)}  ${what} → ${then}`);
+    const { what, must, file, named } = one;
+    console.log(`  ${verdict.padEnd(12)}  ${what} → ${must}`);
     if (verdict !== "survived") console.log(`                test/${file}${named === undefined ? "" : `: ${named}`}`);
   }
 }

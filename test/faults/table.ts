@@ -8,8 +8,8 @@ import { type Proof, rowsOf } from "../support/runner/outcomes.ts";
 
 export interface Fault extends Proof {
   readonly what: string;
-  /** What its test requires. */
-  readonly then: string;
+  /** What its test requires afterwards. */
+  readonly must: string;
 }
 
 const KILLED = "the sandbox runs or resumes with its memory, is never lost and never twice, and nothing is left over";
@@ -139,6 +139,6 @@ export const WITHOUT_INVARIANTS: Readonly<Record<string, string>> = {
 export const faults: Readonly<Record<string, readonly Fault[]>> = Object.fromEntries(
   Object.entries(TABLE).map(([fault, text]) => [
     fault,
-    rowsOf(text).map(({ columns: [what, then], ...proof }) => ({ what, then, ...proof })),
+    rowsOf(text).map(({ columns: [what, must], ...proof }) => ({ what, must, ...proof })),
   ]),
 );
