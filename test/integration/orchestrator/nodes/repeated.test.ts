@@ -81,7 +81,9 @@ test("a pause by the node itself is one pause, and its sandbox resumes once", as
 test("a heartbeat registers one node and changes no sandbox, and each answer orders the same", async () => {
   const one = await started();
   const body = await reportOf(cluster);
-  const [first, ...others] = await thrice(() => node().heartbeat({ body }));
+  // How far the database has come may be more by the last one.
+  const orders = async () => ({ ...(await node().heartbeat({ body })), store: undefined });
+  const [first, ...others] = await thrice(orders);
   for (const other of others) expect(other).toEqual(first);
   expect(first).toMatchObject({ stop: [], endAt: {}, deleteSnapshots: [] });
   expect(await eventsOf(one.body.sandboxId)).toEqual(["created"]);
