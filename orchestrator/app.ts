@@ -105,7 +105,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   const siteDeps: SiteDeps = { log: log.child({ part: "site" }), now, teardown, isProxy };
   const site = await readSite(config, siteDeps);
-  const base: Base = { ...deps, ...keyring, now, config, background, teardown, alone, leases, rounds, feed };
+  const base: Base = { ...deps, ...keyring, now, clock, config, background, teardown, alone, leases, rounds, feed };
   const machines = await startMachines(base, store);
   const { meeting } = machines;
   const { nodes, turns, pools, routes, hearing } = await startNodes(base, { store, lineage, template, meeting });

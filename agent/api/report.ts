@@ -36,6 +36,8 @@ export interface ReportDeps {
 export interface Contact {
   /** Time of the last answer, or of the start, in unix milliseconds. */
   last: number;
+  /** The same by the monotonic time of this process: a clock that is set makes no orchestrator silent. */
+  at: number;
   reached: boolean;
   /** Why the orchestrator is not reached, in a sentence without a full stop. */
   problem: string | undefined;
@@ -44,7 +46,7 @@ export interface Contact {
 }
 
 export function createContact(now: () => number): Contact {
-  return { last: now(), reached: false, problem: undefined, unreached: undefined };
+  return { last: now(), at: performance.now(), reached: false, problem: undefined, unreached: undefined };
 }
 
 export interface Report {
@@ -73,6 +75,8 @@ export function createReport(deps: ReportDeps): Report {
     contact.unreached = unreached;
   };
 
+  const noteContact = () => Object.assign(contact, { last: now(), at: performance.now() });
+
   const beat = async (signal: AbortSignal) => {
     const at = deps.sinceBoot();
     const body = { ...describe(), exits: exits() };
@@ -83,7 +87,7 @@ export function createReport(deps: ReportDeps): Report {
       contact.problem = undefined;
       noteUnreached(reply.unreached);
       if (!apply(reply, { at, executions: body.executions.map(({ executionId }) => executionId) })) return;
-      contact.last = now();
+      noteContact();
       acknowledge(body.exits.map(({ executionId }) => executionId));
     } catch (error) {
       const problem = problemIn(error, orchestratorUrl);
@@ -112,7 +116,7 @@ export function createReport(deps: ReportDeps): Report {
 
   return {
     start() {
-      contact.last = now();
+      noteContact();
       beats ??= loop({ name: "heartbeat", everyMs, log }, beat);
     },
     soon() {

@@ -138,7 +138,7 @@ export function startEgressProcess(program: EgressProgram, task: EgressTask): Eg
   const supervise = async () => {
     let pause = FIRST_PAUSE_MS;
     while (!stopping.signal.aborted) {
-      const begun = Date.now();
+      const begun = performance.now();
       try {
         await once();
       } catch (error) {
@@ -146,7 +146,7 @@ export function startEgressProcess(program: EgressProgram, task: EgressTask): Eg
       }
       if (stopping.signal.aborted) return;
       log.error({ problem: state.problem }, "the egress process is down: redirected connections and names are refused");
-      if (Date.now() - begun > STEADY_MS) pause = FIRST_PAUSE_MS;
+      if (performance.now() - begun > STEADY_MS) pause = FIRST_PAUSE_MS;
       await delay(pause, undefined, { signal: stopping.signal }).catch(() => undefined);
       pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
     }

@@ -61,6 +61,8 @@ interface Entry {
   readonly answered: Promise<Answered>;
   /** As `Answered.keptUntil`; infinite while the request is under way. */
   keptUntil: number;
+  /** For how long it was to be kept when it came: more is left only where the clock was set back, and then it is asked for again. */
+  keptForMs: number;
 }
 
 interface Execution {
@@ -89,10 +91,11 @@ export function createValues({ orchestrator, onUse, onEnd, now, pausesMs }: Valu
     const answered = fetchValue(asked, deps).then((fetched): Answered => {
       underWay -= 1;
       entry.keptUntil = keptUntil(placeholder, fetched, now());
+      entry.keptForMs = entry.keptUntil - now();
       if (executions.get(executionId) === own) return { ...fetched, keptUntil: entry.keptUntil };
       return without("refused", "the sandbox or its rules have changed in the meantime");
     });
-    const entry: Entry = { answered, keptUntil: Number.POSITIVE_INFINITY };
+    const entry: Entry = { answered, keptUntil: Number.POSITIVE_INFINITY, keptForMs: Number.POSITIVE_INFINITY };
     own.entries.set(placeholder, entry);
     return entry;
   };
@@ -101,7 +104,7 @@ export function createValues({ orchestrator, onUse, onEnd, now, pausesMs }: Valu
     const own = executions.get(executionId);
     if (own?.placeholders.has(placeholder) !== true) return without("refused", "no rule of the sandbox has it");
     const entry = own.entries.get(placeholder);
-    if (entry !== undefined && now() < entry.keptUntil) return entry.answered;
+    if (entry !== undefined && isKept(entry, now())) return entry.answered;
     if (underWay >= MOST_ASKED || !own.rate.take())
       return without("unavailable", "too many values were asked for at once; repeat the request later");
     return fetch(executionId, own, placeholder).answered;
@@ -141,6 +144,11 @@ export function createValues({ orchestrator, onUse, onEnd, now, pausesMs }: Valu
       executions.clear();
     },
   };
+}
+
+function isKept({ keptUntil: until, keptForMs }: Entry, at: number): boolean {
+  const leftMs = until - at;
+  return leftMs > 0 && leftMs <= keptForMs;
 }
 
 function keptUntil(placeholder: string, { result, askedAt, usableUntil }: Fetched, now: number): number {

@@ -257,7 +257,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       return undefined;
     } catch (error) {
       await remove(PROBE).catch(() => undefined);
-      state.probedAt = Date.now();
+      state.probedAt = performance.now();
       return error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
     }
   };
@@ -267,7 +267,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
 
     async unusable() {
       const known = await state.probed;
-      if (state.probed === undefined || (known !== undefined && Date.now() - state.probedAt > RETRY_MS))
+      if (state.probed === undefined || (known !== undefined && performance.now() - state.probedAt > RETRY_MS))
         state.probed = probe();
       return state.probed;
     },

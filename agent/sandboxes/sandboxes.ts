@@ -146,13 +146,13 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
 
   /** The end of the sandbox that fills the disk can be recorded only once its own disk is gone. */
   const recordEnd = async (container: LiveContainer, record: () => void) => {
-    const limit = Date.now() + RECORD_LIMIT_MS;
+    const limit = performance.now() + RECORD_LIMIT_MS;
     let removed = false;
     const remove = () => {
       if (!removed) disposal.remove(container);
       removed = true;
     };
-    await whenRoom(record, { giveUp: () => Date.now() > limit, onFull: remove });
+    await whenRoom(record, { giveUp: () => performance.now() > limit, onFull: remove });
     remove();
   };
 

@@ -63,10 +63,9 @@ export function createTakerParts(base: Base, { node, live, lease, stored, own }:
   });
   const expiry = createExpiry({
     running: live.set.running,
-    lastContact: () => contact.last,
+    lastContact: () => contact,
     graceMs: config.endGraceMs,
     end: (executionId) => endExpired(executionId, { sandboxes, taker, log }),
-    now,
     log,
   });
   teardown.add("expiry", () => expiry.stop());

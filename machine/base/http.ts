@@ -1,10 +1,11 @@
 /** Requests to programs of this machine, by TCP or over a Unix socket. An answer of any status is an answer. */
 
-import { request as plain } from "node:http";
+import { type IncomingHttpHeaders, request as plain } from "node:http";
 import { request as secured } from "node:https";
 
 export interface Answer {
   readonly status: number;
+  readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
@@ -38,7 +39,7 @@ export function ask({ url, socketPath, headers = {}, limitMs = LIMIT_MS }: Asked
         if (text.length > MOST) response.destroy(new Error("the answer is too long"));
       });
       response.on("error", fail);
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
     });
     asked.end();
   });

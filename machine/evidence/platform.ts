@@ -19,22 +19,27 @@ interface Sandbox {
   readonly endAt: string;
 }
 
-/** Sandboxes that a page has at most. */
-const PAGE = 100;
-const MOST = 100_000;
+/** The rest of a platform that has more would take the doctor's time. */
+const MOST_PAGES = 1_000;
+
+/** An answer, and the token of the page behind it. */
+interface Page {
+  readonly body: unknown;
+  readonly next: string | undefined;
+}
 
 /** @throws where no orchestrator answers on this machine */
 export async function askPlatform({ instance }: Machine): Promise<Platform | undefined> {
   if (!instance.programs.includes("orchestrator")) return undefined;
   const token = textOf(join(instance.places.config, "admin-token"))?.split(/\s/, 1)[0] ?? "";
-  const call = async (path: string): Promise<unknown> => {
+  const call = async (path: string): Promise<Page> => {
     const url = `${urlOf(instance, "orchestrator")}${path}`;
-    const { status, text } = await ask({ url, headers: { "x-admin-token": token }, limitMs: 15_000 });
+    const { status, headers, text } = await ask({ url, headers: { "x-admin-token": token }, limitMs: 15_000 });
     if (status !== 200) throw new Error(`${path} answered ${status}`);
-    return JSON.parse(text);
+    return { body: JSON.parse(text) as unknown, next: [headers["x-next-token"]].flat()[0] };
   };
   const own = instance.setting("agent", "SVC_NODE_ID") ?? "";
-  const nodes = (await call("/nodes")) as readonly Omit<NodeSeen, "own">[];
+  const nodes = (await call("/nodes")).body as readonly Omit<NodeSeen, "own">[];
   const seen = nodes.map(({ id, status, version, clockSkewMs, lastHeardAt, findings }) => ({
     id,
     own: id === own,
@@ -49,14 +54,17 @@ export async function askPlatform({ instance }: Machine): Promise<Platform | und
   return { nodes: seen, records };
 }
 
-async function recordsOf(node: string, call: (path: string) => Promise<unknown>): Promise<NodeRecords> {
+async function recordsOf(node: string, call: (path: string) => Promise<Page>): Promise<NodeRecords> {
   const all: Sandbox[] = [];
-  for (let from = 0; from < MOST; from = all.length) {
-    const page = (await call(`/admin/sandboxes?nodeID=${node}&limit=${PAGE}&offset=${from}`)) as readonly Sandbox[];
-    all.push(...page);
-    if (page.length < PAGE) break;
+  let token = "";
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const { body, next } = await call(`/admin/sandboxes?nodeID=${node}${token}`);
+    all.push(...(body as readonly Sandbox[]));
+    if (next === undefined) break;
+    token = `&nextToken=${encodeURIComponent(next)}`;
   }
-  const { held } = (await call(`/nodes/${node}/store`)) as { readonly held: readonly { readonly sandboxID: string }[] };
+  const store = (await call(`/nodes/${node}/store`)).body;
+  const { held } = store as { readonly held: readonly { readonly sandboxID: string }[] };
   const idsOf = (wanted: (state: string) => boolean) =>
     all.filter(({ state }) => wanted(state)).map(({ sandboxID }) => sandboxID);
   return {

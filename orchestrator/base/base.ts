@@ -6,6 +6,7 @@ import type { OrchestratorConfig } from "../config.ts";
 import type { Feed } from "../store/changes/feed.ts";
 import type { Leases, Rounds } from "../store/membership/leases.ts";
 import type { Background } from "./background.ts";
+import type { Clock } from "./clock.ts";
 import type { Keyring } from "./keys/keyring.ts";
 
 export interface OrchestratorDeps {
@@ -22,6 +23,7 @@ export interface OrchestratorDeps {
 export interface Base extends OrchestratorDeps, Keyring {
   readonly config: OrchestratorConfig;
   readonly background: Background;
+  readonly clock: Pick<Clock, "follow">;
   readonly teardown: Teardown;
   /** Whether no other orchestrator can use the database. */
   readonly alone: boolean;

@@ -52,7 +52,7 @@ const MIB = 1024 ** 2;
 export type Lifecycle = ReturnType<typeof startLifecycle>;
 
 export function startLifecycle(base: Base, deps: LifecycleDeps) {
-  const { config, background, now, random, log, sealing, seeds, teardown } = base;
+  const { config, background, alone, clock, now, random, log, sealing, seeds, teardown } = base;
   const { store, nodes, turns, routes, metrics, placeholders, tokenNames } = deps;
   const { limits, refusals, identity } = deps.callers;
 
@@ -129,6 +129,8 @@ export function startLifecycle(base: Base, deps: LifecycleDeps) {
     everyMs: config.expiryEveryMs,
     concurrency: config.expiryConcurrency,
     observe: (seconds) => metrics.expiryLag(seconds),
+    // Where several processes use the database, its clock counts.
+    ...(alone ? { clock } : {}),
   });
   teardown.add("expiry", () => expiry.stop());
   return {

@@ -22,6 +22,8 @@ export interface Entry {
   status: NodeStatus;
   statusChangedAt: number;
   lastHeardAt: number;
+  /** The same by the monotonic time of this process, by which silence is measured: a clock that is set makes no node silent. */
+  heardAt: number;
   createSuccesses: number;
   createFails: number;
   /** The newest first. */
@@ -44,11 +46,12 @@ export type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "last
 /** Of a node that this orchestrator has not known before. */
 export function firstEntry(
   learned: Learned,
-  { wanted, at, connection }: Pick<Entry, "wanted" | "connection"> & { readonly at: number },
+  { wanted, at, heardAt, connection }: Pick<Entry, "wanted" | "heardAt" | "connection"> & { readonly at: number },
 ): Entry {
   return {
     unreached: [],
     ...learned,
+    heardAt,
     images: imagesOf(learned.load),
     wanted,
     status: "connecting",
@@ -64,24 +67,28 @@ export function firstEntry(
 
 /** When an orchestrator has looked at a node, and what it counts as silence. */
 interface Look {
+  /** As `heardAt`. */
   readonly at: number;
   readonly startedAt: number;
   readonly nodeTimeoutMs: number;
 }
 
 export function statusAt(entry: Entry, { at, startedAt, nodeTimeoutMs }: Look): NodeStatus {
-  const { wanted, lastHeardAt, refusal } = entry;
-  const silentSince = Math.max(lastHeardAt, startedAt);
+  const { wanted, heardAt, refusal } = entry;
+  const silentSince = Math.max(heardAt, startedAt);
   if (at - silentSince > nodeTimeoutMs) return "unhealthy";
-  if (at - lastHeardAt > nodeTimeoutMs) return "connecting";
+  if (at - heardAt > nodeTimeoutMs) return "connecting";
   if (refusal !== undefined) return "unhealthy";
   if (entry.unreached.length > 0) return "connecting";
   return wanted;
 }
 
 /** Why the node is away, for people; undefined: it is not. */
-export function whyAway({ lastHeardAt, refusal, unreached }: Entry, { at, nodeTimeoutMs }: Look): string | undefined {
-  if (at - lastHeardAt > nodeTimeoutMs) return `it has not reported since ${new Date(lastHeardAt).toISOString()}`;
+export function whyAway(
+  { heardAt, lastHeardAt, refusal, unreached }: Entry,
+  { at, nodeTimeoutMs }: Look,
+): string | undefined {
+  if (at - heardAt > nodeTimeoutMs) return `it has not reported since ${new Date(lastHeardAt).toISOString()}`;
   if (refusal !== undefined) return refusal;
   return unreached.length === 0 ? undefined : unreached.map(({ problem }) => problem).join("; ");
 }

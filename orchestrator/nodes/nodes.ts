@@ -70,6 +70,8 @@ export interface Nodes {
   mayChange(id: string): boolean;
   /** Why the node refuses this store. */
   refused(id: string): string | undefined;
+  /** For how long this orchestrator has neither heard the node nor read that another one has; infinite for an unknown node. */
+  silentMs(id: string): number;
   /** Which of the node's addresses this orchestrator does not reach. */
   unreached(id: string): readonly Finding[];
   /**
@@ -106,6 +108,8 @@ export interface NodesDeps {
   readonly machineId: string | undefined;
   /** Called when this orchestrator sees another status of a node. */
   readonly onStatus?: (change: StatusChange) => void;
+  /** Returns the time in milliseconds, which never jumps; absent: that of the process. */
+  readonly elapsed?: () => number;
 }
 
 const MIB = 1024 * 1024;
@@ -115,7 +119,8 @@ const WRITE_MS = 3_000;
 const LOOK_MS = 1_000;
 
 export async function createNodes(deps: NodesDeps): Promise<Nodes> {
-  const startedAt = deps.now();
+  const { elapsed = () => performance.now() } = deps;
+  const startedAt = elapsed();
   const writeMs = Math.min(WRITE_MS, deps.nodeTimeoutMs / 4, deps.nodeLostMs / 4);
   const entries = new Map<string, Entry>();
   const calledBack = new Set<string>();
@@ -136,15 +141,15 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   }
 
   function refreshed(entry: Entry): Entry {
-    const look = { at: deps.now(), startedAt, nodeTimeoutMs: deps.nodeTimeoutMs };
+    const look = { at: elapsed(), startedAt, nodeTimeoutMs: deps.nodeTimeoutMs };
     const status = statusAt(entry, look);
     if (status !== entry.status) {
       const change = { nodeId: entry.facts.nodeId, from: entry.status, to: status };
       deps.log.info(change, "node status changed");
       count.ready += Number(status === "ready") - Number(entry.status === "ready");
       entry.status = status;
-      entry.statusChangedAt = look.at;
-      deps.onStatus?.({ ...change, at: look.at, why: whyAway(entry, look) });
+      entry.statusChangedAt = deps.now();
+      deps.onStatus?.({ ...change, at: entry.statusChangedAt, why: whyAway(entry, look) });
     }
     return entry;
   }
@@ -174,14 +179,20 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     const moved = known.keyId !== keyId || proxyUrl !== facts.proxyUrl || machineId !== facts.machineId;
     const former = apiUrl === facts.apiUrl && known.keyId === keyId ? undefined : known.connection;
     if (former !== undefined) known.connection = dial(facts);
-    Object.assign(known, learned, { images: imagesOf(learned.load) });
+    Object.assign(known, learned, { images: imagesOf(learned.load), heardAt: heardAtOf(learned) });
     refreshed(known);
     await former?.close();
     return moved || former !== undefined;
   }
 
   function newEntry(learned: Learned, wanted: Entry["wanted"]): Entry {
-    return firstEntry(learned, { wanted, at: deps.now(), connection: dial(learned.facts) });
+    const connection = dial(learned.facts);
+    return firstEntry(learned, { wanted, at: deps.now(), heardAt: heardAtOf(learned), connection });
+  }
+
+  /** A report that another process has recorded was made before it is read. */
+  function heardAtOf({ lastHeardAt }: Learned): number {
+    return elapsed() - Math.max(0, deps.now() - lastHeardAt);
   }
 
   /** Whether this orchestrator reaches a node that reports to another one. */
@@ -268,8 +279,8 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     holding: (buildId) => [...entries].flatMap(([id, { images }]) => (images.has(buildId) ? [id] : [])),
     hasOthers: (id) => entries.size > (entries.has(id) ? 1 : 0),
     ready() {
-      const at = deps.now();
-      if (Math.abs(at - count.lookedAt) >= LOOK_MS) {
+      const at = elapsed();
+      if (at - count.lookedAt >= LOOK_MS) {
         for (const entry of entries.values()) refreshed(entry);
         count.lookedAt = at;
       }
@@ -290,7 +301,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       const facts = report.node;
       const { nodeId } = facts;
       const before = entries.get(nodeId);
-      const isFresh = before !== undefined && deps.now() - before.lastHeardAt <= deps.nodeTimeoutMs;
+      const isFresh = before !== undefined && elapsed() - before.heardAt <= deps.nodeTimeoutMs;
       const unreached = await admission.admit(facts, isFresh ? before.facts : undefined);
       // The call back takes seconds where a firewall drops it. A row that it made now would keep the name of the node for ever.
       if (before !== undefined && !entries.has(nodeId)) throw removed(nodeId);
@@ -318,6 +329,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
       return entry === undefined || (entry.refusal === undefined && refreshed(entry).status !== "connecting");
     },
     refused: (id) => entries.get(id)?.refusal,
+    silentMs: (id) => elapsed() - (entries.get(id)?.heardAt ?? Number.NEGATIVE_INFINITY),
     unreached: (id) => entries.get(id)?.unreached ?? [],
 
     async setWanted(id, status, only) {

@@ -108,14 +108,14 @@ export function startHousekeeping(deps: HousekeepingDeps): Pick<Loop, "stop"> {
   const forget = createForgetting({ store, endedMs, historyMs, now, log });
 
   /**
-   * A node is lost when no orchestrator has heard it for the limit, by the database's clock, although each orchestrator could
-   * have recorded a report.
+   * A node is lost when no orchestrator has heard it for the limit, by the database's clock and by the time that has passed here,
+   * although each orchestrator could have recorded a report. A clock that is set makes all nodes silent by it alone.
    */
   async function loseSilentNodes(): Promise<void> {
     if (deps.hearing.heardForMs() < config.nodeLostMs) return;
     for (const id of await store.nodes.silentFor(config.nodeLostMs)) {
       // A report in which nothing has changed is not written at once.
-      if (now() - (nodes.get(id)?.lastHeardAt ?? 0) < config.nodeLostMs) continue;
+      if (nodes.silentMs(id) < config.nodeLostMs) continue;
       if (await store.nodes.lose(id, config.nodeLostMs)) {
         log.error({ nodeId: id }, "a node counts as lost");
         deps.onLost?.();

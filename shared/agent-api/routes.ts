@@ -1,6 +1,6 @@
 /**
  * Orchestrator ↔ agent, both directions. Internal: objects are closed, because an old agent must refuse a new rule
- * rather than ignore it. Every answer about a sandbox carries its execution id.
+ * rather than ignore it; only of reports new fields are ignored. Every answer about a sandbox carries its execution id.
  */
 
 import { Type } from "typebox";
@@ -266,7 +266,10 @@ export const agentApi = contract({
   },
 });
 
-/** Called by agents on the orchestrator's API port. Bearer: the node's own token (node-tokens.ts), valid for its reports only. */
+/**
+ * Called by agents on the orchestrator's API port. Bearer: the node's own token (node-tokens.ts), valid for its reports only. A report
+ * orders nothing, and one that is refused would cost the node its sandboxes: fields of a later agent are left out.
+ */
 export const nodeApi = contract({
   heartbeat: {
     method: "POST",
@@ -275,6 +278,7 @@ export const nodeApi = contract({
     tag: "Nodes",
     access: "node",
     body: Heartbeat,
+    ignoresLater: true,
     status: 200,
     reply: HeartbeatReply,
   },
@@ -286,6 +290,7 @@ export const nodeApi = contract({
     access: "node",
     params: Type.Object({ nodeId: Type.String() }, closed),
     body: Type.Object({ exits: Type.Array(ExitReport) }, closed),
+    ignoresLater: true,
     status: 204,
   },
 });

@@ -27,6 +27,8 @@ export interface Route {
   readonly body?: TSchema;
   /** The body may be absent or empty; the handler then sees `{}`. */
   readonly optionalBody?: boolean;
+  /** The sender may be of a later version: fields of the body that this version does not know are left out, at any depth. */
+  readonly ignoresLater?: true;
   /** Content type of a body that is a stream of bytes; such a route has no `body`. */
   readonly bytes?: string;
   /** Most bytes of the body; absent: the server's limit. */

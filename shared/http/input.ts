@@ -3,6 +3,7 @@
 import type { TSchema } from "typebox";
 import type { Route } from "./contract.ts";
 import { bodySchema } from "./fields/closed.ts";
+import { knownFields } from "./fields/known.ts";
 import { understood } from "./fields/understood.ts";
 import { checkFields } from "./fields/unknown.ts";
 import { fromUrl } from "./fields/url-values.ts";
@@ -25,13 +26,16 @@ export function queryReader({ query, access }: Route): Read | undefined {
 
 /**
  * Clients may send null for an optional field, which means absent, and newer ones may send fields where the contract lets
- * them (docs/protocol.md, Requests). The platform's own programs do neither, so their bodies are taken as they are.
+ * them (docs/protocol.md, Requests). The platform's own programs do neither, so their bodies are taken as they are; of reports of a
+ * later version what this one knows is taken.
  */
 export function bodyReader(route: Route): Read | undefined {
   const schema = bodySchema(route);
   if (schema === undefined) return undefined;
   const absent = route.body === undefined || route.optionalBody === true ? {} : undefined;
   const exact = check(schema, "body");
+  if (route.ignoresLater === true)
+    return (given) => (exact.passes(given) ? given : exact.parse(knownFields(schema, given)));
   if (route.access === "node") return (given) => exact.parse(given ?? absent);
   return (given) => readBody(exact, schema, given ?? absent);
 }

@@ -1,8 +1,8 @@
 /**
  * The machine reboots while sandboxes run and are paused, and `./scripts/up` brings the platform back: those that ran are told as
  * ended, those that were paused go on, a template and a snapshot start, and nothing is left over. The reboot ends every container of
- * the machine's Docker daemon, so `npm run test:reboot` says with SVC_TEST_KILL_ENGINE=1 that it may. SVC_TEST_KEPT_SANDBOXES is the
- * number of paused sandboxes.
+ * the machine's Docker daemon, so `npm run test:reboot` says with SVC_TEST_KILL_ENGINE=1 that it may. Fifty sandboxes are there when it
+ * comes; SVC_TEST_RUNNING_SANDBOXES and SVC_TEST_KEPT_SANDBOXES are other numbers of running and of paused ones.
  */
 
 import { randomUUID } from "node:crypto";
@@ -28,12 +28,12 @@ import { type Counter, startCounter } from "../support/sandbox/pausing.ts";
 import { refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
-const RAN = 3;
-const KEPT = Number(process.env.SVC_TEST_KEPT_SANDBOXES ?? "3");
+const RAN = Number(process.env.SVC_TEST_RUNNING_SANDBOXES ?? "20");
+const KEPT = Number(process.env.SVC_TEST_KEPT_SANDBOXES ?? "30");
 /** How a sandbox was paused: one that is kept frozen in memory has its memory on the disk too. */
 const WAYS = ["stored", "without memory", "frozen"] as const;
 /** Two times `up` on a slow machine, and a minute for each sandbox. */
-const LIMIT_MS = 1_800_000 + KEPT * 60_000;
+const LIMIT_MS = 1_800_000 + (RAN + KEPT) * 60_000;
 const HOUR_MS = 3_600_000;
 const PORT = 8000;
 const TEMPLATE = `reboot-${randomUUID().slice(0, 8)}`;

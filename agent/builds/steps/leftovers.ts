@@ -55,8 +55,8 @@ async function untilGone(identity: string, signal: AbortSignal): Promise<void> {
 
 /** Frozen first, so that no process starts another between the look and the kill. */
 async function killAll(left: () => string[], cgroup: Pick<Cgroup, "freeze" | "thaw">): Promise<void> {
-  for (const limit = Date.now() + KILL_LIMIT_MS; left().length > 0; await delay(LOOK_EVERY_MS / 5)) {
-    if (Date.now() > limit)
+  for (const limit = performance.now() + KILL_LIMIT_MS; left().length > 0; await delay(LOOK_EVERY_MS / 5)) {
+    if (performance.now() > limit)
       throw new AppError("unavailable", `the step's processes have not ended ${KILL_LIMIT_MS} ms after SIGKILL`);
     await cgroup.freeze();
     try {

@@ -180,9 +180,9 @@ function tryRead(path: string): string {
 }
 
 async function until(done: () => boolean, limitMs: number): Promise<void> {
-  const deadline = Date.now() + limitMs;
+  const deadline = performance.now() + limitMs;
   while (!done()) {
-    if (Date.now() > deadline)
+    if (performance.now() > deadline)
       throw new AppError("internal", `the container did not end or freeze within ${limitMs} ms`);
     await delay(1);
   }

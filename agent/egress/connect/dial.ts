@@ -37,13 +37,13 @@ export interface DialOptions {
 
 /** Destination, sandbox and deadline of a connection. */
 interface DialAttempt extends DialOptions {
-  /** Unix milliseconds */
+  /** By the monotonic time of the process. */
   readonly until: number;
 }
 
 /** Rejects when the destination cannot be reached; the message is for the log of decisions and names no proxy. */
 export async function dial(target: Target, options: DialOptions, deps: DialDeps): Promise<Socket> {
-  const until = Date.now() + LIMIT_MS;
+  const until = performance.now() + LIMIT_MS;
   switch (target.is) {
     case "refused":
       throw new ConnectError("refused");
@@ -109,12 +109,12 @@ async function dialAddresses(addresses: readonly string[], options: DialAttempt)
   let failed: unknown = new ConnectError("no address");
   for (const [index, address] of addresses.entries()) {
     const last = index === addresses.length - 1;
-    const until = last ? options.until : Math.min(options.until, Date.now() + ADDRESS_LIMIT_MS);
+    const until = last ? options.until : Math.min(options.until, performance.now() + ADDRESS_LIMIT_MS);
     try {
       return await dialAddress(address, { ...options, until });
     } catch (error) {
       failed = error;
-      if (options.signal.aborted || Date.now() >= options.until) break;
+      if (options.signal.aborted || performance.now() >= options.until) break;
     }
   }
   throw failed;
@@ -137,7 +137,7 @@ function dialAddress(host: string, { port, signal, buffers, until }: DialAttempt
     });
     const abort = () => socket.destroy(signal.reason as Error);
     const late = () => socket.destroy(new ConnectError("the destination did not answer in time"));
-    const timer = setTimeout(late, Math.max(until - Date.now(), 0));
+    const timer = setTimeout(late, Math.max(until - performance.now(), 0));
     const settled = () => {
       clearTimeout(timer);
       signal.removeEventListener("abort", abort);

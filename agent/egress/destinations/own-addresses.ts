@@ -4,7 +4,7 @@ import { networkInterfaces } from "node:os";
 
 const FRESH_MS = 2_000;
 
-export function ownAddresses(now = Date.now): (address: string) => boolean {
+export function ownAddresses(now: () => number = () => performance.now()): (address: string) => boolean {
   let known: { readonly at: number; readonly addresses: ReadonlySet<string> } | undefined;
   return (address) => {
     if (known === undefined || now() - known.at > FRESH_MS) {

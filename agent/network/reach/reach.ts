@@ -66,7 +66,7 @@ export interface ReachDeps {
 export function createReach(deps: ReachDeps): Reach {
   const { plan, egressWorks, log, everyMs = EVERY_MS } = deps;
   const found = new Map<Way, Finding | undefined>();
-  const state = { prepared: false, endedAt: 0, woken: false, offline: false };
+  const state = { prepared: false, endedAt: Number.NEGATIVE_INFINITY, woken: false, offline: false };
 
   const note = (way: Way, finding: Finding | undefined): boolean => {
     const before = found.get(way);
@@ -82,7 +82,7 @@ export function createReach(deps: ReachDeps): Reach {
   const round = async (probe: ReachProbe, signal: AbortSignal) => {
     const woken = state.woken;
     state.woken = false;
-    const waitMs = Math.max(woken ? SETTLES_MS : 0, state.endedAt + APART_MS - Date.now());
+    const waitMs = Math.max(woken ? SETTLES_MS : 0, state.endedAt + APART_MS - performance.now());
     if (waitMs > 0) await delay(waitMs, undefined, { signal });
     try {
       if (!state.prepared) await probe.prepare();
@@ -98,7 +98,7 @@ export function createReach(deps: ReachDeps): Reach {
       state.prepared = false;
       throw error;
     } finally {
-      state.endedAt = Date.now();
+      state.endedAt = performance.now();
     }
   };
 

@@ -109,9 +109,9 @@ export function hostCriu(run: RunCommand): Criu {
         child.once("exit", end);
       });
       child.unref();
-      const deadline = Date.now() + LISTEN_LIMIT_MS;
+      const deadline = performance.now() + LISTEN_LIMIT_MS;
       while (!(await readdir(work)).includes("lazy-pages.socket")) {
-        if (state.over || Date.now() > deadline) {
+        if (state.over || performance.now() > deadline) {
           child.kill("SIGKILL");
           throw new AppError("internal", "CRIU's page server did not start");
         }
@@ -131,14 +131,14 @@ export function hostCriu(run: RunCommand): Criu {
     },
 
     async endRestore(containerId) {
-      const deadline = Date.now() + END_LIMIT_MS;
+      const deadline = performance.now() + END_LIMIT_MS;
       const restores = (args: readonly string[]) =>
         args.at(-2) === containerId && args.some((one) => one.endsWith("/svc-runc"));
       for (;;) {
         const inside = await processesInside(containerId);
         for (const pid of inside) tryKill(pid);
         if (inside.length === 0 && (await processesOf(restores)).length === 0) break;
-        if (Date.now() > deadline)
+        if (performance.now() > deadline)
           throw new AppError("unavailable", `the lost restore of container ${containerId} did not end in time`);
         await delay(POLL_MS);
       }
@@ -146,7 +146,7 @@ export function hostCriu(run: RunCommand): Criu {
         args[0]?.includes("containerd-shim") === true && args.includes(containerId);
       for (const pid of await processesOf(shims)) tryKill(pid);
       while ((await processesOf(shims)).length > 0) {
-        if (Date.now() > deadline)
+        if (performance.now() > deadline)
           throw new AppError("unavailable", `the shim of container ${containerId}'s lost restore did not end in time`);
         await delay(POLL_MS);
       }
@@ -155,8 +155,8 @@ export function hostCriu(run: RunCommand): Criu {
 
     async settled(directory) {
       const dumps = (args: readonly string[]) => args.some((one) => one.startsWith(directory));
-      const limit = Date.now() + DUMP_LIMIT_MS;
-      while ((await processesOf(dumps)).length > 0 && Date.now() < limit) await delay(SLOW_POLL_MS);
+      const limit = performance.now() + DUMP_LIMIT_MS;
+      while ((await processesOf(dumps)).length > 0 && performance.now() < limit) await delay(SLOW_POLL_MS);
       for (const pid of await processesOf(dumps)) tryKill(pid);
       await endDump(join(directory, "work"));
     },
@@ -175,14 +175,14 @@ export function hostCriu(run: RunCommand): Criu {
 async function endDump(work: string): Promise<void> {
   const log = await realpath(join(work, "dump.log")).catch(() => undefined);
   if (log === undefined) return;
-  const deadline = Date.now() + KILL_LIMIT_MS;
+  const deadline = performance.now() + KILL_LIMIT_MS;
   for (;;) {
     const found = await Promise.all(
       (await processesOf((args) => args.some((one) => one.includes("criu")))).map(async (pid) =>
         (await hasOpen(pid, log)) ? [pid] : [],
       ),
     );
-    if (found.flat().length === 0 || Date.now() > deadline) return;
+    if (found.flat().length === 0 || performance.now() > deadline) return;
     for (const pid of found.flat()) tryKill(pid);
     await delay(POLL_MS);
   }

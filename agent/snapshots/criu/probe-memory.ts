@@ -122,8 +122,8 @@ async function tryOut(run: RunCommand): Promise<string | undefined> {
 
 /** Waits until the child runs `sleep`; before that it is still a copy of this program. */
 async function execed(pid: number): Promise<void> {
-  const deadline = Date.now() + STARTED_LIMIT_MS;
-  while (Date.now() < deadline) {
+  const deadline = performance.now() + STARTED_LIMIT_MS;
+  while (performance.now() < deadline) {
     if ((await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "")).trim() === "sleep") return;
     await delay(5);
   }

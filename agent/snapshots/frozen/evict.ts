@@ -70,14 +70,14 @@ export async function stopped(
   containers: Pick<Containers, "inspect" | "kill">,
   patienceMs = STOPPED_LIMIT_MS / 2,
 ): Promise<InspectedContainer> {
-  const begun = Date.now();
+  const begun = performance.now();
   for (let asked = false; ; ) {
     const found = await containers.inspect(id);
     if (found === undefined) throw new ContainerGone();
     if (!found.running) return found;
-    if (Date.now() > begun + STOPPED_LIMIT_MS)
+    if (performance.now() > begun + STOPPED_LIMIT_MS)
       throw new AppError("unavailable", `the container did not stop within ${STOPPED_LIMIT_MS / 1000} s`);
-    if (!asked && Date.now() >= begun + patienceMs) {
+    if (!asked && performance.now() >= begun + patienceMs) {
       asked = true;
       await containers.kill(id);
     }

@@ -4,6 +4,7 @@
  */
 
 import { loop } from "../../../shared/program/loop.ts";
+import type { Clock } from "../../base/clock.ts";
 import { backoffMs } from "../../nodes/retry.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Core } from "../core.ts";
@@ -20,6 +21,8 @@ export interface ExpiryDeps {
   readonly expire: Expire;
   readonly everyMs: number;
   readonly concurrency: number;
+  /** Sandboxes live as long as they were to, also when this machine's clock is set meanwhile. Absent: another clock counts. */
+  readonly clock?: Pick<Clock, "follow">;
   /** Delay in seconds between an end and its execution, for the metrics. */
   observe(lagSeconds: number): void;
 }
@@ -47,7 +50,16 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
     }
   }
 
+  async function moveEnds(ms: number): Promise<void> {
+    const { store, log } = deps.core;
+    const sandboxes = await store.sandboxes.clockSet(ms);
+    // Their next tries are times of the clock as it was.
+    failed.clear();
+    log.warn({ ms, sandboxes }, "the clock of this machine was set: the ends of sandboxes move with it");
+  }
+
   async function round(): Promise<void> {
+    await deps.clock?.follow(moveEnds);
     const free = deps.concurrency - busy.size;
     if (free <= 0) return;
     for (const [id, { until }] of failed) if (until + BACKOFF.longestMs < deps.core.now()) failed.delete(id);

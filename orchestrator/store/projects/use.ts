@@ -51,11 +51,15 @@ function promised(project: Text, column: "cpu_count" | "memory_mb" | "disk_mb"):
     where other.project_id = ${project} and other.state in (${sql.join([...LIVE])}))`;
 }
 
-/** Starts that succeeded in the minute before `now`: each has an event. The sequence of an event is its time in µs. */
+/**
+ * Starts that succeeded in the minute before `now`: each has an event. The sequence of an event is its time in µs; after the clock was
+ * set back it goes on from the former time, and what was created counts by its own time.
+ */
 function started(project: Text, now: number, limit: number): Text {
   return sql`(select count(*) from (
     select 1 from events as start
     where start.project_id = ${project} and start.sequence > ${(now - MINUTE_MS) * 1000}
+      and start.created_at >= ${now - MINUTE_MS} and start.created_at <= ${now + MINUTE_MS}
       and start.type in (${sql.join(STARTS)})
     limit ${limit}
   ) as recent)`;
@@ -135,11 +139,14 @@ export function projectUseStore(db: Database, now: () => number) {
 
     /** When the oldest start of the last minute was; undefined: there was none. */
     async oldestStart(projectId: string): Promise<number | undefined> {
+      const at = now();
       const row = await db
         .selectFrom("events")
         .select("created_at")
         .where("project_id", "=", projectId)
-        .where("sequence", ">", (now() - MINUTE_MS) * 1000)
+        .where("sequence", ">", (at - MINUTE_MS) * 1000)
+        .where("created_at", ">=", at - MINUTE_MS)
+        .where("created_at", "<=", at + MINUTE_MS)
         .where("type", "in", STARTS)
         .orderBy("sequence")
         .limit(1)

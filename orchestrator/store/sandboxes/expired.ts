@@ -32,6 +32,24 @@ export function expired(db: Database, { now, free, known }: ExpiredWanted): Prom
     .execute();
 }
 
+/**
+ * The clock was set by so much: what is to happen to sandboxes that live happens as much later by it. Returns how many there are. For
+ * the only process on its database.
+ */
+export async function moveEnds(db: Database, ms: number): Promise<number> {
+  const result = await db
+    .updateTable("sandboxes")
+    .set({
+      end_at: sql<number>`end_at + ${ms}`,
+      // 0: nobody works on the sandbox.
+      deadline_at: sql<number>`case when deadline_at = 0 then 0 else deadline_at + ${ms} end`,
+    })
+    // A kill has set the end to the time at which it began.
+    .where("state", "in", ["starting", "running", "pausing", "snapshotting", "rewinding"])
+    .executeTakeFirst();
+  return Number(result.numUpdatedRows);
+}
+
 /** PostgreSQL only. A claim is for one end: a sandbox whose end was moved meanwhile is found at its new one. */
 export async function claimExpired(db: Database, { now, free }: ExpiredWanted): Promise<SandboxRow[]> {
   const claimed = await db

@@ -12,7 +12,7 @@ import { fits } from "../storage/quota.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
 import { addUses } from "../volumes/volumes.ts";
-import { claimExpired, type ExpiredWanted, expired } from "./expired.ts";
+import { claimExpired, type ExpiredWanted, expired, moveEnds } from "./expired.ts";
 import { sandboxLists } from "./lists.ts";
 import { countsOthers, type Move } from "./move.ts";
 import type { NewSandbox, SandboxRecord, SandboxTable } from "./record.ts";
@@ -175,6 +175,8 @@ export function sandboxStore(db: Database, { table, now, operations, changes, al
         .where("state", "in", IN_TRANSITION)
         .execute();
     },
+
+    clockSet: (ms: number) => moveEnds(db, ms),
 
     async onNode(nodeId: string): Promise<SandboxRecord[]> {
       const rows = await db

@@ -80,6 +80,8 @@ export interface ClusterOptions {
   readonly logLevel?: LogLevel;
   /** A log to use in place of a silent one. */
   readonly log?: Log;
+  /** The clock of the orchestrator's machine; absent: the right one. */
+  readonly now?: () => number;
   /** An empty folder of the test for everything that the orchestrator writes, which the test removes itself. */
   readonly folder?: string;
 }
@@ -105,7 +107,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const isApart = (options.edge ?? process.env["SVC_TEST_EDGE"]) === "apart";
   // The orchestrator names the port to clients, so it must know it.
   if (isApart) config = { ...config, edge: "off", edgePort: await freePort() };
-  const deps = { log, now: Date.now, random: Math.random, machineId: "fake-machine" };
+  const deps = { log, now: options.now ?? Date.now, random: Math.random, machineId: "fake-machine" };
   let orchestrator: Orchestrator = await startOrchestrator(config, deps);
   config = { ...config, apiPort: portOf(orchestrator.url) };
   const apart: ApartEdge | undefined = isApart

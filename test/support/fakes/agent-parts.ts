@@ -59,6 +59,8 @@ export interface Parts {
   readonly lease: Lease;
   readonly taker: SnapshotTaker;
   readonly snapshots: Snapshots;
+  /** What keeps and restores snapshots. */
+  readonly stored: SnapshotParts;
   readonly frozen: SnapshotParts["frozen"];
   readonly copy: SnapshotParts["copy"];
   readonly pool: ReturnType<typeof createPool>;
@@ -246,6 +248,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     lease,
     taker,
     snapshots: storing.snapshots,
+    stored: storing,
     frozen: storing.frozen,
     copy: (...request) => storing.copy(...request),
     pool,

@@ -107,21 +107,21 @@ test("an exit is reported at once and, while the orchestrator is away, kept unti
 });
 
 function expiry(more: { lastContact?: number } = {}) {
-  const clock = { now: 10_000 };
+  const begun = performance.now();
   const running = [{ executionId: "e1", endAt: 10_020 }];
   const ended: string[] = [];
   const timer: Expiry = createExpiry({
     running: () => running,
-    lastContact: () => more.lastContact ?? 0,
+    // Ten seconds of its clock ago.
+    lastContact: () => ({ last: more.lastContact ?? 0, at: (more.lastContact ?? 0) - 10_000 }),
     graceMs: 30,
     end: async (id) => {
       ended.push(id);
       running.splice(0);
     },
-    now: () => clock.now + performance.now() - begun,
+    elapsed: () => performance.now() - begun,
     log,
   });
-  const begun = performance.now();
   stops.push(() => timer.stop());
   timer.start();
   return { timer, running, ended };

@@ -79,6 +79,15 @@ test("a token is kept until half a minute before it must not be used any more", 
   expect(state.calls).toHaveLength(2);
 });
 
+test("a value is asked for again when the clock was set back by an hour since it came", async () => {
+  const { values, state, ask } = setup();
+  values.begin(RUN, POLICY);
+  await ask(asked());
+  state.now -= 3_600_000;
+  state.answer = async () => ({ value: "v2", usableUntil: 2 ** 50 });
+  expect(await ask(asked())).toEqual({ value: "v2" });
+});
+
 test("requests at the same time share one question, those of another execution do not", async () => {
   const { values, state, ask } = setup();
   const other = "22222222-2222-4222-8222-222222222222";

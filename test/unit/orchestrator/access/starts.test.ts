@@ -91,6 +91,18 @@ test("starts of the last minute count while and after they run, and a sandbox th
   expect(await burst(limits)).toBe(1);
 });
 
+test("after the clock was set back by an hour the starts of a minute count for a minute", async () => {
+  const { refusal, burst, clock, run } = await openProject();
+  const limits = { sandboxes: 100, startsPerMinute: 3 };
+  for (let started = 0; started < 3; started++) await run();
+  clock.now -= 3_600_000;
+  for (let started = 0; started < 2; started++) await run();
+  expect(await burst(limits)).toBe(1);
+  expect(await refusal(limits)).toMatchObject({ code: "rate_limited", retryAfterSeconds: 60 });
+  clock.now += 60_001;
+  expect(await burst(limits)).toBe(2);
+});
+
 test("a resume needs the room of its sandbox", async () => {
   const { store, run, burst } = await openProject();
   const id = await run();
