@@ -28,12 +28,6 @@ const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   bytea: [Buffer.alloc(0), Buffer.from([0]), Buffer.from(Array.from({ length: 256 }, (_, n) => n)), Buffer.alloc(70_000, 255)],
 };
 
-interface Foreign {
-  readonly from: string;
-  readonly table: string;
-  readonly to: string;
-}
-
 /** Tables of the platform with their columns; the migrator's own are not among them. */
 export function tablesOf(path: string): ReadonlyMap<string, readonly Column[]> {
   return withDatabase(path, (database) => {
@@ -55,13 +49,12 @@ export function fillTables(path: string): void {
     database.pragma("foreign_keys = off");
     for (const [table, columns] of tables) {
       if (database.prepare(`select 1 from "${table}" limit 1`).get() !== undefined) continue;
-      const foreign = database.pragma(`foreign_key_list("${table}")`) as Foreign[];
       const names = columns.map(({ name }) => `"${name}"`).join(", ");
       const insert = database.prepare(
         `insert into "${table}" (${names}) values (${columns.map(() => "?").join(", ")})`,
       );
       for (const row of SINGLE[table] === undefined ? ROWS : [2])
-        insert.run(columns.map((column) => valueOf(column, { table, row, isKey: isKey(foreign, column) })));
+        insert.run(columns.map((column) => valueOf(table, column, row)));
     }
     database.prepare("update builds set body = ? where body = ?").run("\u00fc".repeat(500_000), VALUES["text"]?.[2]);
     const loose = database.pragma("foreign_key_check");
@@ -82,17 +75,10 @@ function cell({ type }: Column, value: unknown): string {
   return typeof value === "string" ? `text ${JSON.stringify(value)}` : `no text but ${typeof value}`;
 }
 
-function isKey(foreign: readonly Foreign[], { name }: Column): boolean {
-  return foreign.some(({ from }) => from === name);
-}
-
-/** A key names the row of the same number in the other table, which has the same value. */
-function valueOf(
-  { name, type, isNullable }: Column,
-  { table, row, isKey }: { readonly table: string; readonly row: number; readonly isKey: boolean },
-): unknown {
+/** A foreign key names the row of the same number in the other table, which has the same value. */
+function valueOf(table: string, { name, type, isNullable }: Column, row: number): unknown {
   if (SINGLE[table] === name) return 1;
-  if (isNullable && !isKey && row === OF_NULLS) return null;
+  if (isNullable && row === OF_NULLS) return null;
   const values = VALUES[type];
   if (values === undefined) throw new Error(`${table}.${name} is of the type ${type}, for which there are no values`);
   return values[row];
