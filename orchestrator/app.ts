@@ -163,7 +163,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   own.drains = drainProgress;
   const events = createEvents(base, store);
   const webhooks = startWebhooks(base, { store, metrics });
-  const builds = await startBuilds(base, { store, nodes, images, pools, names, metrics });
+  const builds = await startBuilds(base, { store, lineage, nodes, images, pools, names, metrics });
   const { queue, cleaning, archives } = builds;
   const templates = createTemplateHandling({ store, names, lifecycle, pools, archives, builds: queue });
   const domain = config.domain ?? `localhost:${edge?.port ?? config.edgePort}`;

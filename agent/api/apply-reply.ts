@@ -2,6 +2,7 @@
 
 import type { HeartbeatReply } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
+import type { Blobs } from "../blobs/host-blobs.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Uploads } from "../snapshots/beyond/uploads.ts";
@@ -17,13 +18,15 @@ export interface ApplyReplyDeps {
   readonly imageUploads: Pick<Uploads, "again">;
   readonly stores: { readonly builds: Pick<BuildStore, "own"> };
   readonly taker: Pick<SnapshotTaker, "pause">;
+  readonly blobs: Pick<Blobs, "everyNodeReadsZstd">;
   readonly log: Log;
 }
 
 export function applyReply(
-  { pools, stop, hold = [], endAt, deleteSnapshots, uploadAgain = [], owners = {} }: HeartbeatReply,
-  { pool, sandboxes, holding, uploads, imageUploads, stores, taker, log }: ApplyReplyDeps,
+  { pools, stop, hold = [], endAt, deleteSnapshots, uploadAgain = [], owners = {}, zstdBlobs = false }: HeartbeatReply,
+  { pool, sandboxes, holding, uploads, imageUploads, stores, taker, blobs, log }: ApplyReplyDeps,
 ): void {
+  blobs.everyNodeReadsZstd(zstdBlobs);
   pool.setTargets(pools);
   for (const executionId of stop) {
     log.warn({ executionId }, "stopping an execution that has ended by its record");

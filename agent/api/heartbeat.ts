@@ -1,5 +1,6 @@
 /** Builds the heartbeat: what the agent reports to the orchestrator about its node. Pure. */
 
+import { BLOB_ENCODINGS, ENCODINGS_DETAIL } from "../../shared/agent-api/blobs/encodings.ts";
 import type { ExecutionUse, Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Finding } from "../../shared/program/finding.ts";
@@ -58,6 +59,8 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
         ...(node.meetsPeers ? { peers: true } : {}),
         records: true,
         copiesAhead: true,
+        // Among the details, which an older orchestrator takes too.
+        detail: { ...node.capabilities.detail, [ENCODINGS_DETAIL]: BLOB_ENCODINGS },
       },
       ...identity,
     },

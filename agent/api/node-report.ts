@@ -5,6 +5,7 @@ import { defined } from "../../shared/defined.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
+import type { Blobs } from "../blobs/host-blobs.ts";
 import type { AgentConfig } from "../config.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
 import type { Machine } from "../host/machine.ts";
@@ -50,6 +51,7 @@ export interface NodeReportDeps {
   readonly heldImages: Pick<HeldImages, "list">;
   readonly holding: Holding;
   readonly taker: Pick<SnapshotTaker, "pause">;
+  readonly blobs: Pick<Blobs, "everyNodeReadsZstd">;
   readonly serving: Serving;
   readonly lease: Pick<Lease, "answered">;
   readonly admission: Pick<Admission, "used">;

@@ -3,12 +3,13 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { ENCODINGS_HEADER, readsZstd } from "../../shared/agent-api/blobs/encodings.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { isLoopback } from "../../shared/http/plain-addresses.ts";
 import { nodeOfName } from "../../shared/tls/names.ts";
 import { nameOf } from "../../shared/tls/peers.ts";
 import { BlobError } from "../blobs/content/blob-error.ts";
-import type { Packing } from "../blobs/content/codec.ts";
+import type { Packing } from "../blobs/content/packing.ts";
 import { isRef } from "../blobs/content/refs.ts";
 import type { Peering } from "../joining/peering.ts";
 import type { Offers } from "../snapshots/beyond/offers.ts";
@@ -32,7 +33,7 @@ export function addPeerRoutes(server: FastifyInstance, { offers, peering }: Peer
     if (!isRef(ref)) throw new AppError("bad_request", "the path names no reference of a blob");
     const left = new AbortController();
     reply.raw.once("close", () => left.abort(new AppError("unavailable", "the other node has left")));
-    const packing = packingFor(request.raw.socket);
+    const packing = packingFor(request.raw.socket, readsZstd(request.headers[ENCODINGS_HEADER]));
     const stored = await offers.read(ticket, ref, left.signal, packing).catch((error: unknown) => {
       if (!(error instanceof BlobError)) throw error;
       throw new AppError(error.fault === "changed" ? "conflict" : "unavailable", error.message, { cause: error });
@@ -46,6 +47,10 @@ export function addPeerRoutes(server: FastifyInstance, { offers, peering }: Peer
 }
 
 /** Compression takes more processor time than all the rest of a transfer, and gains nothing where the reader is on this machine. */
-function packingFor({ remoteAddress = "", localAddress }: Pick<Socket, "remoteAddress" | "localAddress">): Packing {
-  return isLoopback(remoteAddress) || remoteAddress === localAddress ? "fast" : "small";
+function packingFor(
+  { remoteAddress = "", localAddress }: Pick<Socket, "remoteAddress" | "localAddress">,
+  zstd: boolean,
+): Packing {
+  if (isLoopback(remoteAddress) || remoteAddress === localAddress) return "fast";
+  return zstd ? "zstd" : "deflate";
 }

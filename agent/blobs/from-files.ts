@@ -1,7 +1,8 @@
 /** A source that cuts blobs out of a tree on this node, for other nodes that do without a store, or read faster here. */
 
 import { BlobError } from "./content/blob-error.ts";
-import type { BlobCodec, Packing } from "./content/codec.ts";
+import type { BlobCodec } from "./content/codec.ts";
+import type { Packing } from "./content/packing.ts";
 import { parseRef } from "./content/refs.ts";
 import type { BlobSource } from "./sources.ts";
 import { files, type TreeManifest, writeManifest } from "./trees/manifest.ts";

@@ -6,6 +6,7 @@ import { type AgentConfig, readBlobPlace } from "../config.ts";
 import { runCommand } from "../host/command.ts";
 import { nativeProgram } from "../host/native-program.ts";
 import { type BlobCodec, createCodec } from "./content/codec.ts";
+import type { Packing } from "./content/packing.ts";
 import { directoryStore } from "./stores/directory.ts";
 import { s3Store } from "./stores/s3.ts";
 import type { BlobStore } from "./stores/store.ts";
@@ -22,6 +23,8 @@ export interface Blobs {
   /** The limit of all uploads and downloads of this node together. */
   readonly transfers: Transfers;
   readonly traffic: Traffic;
+  /** What the orchestrator last said: whether each node of the platform reads zstd. Until then, deflate is written. */
+  everyNodeReadsZstd(every: boolean): void;
   /** Directory for what is unpacked on its way; nothing in it outlives the agent. */
   readonly work: string;
   /** Ends the store's connections. */
@@ -35,10 +38,14 @@ export function hostBlobs(config: AgentConfig): Blobs {
   const keys = [...(blobKey === undefined ? [] : [blobKey]), ...readPrevious(blobKeyPrevious)];
   const store = place?.is === "directory" ? directoryStore(place.directory) : s3;
   const traffic = createTraffic();
+  let packing: Packing = "deflate";
   return {
     store: store === undefined ? undefined : countedStore(store, traffic),
     traffic,
-    codec: (projectId) => createCodec({ keys, domain: projectId }),
+    codec: (projectId) => createCodec({ keys, domain: projectId, packing: () => packing }),
+    everyNodeReadsZstd(every) {
+      packing = every ? "zstd" : "deflate";
+    },
     extents: hostExtents(runCommand, () => nativeProgram(runCommand, "blobs/trees/svc-extents", runDir)),
     transfers: createTransfers(),
     work: join(stateDir, "unpacked"),

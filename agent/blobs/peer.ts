@@ -1,6 +1,7 @@
 /** Another node as a source of what it has described for this one: its blobs, and the image below an offered disk. */
 
 import { Pool } from "undici";
+import { BLOB_ENCODINGS, ENCODINGS_HEADER } from "../../shared/agent-api/blobs/encodings.ts";
 import type { Peer } from "../../shared/agent-api/snapshot-shapes.ts";
 import { connectorFor } from "../../shared/http/connections/meeting-connector.ts";
 import { isPlainToAnother, JOIN } from "../../shared/http/plain-addresses.ts";
@@ -47,7 +48,7 @@ export function openPeer(
         const { statusCode, body } = await pool.request({
           method: "GET",
           path,
-          headers: { authorization: `Bearer ${ticket}` },
+          headers: { authorization: `Bearer ${ticket}`, [ENCODINGS_HEADER]: BLOB_ENCODINGS },
           signal: AbortSignal.any([signal, limit]),
         });
         return [statusCode, await limited(body)] as const;

@@ -36,14 +36,15 @@ export function createOrchestrators(setting: string, log: Pick<Log, "warn">): Or
       return current();
     },
     async ask(work, elsewhere = isAway) {
+      const first = at;
       for (let tried = 1; ; tried++) {
-        const url = current();
+        const url = urls[(first + tried - 1) % urls.length] ?? setting;
         try {
           return await work(url);
         } catch (error) {
           if (!elsewhere(error) || urls.length === 1) throw error;
-          // Another call may have gone on already.
-          if (current() === url) {
+          // Another call may have gone on already. The node stays with one that has answered, but not with what was asked for.
+          if (current() === url && isAway(error)) {
             at = (at + 1) % urls.length;
             log.warn({ err: error, from: url, to: current() }, "an orchestrator does not answer: asking the next one");
           }

@@ -156,6 +156,7 @@ export async function createApi(base: Base, parts: ApiSources) {
       capabilities,
       reach,
       hasBlobStore: blobs.store.name !== undefined,
+      blobs: machine.blobs,
       findings,
       live: live.set,
       sandboxes: own.sandboxes,

@@ -1,6 +1,7 @@
 /** Deletes unused builds and archives, and asks nodes to delete the builds that were removed. */
 
 import { isError } from "../../shared/http/errors.ts";
+import { loop } from "../../shared/program/loop.ts";
 import type { Base } from "../base/base.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
@@ -40,6 +41,7 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
   const { store, archives } = deps;
   const { config, now, log, rounds } = deps.base;
   let collectedAt = now();
+  let filesCollectedAt = now();
 
   async function unneeded(before: number): Promise<StoredArchive[]> {
     const old = (await archives.list()).filter(({ usedAt }) => usedAt <= before);
@@ -61,15 +63,29 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
       some = await store.buildLeftovers.drop(until);
     }
     deps.pools.gone(builds.map(({ id }) => id));
-    const removed = await unneeded(before);
-    for (const { templateId, hash } of removed) await archives.remove(templateId, hash);
-    await archives.sweepUnfinished(now() - UPLOAD_LEFT_MS);
+    const removed = await collectFiles(before);
     if (builds.length + removed.length > 0) {
       log.info({ builds: builds.length, archives: removed.length }, "deleted unused builds and archives");
       removing.wake();
     }
     return { builds, archives: removed };
   }
+
+  /** Those of this orchestrator's disk. */
+  async function collectFiles(before: number): Promise<StoredArchive[]> {
+    const removed = await unneeded(before);
+    for (const { templateId, hash } of removed) await archives.remove(templateId, hash);
+    await archives.sweepUnfinished(now() - UPLOAD_LEFT_MS);
+    return removed;
+  }
+
+  // Not divided among the orchestrators: each has the uploads that it got, unless they share a directory.
+  const ownFiles = loop({ name: "uploaded files", everyMs: config.reconcileEveryMs, log }, async () => {
+    if (now() - filesCollectedAt < COLLECT_EVERY_MS) return;
+    filesCollectedAt = now();
+    const removed = await collectFiles(now() - config.buildKeepHours * HOUR_MS);
+    if (removed.length > 0) log.info({ archives: removed.length }, "deleted unused archives");
+  });
 
   async function removeOnNode(nodeId: string, buildId: string): Promise<void> {
     try {
@@ -97,5 +113,11 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     await collect({ dryRun: false });
   });
 
-  return { collect, soon: () => removing.wake(), stop: () => removing.stop() };
+  return {
+    collect,
+    soon: () => removing.wake(),
+    async stop() {
+      await Promise.all([removing.stop(), ownFiles.stop()]);
+    },
+  };
 }

@@ -24,6 +24,8 @@ export interface BuildsDeps {
   readonly names: TemplateNames;
   readonly archives: Archives;
   readonly queue: BuildQueue;
+  /** Whether another orchestrator serves the platform now. */
+  readonly hasOthers: () => Promise<boolean>;
 }
 
 type BuildHandlers = Pick<Handlers<typeof buildApi, Project>, "startBuild" | "buildStatus" | "buildLogs">;
@@ -75,15 +77,21 @@ export function createBuildHandlers(deps: BuildsDeps): BuildHandlers {
     return { from: { is: "build", build, settings: settingsOf(sealing, parent) }, parent };
   }
 
+  /**
+   * What another orchestrator got is on its disk, and nodes ask each of them: then the build fails when none has it.
+   * @throws {AppError} bad_request
+   */
   async function uploaded(templateId: string, from: BuildBody["from"], steps: BuildBody["steps"]): Promise<void> {
+    const missing: string[] = [];
     if (from.is === "archive" && !(await deps.archives.touch(templateId, from.filesHash))) {
-      throw new AppError("bad_request", `body field 'fromImage': the image ${from.filesHash} has not been uploaded`);
+      missing.push(`body field 'fromImage': the image ${from.filesHash} has not been uploaded`);
     }
     for (const step of steps) {
       if (step.type !== "COPY" || (await deps.archives.touch(templateId, step.filesHash))) continue;
-      const which = `step ${step.number} (COPY)`;
-      throw new AppError("bad_request", `${which}: its files (${step.filesHash}) have not been uploaded`);
+      missing.push(`step ${step.number} (COPY): its files (${step.filesHash}) have not been uploaded`);
     }
+    const [first] = missing;
+    if (first !== undefined && !(await deps.hasOthers())) throw new AppError("bad_request", first);
   }
 
   return {

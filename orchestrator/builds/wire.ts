@@ -7,6 +7,7 @@ import type { Images } from "../lifecycle/start/images.ts";
 import type { Metrics } from "../metrics/prometheus.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/pools/pool-targets.ts";
+import type { Lineage } from "../store/lineage.ts";
 import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import { startBuildCleaning } from "./cleanup.ts";
@@ -19,6 +20,7 @@ const MIB = 1024 * 1024;
 
 interface StartBuildsDeps {
   readonly store: Store;
+  readonly lineage: Pick<Lineage, "beside">;
   readonly nodes: Nodes;
   readonly images: Images;
   readonly pools: Pools;
@@ -26,7 +28,8 @@ interface StartBuildsDeps {
   readonly metrics: Metrics;
 }
 
-export async function startBuilds(base: Base, { store, nodes, images, pools, names, metrics }: StartBuildsDeps) {
+export async function startBuilds(base: Base, deps: StartBuildsDeps) {
+  const { store, lineage, nodes, images, pools, names, metrics } = deps;
   const { config, seeds, now, teardown, alone } = base;
   const archives = createArchives(filesDirectory(config));
   // Uploads that were under way when the only process ended do not continue. Another one may have some in the same folder.
@@ -42,7 +45,14 @@ export async function startBuilds(base: Base, { store, nodes, images, pools, nam
     archives,
     handlers: {
       ...createBuildRequestHandlers({ base, store, names, archives }),
-      ...createBuildHandlers({ base, store, names, archives, queue }),
+      ...createBuildHandlers({
+        base,
+        store,
+        names,
+        archives,
+        queue,
+        hasOthers: async () => (await lineage.beside()).length > 0,
+      }),
     },
     files: {
       archives,

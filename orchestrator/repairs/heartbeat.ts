@@ -18,11 +18,12 @@ import type { Lineage } from "../store/lineage.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Meter } from "../usage/meter.ts";
+import { createBlobPacking } from "./blobs/blob-packing.ts";
+import { createStoredRefs } from "./blobs/stored-refs.ts";
 import type { GivenUp } from "./given-up.ts";
 import type { Leases } from "./leases.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
 import { boundTexts } from "./report-texts.ts";
-import { createStoredRefs } from "./stored-refs.ts";
 import { createSuspicionMemory } from "./suspicions.ts";
 
 /** What a report changes. */
@@ -57,6 +58,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   const { leases } = deps;
   const { store, nodes, lineage, routes, pools, metrics, meter } = deps.parts;
   const { ending, nodeLoss, pausing, holding } = deps.parts.lifecycle;
+  const packsZstd = createBlobPacking({ nodes, now: deps.now });
   const isKnown = (nodeId: string) => nodes.place(nodeId) !== undefined;
   const suspicions = createSuspicionMemory({
     store: store.nodes,
@@ -209,6 +211,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
         deleteSnapshots: plan.deleteSnapshots.map(({ snapshotId }) => snapshotId),
         ...(uploadAgain.length === 0 ? {} : { uploadAgain }),
         ...defined({ owners }),
+        ...(packsZstd() ? { zstdBlobs: true } : {}),
         ...leaseOf(nodeId, plan),
         store,
         ...unreachedOf(nodeId),

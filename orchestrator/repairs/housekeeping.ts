@@ -12,7 +12,7 @@ import type { Rounds } from "../store/membership/leases.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Spawns } from "../templates/usage.ts";
-import { createBlobGarbage } from "./blob-garbage.ts";
+import { createBlobGarbage } from "./blobs/blob-garbage.ts";
 import { createForgetting } from "./forgetting.ts";
 
 /** What finishes transitions that no process works on any more. */

@@ -155,6 +155,8 @@ export const HeartbeatReply = Type.Object(
     deleteSnapshots: Type.Array(Type.String()),
     /** Reported references that came too late to be recorded: the node uploads these snapshots and images (by their builds) again. Absent: none. */
     uploadAgain: Type.Optional(Type.Array(Type.String())),
+    /** Each node of the platform reads blobs that are packed by zstd. Absent: not each, or an older orchestrator. */
+    zstdBlobs: Type.Optional(Type.Boolean()),
     /** The projects of builds that the node does not know the owner of, by build. Absent: none. */
     owners: Type.Optional(strings),
     /** Which of the node's addresses the orchestrator does not reach, so that it gives the node no sandbox. Absent: it reaches both. */

@@ -7,9 +7,8 @@
  */
 
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
-import { promisify } from "node:util";
-import { deflateRaw, inflateRaw } from "node:zlib";
 import { BlobError } from "./blob-error.ts";
+import { expanderOf, type Packing, pack } from "./packing.ts";
 import { inSteps, sha256 } from "./steps.ts";
 
 /** Most bytes of a blob's content. Data are cut into smaller ones; only a long manifest comes near. */
@@ -20,25 +19,17 @@ const FIXED_BYTES = 10;
 const KEY_ID_BYTES = 8;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-const RAW = 0;
-const DEFLATE = 1;
 const OPEN = 0;
 const AES_256_GCM = 1;
-/** Compression that gains less than a sixteenth costs more at every download than it saves. */
-const WORTH = 15 / 16;
-/** A prefix that tells whether compression of the rest is worth its time. */
-const SAMPLE_BYTES = 64 * 1024;
-
-const compress = promisify(deflateRaw) as (bytes: Uint8Array, options: { level: number }) => Promise<Buffer>;
-const expand = promisify(inflateRaw) as (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>;
-
-/** `small`: compressed, for a store or another machine. `fast`: as it is, for a reader on this machine. */
-export type Packing = "small" | "fast";
 
 export interface BlobCodec {
   /** The id of content: 64 hexadecimal digits. */
   idOf(content: Uint8Array): Promise<string>;
-  /** The bytes to store or to send. @param id that of the content */
+  /**
+   * The bytes to store or to send. The same content has the same id however it is packed.
+   * @param id that of the content
+   * @param packing Default: that of the options
+   */
   encode(id: string, content: Uint8Array, packing?: Packing): Promise<Buffer>;
   /** The content, verified. @throws {BlobError} damaged, unreadable */
   decode(id: string, stored: Uint8Array): Promise<Buffer>;
@@ -55,9 +46,11 @@ export interface CodecOptions {
   readonly keys: readonly string[];
   /** Whose content shares blobs, for example a project: with a key, the same content of two domains has two ids. */
   readonly domain: string;
+  /** What every reader of a new blob knows. Default: deflate, which every version reads. */
+  readonly packing?: () => Packing;
 }
 
-export function createCodec({ keys: secrets, domain }: CodecOptions): BlobCodec {
+export function createCodec({ keys: secrets, domain, packing: usual = () => "deflate" }: CodecOptions): BlobCodec {
   const keys = secrets.map(toKey);
   const [current] = keys;
 
@@ -70,16 +63,15 @@ export function createCodec({ keys: secrets, domain }: CodecOptions): BlobCodec 
       return current === undefined ? digest.toString("hex") : named(current, digest);
     },
 
-    async encode(id, content, packing = "small") {
+    async encode(id, content, packing = usual()) {
       if (content.length > MAX_CONTENT_BYTES)
         throw new BlobError("changed", `a blob has at most ${MAX_CONTENT_BYTES} bytes, and this one ${content.length}`);
-      const compressed = packing === "fast" ? undefined : await smaller(content);
+      const { encoding, payload } = await pack(content, packing);
       const head = Buffer.alloc(FIXED_BYTES);
       MAGIC.copy(head);
-      head[4] = compressed === undefined ? RAW : DEFLATE;
+      head[4] = encoding;
       head[5] = current === undefined ? OPEN : AES_256_GCM;
       head.writeUInt32BE(content.length, 6);
-      const payload = compressed ?? content;
       if (current === undefined) return Buffer.concat([head, payload]);
       const nonce = randomBytes(NONCE_BYTES);
       const opened = Buffer.concat([head, current.id]);
@@ -146,31 +138,21 @@ async function open(id: string, bytes: Buffer, keys: readonly Key[]): Promise<Op
 }
 
 async function expanded({ id, encoding, length, payload }: Omit<Opened, "key"> & { id: string }): Promise<Buffer> {
-  if (encoding !== RAW && encoding !== DEFLATE)
-    throw new BlobError("unreadable", `blob ${id} has encoding ${encoding}, which this version does not know`);
-  const content = encoding === RAW ? payload : await inflated(id, payload, length);
-  if (content.length !== length) throw damaged(id, `it has ${content.length} bytes and claims ${length}`);
-  return content;
-}
-
-/** Never more than the length in the head, which is bounded: a hostile store cannot fill the memory. */
-async function inflated(id: string, payload: Buffer, length: number): Promise<Buffer> {
+  const expand = expanderOf(encoding);
+  if (expand === undefined)
+    throw new BlobError(
+      "unreadable",
+      `blob ${id} has encoding ${encoding}, which this version does not know: a later version has written it, so upgrade this node`,
+    );
+  let content: Buffer;
   try {
-    return await expand(payload, { maxOutputLength: Math.max(1, length) });
+    // Never more than the length in the head, which is bounded: a hostile store cannot fill the memory.
+    content = await expand(payload, Math.max(1, length));
   } catch (cause) {
     throw damaged(id, "it cannot be decompressed", cause);
   }
-}
-
-/** Undefined where compression is not worth it. */
-async function smaller(content: Uint8Array): Promise<Buffer | undefined> {
-  const sample = content.subarray(0, SAMPLE_BYTES);
-  // The fastest level: a dump of memory is as small with it as with the slower ones, within a tenth.
-  const options = { level: 1 };
-  const tried = await compress(sample, options);
-  if (tried.length > sample.length * WORTH) return undefined;
-  const compressed = sample.length === content.length ? tried : await compress(content, options);
-  return compressed.length > content.length * WORTH ? undefined : compressed;
+  if (content.length !== length) throw damaged(id, `it has ${content.length} bytes and claims ${length}`);
+  return content;
 }
 
 /** A key of its own for every blob, so that no number of blobs wears a key out, and a blob opens under its own name only. */

@@ -1,4 +1,7 @@
-/** Fetches archives of COPY steps from the orchestrator. Clients made them, so their content is not trusted. */
+/**
+ * Fetches archives of COPY steps from the orchestrator that got the upload: each is asked. Clients made them, so their content is not
+ * trusted.
+ */
 
 import type { Readable } from "node:stream";
 import { Agent, request } from "undici";
@@ -33,7 +36,7 @@ export function templateFiles(
       if (statusCode === 404)
         throw new AppError(
           "bad_request",
-          "the files of the step were not uploaded: build the template again with the SDK",
+          "the files of the step were not uploaded to an orchestrator that this node knows: build the template again with the SDK",
         );
       throw new AppError("unavailable", `the orchestrator did not send the files of the step (status ${statusCode})`);
     } catch (cause) {
@@ -45,8 +48,22 @@ export function templateFiles(
 
   // The files may be on another orchestrator's disk.
   const elsewhere = (error: unknown) => isAway(error) || isError(error, "bad_request");
-  return (templateId, hash, signal) => {
+  return async (templateId, hash, signal) => {
     const path = `/internal/templates/${encodeURIComponent(templateId)}/files/${hash}`;
-    return orchestrators.ask((url) => fetchFrom(url, path, signal), elsewhere);
+    const failures: unknown[] = [];
+    const fetchNoted = (url: string) =>
+      fetchFrom(url, path, signal).catch((error: unknown) => {
+        failures.push(error);
+        throw error;
+      });
+    try {
+      return await orchestrators.ask(fetchNoted, elsewhere);
+    } catch (cause) {
+      signal.throwIfAborted();
+      if (!failures.some(isAway) || failures.every(isAway)) throw cause;
+      const message =
+        "the files of the step are on no orchestrator that answers, and another one is away: build the template again with the SDK, which uploads them again";
+      throw new AppError("unavailable", message, { cause });
+    }
   };
 }

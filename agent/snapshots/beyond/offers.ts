@@ -14,7 +14,7 @@ import type { Log } from "../../../shared/program/log.ts";
 import { type Loop, loop } from "../../../shared/program/loop.ts";
 import { createSemaphore } from "../../../shared/program/semaphore.ts";
 import { BlobError } from "../../blobs/content/blob-error.ts";
-import type { Packing } from "../../blobs/content/codec.ts";
+import type { Packing } from "../../blobs/content/packing.ts";
 import { type TreeSource, treeSource } from "../../blobs/from-files.ts";
 import type { Blobs } from "../../blobs/host-blobs.ts";
 import { type UploadDeps, uploadTree } from "../../blobs/upload.ts";

@@ -42,7 +42,7 @@ export function createAppender(builder: Session): Appender {
       if (locking !== undefined) await run(locking);
       let end = await head(run);
       for (const entry of entries) {
-        const row = { ...entry, seq: end.seq + 1, at: Math.max(entry.at, end.at), previous_hash: end.hash };
+        const row = { ...storable(entry), seq: end.seq + 1, at: Math.max(entry.at, end.at), previous_hash: end.hash };
         const chained: AuditRow = { ...row, hash: hashOf(row) };
         await run({ ...insertion, parameters: COLUMNS.map((name) => chained[name]) });
         end = chained;
@@ -50,6 +50,18 @@ export function createAppender(builder: Session): Appender {
       return end.seq;
     },
   };
+}
+
+/**
+ * The entry as both databases give it back: half of a surrogate pair becomes U+FFFD in each, and U+0000 in PostgreSQL. Clients choose
+ * ids in paths, and a hash of anything else would not fit the stored row.
+ */
+function storable(entry: NewEntry): NewEntry {
+  const texts = Object.entries(entry).map(([name, value]: [string, unknown]) => [
+    name,
+    typeof value === "string" ? Buffer.from(value).toString().replaceAll("\0", "\u{FFFD}") : value,
+  ]);
+  return Object.fromEntries(texts) as NewEntry;
 }
 
 const HEAD = ["seq", "hash", "at"] as const;

@@ -86,12 +86,14 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   const serviceInstanceId = randomUUID();
   const building = createFakeBuilds({
     snapshots,
-    async files(templateId, hash) {
+    files(templateId, hash) {
       const headers = { authorization: `Bearer ${nodeToken}` };
-      const url = `${orchestrators.current}/internal/templates/${templateId}/files/${hash}`;
-      const response = await fetch(url, { headers });
-      if (!response.ok) throw new Error(`files answered ${response.status}`);
-      return Buffer.from(await response.arrayBuffer());
+      const fetchFrom = async (url: string) => {
+        const response = await fetch(`${url}/internal/templates/${templateId}/files/${hash}`, { headers });
+        if (!response.ok) throw new Error(`files answered ${response.status}`);
+        return Buffer.from(await response.arrayBuffer());
+      };
+      return orchestrators.ask(fetchFrom, () => true);
     },
   });
 

@@ -13,6 +13,7 @@ export const noBlobs: Blobs = {
   extents: (_path, size) => Promise.resolve([{ at: 0, length: size }]),
   transfers: createTransfers(),
   traffic: createTraffic(),
+  everyNodeReadsZstd: () => undefined,
   work: "/nowhere",
   close: () => Promise.resolve(),
 };

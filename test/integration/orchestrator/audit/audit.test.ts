@@ -240,6 +240,19 @@ test("operators verify the chain, and a head that they noted", async () => {
   expect((await cluster.ask("GET", "/admin/audit/verify?seq=1", admin)).status).toBe(400);
 });
 
+test("ids of paths that no database can store as they are leave the chain whole", async () => {
+  const half = `${"a".repeat(255)}\u{1f98a}`;
+  const shown = [];
+  for (const id of ["a%00b", encodeURIComponent(half)]) {
+    const answer = await cluster.ask("DELETE", `/sandboxes/${id}`);
+    expect([400, 404]).toContain(answer.status);
+    await expect.poll(async () => (await entriesOf(answer)).length).toBe(1);
+    shown.push(...(await entriesOf(answer)).map(({ object }) => object.id));
+  }
+  expect(shown).toEqual(["a\u{fffd}b", `${"a".repeat(255)}\u{fffd}`]);
+  expect((await cluster.ask("GET", "/admin/audit/verify", admin)).body).toMatchObject({ whole: true, broken: null });
+});
+
 test("the first change of a request and its entry are in the database before a node is asked", async () => {
   const rows: unknown[] = [];
   cluster.agent.onStart = async ({ body }, run) => {

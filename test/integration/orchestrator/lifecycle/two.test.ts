@@ -1,7 +1,11 @@
 /** Two orchestrators serve one database at the same time: what one has begun the other goes on with, and both say the same. */
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type Pair, startPair } from "../../../support/cluster/pair.ts";
+import { tarOf } from "../../../support/images/tar.ts";
 
 let pair: Pair;
 beforeAll(async () => {
@@ -110,6 +114,41 @@ test("when an orchestrator is killed, its node reports to the other one, and not
   const made = await create(1);
   for (const id of [...ids, made]) expect((await pair.ask(0, "DELETE", `/sandboxes/${id}`)).status).toBe(204);
   for (const id of [...ids, made]) expect([await both(id), live(id)]).toEqual([[404, 404], 0]);
+});
+
+test("files of a COPY step reach the node from the orchestrator that got them, when another one with a disk of its own starts the build", async () => {
+  const files = mkdtempSync(join(tmpdir(), "svc-files-"));
+  onTestFinished(() => rmSync(files, { recursive: true, force: true }));
+  const third = await pair.startThird({ SVC_FILES_DIRECTORY: files });
+  onTestFinished(() => third.stop());
+  const [first] = pair.orchestrators;
+  const { teamID } = (await pair.admin(0, "POST", "/admin/projects", { name: "copies" })).body as { teamID: string };
+  const made = await pair.admin(0, "POST", `/admin/teams/${teamID}/api-keys`, { name: "k" });
+  const headers = { "x-api-key": (made.body as { key: string }).key, "content-type": "application/json" };
+  const ask = async ({ url }: { readonly url: string }, method: string, path: string, body?: object) => {
+    const response = await fetch(`${url}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    const text = await response.text();
+    return { status: response.status, body: (text === "" ? undefined : JSON.parse(text)) as unknown };
+  };
+
+  const requested = await ask(third, "POST", "/v3/templates", { name: "app" });
+  const { templateID, buildID } = requested.body as { templateID: string; buildID: string };
+  const hash = "c".repeat(64);
+  const place = async (at: { readonly url: string }) =>
+    (await ask(at, "GET", `/templates/${templateID}/files/${hash}`)).body as { present: boolean; url: string };
+  const bytes = tarOf({ "a.txt": "hello" });
+  const put = await fetch((await place(first)).url, { method: "PUT", body: new Uint8Array(bytes) });
+  expect(put.status).toBe(200);
+  // A client that asks the other one uploads the files there as well.
+  expect([(await place(first)).present, (await place(third)).present]).toEqual([true, false]);
+
+  const steps = [{ type: "COPY", args: ["a.txt", "/app/", "", ""], filesHash: hash }];
+  const started = await ask(third, "POST", `/v2/templates/${templateID}/builds/${buildID}`, { steps });
+  expect(started, JSON.stringify(started.body)).toMatchObject({ status: 202 });
+  const status = () => ask(third, "GET", `/templates/${templateID}/builds/${buildID}/status`);
+  await expect.poll(status).toMatchObject({ body: { status: "ready" } });
+  const [copied] = pair.agents.flatMap(({ builds }) => builds.get(buildID) ?? []);
+  expect(copied?.files.get(hash)?.equals(bytes)).toBe(true);
 });
 
 test("an orchestrator with another key than those that run is refused by a sentence that names the setting", async () => {

@@ -227,3 +227,15 @@ test("operators see which nodes have the image of a template, and whether it out
     upload: null,
   });
 });
+
+test("nodes hear that each of them reads blobs packed by zstd, and no more of it once one that does not has reported", async () => {
+  await cluster.stop();
+  await begin({ blobStore: true, peers: true, detail: { blobEncodings: "deflate, zstd" } });
+  expect((await home.beat()).zstdBlobs).toBe(true);
+  const [older] = others;
+  if (older === undefined) throw new Error("the cluster has no other node");
+  older.facts = { capabilities: { ...able, blobStore: true, detail: {} } };
+  await older.beat();
+  await cluster.restart();
+  expect(await home.beat()).not.toHaveProperty("zstdBlobs");
+});

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { deflateRawSync } from "node:zlib";
+import { deflateRawSync, zstdCompressSync } from "node:zlib";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isFault } from "../../../../agent/blobs/content/blob-error.ts";
@@ -9,6 +9,8 @@ const KEY = "a secret of the platform, long enough to be one";
 const OLD = "the secret of the platform before this one, also long";
 const open = createCodec({ keys: [], domain: "p1" });
 const sealed = createCodec({ keys: [KEY], domain: "p1" });
+const zstd = createCodec({ keys: [], domain: "p1", packing: () => "zstd" });
+const sealedZstd = createCodec({ keys: [KEY], domain: "p1", packing: () => "zstd" });
 const text = Buffer.from("a line of a file that is compressed\n".repeat(4_000));
 
 /** A stored blob without a seal whose head claims any encoding and length. */
@@ -28,6 +30,8 @@ describe("a blob", () => {
   test.each([
     { named: "without a key", codec: open },
     { named: "with a key", codec: sealed },
+    { named: "packed by zstd", codec: zstd },
+    { named: "packed by zstd, with a key", codec: sealedZstd },
   ])("$named opens to the content that was stored", async ({ codec }) => {
     await fc.assert(
       fc.asyncProperty(contents, async (content) => {
@@ -60,10 +64,36 @@ describe("a blob", () => {
     expect((await open.encode(await open.idOf(content), content)).includes("a password")).toBe(true);
   });
 
-  test("is compressed where that saves a sixteenth, and stored as it is otherwise", async () => {
-    expect((await open.encode(await open.idOf(text), text)).length).toBeLessThan(text.length / 10);
+  test.each([
+    { named: "deflate", codec: open, encoding: 1 },
+    { named: "zstd", codec: zstd, encoding: 2 },
+  ])("is compressed by $named where that saves a sixteenth, and stored as it is otherwise", async (one) => {
+    const { codec, encoding } = one;
+    const packed = await codec.encode(await codec.idOf(text), text);
+    expect([packed.length < text.length / 10, packed[4]]).toEqual([true, encoding]);
     const noise = randomBytes(300_000);
-    expect(await open.encode(await open.idOf(noise), noise)).toHaveLength(noise.length + 10);
+    const raw = await codec.encode(await codec.idOf(noise), noise);
+    expect([raw.length, raw[4]]).toEqual([noise.length + 10, 0]);
+  });
+
+  test("has one id however it is packed, and every codec opens what the others have packed", async () => {
+    expect(await zstd.idOf(text)).toBe(await open.idOf(text));
+    expect(await sealedZstd.idOf(text)).toBe(await sealed.idOf(text));
+    const [id, sealedId] = [await open.idOf(text), await sealed.idOf(text)];
+    expect((await open.decode(id, await zstd.encode(id, text))).equals(text)).toBe(true);
+    expect((await zstd.decode(id, await open.encode(id, text))).equals(text)).toBe(true);
+    expect((await sealed.decode(sealedId, await sealedZstd.encode(sealedId, text))).equals(text)).toBe(true);
+    expect((await sealedZstd.decode(sealedId, await sealed.encode(sealedId, text))).equals(text)).toBe(true);
+  });
+
+  test("is packed as the codec's node may write at the moment", async () => {
+    const may = { zstd: false };
+    const codec = createCodec({ keys: [], domain: "p1", packing: () => (may.zstd ? "zstd" : "deflate") });
+    const id = await codec.idOf(text);
+    expect((await codec.encode(id, text))[4]).toBe(1);
+    may.zstd = true;
+    expect((await codec.encode(id, text))[4]).toBe(2);
+    expect((await codec.encode(id, text, "deflate"))[4]).toBe(1);
   });
 
   test.each(Object.entries({ open, sealed }))(
@@ -86,10 +116,15 @@ describe("a store that changes a blob", () => {
   test.each([
     { named: "open", codec: open },
     { named: "sealed", codec: sealed },
+    { named: "zstd", codec: zstd },
+    { named: "sealed zstd", codec: sealedZstd },
   ])("in any byte of an $named one is noticed", async ({ codec }) => {
     await fc.assert(
       fc.asyncProperty(
-        fc.uint8Array({ minLength: 1, maxLength: 300 }),
+        fc.oneof(
+          fc.uint8Array({ minLength: 1, maxLength: 300 }),
+          fc.nat(2_000).map((length) => Buffer.alloc(length + 1, "text ")),
+        ),
         fc.nat(),
         fc.integer({ min: 1, max: 255 }),
         async (content, place, by) => {
@@ -108,8 +143,8 @@ describe("a store that changes a blob", () => {
   });
 
   test("to a part of it is noticed, however much is left", async () => {
-    for (const codec of [open, sealed]) {
-      const content = Buffer.from("0123456789");
+    for (const codec of [open, sealed, zstd, sealedZstd]) {
+      const content = Buffer.from("0123456789".repeat(20));
       const id = await codec.idOf(content);
       const bytes = await codec.encode(id, content);
       for (let length = 0; length < bytes.length; length++)
@@ -127,16 +162,36 @@ describe("a store that changes a blob", () => {
     }
   });
 
-  test("to one that grows without end is noticed at the length that it claims", async () => {
-    const bomb = deflateRawSync(Buffer.alloc(50_000_000));
+  test.each([
+    { named: "deflate", encoding: 1, bomb: deflateRawSync(Buffer.alloc(50_000_000)) },
+    { named: "zstd", encoding: 2, bomb: zstdCompressSync(Buffer.alloc(50_000_000)) },
+  ])("to one of $named that grows without end is noticed at the length that it claims", async (one) => {
+    const { encoding, bomb } = one;
     const id = await open.idOf(Buffer.alloc(100));
-    await expect(open.decode(id, stored({ encoding: 1, length: 100, payload: bomb }))).rejects.toMatchObject({
+    await expect(open.decode(id, stored({ encoding, length: 100, payload: bomb }))).rejects.toMatchObject({
       fault: "damaged",
       message: `blob ${id} is damaged: it cannot be decompressed`,
     });
     await expect(
-      open.decode(id, stored({ encoding: 1, length: MAX_CONTENT_BYTES + 1, payload: bomb })),
+      open.decode(id, stored({ encoding, length: MAX_CONTENT_BYTES + 1, payload: bomb })),
     ).rejects.toMatchObject({ message: `blob ${id} is damaged: it claims ${MAX_CONTENT_BYTES + 1} bytes` });
+  });
+
+  test("to a frame of zstd whose reader would need gigabytes is noticed before they are taken", async () => {
+    const content = Buffer.from("content");
+    const id = await open.idOf(content);
+    // Magic, no flags, the window as a power of two, and one last block that is not compressed.
+    const frame = (windowLog: number) => {
+      const block = Buffer.alloc(3);
+      block.writeUIntLE((content.length << 3) | 1, 0, 3);
+      return Buffer.concat([Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, (windowLog - 10) << 3]), block, content]);
+    };
+    const blob = (windowLog: number) => stored({ encoding: 2, length: content.length, payload: frame(windowLog) });
+    expect((await open.decode(id, blob(21))).equals(content)).toBe(true);
+    for (const windowLog of [24, 27, 31])
+      await expect(open.decode(id, blob(windowLog)), `${windowLog}`).rejects.toMatchObject({
+        message: `blob ${id} is damaged: it cannot be decompressed`,
+      });
   });
 });
 
@@ -180,9 +235,9 @@ describe("a key", () => {
 
 test("an encoding or a seal of a later version is unreadable, not damaged", async () => {
   const id = await open.idOf(text);
-  await expect(open.decode(id, stored({ encoding: 2, length: 1, payload: text }))).rejects.toMatchObject({
+  await expect(open.decode(id, stored({ encoding: 3, length: 1, payload: text }))).rejects.toMatchObject({
     fault: "unreadable",
-    message: `blob ${id} has encoding 2, which this version does not know`,
+    message: `blob ${id} has encoding 3, which this version does not know: a later version has written it, so upgrade this node`,
   });
   const later = stored({ encoding: 0, length: 1, payload: text });
   later[5] = 2;

@@ -49,3 +49,21 @@ test("a refusal is an answer: no other orchestrator is asked", async () => {
   await expect(ask()).rejects.toThrow("another agent is this node");
   expect(asked).toEqual([A]);
 });
+
+test("what one does not have another may, and the node stays with the one that has answered", async () => {
+  const orchestrators = createOrchestrators(`${A},${B},${C}`, log);
+  const asked: string[] = [];
+  const find = (where: string | undefined) =>
+    orchestrators.ask(
+      (url) => {
+        asked.push(url);
+        return url === where ? Promise.resolve(url) : Promise.reject(new AppError("not_found", `not at ${url}`));
+      },
+      () => true,
+    );
+  expect(await find(C)).toBe(C);
+  expect(asked.splice(0)).toEqual([A, B, C]);
+  expect(orchestrators.current).toBe(A);
+  await expect(find(undefined)).rejects.toThrow(`not at ${C}`);
+  expect(asked).toEqual([A, B, C]);
+});

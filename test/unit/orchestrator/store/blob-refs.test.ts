@@ -1,7 +1,7 @@
 /** References of snapshots in the blob store: which are recorded, how long they hold, and what a node has to upload again. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { createStoredRefs } from "../../../../orchestrator/repairs/stored-refs.ts";
+import { createStoredRefs } from "../../../../orchestrator/repairs/blobs/stored-refs.ts";
 import { BLOB_PERIOD_MS, isRecordable } from "../../../../shared/agent-api/blobs/blob-refs.ts";
 import type { Heartbeat } from "../../../../shared/agent-api/routes.ts";
 import { newUuid } from "../../../../shared/ids.ts";

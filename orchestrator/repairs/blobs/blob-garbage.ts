@@ -1,10 +1,10 @@
 /** Once a day one node collects the garbage of the blob store: it gets all references as they are at one instant. */
 
-import { AppError } from "../../shared/http/errors.ts";
-import type { Log } from "../../shared/program/log.ts";
-import type { NodeView } from "../nodes/entry.ts";
-import type { Nodes } from "../nodes/nodes.ts";
-import type { BlobRefStore } from "../store/storage/blob-refs.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { NodeView } from "../../nodes/entry.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { BlobRefStore } from "../../store/storage/blob-refs.ts";
 
 export interface BlobGarbageDeps {
   readonly refs: Pick<BlobRefStore, "sweep" | "claimDay" | "releaseDay">;

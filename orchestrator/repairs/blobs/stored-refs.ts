@@ -1,9 +1,9 @@
 /** Records the references of what nodes report as uploaded, at their first report: snapshots, and images and memories of templates. */
 
-import type { Beyond, Heartbeat } from "../../shared/agent-api/routes.ts";
-import type { Log } from "../../shared/program/log.ts";
-import type { OfNodes } from "../nodes/of-nodes.ts";
-import type { BlobRefStore } from "../store/storage/blob-refs.ts";
+import type { Beyond, Heartbeat } from "../../../shared/agent-api/routes.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { OfNodes } from "../../nodes/of-nodes.ts";
+import type { BlobRefStore } from "../../store/storage/blob-refs.ts";
 
 export interface StoredRefs {
   /**
