@@ -1,6 +1,6 @@
 /** What people look for by its own words, and the screen that has it: Ctrl K finds it from every screen. Pure. */
 
-export interface Way {
+interface Way {
   readonly name: string;
   readonly path: string;
   /** It needs a project that is looked at, or an operator. */

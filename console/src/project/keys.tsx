@@ -24,8 +24,8 @@ const KINDS = [
 interface Made {
   /** Shown this once. */
   readonly key: string;
-  /** The key in whose place it was made; undefined: it is in no other's place. */
-  readonly insteadOf: TeamApiKey | undefined;
+  /** Id of the key in whose place it was made; undefined: it is in no other's place. */
+  readonly insteadOf: string | undefined;
 }
 
 export function Keys() {
@@ -37,7 +37,7 @@ export function Keys() {
   const [traced, trace] = useState<Pick<TeamApiKey, "id" | "name"> | undefined>(undefined);
   const doing = useDoing();
   const loaded = useLoaded((signal) => get<TeamApiKey[]>("/api-keys", {}, signal), []);
-  const make = async (body: object, insteadOf?: TeamApiKey) => {
+  const make = async (body: object, insteadOf?: string) => {
     const { key } = await act<Static<typeof CreatedTeamApiKey>>("POST", "/api-keys", body);
     setMade({ key, insteadOf });
     loaded.again();
@@ -48,7 +48,7 @@ export function Keys() {
       await make({ name, scopes: scopes.split(","), ...expiry });
       setName("");
     });
-  const rotate = (key: TeamApiKey) => doing.run(() => make(successorOf(key, Date.now()), key));
+  const rotate = (key: TeamApiKey) => doing.run(() => make(successorOf(key, Date.now()), key.id));
   const revoke = (id: string) =>
     doing.run(async () => {
       await act("DELETE", `/api-keys/${id}`);
@@ -56,6 +56,7 @@ export function Keys() {
     });
   const disabled = doing.busy || !may("admin");
   const keys = loaded.value ?? [];
+  const earlier = keys.find(({ id }) => id === made?.insteadOf);
   return (
     <>
       <h2>API keys</h2>
@@ -68,9 +69,7 @@ export function Keys() {
         </button>
       </form>
       {made !== undefined && <Code label="The new key, shown this once" text={made.key} />}
-      {made?.insteadOf !== undefined && keys.some(({ id }) => id === made.insteadOf?.id) && (
-        <Earlier key={made.insteadOf.id} of={made.insteadOf} disabled={disabled} revoke={revoke} />
-      )}
+      {earlier !== undefined && <Earlier key={earlier.id} of={earlier} disabled={disabled} revoke={revoke} />}
       <Failure of={loaded.error ?? doing.error} />
       {loaded.value !== undefined && (
         <Table

@@ -4,7 +4,7 @@ import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import { TASKS, type Task } from "./tasks.ts";
 
-export interface Newcomer {
+interface Newcomer {
   press(target: Locator): Promise<void>;
   /** Opens the list of a choice, and takes one. */
   choose(target: Locator, label: string): Promise<void>;
