@@ -144,6 +144,7 @@ function Earlier(props: {
       <p>
         The new key may do what ‘{key.name}’ (<code>{maskOf(key)}</code>) may, for as long a time from now. Both work: put
         the new one where that one is used, and revoke that one when “Last used” stands still.
+        {isOwn(key) && " You are logged in with that one: its revocation logs you out."}
       </p>
       <Danger disabled={disabled} onConfirm={() => revoke(key.id)}>
         Revoke the earlier one
