@@ -34,17 +34,18 @@ async function openedAt(cluster: Cluster, before?: string): Promise<Page> {
   return page;
 }
 
-async function makeKey(cluster: Cluster, scopes: readonly string[]): Promise<string> {
+async function makeKey(cluster: Cluster, scopes: readonly string[]): Promise<{ id: string; key: string }> {
   const made = await cluster.ask("POST", "/api-keys", { body: { name: "of an agent", scopes } });
-  return (made.body as { key: string }).key;
+  return made.body as { id: string; key: string };
 }
 
-test("who killed a sandbox whose id is known: the timeline names the key", async () => {
+test("who killed a sandbox whose id is known: the timeline names the key, also one that was revoked", async () => {
   const cluster = await clusterOf();
-  const key = await makeKey(cluster, ["sandboxes"]);
+  const { id, key } = await makeKey(cluster, ["sandboxes"]);
   const made = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", timeout: 3600 } });
   const { sandboxID } = made.body as { sandboxID: string };
   expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`, { key })).status).toBe(204);
+  expect((await cluster.ask("DELETE", `/api-keys/${id}`)).status).toBe(204);
   const page = await openedAt(cluster);
   const newcomer = newcomerAt(page, "killed");
   await newcomer.find(sandboxID);
@@ -130,7 +131,7 @@ test("an event that a webhook did not get is sent again", async () => {
 
 test("a key is rotated: the new one may do the same, and the earlier one is revoked when nothing uses it any more", async () => {
   const cluster = await clusterOf();
-  const earlier = await makeKey(cluster, ["read", "sandboxes"]);
+  const { key: earlier } = await makeKey(cluster, ["read", "sandboxes"]);
   const page = await openedAt(cluster);
   const newcomer = newcomerAt(page, "rotate");
   await newcomer.press(screenLink(page, "Project"));

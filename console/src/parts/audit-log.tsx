@@ -30,7 +30,7 @@ export function AuditLog(props: {
   const isOfProject = path === "/audit";
   // Where they cannot be read, the masks say enough.
   const { value: names = NO_NAMES } = useLoaded(
-    async (signal) => (isOfProject ? namesOf(await get<TeamApiKey[]>("/api-keys", {}, signal)) : NO_NAMES),
+    (signal) => (isOfProject ? readNames(signal) : Promise.resolve(NO_NAMES)),
     [isOfProject, ...needs],
   );
   return (
@@ -55,6 +55,14 @@ export function AuditLog(props: {
       )}
     </>
   );
+}
+
+async function readNames(signal: AbortSignal): Promise<KeyNames> {
+  const [keys, changes] = await Promise.all([
+    get<TeamApiKey[]>("/api-keys", {}, signal),
+    get<AuditEntry[]>("/audit", { objectKind: "key", limit: NEWEST }, signal),
+  ]);
+  return namesOf(keys, changes);
 }
 
 /** Of the log of all projects a sandbox is no link: its screen is that of the chosen project. */
