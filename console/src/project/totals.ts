@@ -4,6 +4,9 @@ import type { Static } from "typebox";
 import type { teamMetricsApi } from "../../../shared/api/teams.ts";
 import { bytes } from "../base/format.ts";
 
+/** The longest time that one sample is of: a longer one between two samples is a gap. */
+const LONGEST_S = 900;
+
 type Metric = Static<(typeof teamMetricsApi.teamMetrics)["reply"]>[number];
 
 /**
@@ -12,13 +15,14 @@ type Metric = Static<(typeof teamMetricsApi.teamMetrics)["reply"]>[number];
  */
 export function totalsOf(samples: readonly Metric[]): string | undefined {
   const times = samples.map(({ timestampUnix }) => timestampUnix);
-  const seconds = times.slice(1).reduce((least, at, index) => Math.min(least, at - (times[index] ?? at)), Infinity);
-  if (!Number.isFinite(seconds) || seconds <= 0) return undefined;
+  const seconds = times.slice(1).reduce((least, at, index) => Math.min(least, at - (times[index] ?? at)), LONGEST_S);
+  if (times.length < 2 || seconds <= 0) return undefined;
   const sum = (of: (sample: Metric) => number) => samples.reduce((all, sample) => all + of(sample), 0);
   const hours = (of: (sample: Metric) => number) => ((sum(of) * seconds) / 3_600).toFixed(2);
   const [sent, received] = [sum(({ bytesSent }) => bytesSent), sum(({ bytesReceived }) => bytesReceived)];
   return [
-    `${Math.round(sum(({ sandboxStartRate }) => sandboxStartRate) * seconds)} starts`,
+    // A rate is of thousandths: only the starts of one sample can be told from it.
+    `${sum(({ sandboxStartRate }) => Math.round(sandboxStartRate * seconds))} starts`,
     `${hours(({ cpuUsed }) => cpuUsed)} processor hours`,
     // Samples have the most of their time.
     `at most ${hours(({ memUsed }) => memUsed / 2 ** 30)} GiB hours of memory`,

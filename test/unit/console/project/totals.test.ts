@@ -26,6 +26,17 @@ test("samples are summed by their length, and a gap of the platform adds nothing
   );
 });
 
+test("starts are counted one by one, although rates are rounded to thousandths", () => {
+  // One start in each quarter of an hour is 0.00111 a second.
+  const samples = Array.from({ length: 96 }, (_none, index) => sample(900 * index, { sandboxStartRate: 0.001 }));
+  expect(totalsOf(samples)).toMatch(/^96 starts, /);
+});
+
+test("a gap between the only two samples is not their length", () => {
+  const samples = [sample(900, { cpuUsed: 2 }), sample(90_000, { cpuUsed: 2 })];
+  expect(totalsOf(samples)).toMatch(/, 1\.00 processor hours, /);
+});
+
 test("a time in which nothing ran costs nothing", () => {
   expect(totalsOf([sample(300), sample(600)])).toBe(
     "0 starts, 0.00 processor hours, at most 0.00 GiB hours of memory, 0 B sent, 0 B received",
