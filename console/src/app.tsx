@@ -28,6 +28,7 @@ import { VolumesScreen } from "./stored/volumes.tsx";
 import { BuildScreen } from "./templates/build.tsx";
 import { TemplateScreen } from "./templates/template.tsx";
 import { TemplatesScreen } from "./templates/templates.tsx";
+import { waysOf } from "./ways.ts";
 
 interface Place {
   readonly path: string;
@@ -140,7 +141,14 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
           </Route>
         </Switch>
       </main>
-      {searching && <Palette places={places} go={go} close={() => setSearching(false)} />}
+      {searching && (
+        <Palette
+          places={places}
+          ways={waysOf({ hasProject: projectId.value !== undefined, isOperator: now.kind === "admin" })}
+          go={go}
+          close={() => setSearching(false)}
+        />
+      )}
     </>
   );
 }

@@ -19,9 +19,12 @@ const INDEX = "index.html";
 type Encoding = "br" | "gzip" | undefined;
 type Files = ReadonlyMap<string, Buffer>;
 
-/** Every path below `/console` that is no file is a screen of the page. */
-export function addPage(server: FastifyInstance): void {
-  const files = readFiles();
+/**
+ * Every path below `/console` that is no file is a screen of the page.
+ * @param folders the first one with a built page is read
+ */
+export function addPage(server: FastifyInstance, folders: readonly string[] = FOLDERS): void {
+  const files = readFiles(folders);
   const send = (request: FastifyRequest, reply: FastifyReply, name: string) => {
     const encoding = encodingFor(request.headers["accept-encoding"]);
     const body = files.get(`${name}${encoding === undefined ? "" : `.${encoding === "br" ? "br" : "gz"}`}`);
@@ -48,8 +51,8 @@ export function addPage(server: FastifyInstance): void {
   });
 }
 
-function readFiles(): Files {
-  const folder = FOLDERS.find((each) => existsSync(join(each, INDEX)));
+function readFiles(folders: readonly string[]): Files {
+  const folder = folders.find((each) => existsSync(join(each, INDEX)));
   if (folder === undefined) return new Map();
   const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
   return new Map(names.filter((name) => extname(name) !== "").map((name) => [name, readFileSync(join(folder, name))]));

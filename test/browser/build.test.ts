@@ -19,7 +19,7 @@ const FILES: Readonly<Record<string, string>> = {
   "app/key.secret": "stays\n",
 };
 
-test("a folder with a Dockerfile becomes a template, whose log is followed, and what it ignores stays", async () => {
+test("a folder with a Dockerfile becomes a template with tags, whose log is followed, and what it ignores stays", async () => {
   const { platform, page: open } = console();
   const folder = await mkdtemp(join(tmpdir(), "svc-browser-"));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -39,6 +39,11 @@ test("a folder with a Dockerfile becomes a template, whose log is followed, and 
   onTestFinished(async () => {
     expect((await api(platform, "DELETE", path)).status).toBe(204);
   });
+  await page.getByLabel("Tag for the current build").fill("tried");
+  await page.getByRole("button", { name: "Put it on" }).click();
+  await page.getByRole("button", { name: "Take off tried" }).click();
+  await page.getByRole("button", { name: "Really take off?" }).click();
+  await page.getByRole("region", { name: "Tags" }).getByText("tried", { exact: true }).waitFor({ state: "detached" });
   const sandbox = killedAfterwards(await Sandbox.create("of-the-browser"));
   const seen = await sandbox.commands.run("cat /srv/greeting /srv/app/deep/data.txt; ls /srv/app");
   expect(seen.stdout).toBe("built-in-the-browser\nof the folder\ndeep\ngreet.sh\n");

@@ -12,6 +12,10 @@ import { ownSandbox, sharedSandbox } from "../support/sandbox/sdk.ts";
 const console = sharedConsole();
 const sandbox = sharedSandbox({ timeoutMs: 1_200_000 });
 
+/** A link as programs write it, with another text than its address. */
+const LINK = "\u001B]8;;http://198.51.100.1/elsewhere\u001B\\";
+const END_OF_LINK = "\u001B]8;;\u001B\\";
+
 async function openTab(tab: string, options = {}): Promise<Page> {
   const { platform, page: open } = console();
   const page = await open(options);
@@ -42,6 +46,38 @@ describe("the terminal", () => {
     await page.getByText(/^connected, process/).waitFor();
     await page.keyboard.type("yes 0123456789abcdef | head -c 2000000; echo the-end-$((40 + 2))\n");
     await terminalShows(page, "the-end-42");
+  });
+
+  test("a link that a program makes asks before it opens, and shows its address", async () => {
+    await sandbox().files.write("/home/user/link", `${LINK}here-it-is${END_OF_LINK}\n`);
+    const page = await openTab("terminal");
+    const asked: string[] = [];
+    const opened: string[] = [];
+    page.on("dialog", (dialog) => {
+      asked.push(dialog.message());
+      void dialog.dismiss();
+    });
+    page.context().on("page", (other) => opened.push(other.url()));
+    await page.getByText(/^connected, process/).waitFor();
+    await page.keyboard.type("clear; cat link\n");
+    const link = page.locator(".xterm-rows").getByText("here-it-is", { exact: true });
+    await link.waitFor();
+    const place = await link.boundingBox();
+    if (place === null) throw new Error("the link is not in view");
+    const [x, y] = [place.x + place.width / 2, place.y + place.height / 2];
+    await expect
+      .poll(
+        async () => {
+          // The terminal finds the link while the mouse moves over it.
+          await page.mouse.move(x - 3, y);
+          await page.mouse.move(x, y);
+          await page.mouse.click(x, y);
+          return asked.join();
+        },
+        { timeout: 30_000, interval: 500 },
+      )
+      .toContain("http://198.51.100.1/elsewhere");
+    expect(opened).toEqual([]);
   });
 });
 

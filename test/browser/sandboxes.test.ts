@@ -27,7 +27,7 @@ test("a key logs in, a wrong one is told why not, and log-out ends the session",
   expect(seen).not.toContain("svc_console");
 });
 
-test("the list follows sandboxes that others make, pause and kill, and acts on those that are chosen", async () => {
+test("the list follows sandboxes that others make, and pauses, resumes and kills those that are chosen", async () => {
   const page = await console().page();
   await page.getByText(/, live$/).waitFor();
   const sandbox = await ownSandbox({ metadata: { made: "by-another" } });
@@ -38,6 +38,10 @@ test("the list follows sandboxes that others make, pause and kill, and acts on t
   await page.getByRole("button", { name: "Pause" }).click();
   await row.getByText("paused").waitFor();
   // The choice ends with the answer to the pause, which may come after the event.
+  await expect.poll(() => row.getByRole("checkbox").isChecked(), { timeout: 90_000 }).toBe(false);
+  await row.getByRole("checkbox").check();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await row.getByText("running").waitFor();
   await expect.poll(() => row.getByRole("checkbox").isChecked(), { timeout: 90_000 }).toBe(false);
   await row.getByRole("checkbox").check();
   await page.getByRole("button", { name: "Kill" }).click();

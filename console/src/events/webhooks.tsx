@@ -6,7 +6,7 @@ import { act, get } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
-import { onSubmit, TextField } from "../parts/field.tsx";
+import { CheckField, onSubmit, TextField } from "../parts/field.tsx";
 import { Code, Danger, Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
 
 const EVERY = ["created", "paused", "resumed", "killed"].map((name) => `sandbox.lifecycle.${name}`);
@@ -117,8 +117,13 @@ function NewWebhook(props: { readonly disabled: boolean; readonly create: (body:
 function Deliveries({ id }: { readonly id: string }) {
   const path = `/events/webhooks/${id}/deliveries`;
   const [shown, setShown] = useState<DeliveryView | undefined>(undefined);
+  const [failedOnly, setFailedOnly] = useState(false);
   const doing = useDoing();
-  const loaded = useLoaded((signal) => get<DeliveryView[]>(path, { limit: 100 }, signal), [path], 5_000);
+  const loaded = useLoaded(
+    (signal) => get<DeliveryView[]>(path, { limit: 100, status: failedOnly ? "failed" : undefined }, signal),
+    [path, failedOnly],
+    5_000,
+  );
   const again = (delivery: string) =>
     doing.run(async () => {
       await act("POST", `${path}/${delivery}/redeliver`);
@@ -128,7 +133,10 @@ function Deliveries({ id }: { readonly id: string }) {
     <>
       <h2>Deliveries</h2>
       <Failure of={loaded.error ?? doing.error} />
-      {loaded.value?.length === 0 && <Empty title="Nothing was sent yet. ‘Test’ sends an event." />}
+      <CheckField label="Failed only" checked={failedOnly} onChecked={setFailedOnly} />
+      {loaded.value?.length === 0 && (
+        <Empty title={failedOnly ? "No delivery has failed." : "Nothing was sent yet. ‘Test’ sends an event."} />
+      )}
       {loaded.value !== undefined && loaded.value.length > 0 && (
         <Table
           label="Deliveries"

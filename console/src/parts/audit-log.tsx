@@ -2,12 +2,15 @@
 
 import { Link } from "wouter-preact";
 import type { AuditEntry } from "../../../shared/api/audit.ts";
+import type { TeamApiKey } from "../../../shared/api/teams.ts";
 import { get } from "../base/client.ts";
 import { pairs, time } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";
 import { Empty, Failure, Table } from "./parts.tsx";
+import { type KeyNames, namesOf, whoDid } from "./who.ts";
 
 const NEWEST = 100;
+const NO_NAMES: KeyNames = new Map();
 
 /** The newest entries of a project's log, or of the platform's (`/admin/audit`). */
 export function AuditLog(props: {
@@ -24,6 +27,12 @@ export function AuditLog(props: {
     (signal) => get<AuditEntry[]>(path, { limit: NEWEST, ...query }, signal),
     [path, JSON.stringify(query), ...needs],
   );
+  const isOfProject = path === "/audit";
+  // Where they cannot be read, the masks say enough.
+  const { value: names = NO_NAMES } = useLoaded(
+    (signal) => (isOfProject ? readNames(signal) : Promise.resolve(NO_NAMES)),
+    [isOfProject, ...needs],
+  );
   return (
     <>
       <Failure of={loaded.error} />
@@ -35,9 +44,9 @@ export function AuditLog(props: {
           keyOf={({ seq }) => String(seq)}
           columns={[
             { name: "When", show: ({ at }) => time(at) },
-            { name: "Who", show: ({ actor }) => [actor.kind, actor.mask ?? actor.id].filter(Boolean).join(" ") },
+            { name: "Who", show: ({ actor }) => whoDid(actor, names) },
             { name: "What", show: ({ action }) => action },
-            { name: "Of", show: ({ object }) => <Thing of={object} isOfProject={path === "/audit"} /> },
+            { name: "Of", show: ({ object }) => <Thing of={object} isOfProject={isOfProject} /> },
             { name: "Result", show: ({ result, errorCode }) => [result, errorCode].filter(Boolean).join(" ") },
             { name: "From", show: ({ address }) => address ?? "–" },
             { name: "More", show: ({ details }) => pairs(details) || "–" },
@@ -46,6 +55,14 @@ export function AuditLog(props: {
       )}
     </>
   );
+}
+
+async function readNames(signal: AbortSignal): Promise<KeyNames> {
+  const [keys, changes] = await Promise.all([
+    get<TeamApiKey[]>("/api-keys", {}, signal),
+    get<AuditEntry[]>("/audit", { objectKind: "key", limit: NEWEST }, signal),
+  ]);
+  return namesOf(keys, changes);
 }
 
 /** Of the log of all projects a sandbox is no link: its screen is that of the chosen project. */

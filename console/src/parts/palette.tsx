@@ -18,12 +18,19 @@ interface Entry {
   readonly run: () => void;
 }
 
+interface Named {
+  readonly path: string;
+  readonly name: string;
+}
+
 export function Palette(props: {
-  readonly places: readonly { readonly path: string; readonly name: string }[];
+  readonly places: readonly Named[];
+  /** What the screens are for, in words of people who do not know the screens' names. */
+  readonly ways: readonly Named[];
   readonly go: (path: string) => void;
   readonly close: () => void;
 }) {
-  const { places, go, close } = props;
+  const { places, ways, go, close } = props;
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
   const dialog = useRef<HTMLDialogElement>(null);
@@ -37,6 +44,7 @@ export function Palette(props: {
     { name: "Change theme", run: changeTheme },
     { name: "Log out", run: () => void (mayLeave() && logOut()) },
     ...acts,
+    ...ways.map(({ path, name }) => ({ name, run: () => go(path) })),
     ...[...knownOf(projectId.value).values()].map(({ sandboxID: id, alias, templateID }) => ({
       name: `Sandbox ${id} ${alias ?? templateID}`,
       run: () => go(`/sandboxes/${id}`),
@@ -50,7 +58,8 @@ export function Palette(props: {
     })),
   ];
   const wanted = text.trim().toLowerCase();
-  const listed = entries.filter(({ name }) => name.toLowerCase().includes(wanted)).slice(0, 12);
+  const words = wanted.split(/\s+/);
+  const listed = entries.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word))).slice(0, 12);
   // An id from a log is often that of a sandbox that has ended, which no list has.
   const found =
     listed.length === 0 && SANDBOX_ID.test(wanted)

@@ -7,10 +7,11 @@ import type { CreatedTeamApiKey, TeamApiKey } from "../../../shared/api/teams.ts
 import { act, get } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
-import { may } from "../base/session.ts";
+import { may, session } from "../base/session.ts";
 import { AuditLog } from "../parts/audit-log.tsx";
 import { Choice, onSubmit, TextField } from "../parts/field.tsx";
 import { Code, Danger, Failure, Table } from "../parts/parts.tsx";
+import { maskOf, successorOf, titleOf } from "./rotation.ts";
 
 const ALL = "read,sandboxes,templates,admin";
 const KINDS = [
@@ -20,28 +21,42 @@ const KINDS = [
   [ALL, "everything"],
 ] as const;
 
+interface Made {
+  /** Shown this once. */
+  readonly key: string;
+  /** Id of the key in whose place it was made; undefined: it is in no other's place. */
+  readonly insteadOf: string | undefined;
+}
+
 export function Keys() {
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<string>(KINDS[1][0]);
   const [days, setDays] = useState("");
-  const [made, setMade] = useState<string | undefined>(undefined);
+  const [made, setMade] = useState<Made | undefined>(undefined);
+  const [asked, ask] = useState<string | undefined>(undefined);
   const [traced, trace] = useState<Pick<TeamApiKey, "id" | "name"> | undefined>(undefined);
   const doing = useDoing();
   const loaded = useLoaded((signal) => get<TeamApiKey[]>("/api-keys", {}, signal), []);
+  const make = async (body: object, insteadOf?: string) => {
+    const { key } = await act<Static<typeof CreatedTeamApiKey>>("POST", "/api-keys", body);
+    setMade({ key, insteadOf });
+    loaded.again();
+  };
   const create = () =>
     doing.run(async () => {
       const expiry = days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * 86_400_000).toISOString() };
-      const body = { name, scopes: scopes.split(","), ...expiry };
-      setMade((await act<Static<typeof CreatedTeamApiKey>>("POST", "/api-keys", body)).key);
+      await make({ name, scopes: scopes.split(","), ...expiry });
       setName("");
-      loaded.again();
     });
+  const rotate = (key: TeamApiKey) => doing.run(() => make(successorOf(key, Date.now()), key.id));
   const revoke = (id: string) =>
     doing.run(async () => {
       await act("DELETE", `/api-keys/${id}`);
       loaded.again();
     });
   const disabled = doing.busy || !may("admin");
+  const keys = loaded.value ?? [];
+  const earlier = keys.find(({ id }) => id === made?.insteadOf);
   return (
     <>
       <h2>API keys</h2>
@@ -53,7 +68,8 @@ export function Keys() {
           Create a key
         </button>
       </form>
-      {made !== undefined && <Code label="The new key, shown this once" text={made} />}
+      {made !== undefined && <Code label="The new key, shown this once" text={made.key} />}
+      {earlier !== undefined && <Earlier key={earlier.id} of={earlier} disabled={disabled} revoke={revoke} />}
       <Failure of={loaded.error ?? doing.error} />
       {loaded.value !== undefined && (
         <Table
@@ -61,11 +77,8 @@ export function Keys() {
           items={loaded.value}
           keyOf={({ id }) => id}
           columns={[
-            { name: "Name", show: (key) => key.name },
-            {
-              name: "Key",
-              show: ({ mask }) => <code>{`${mask.prefix}${mask.maskedValuePrefix}…${mask.maskedValueSuffix}`}</code>,
-            },
+            { name: "Name", show: (key) => (isOwn(key) ? `${key.name} (this log-in’s)` : key.name) },
+            { name: "Key", show: (key) => <code>{maskOf(key)}</code> },
             { name: "May", show: (key) => key.scopes.join(", ") },
             { name: "Last used", show: ({ lastUsed }) => time(lastUsed) },
             { name: "Ends", show: ({ expiresAt }) => time(expiresAt) },
@@ -77,13 +90,26 @@ export function Keys() {
                     <button
                       type="button"
                       aria-pressed={key.id === traced?.id}
-                      aria-label={`What it did: ${key.name}`}
+                      aria-label={`What it did: ${titleOf(key, keys)}`}
                       onClick={() => trace(key.id === traced?.id ? undefined : key)}
                     >
                       What it did
                     </button>
                   )}
-                  <Danger disabled={disabled} label={`Revoke ${key.name}`} onConfirm={() => revoke(key.id)}>
+                  <button
+                    type="button"
+                    disabled={disabled}
+                    aria-label={`Rotate ${titleOf(key, keys)}`}
+                    onClick={() => rotate(key)}
+                  >
+                    Rotate
+                  </button>
+                  <Danger
+                    disabled={disabled}
+                    label={`Revoke ${titleOf(key, keys)}`}
+                    onAsk={() => ask(key.id)}
+                    onConfirm={() => revoke(key.id)}
+                  >
                     Revoke
                   </Danger>
                 </span>
@@ -92,8 +118,38 @@ export function Keys() {
           ]}
         />
       )}
+      {keys.some((key) => key.id === asked && isOwn(key)) && (
+        <p role="status">You are logged in with this key: its revocation logs out everybody who has logged in with it.</p>
+      )}
       {traced !== undefined && <Trace key={traced.id} of={traced} />}
     </>
+  );
+}
+
+/** Whether somebody has logged in to this page with it. */
+function isOwn(key: TeamApiKey): boolean {
+  const now = session.value;
+  return now.kind === "key" && now.key.mask === maskOf(key);
+}
+
+/** The key in whose place another one was made: it works until nothing uses it any more and somebody revokes it. */
+function Earlier(props: {
+  readonly of: TeamApiKey;
+  readonly disabled: boolean;
+  readonly revoke: (id: string) => void;
+}) {
+  const { of: key, disabled, revoke } = props;
+  return (
+    <div class="bar">
+      <p>
+        The new key may do what ‘{key.name}’ (<code>{maskOf(key)}</code>) may, for as long a time from now. Both work: put
+        the new one where that one is used, and revoke that one when “Last used” stands still.
+        {isOwn(key) && " You are logged in with that one: its revocation logs you out."}
+      </p>
+      <Danger disabled={disabled} onConfirm={() => revoke(key.id)}>
+        Revoke the earlier one
+      </Danger>
+    </div>
   );
 }
 

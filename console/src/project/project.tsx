@@ -13,6 +13,7 @@ import { Figure } from "../sandbox/metrics.tsx";
 import { Keys } from "./keys.tsx";
 import { MembersOfProject } from "./members.tsx";
 import { csvName, isPeriod, PERIODS, type Period, rangeOf } from "./period.ts";
+import { totalsOf } from "./totals.ts";
 
 type Limits = Reply<typeof projectApi.projectLimits>;
 type Metric = Reply<typeof teamMetricsApi.teamMetrics>[number];
@@ -65,11 +66,17 @@ function LimitTable({ id }: { readonly id: string }) {
 function Use({ id }: { readonly id: string }) {
   const [period, setPeriod] = useState<Period>("day");
   const loaded = useLoaded(
-    (signal) => get<Metric[]>(`/teams/${id}/metrics`, { ...rangeOf(period, Date.now()) }, signal),
+    async (signal) => ({
+      of: period,
+      samples: await get<Metric[]>(`/teams/${id}/metrics`, { ...rangeOf(period, Date.now()) }, signal),
+    }),
     [id, period],
     60_000,
   );
-  const samples = loaded.value ?? [];
+  // While another time is read, nothing of the one before is shown or saved under its name.
+  const found = loaded.value?.of === period ? loaded.value.samples : undefined;
+  const samples = found ?? [];
+  const total = totalsOf(samples);
   const times = samples.map(({ timestampUnix }) => timestampUnix);
   return (
     <>
@@ -86,9 +93,8 @@ function Use({ id }: { readonly id: string }) {
         </button>
       </div>
       <Failure of={loaded.error} />
-      {loaded.value !== undefined && samples.length === 0 && (
-        <Empty title="The platform has kept no use of this time." />
-      )}
+      {found?.length === 0 && <Empty title="The platform has kept no use of this time." />}
+      {total !== undefined && <p>In this time: {total}.</p>}
       {samples.length > 0 && (
         <>
           <Figure

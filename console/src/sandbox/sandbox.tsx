@@ -45,7 +45,7 @@ const TABS: readonly Tab[] = [
   { id: "logs", name: "Logs", show: LogsTab },
   { id: "files", name: "Files", show: FilesTab, runs: true, changes: true },
   { id: "metrics", name: "Metrics", show: MetricsTab },
-  { id: "processes", name: "Processes", show: ProcessesTab, runs: true, changes: true },
+  { id: "processes", name: "Processes and ports", show: ProcessesTab, runs: true, changes: true },
   { id: "network", name: "Network", show: NetworkTab },
   { id: "snapshots", name: "Snapshots", show: SnapshotsTab },
   { id: "raw", name: "Raw", show: RawTab },
@@ -230,8 +230,10 @@ function Facts({ sandbox }: { readonly sandbox: SandboxDetail }) {
 
 /** What ends the sandbox next, or has ended it. */
 function nextOf({ state, endAt, lifecycle, endReason, endDetail, endedAt }: SandboxDetail): string {
-  if (state === "ended")
-    return `it ended at ${time(endedAt)}: ${endReason ?? "unknown"}${endDetail ? `, ${endDetail}` : ""}`;
+  if (state === "ended") {
+    const why = [endReason ?? "unknown", endDetail].filter(Boolean).join(", ");
+    return `it ended at ${time(endedAt)}: ${why}${endReason === "request" ? "; the timeline tells whose" : ""}`;
+  }
   if (state === "paused") return lifecycle?.autoResume === true ? "a request resumes it" : "somebody resumes it";
   const what = lifecycle?.onTimeout === "pause" ? "it is paused" : "it is killed";
   return `${what} at ${time(endAt)}, in ${span(Date.parse(endAt) - Date.now())}`;

@@ -55,6 +55,43 @@ test("a read by another site's page is refused with the right cookie, and no ans
   for (const { headers } of [refused, answered]) expect(headers.get("access-control-allow-origin")).toBeNull();
 });
 
+/** The status of the answer to a request for a WebSocket; 101: there is one. */
+function socketStatus(path: string, more: Readonly<Record<string, string>>): Promise<number> {
+  const headers = {
+    connection: "Upgrade",
+    upgrade: "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": Buffer.alloc(16).toString("base64"),
+    cookie: browser.cookie ?? "",
+    ...more,
+  };
+  return new Promise((resolve, reject) => {
+    const sent = request(`${cluster.url}${path}`, { headers, agent: false });
+    sent.once("upgrade", (_answer, socket) => {
+      socket.destroy();
+      resolve(101);
+    });
+    sent.once("response", (answer) => {
+      answer.once("error", () => undefined);
+      resolve(answer.statusCode ?? 0);
+      sent.destroy();
+    });
+    sent.once("error", reject);
+    sent.end();
+  });
+}
+
+test("no page gets a WebSocket with the right cookie: one of another site is refused, and the console has none", async () => {
+  const sandbox = await browser.ask("POST", "/console/api/v2/sandboxes", { body: { templateID: "base" } });
+  const { sandboxID: id } = sandbox.body as { sandboxID: string };
+  const evil = { origin: "https://evil.example.com", "sec-fetch-site": "cross-site", "sec-fetch-mode": "websocket" };
+  const own = { origin: cluster.url, "sec-fetch-site": "same-origin", "sec-fetch-mode": "websocket" };
+  for (const path of ["events", "session", `sandboxes/${id}/envd/files?path=%2Fetc%2Fhostname`]) {
+    expect(await socketStatus(`/console/api/${path}`, evil), path).toBe(403);
+    expect(await socketStatus(`/console/api/${path}`, own), path).not.toBe(101);
+  }
+});
+
 test("the console answers at addresses, localhost and the names of its setting alone", async () => {
   const { port } = new URL(cluster.url);
   const path = "/console/api/session";
