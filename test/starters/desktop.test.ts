@@ -121,9 +121,18 @@ test("text is typed into the window of a launched program, which has a title", a
   await keepPicture("text in the editor", await sandbox.screenshot());
 });
 
+test("the desktop has fonts for Chinese, Japanese, Korean and emoji", async () => {
+  const sandbox = await desktop();
+  for (const character of "你こ안😀") {
+    const code = character.codePointAt(0)?.toString(16) ?? "";
+    expect([character, await run(sandbox, `fc-list ':charset=${code}' family`)]).not.toEqual([character, ""]);
+  }
+});
+
 test("a page is opened in Chromium, and a text in the editor", async () => {
   const sandbox = await desktop();
-  await sandbox.files.write("page.html", "<title>a page of the test</title><h1>hello</h1>");
+  const words = "<meta charset=utf-8><title>a page of the test</title><h1>hello 你好 こんにちは 안녕하세요 😀</h1>";
+  await sandbox.files.write("page.html", words);
   await sandbox.open("/home/user/page.html");
   const title = () => run(sandbox, "xdotool search --onlyvisible --name 'a page of the test' | head -n 1");
   await expect.poll(() => title().catch(() => ""), { timeout: 60_000 }).toMatch(/^\d+$/);
