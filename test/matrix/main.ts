@@ -8,25 +8,27 @@ import { readFile, writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { openPlatform } from "../support/platform/platform.ts";
 import { untilReady } from "../support/platform/programs.ts";
-import { isAsWanted, pageOf, type Row, tableOf, waysOf } from "./judge.ts";
+import { isAsWanted, pageOf, partOf, type Row, tableOf, waysOf } from "./judge.ts";
 import { PROGRAMS } from "./programs.ts";
 import { runProgram } from "./run.ts";
 
-const USAGE = `npm run matrix -- [--only TEXT,…] [--table FILE.md] [--list]
+const USAGE = `npm run matrix -- [--only TEXT,…] [--part K/N] [--table FILE.md] [--list]
 Runs against the platform of .svc/env, or of SVC_INSTANCE, with the templates of
-./scripts/template programs, browser and desktop. --only takes rows whose names have one of the texts.
+./scripts/template programs, browser and desktop. --only takes rows whose names have one of the texts, --part every N-th.
 --table writes the page of all rows: those of this run, and what the page had of the others.`;
 
 const { values } = parseArgs({
   options: {
     only: { type: "string" },
+    part: { type: "string", default: "1/1" },
     table: { type: "string" },
     list: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
 const texts = values.only?.toLowerCase().split(",");
-const chosen = PROGRAMS.filter(({ name }) => texts?.some((text) => name.toLowerCase().includes(text)) ?? true);
+const named = PROGRAMS.filter(({ name }) => texts?.some((text) => name.toLowerCase().includes(text)) ?? true);
+const chosen = partOf(named, values.part);
 if (values.help || chosen.length === 0) {
   console.log(USAGE);
   process.exitCode = values.help ? 0 : 2;
