@@ -169,7 +169,9 @@ function table(figures: ReadonlyMap<string, readonly number[]>): string {
     const sorted = all.toSorted((a, b) => a - b);
     const middle = Math.round(sorted[Math.floor(sorted.length / 2)] ?? Number.NaN);
     const [before = "", budget = ""] = BEFORE[name] ?? [];
-    return `| ${name} | ${before} | ${budget} | ${middle} | ${Math.round(sorted[0] ?? Number.NaN)} |`;
+    const verdict = budget === "" ? "" : middle <= Number(budget.replace(" ", "")) ? "met" : "MISSED";
+    return `| ${name} | ${before} | ${middle} | ${Math.round(sorted[0] ?? Number.NaN)} | ${budget} | ${verdict} |`;
   });
-  return ["| ms | before | budget | now, median | now, best |", "|---|---|---|---|---|", ...lines].join("\n");
+  const head = "| ms | before | now, median | now, best | budget of the median | |";
+  return [head, "|---|---|---|---|---|---|", ...lines].join("\n");
 }
