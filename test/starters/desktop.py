@@ -94,7 +94,7 @@ def stream(desktop):
         "listens": desktop.commands.run("netstat -tuln | grep -c ':6080 '").stdout.strip() != "0",
     }
     desktop.stream.stop()
-    found["stopped"] = desktop.commands.run("pgrep -x x11vnc || true").stdout == ""
+    found["stopped"] = until(lambda: desktop.commands.run("pgrep -x x11vnc || true").stdout, lambda left: left == "") == ""
     return found
 
 

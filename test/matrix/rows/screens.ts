@@ -66,6 +66,7 @@ reached test -s ticks`,
     template: "desktop",
     files: { "site.py": TICKS },
     start: `export DISPLAY=:0
+reached pgrep -x xfdesktop
 : >ticks
 rm -rf profile
 apart python3 site.py
