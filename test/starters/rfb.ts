@@ -16,7 +16,7 @@ const PICTURE_WANTED = 3;
 /** What a server says of itself: width, height, form of a pixel, and the length of its name. */
 const ABOUT_BYTES = 24;
 
-export interface Screen {
+interface Screen {
   /** `ended`: the server has cut the connection off. */
   readonly answer: "ended" | "refused" | "let in";
   /** Moves the pointer, and resolves when the server has read that. */
