@@ -22,14 +22,18 @@ function makeWithCli(name: string): string {
   return `'npx @e2b/cli template create ${name}' makes one from a Dockerfile`;
 }
 
-const CODE_INTERPRETER =
-  "'./scripts/template code-interpreter-v1' makes the code interpreter's template: its operator runs it where the platform runs";
+const madeBy = (starter: string, what: string) =>
+  `'./scripts/template ${starter}' makes ${what}: its operator runs it where the platform runs`;
+const CODE_INTERPRETER = madeBy("code-interpreter-v1", "the code interpreter's template");
+
+/** The other templates that come with the platform (scripts/starters). */
+const STARTERS = ["desktop", "browser", "claude", "codex", "opencode", "amp"];
 
 /** What to do about the names that the public SDKs use by default, or that the first examples of their documentation use. */
 const KNOWN: ReadonlyMap<string, string> = new Map([
   ["code-interpreter-v1", CODE_INTERPRETER],
   ["code-interpreter", `this platform calls it 'code-interpreter-v1': ${CODE_INTERPRETER}`],
-  ["desktop", `'desktop' is not part of this platform: ${makeWithCli("desktop")}`],
+  ...STARTERS.map((name) => [name, madeBy(name, "this template")] as const),
   [
     "mcp-gateway",
     "the option 'mcp' needs it, and this platform has no MCP gateway: the servers of the MCP catalogue are Docker images, which cannot " +

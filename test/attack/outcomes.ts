@@ -12,8 +12,8 @@ interface Judged extends Attack {
 }
 
 /** Gives every attack of the table its verdict. */
-export function judge(outcomes: readonly Outcome[]): readonly Judged[] {
-  return Object.entries(attacks).flatMap(([group, some]) =>
+export function judge(outcomes: readonly Outcome[], table = attacks): readonly Judged[] {
+  return Object.entries(table).flatMap(([group, some]) =>
     some.map((one) => ({ ...one, group, verdict: VERDICTS[outcomeOf(one, outcomes)] })),
   );
 }

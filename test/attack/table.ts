@@ -148,6 +148,9 @@ the way out of a changed root, as root and as user | leads to the sandbox's own 
 processes, also the first one, whose root is removed, moved or replaced by a link before a dump | nothing of the host is made, read or changed | snapshots/restore-escape.test.ts
 the overlay's notes about renamed directories, written by root inside | refused | snapshots/renamed-directories.test.ts | cannot write the overlay's notes
 the same, brought by the layers of an image | lead to the image's own files | snapshots/renamed-directories.test.ts | leads to the image's own files
+user namespaces, which a browser's own sandbox would need, as root inside | refused | conformance/sandboxes/isolation.test.ts | root inside cannot change the network
+the same by a process of the user, in each way that the kernel has | refused | docker/sandboxes/isolation.test.ts | nothing of the list can be done
+a page in the template's browser, at a name that leads to the sandbox itself, which asks that browser's DevTools | refused | integration/scripts/host/browser-front.test.ts | a name that leads to the sandbox itself
 a container with privileges, or a way to the Docker daemon | never made | unit/agent/containers/options.test.ts | no privileges and no way
 another sandbox's address, processes, files, names | not reached, not seen | conformance/sandboxes/isolation.test.ts | cannot reach each other
 another sandbox's address for oneself | refused | conformance/sandboxes/isolation.test.ts | cannot take each other's address
@@ -202,10 +205,28 @@ input for a process that does not read, when it ends | not told as delivered | i
 `,
 };
 
+/** What the templates of desktops, browsers and agents open. `npm run test:starters` tries these, where the templates were built. */
+const OF_STARTERS = {
+  "desktops, browsers and agents": `
+the stream of a desktop, from outside, without its password and with a wrong one | not let in | starters/desktop.test.ts | the stream is served with a password
+the stream of a desktop whose traffic is private, without the sandbox's token | refused | starters/screen.test.ts | whose traffic is private
+the password that watches a screen only, used to steer it | the pointer stays, also when somebody else steers | starters/screen.test.ts | the other one watches only
+a screen that was handed over, without a password, with a wrong one, and after the end | not let in, and cut off | starters/screen.test.ts | without one nobody is let in
+the DevTools of a browser whose traffic is private, without the sandbox's token | refused | starters/browser.test.ts | driven from outside
+a page in the browser that asks that browser's DevTools, by requests and by a WebSocket | gets nothing of them | starters/browser.test.ts | a page in the browser
+keys in the templates of coding agents | none | starters/agents.test.ts | starts without a key
+the key of a coding agent, looked for in its sandbox while its requests carry it | not there | starters/outside.test.ts | the key of a coding agent
+`,
+};
+
+const read = (table: Readonly<Record<string, string>>): Readonly<Record<string, readonly Attack[]>> =>
+  Object.fromEntries(
+    Object.entries(table).map(([group, text]) => [
+      group,
+      rowsOf(text).map(({ columns: [what, must], ...proof }) => ({ what, must, ...proof })),
+    ]),
+  );
+
 /** All attacks of the table, by class. */
-export const attacks: Readonly<Record<string, readonly Attack[]>> = Object.fromEntries(
-  Object.entries(TABLE).map(([group, text]) => [
-    group,
-    rowsOf(text).map(({ columns: [what, must], ...proof }) => ({ what, must, ...proof })),
-  ]),
-);
+export const attacks = read(TABLE);
+export const attacksOfStarters = read(OF_STARTERS);

@@ -84,7 +84,27 @@ export function pageOf(before: string, rows: readonly Row[], names: readonly str
   const lines = [...earlier, ...rows.map(lineOf)];
   const byName = new Map(lines.map((line) => [line.slice(2, line.indexOf(" | ")), line]));
   const table = names.flatMap((name) => byName.get(name) ?? []);
-  return `${[...PAGE, ...HEAD, ...table].join("\n")}\n`;
+  return `${[...PAGE, countOf(table, names.length), "", ...HEAD, ...table].join("\n")}\n`;
+}
+
+/** How many of all programs are what, in a sentence. */
+function countOf(table: readonly string[], all: number): string {
+  const failed = table.filter((row) => row.includes("**fails**")).length;
+  const refused = table.filter((row) => row.includes("refused: ") && !row.includes("**fails**")).length;
+  const works = table.length - failed - refused;
+  const rest = [failed === 0 ? "" : `, ${failed} fail`, table.length === all ? "" : `, ${all - table.length} were not tried`];
+  return `Of ${all} programs ${works} go on, ${refused} cannot be stored${rest.join("")}.`;
+}
+
+/**
+ * The rows of one part of several, for runs in batches: every so many-th, so that long ones are spread.
+ * @param part such as `2/5`
+ * @throws {Error} it is no part
+ */
+export function partOf<T>(rows: readonly T[], part: string): readonly T[] {
+  const [, number = "", parts = ""] = /^([1-9]\d*)\/([1-9]\d*)$/.exec(part) ?? [];
+  if (number === "" || Number(number) > Number(parts)) throw new Error(`'${part}' is no part such as 2/5`);
+  return rows.filter((_, at) => at % Number(parts) === Number(number) - 1);
 }
 
 const PAGE = [

@@ -1,4 +1,4 @@
-/** Packages of this checkout for a sandbox, which has no registry: with all that they need, as one archive. */
+/** Packages of this machine for a sandbox, which has no registry: with all that they need, as one archive. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -29,13 +29,16 @@ export function closureOf(modules: string, names: readonly string[]): readonly s
   return [...found].toSorted();
 }
 
-/** A gzipped tar with these packages below `node_modules`. */
-export async function archiveOf(checkout: string, names: readonly string[]): Promise<Buffer> {
+/**
+ * A gzipped tar with these packages below `node_modules`.
+ * @param root has `node_modules`
+ */
+export async function archiveOf(root: string, names: readonly string[]): Promise<Buffer> {
   const work = await mkdtemp(join(tmpdir(), "svc-matrix-"));
   try {
     const file = join(work, "packages.tar.gz");
-    const paths = closureOf(join(checkout, "node_modules"), names).map((name) => `node_modules/${name}`);
-    await run("tar", ["-czf", file, "-C", checkout, ...paths]);
+    const paths = closureOf(join(root, "node_modules"), names).map((name) => `node_modules/${name}`);
+    await run("tar", ["-czf", file, "-C", root, ...paths]);
     return await readFile(file);
   } finally {
     await rm(work, { recursive: true });

@@ -10,6 +10,8 @@ export interface Program {
   readonly files: Readonly<Record<string, string>>;
   /** Packages of this checkout, which its directory gets with all that they need. */
   readonly packages: readonly string[];
+  /** The same of test/support/more-packages. */
+  readonly morePackages: readonly string[];
   /** Starts it, and ends when it answers. A second call, after a boot from the disk, starts it again. For bash, behind PRELUDE. */
   readonly start: string;
   /** Makes it do something, and prints `IDENTITY NUMBER`. For bash, behind PRELUDE. */
@@ -33,6 +35,7 @@ export function program(given: Given): Program {
     template: "programs",
     files: {},
     packages: [],
+    morePackages: [],
     counts: "asks",
     growsWithinMs: GROWS_WITHIN_MS,
     isDurable: false,

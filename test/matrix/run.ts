@@ -1,6 +1,7 @@
 /** Runs a program in a sandbox of a running platform, and stores and starts it in each way. */
 
 import { Sandbox } from "e2b";
+import { morePackages } from "../support/more-packages/more-packages.ts";
 import { api, checkout, type Platform } from "../support/platform/platform.ts";
 import { type Outcome, problemOf, type Row, type Seen, seenIn, type Way, waysOf } from "./judge.ts";
 import { archiveOf } from "./packages.ts";
@@ -62,10 +63,14 @@ async function begin(program: Program): Promise<Live> {
     await sandbox.files.makeDir(directory);
     const files = Object.entries(program.files).map(([name, data]) => ({ path: `${directory}/${name}`, data }));
     if (files.length > 0) await sandbox.files.write(files);
-    if (program.packages.length > 0) {
-      const archive = await archiveOf(checkout, program.packages);
+    const { packages, morePackages: more } = program;
+    const archives = [
+      ...(packages.length > 0 ? [await archiveOf(checkout, packages)] : []),
+      ...(more.length > 0 ? [await archiveOf(await morePackages(), more)] : []),
+    ];
+    for (const archive of archives) {
       await sandbox.files.write(`${directory}/packages.tar.gz`, new Blob([new Uint8Array(archive)]));
-      await script(sandbox, program, "tar -xzf packages.tar.gz", START_MS);
+      await script(sandbox, program, "tar -xzf packages.tar.gz && rm packages.tar.gz", START_MS);
     }
     await script(sandbox, program, program.start, START_MS);
     const first = await ask(sandbox, program);

@@ -101,6 +101,45 @@ test("Playwright drives both programs from inside, and Firefox takes a picture o
   expect((await sandbox.commands.run("file shot.png")).stdout).toContain("PNG image data");
 });
 
+test("a page in the browser gets nothing of the DevTools of its own browser, by whatever name it asks them", async () => {
+  const sandbox = killedAfterwards(await Sandbox.create("browser", LIVES));
+  const run = async (command: string) => (await sandbox.commands.run(command)).stdout;
+  const about = await run("curl -fsS http://localhost:9222/json/version");
+  const { webSocketDebuggerUrl } = JSON.parse(about) as { webSocketDebuggerUrl: string };
+  expect(webSocketDebuggerUrl).toMatch(/^ws:\/\/localhost:9222\/devtools\/browser\//);
+  await sandbox.files.write("site/index.html", "<title>a page</title>");
+  const serve = "exec python3 -m http.server 8000 --bind 127.0.0.1 --directory site >served 2>&1";
+  await (await sandbox.commands.run(serve, { background: true, timeoutMs: 0 })).disconnect();
+  const browser = await driven(reach(sandbox));
+  const page = await (await browser.newContext()).newPage();
+  const visit = () => page.goto("http://127.0.0.1:8000/").then(() => "there", String);
+  await expect.poll(visit, { timeout: 30_000 }).toBe("there");
+  const asked = await page.evaluate(`(async () => {
+    const said = (asking) => asking.then((answer) => answer.text()).then(() => "answered", () => "refused");
+    const socket = new WebSocket(${JSON.stringify(webSocketDebuggerUrl)});
+    return [
+      await said(fetch("http://localhost:9222/json/version")),
+      await said(fetch("http://localhost:9222/json/new?about:blank", { method: "PUT" })),
+      await new Promise((resolve) => {
+        socket.onopen = () => resolve("answered");
+        socket.onerror = () => resolve("refused");
+      }),
+    ];
+  })()`);
+  expect(asked).toEqual(["refused", "refused", "refused"]);
+  // What such a page sends, whose name somebody lets lead here: there the browser's own rules would not hold.
+  const status = "curl -s -o /dev/null -w '%{http_code}' -H 'Host: rebind.test:9222' http://127.0.0.1:9222/json/version";
+  expect(await run(status)).toBe("403");
+});
+
+test("Chromium's own sandbox, by namespaces, cannot be made in a sandbox of the platform, and it says so", async () => {
+  const sandbox = killedAfterwards(await Sandbox.create("browser", LIVES));
+  const start = "timeout 60 /usr/lib/chromium/chromium --headless=new --disable-gpu --user-data-dir=/tmp/own --dump-dom about:blank";
+  const { stdout } = await sandbox.commands.run(`${start} 2>&1; echo "ended with $?"`, { timeoutMs: 90_000 });
+  expect(stdout).toMatch(/no usable sandbox|failed to move to new namespace/i);
+  expect(stdout).not.toMatch(/^ended with (0|124)$/m);
+});
+
 test("ten copies of a browser that is logged in have its cookies, fields and scroll, and each goes its own way", async () => {
   const sandbox = killedAfterwards(await Sandbox.create("browser", LIVES));
   await sandbox.files.write("site.py", SITE);
@@ -182,7 +221,12 @@ test("the program of the documentation tries each action from one state of a bro
   await writeFile(file, program);
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [file]);
-    expect(stdout.trim().split("\n")).toEqual(["Buy: 1 in the cart", "Search: 7 results", "Log out: nobody"]);
+    const lines = stdout.trim().split("\n");
+    expect(lines).toHaveLength(10);
+    expect(lines[0]).toBe("Buy: 1 in the cart");
+    expect(lines.at(-1)).toBe("Log out: nobody");
+    // A copy that was not made, or was not driven, has another text there.
+    expect(program.match(/^ {2}(\w+|"Log out"): "[^"]+",$/gm)?.map((line) => line.replaceAll(/^ +|[",]/g, ""))).toEqual(lines);
   } finally {
     await rm(file);
   }

@@ -2,9 +2,10 @@
 
 import { Sandbox } from "@e2b/desktop";
 import { expect, onTestFinished, test } from "vitest";
-import { WebSocket } from "ws";
 import { openPlatform } from "../support/platform/platform.ts";
 import { killedAfterwards, refusal } from "../support/sandbox/sdk.ts";
+import { keepPicture } from "./pictures.ts";
+import { connectScreen } from "./rfb.ts";
 
 const platform = openPlatform();
 const LIVES = { timeoutMs: 900_000 };
@@ -44,6 +45,7 @@ test("a new desktop is the session that the template has brought, and its screen
   const shot = await sandbox.screenshot();
   expect([...shot.subarray(0, 4)]).toEqual(PNG);
   expect(shot.length).toBeGreaterThan(20_000);
+  await keepPicture("new desktop", shot);
 });
 
 test("another size or resolution gets a session of its own", async () => {
@@ -52,6 +54,14 @@ test("another size or resolution gets a session of its own", async () => {
   expect(await run(sandbox, "xdpyinfo | grep -c '120x120 dots per inch'")).toBe("1");
   expect(await ids(sandbox, "Xvfb")).toMatch(/^\d+$/);
   expect(await ids(sandbox, "xfdesktop")).toMatch(/^\d+$/);
+  await keepPicture("1280 x 720", await sandbox.screenshot());
+});
+
+test("another display gets a session of its own", async () => {
+  const sandbox = killedAfterwards(await Sandbox.create("desktop", { ...LIVES, display: ":3" }));
+  expect(await sandbox.getScreenSize()).toEqual({ width: 1024, height: 768 });
+  expect(await run(sandbox, "tr '\\0' ' ' </proc/$(pgrep -x Xvfb)/cmdline")).toContain("Xvfb :3 -ac");
+  expect(await ids(sandbox, "xfce4-session")).toMatch(/^\d+$/);
 });
 
 test("a second screen of a program leaves the first one alone", async () => {
@@ -65,23 +75,41 @@ test("a second screen of a program leaves the first one alone", async () => {
   expect(await sandbox.getScreenSize()).toEqual({ width: 1024, height: 768 });
 });
 
+/** Opens a window that notes what the mouse does in it, and returns which buttons went down there, or up, in this order. */
+async function noted(sandbox: Sandbox): Promise<(what: "Press" | "Release") => Promise<readonly number[]>> {
+  const note = "exec stdbuf -oL xev -geometry 500x400+300+200 >events";
+  await (await sandbox.commands.run(note, { background: true, timeoutMs: 0 })).disconnect();
+  const shown = () => run(sandbox, "xdotool search --onlyvisible --name 'Event Tester' || true");
+  await expect.poll(shown, { timeout: 30_000 }).toMatch(/^\d+$/);
+  await sandbox.commands.run(`xdotool windowactivate --sync ${await shown()}`);
+  return async (what) => {
+    const events = await sandbox.files.read("events");
+    const buttons = events.matchAll(new RegExp(`^Button${what} event[^]*?, button (\\d)`, "gm"));
+    return [...buttons].map(([, button]) => Number(button));
+  };
+}
+
 test("the mouse is moved, pressed, released, dragged, scrolled and found", async () => {
   const sandbox = await desktop();
+  const buttons = await noted(sandbox);
   await sandbox.moveMouse(200, 300);
   expect(await sandbox.getCursorPosition()).toEqual({ x: 200, y: 300 });
-  await sandbox.leftClick(400, 200);
-  await sandbox.rightClick(410, 210);
-  await sandbox.press("esc");
-  await sandbox.middleClick(420, 220);
-  await sandbox.press("esc");
-  await sandbox.doubleClick(430, 230);
+  await sandbox.leftClick(500, 400);
+  await sandbox.rightClick(510, 410);
+  await sandbox.middleClick(520, 420);
+  await sandbox.doubleClick(530, 430);
   await sandbox.scroll("up", 2);
   await sandbox.scroll("down");
-  await sandbox.mousePress("left");
-  await sandbox.mouseRelease("left");
-  await sandbox.drag([100, 500], [300, 600]);
-  expect(await sandbox.getCursorPosition()).toEqual({ x: 300, y: 600 });
-  await sandbox.wait(100);
+  await sandbox.mousePress("right");
+  await sandbox.mouseRelease("right");
+  await sandbox.drag([400, 450], [600, 500]);
+  expect(await sandbox.getCursorPosition()).toEqual({ x: 600, y: 500 });
+  const all = [1, 3, 2, 1, 1, 4, 4, 5, 3, 1];
+  await expect.poll(() => buttons("Press"), { timeout: 15_000 }).toEqual(all);
+  await expect.poll(() => buttons("Release"), { timeout: 15_000 }).toEqual(all);
+  const began = performance.now();
+  await sandbox.wait(300);
+  expect(performance.now() - began).toBeGreaterThan(300);
 });
 
 test("text is typed into the window of a launched program, which has a title", async () => {
@@ -90,11 +118,21 @@ test("text is typed into the window of a launched program, which has a title", a
   expect(await sandbox.getWindowTitle(window)).toContain("note.txt");
   expect(await sandbox.getCurrentWindowId()).toMatch(/^\d+$/);
   expect(await typed(sandbox, "Hello desktop, it's 42%")).toContain("Hello desktop, it's 42%");
+  await keepPicture("text in the editor", await sandbox.screenshot());
+});
+
+test("the desktop has fonts for Chinese, Japanese, Korean and emoji", async () => {
+  const sandbox = await desktop();
+  for (const character of "你こ안😀") {
+    const code = character.codePointAt(0)?.toString(16) ?? "";
+    expect([character, await run(sandbox, `fc-list ':charset=${code}' family`)]).not.toEqual([character, ""]);
+  }
 });
 
 test("a page is opened in Chromium, and a text in the editor", async () => {
   const sandbox = await desktop();
-  await sandbox.files.write("page.html", "<title>a page of the test</title><h1>hello</h1>");
+  const words = "<meta charset=utf-8><title>a page of the test</title><h1>hello 你好 こんにちは 안녕하세요 😀</h1>";
+  await sandbox.files.write("page.html", words);
   await sandbox.open("/home/user/page.html");
   const title = () => run(sandbox, "xdotool search --onlyvisible --name 'a page of the test' | head -n 1");
   await expect.poll(() => title().catch(() => ""), { timeout: 60_000 }).toMatch(/^\d+$/);
@@ -102,43 +140,16 @@ test("a page is opened in Chromium, and a text in the editor", async () => {
   await sandbox.open("/home/user/words.txt");
   const windows = () => sandbox.getApplicationWindows("mousepad").catch(() => [""]);
   await expect.poll(async () => (await windows())[0], { timeout: 30_000 }).toMatch(/^\d+$/);
+  await keepPicture("a page in Chromium", await sandbox.screenshot());
 });
 
-/**
- * Connects to the stream from outside, as noVNC does, and answers its challenge with zeros (RFC 6143, 7.1).
- * @param kind of the log-in that it asks for: 1 is none, 2 a password
- */
-async function streamAnswers(sandbox: Sandbox, kind: number): Promise<"ended" | "refused" | "let in"> {
-  const headers = { "e2b-sandbox-id": sandbox.sandboxId, "e2b-sandbox-port": "6080" };
-  const socket = new WebSocket(`${platform.sandboxUrl.replace(/^http/, "ws")}/websockify`, ["binary"], { headers });
-  onTestFinished(() => socket.terminate());
-  let came = Buffer.alloc(0);
-  socket.on("error", () => undefined).on("message", (data: Buffer) => void (came = Buffer.concat([came, data])));
-  const next = async (length: number) => {
-    const isThere = () => came.length >= length || socket.readyState === WebSocket.CLOSED;
-    await expect.poll(isThere, { timeout: 60_000 }).toBe(true);
-    const part = came.subarray(0, length);
-    came = came.subarray(length);
-    return part;
-  };
-  expect((await next(12)).toString()).toMatch(/^RFB 003\.00\d\n$/);
-  socket.send(Buffer.from("RFB 003.008\n"));
-  expect([...(await next(2))]).toEqual([1, 2]);
-  socket.send(Buffer.of(kind));
-  if (kind === 2) {
-    expect(await next(16)).toHaveLength(16);
-    socket.send(Buffer.alloc(16));
-  }
-  const result = await next(4);
-  if (result.length < 4) return "ended";
-  return result.readUInt32BE() === 0 ? "let in" : "refused";
-}
-
-test("the package waits for what a command says, takes a picture in its other form, and streams one window alone", async () => {
+test("the package waits for what a command says, takes a picture in its other forms, and streams one window alone", async () => {
   const sandbox = await desktop();
   expect(await sandbox.waitAndVerify("xrandr", ({ exitCode }) => exitCode === 0)).toBe(true);
   expect(await sandbox.waitAndVerify("false", () => true, 1, 0.5)).toBe(false);
   expect((await sandbox.screenshot("blob")).size).toBeGreaterThan(20_000);
+  const streamed = await new Response(await sandbox.screenshot("stream")).arrayBuffer();
+  expect(streamed.byteLength).toBeGreaterThan(20_000);
   const windowId = await editor(sandbox);
   await sandbox.stream.start({ windowId });
   expect(await run(sandbox, "pgrep -a -x x11vnc")).toContain(`-id ${windowId}`);
@@ -161,8 +172,11 @@ test("the stream is served with a password, one at a time, and stops", async () 
   // The server says its version, and then which kinds of log-in it takes: one of them, with a password (RFC 6143, 7.1.2).
   const asked = `exec 3<>/dev/tcp/localhost/5900; head -c 12 <&3; printf 'RFB 003.008\\n' >&3; head -c 2 <&3 | od -An -tu1`;
   expect(await run(sandbox, `bash -c '${asked.replaceAll("'", `'"'"'`)}'`)).toMatch(/^RFB 003\.00\d\s+1 +2$/);
-  // Without a log-in, and with a wrong password.
-  expect([await streamAnswers(sandbox, 1), await streamAnswers(sandbox, 2)]).toEqual(["ended", "refused"]);
+  const answerTo = async (password: { password?: string }) =>
+    (await connectScreen(platform, sandbox.sandboxId, { port: 6080, ...password })).answer;
+  expect(await answerTo({})).toBe("ended");
+  expect(await answerTo({ password: "wrong" })).toBe("refused");
+  expect(await answerTo({ password: key })).toBe("let in");
   await sandbox.stream.stop();
   expect(await run(sandbox, "pgrep -x x11vnc || true")).toBe("");
   await sandbox.stream.start({ requireAuth: false });

@@ -1,12 +1,28 @@
 // Lets programs outside of the sandbox drive its Chromium: Chromium serves its DevTools protocol on 127.0.0.1 only, answers no request
 // whose Host is a name, and tells its own address in /json. Port 9222 of this program forwards all of it, and puts the address by
-// which the client came in its place. Who may reach the port is the platform's matter (docs/using.md, "Browsers").
+// which the client came in its place. Who may reach the port is the platform's matter (docs/using.md, "Desktops and browsers").
+// Arguments, for tests: its own port, and Chromium's.
 import { createServer, request } from "node:http";
+import { isIP } from "node:net";
+import { hostname } from "node:os";
+import { argv } from "node:process";
 
-const OWN = 9222;
+const OWN = Number(argv[2] ?? 9222);
 const HOST = "127.0.0.1";
-const CHROMIUM = 9223;
+const CHROMIUM = Number(argv[3] ?? 9223);
 const PLACE = `${HOST}:${CHROMIUM}`;
+const REFUSED = "From inside the sandbox the DevTools protocol is at localhost or at an address, and not at another name\n";
+
+/**
+ * Chromium's own check of the Host, for what comes from inside: a page there, whose name somebody lets lead to this sandbox, could
+ * otherwise drive the browser that shows it. What comes from outside has passed the platform, and has the Host by which it came.
+ */
+function isRefused({ socket, headers }) {
+  if (socket.remoteAddress !== socket.localAddress) return false;
+  const name = (headers.host ?? "").toLowerCase().replace(/:\d+$/, "");
+  const isOwn = name === "" || name === hostname().toLowerCase() || /^(.*\.)?localhost$/.test(name);
+  return !isOwn && isIP(name.replace(/^\[(.*)\]$/, "$1")) === 0;
+}
 
 /** The request to Chromium: the same, with the only Host that it answers. */
 const forwarded = ({ method, url, headers }) => ({
@@ -30,6 +46,10 @@ function placed(text, { headers }) {
 }
 
 const server = createServer((from, to) => {
+  if (isRefused(from)) {
+    to.writeHead(403, { "content-type": "text/plain" }).end(REFUSED);
+    return;
+  }
   const asked = request(forwarded(from), (answer) => {
     if (!from.url.startsWith("/json")) {
       to.writeHead(answer.statusCode, answer.headers);
@@ -56,6 +76,10 @@ const server = createServer((from, to) => {
 
 server.on("upgrade", (from, socket, head) => {
   socket.on("error", () => void socket.destroy());
+  if (isRefused(from)) {
+    socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    return;
+  }
   const asked = request(forwarded(from));
   asked.on("upgrade", (answer, upstream, first) => {
     const fields = answer.rawHeaders.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join("");

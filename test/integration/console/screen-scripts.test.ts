@@ -83,7 +83,7 @@ test("a screen that is handed over has two passwords, which are in no argument a
   expect(takes).not.toBe(watches);
   // The two programs start side by side.
   expect(seen()).toMatch(/^screen-server :7 .*-display :7 -rfbport \d+ -localhost .*-passwdfile rm:passwords$/m);
-  expect(seen()).toContain(`600 ${JSON.stringify(`${takes}\n${watches}\n`)}\n`);
+  expect(seen()).toContain(`600 ${JSON.stringify(`${takes}\n__BEGIN_VIEWONLY__\n${watches}\n`)}\n`);
   expect(seen()).toMatch(/^novnc_proxy :7 --vnc 127\.0\.0\.1:\d+ --listen \d+ --web /m);
   expect(readdirSync(place)).not.toContain("passwords");
   for (const name of readdirSync(place)) expect(readFileSync(join(place, name), "utf8")).not.toContain(takes);

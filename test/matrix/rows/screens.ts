@@ -62,6 +62,21 @@ reached test -s ticks`,
     counts: "time",
   }),
   program({
+    name: "Chromium on a desktop",
+    template: "desktop",
+    files: { "site.py": TICKS },
+    start: `export DISPLAY=:0
+reached pgrep -x xfdesktop
+: >ticks
+rm -rf profile
+apart python3 site.py
+reached curl -fsS http://127.0.0.1:8251/
+apart chromium --user-data-dir="$PWD/profile" http://127.0.0.1:8251/
+reached test -s ticks`,
+    ask: "tail -n 1 ticks",
+    counts: "time",
+  }),
+  program({
     name: "Xfce with an editor",
     template: "desktop",
     files: { "note.txt": "first\n" },

@@ -84,6 +84,22 @@ until [ "$(served)" = "$n" ]; do sleep 0.3; touch main.js; done
 kill -0 "$(cat vite.pid)" && echo "$(cat vite.pid) $n"`,
   }),
   program({
+    name: "next",
+    files: {
+      "package.json": '{"private":true}\n',
+      "pages/api/n.js": "export default (_request, answer) => answer.send('n = 0');\n",
+    },
+    morePackages: ["next", "react", "react-dom"],
+    start: `apart env NEXT_TELEMETRY_DISABLED=1 node node_modules/next/dist/bin/next dev --hostname 127.0.0.1 --port 8244
+tail -n 1 pids >next.pid
+reached curl -fsS http://127.0.0.1:8244/api/n`,
+    ask: `served() { curl -fsS http://127.0.0.1:8244/api/n | grep -oE 'n = [0-9]+' | cut -d ' ' -f 3; }
+n=$(($(served) + 1))
+echo "export default (_request, answer) => answer.send('n = $n');" >pages/api/n.js
+until [ "$(served)" = "$n" ]; do sleep 0.3; touch pages/api/n.js; done
+kill -0 "$(cat next.pid)" && echo "$(cat next.pid) $n"`,
+  }),
+  program({
     name: "Java with a debugger (jdb)",
     files: { "Count.java": JAVA },
     start: `counter java -agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:8243 Count.java

@@ -12,6 +12,18 @@ import type { Certificate } from "./certificates.ts";
 import { PORT } from "./plan.ts";
 import type { Records } from "./records.ts";
 
+/** A page for those who have logged in. It counts over a WebSocket, which it opens again when it has ended. */
+const SITE = `<title>a site</title><p id=who>WHO</p><input id=field><div style="height: 5000px"></div><script>
+var n = 0, opened = 0;
+const open = () => {
+  const socket = new WebSocket(location.href.replace(/^http/, "ws"));
+  socket.onopen = () => { opened++; socket.send(++n) };
+  socket.onmessage = () => setTimeout(() => socket.readyState === 1 && socket.send(++n), 100);
+  socket.onclose = () => setTimeout(open, 300);
+};
+open();
+</script>`;
+
 type Asked = IncomingMessage | Http2ServerRequest;
 type Answered = ServerResponse | Http2ServerResponse;
 
@@ -78,6 +90,16 @@ async function answer(request: Asked, response: Answered): Promise<void> {
     // git's old protocol over plain files, which is enough for ls-remote.
     head(response, 200, { "content-type": "text/plain" });
     response.end(`${"1".repeat(40)}\trefs/heads/main\n`);
+  } else if (url.pathname === "/log-in") {
+    head(response, 302, { location: "/site", "set-cookie": `who=${url.searchParams.get("who") ?? ""}; Path=/` });
+    response.end();
+  } else if (url.pathname === "/site") {
+    head(response, 200, { "content-type": "text/html" });
+    response.end(SITE.replace("WHO", /who=(\w+)/.exec(String(request.headers.cookie))?.[1] ?? "nobody"));
+  } else if (url.pathname.startsWith("/v1/")) {
+    // As an API of models, which repeats nothing of the request: a key among its headers must not come back.
+    head(response, 401, { "content-type": "application/json" });
+    response.end(JSON.stringify({ type: "error", error: { type: "authentication_error", message: "no account" } }));
   } else {
     head(response, status, { "content-type": "application/json" });
     response.end(`${JSON.stringify({ ...about(request), received })}\n`);

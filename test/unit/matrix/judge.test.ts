@@ -1,7 +1,17 @@
 /** How the matrix of programs judges answers, and its table. */
 
 import { describe, expect, test } from "vitest";
-import { isAsWanted, type Outcome, pageOf, problemOf, seenIn, tableOf, WAYS, waysOf } from "../../matrix/judge.ts";
+import {
+  isAsWanted,
+  type Outcome,
+  pageOf,
+  partOf,
+  problemOf,
+  seenIn,
+  tableOf,
+  WAYS,
+  waysOf,
+} from "../../matrix/judge.ts";
 import { directoryOf } from "../../matrix/program.ts";
 import { PROGRAMS } from "../../matrix/programs.ts";
 
@@ -112,6 +122,23 @@ test("the page keeps the rows of earlier runs, replaces those of this one, and h
   expect(pageOf(second, [], names)).toBe(second);
   expect(pageOf(second, [], ["nginx"])).not.toContain("Redis");
   expect(second).toMatch(/^# What can be paused\n\n/);
+});
+
+test("the page counts what goes on, what is refused, what fails and what was not tried", () => {
+  const gdb = { name: "gdb", outcomes: { start: works, fork: refused("being debugged") } };
+  const redis = { name: "Redis", outcomes: { start: works } };
+  const names = ["Redis", "nginx", "gdb"];
+  expect(pageOf("", [gdb, redis], names)).toContain("\nOf 3 programs 1 go on, 1 cannot be stored, 1 were not tried.\n");
+  const whole = pageOf(pageOf("", [gdb, redis], names), [row("nginx", "late")], names);
+  expect(whole).toContain("\nOf 3 programs 1 go on, 1 cannot be stored, 1 fail.\n");
+});
+
+test("the parts of a run have every row once, and what is no part is refused", () => {
+  const rows = PROGRAMS.map(({ name }) => name);
+  const parts = ["1/5", "2/5", "3/5", "4/5", "5/5"].map((part) => partOf(rows, part));
+  expect(parts.flat().toSorted()).toEqual(rows.toSorted());
+  expect(partOf(rows, "1/1")).toEqual(rows);
+  for (const part of ["0/5", "6/5", "1", "a/b", ""]) expect(() => partOf(rows, part)).toThrow("is no part");
 });
 
 function row(name: string, reason: string) {

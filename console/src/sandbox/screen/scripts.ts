@@ -51,7 +51,7 @@ mkdir -p "$place" && cd "$place" || exit 1
 secret() { LC_ALL=C tr -dc 'a-hj-km-np-z2-9' </dev/urandom | head -c 8; }
 takes=$(secret)
 watches=$(secret)
-printf '%s\\n%s\\n' "$takes" "$watches" >passwords
+printf '%s\\n' "$takes" __BEGIN_VIEWONLY__ "$watches" >passwords
 # By another name, because @e2b/desktop looks for its own server by that of the program.
 ln -sf "$(command -v x11vnc)" screen-server
 setsid ./screen-server -norc -display "$DISPLAY" -rfbport ${serverPort} -localhost -forever -shared -wait 50 \\

@@ -1,3 +1,5 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { noTemplate } from "../../../../orchestrator/templates/not-found.ts";
 
@@ -21,10 +23,12 @@ test("the error for the code interpreter's template names the command that makes
   expect(noTemplate("code-interpreter").message).toContain(`this platform calls it 'code-interpreter-v1': ${command}`);
 });
 
-test("the error for a desktop says that the platform does not include it", () => {
-  expect(noTemplate("desktop").message).toContain(
-    "'desktop' is not part of this platform: 'npx @e2b/cli template create desktop' makes one",
-  );
+test("the error for every template that comes with the platform names the command that makes it", () => {
+  // That of the matrix is for tests alone.
+  const starters = readdirSync(join(import.meta.dirname, "../../../../scripts/starters"));
+  const named = starters.filter((name) => name !== "programs");
+  expect(named).toContain("desktop");
+  for (const name of named) expect(noTemplate(name).message).toContain(`; './scripts/template ${name}' makes `);
 });
 
 test("the error for the MCP gateway's template says why there is none, and offers no command that makes one", () => {
