@@ -3,7 +3,7 @@
  * thread, in which no start and no answer goes on. Where that program cannot run, the agent starts them itself.
  */
 
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { getSystemErrorName } from "node:util";
 import { type Command, type Heard, type RunCommand, runCommand, type StartCommand, startedBy } from "../command.ts";
@@ -11,6 +11,7 @@ import { frame, KIND, readFrames, readNumber, startFrame } from "./frames.ts";
 
 /** After `svc-commands` could not be started. */
 const REST_MS = 10_000;
+const TRIAL_MS = 5_000;
 
 export interface Commands {
   readonly run: RunCommand;
@@ -29,37 +30,49 @@ interface Session {
  * @param direct starts what `svc-commands` cannot
  */
 export function hostCommands(program: () => Promise<string>, direct: RunCommand = runCommand): Commands {
-  const state = { session: undefined as Promise<Session | undefined> | undefined, restUntil: 0 };
+  const state = {
+    session: undefined as Session | undefined,
+    opening: undefined as Promise<Session | undefined> | undefined,
+    restUntil: 0,
+  };
 
   const open = async (): Promise<Session | undefined> => {
-    const before = await state.session;
-    if (before !== undefined && !before.over()) return before;
-    if (Date.now() < state.restUntil) return undefined;
-    // Of several that find it over, the first opens the next one.
-    const opened = program().then(openSession).catch(() => undefined);
-    state.session = opened;
-    if ((await opened) === undefined) state.restUntil = Date.now() + REST_MS;
-    return opened;
+    state.session = await program().then(openSession).then(tried).catch(() => undefined);
+    if (state.session === undefined) state.restUntil = Date.now() + REST_MS;
+    state.opening = undefined;
+    return state.session;
   };
-  const opening = { now: undefined as Promise<Session | undefined> | undefined };
-  const session = () =>
-    (opening.now ??= open().finally(() => {
-      opening.now = undefined;
-    }));
+
+  const session = (): Promise<Session | undefined> => {
+    const { session: known, restUntil } = state;
+    if (known !== undefined && !known.over()) return Promise.resolve(known);
+    if (Date.now() < restUntil) return Promise.resolve(undefined);
+    return (state.opening ??= open());
+  };
 
   return {
     async run(name, args, options) {
       const one = await session();
       return one === undefined ? direct(name, args, options) : startedBy(one.start)(name, args, options);
     },
-    stop() {
-      void state.session?.then((one) => one?.end());
-    },
+    stop: () => state.session?.end(),
   };
 }
 
+/** One that cannot start a program is of no use. */
+async function tried(session: Session | undefined): Promise<Session | undefined> {
+  if (session === undefined) return undefined;
+  try {
+    await startedBy(session.start)("true", [], { timeoutMs: TRIAL_MS });
+    return session;
+  } catch (error) {
+    session.end();
+    throw error;
+  }
+}
+
 function openSession(path: string): Session | undefined {
-  const child = spawn(path, [], { stdio: ["pipe", "pipe", "ignore"] }) as ChildProcessWithoutNullStreams;
+  const child = spawn(path, [], { stdio: ["pipe", "pipe", "ignore"] });
   child.once("error", () => undefined);
   if (child.pid === undefined) return undefined;
   const underWay = new Map<number, Heard>();
