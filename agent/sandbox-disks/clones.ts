@@ -9,7 +9,7 @@ import type { RunCommand } from "../host/command.ts";
 const CLONE_LIMIT_MS = 25_000;
 const BLOCK = 512;
 
-export interface Clones {
+interface Clones {
   clone(from: string, to: string): Promise<void>;
   /** @param paths of one stored disk, which may have the later one when this is called */
   cloneStored(paths: readonly string[], to: string): Promise<void>;

@@ -13,7 +13,7 @@ import { frame, KIND, readFrames, readNumber, startFrame } from "./frames.ts";
 const REST_MS = 10_000;
 const TRIAL_MS = 5_000;
 
-export interface Commands {
+interface Commands {
   readonly run: RunCommand;
   /** Ends `svc-commands`; commands under way count as lost. It ends with this process in any case. */
   stop(): void;

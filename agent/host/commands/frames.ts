@@ -4,7 +4,7 @@ import { endianness } from "node:os";
 
 export const KIND = { start: 1, kill: 2, printed: 3, complained: 4, ended: 5, refused: 6 } as const;
 
-export interface Frame {
+interface Frame {
   readonly number: number;
   readonly kind: number;
   readonly rest: Buffer;
@@ -33,7 +33,7 @@ export function frame(number: number, kind: number, ...rest: readonly Uint8Array
   return Buffer.concat([numbers(HEAD - LENGTH + length, number, kind), ...rest]);
 }
 
-export interface StartText {
+interface StartText {
   readonly words: readonly string[];
   readonly path: string | undefined;
   readonly input: string | Uint8Array;

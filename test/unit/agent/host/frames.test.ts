@@ -1,11 +1,11 @@
 /** The frames between the agent and the program that starts commands for it. */
 
 import { expect, test } from "vitest";
-import { type Frame, frame, KIND, readFrames, startFrame } from "../../../../agent/host/commands/frames.ts";
+import { frame, KIND, readFrames, startFrame } from "../../../../agent/host/commands/frames.ts";
 
-function read(bytes: Buffer, pieces: number): Frame[] {
-  const found: Frame[] = [];
-  const take = readFrames((one) => found.push(one));
+function read(bytes: Buffer, pieces: number) {
+  const found: { readonly number: number; readonly kind: number; readonly rest: Buffer }[] = [];
+  const take = readFrames((one) => void found.push(one));
   for (let at = 0; at < bytes.length; at += pieces) take(bytes.subarray(at, at + pieces));
   return found;
 }
