@@ -17,6 +17,7 @@ import { withCpuSets } from "./cpu-sets/with-cpu-sets.ts";
 import type { AgentDeps, AgentMachine } from "./deps.ts";
 import { hostEgress } from "./egress-supervisor/host-egress.ts";
 import { runCommand } from "./host/command.ts";
+import { hostCommands } from "./host/commands/commands.ts";
 import { allowedCpus } from "./host/cpu-list.ts";
 import { openFileLimit, userLimits } from "./host/engine-limits.ts";
 import { hostMachine } from "./host/machine.ts";
@@ -43,10 +44,11 @@ function machineOf(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv
   const { runDir, stateDir } = config;
   const plan = planNetwork(config.networkName, config.subnet);
   const egress = hostEgress(config, { gateway: plan.gateway, environment, log });
-  const disks = hostSandboxDisks(config);
+  const { run } = hostCommands(() => nativeProgram(runCommand, "host/commands/svc-commands", runDir));
+  const disks = hostSandboxDisks(config, run);
   const containers = containersOf(config, disks, log);
-  const volumes = hostVolumes({ root: join(disks.root, "volumes"), run: runCommand });
-  const network = hostNetwork(config, plan, { egressPort: egress.port, log });
+  const volumes = hostVolumes({ root: join(disks.root, "volumes"), run });
+  const network = hostNetwork(config, plan, { egressPort: egress.port, run, log });
   return {
     host: hostMachine([stateDir, "/var/lib/docker"]),
     docker: hostDocker(config, containers),
@@ -59,7 +61,7 @@ function machineOf(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv
       volumes,
       program: () => nativeProgram(runCommand, "volumes/svc-volume-files", runDir),
     }),
-    memory: hostMemory(config, plan),
+    memory: hostMemory(config, plan, run),
     tools: hostBuildTools(),
     procfs: hostProcfs({
       run: runCommand,

@@ -116,11 +116,12 @@ async function bundleEnvd(): Promise<void> {
 }
 
 /**
- * Builds the agent with its programs for what Node cannot do: notices of firewall changes, copies of frozen disks, the
- * files of volumes, holes of files, paths of watched files, and the files that say what a sandbox has.
+ * Builds the agent with its programs for what Node cannot do: quick starts of commands, notices of firewall changes, copies of frozen
+ * disks, the files of volumes, holes of files, paths of watched files, and the files that say what a sandbox has.
  */
 async function bundleAgent(): Promise<void> {
   await bundleProgram("agent");
+  compile("agent/host/commands", "svc-commands");
   compile("agent/network", "svc-table-watch");
   compile("agent/network", "svc-network-probe");
   compile("agent/sandbox-disks", "svc-disk-copy");

@@ -19,7 +19,7 @@ export interface ContainerSpec {
   readonly cpus?: string;
   /** It gets the disk of a container that the engine has lost, instead of an empty one. */
   readonly takeOver?: TakeOver;
-  /** The container that `createAhead` has made for it, which lacks only its disk. */
+  /** The container that `createAhead` has made for it, which lacks only its disk, if that. */
   readonly made?: string;
 }
 
@@ -125,6 +125,11 @@ export interface Containers {
    * Undefined: such a container can only be made with its disk.
    */
   createAhead(spec: ContainerSpec): Promise<string | undefined>;
+  /**
+   * Gives a container that `createAhead` has made its disk, once `commit` has copied it. False: `create` gives it, because the disk
+   * is large. When this rejects, the container is of no use: the caller removes it.
+   */
+  furnishAhead(id: string, spec: Pick<ContainerSpec, "build" | "resources">): Promise<boolean>;
   /** True while this process owns the container: it has made it, and has not asked for its removal. A row may name it later. */
   isMade(id: string): boolean;
   start(id: string): Promise<void>;

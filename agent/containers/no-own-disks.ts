@@ -5,6 +5,7 @@ import type { Containers } from "./containers.ts";
 type OwnDisks = Pick<
   Containers,
   | "createAhead"
+  | "furnishAhead"
   | "hasOwnDisk"
   | "copyAhead"
   | "keep"
@@ -20,6 +21,7 @@ type OwnDisks = Pick<
 
 export const NO_OWN_DISKS: OwnDisks = {
   createAhead: () => Promise.resolve(undefined),
+  furnishAhead: () => Promise.resolve(false),
   hasOwnDisk: () => false,
   copyAhead: () => Promise.resolve(),
   flushDisk: () => Promise.resolve(),

@@ -29,66 +29,124 @@ interface CommandOptions {
  */
 export type RunCommand = (program: string, args: readonly string[], options?: CommandOptions) => Promise<string>;
 
-export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = CHANGE_LIMIT_MS, path, signal } = {}) =>
-  new Promise((resolve, reject) => {
-    const child = spawn(program, args, {
-      stdio: ["pipe", "pipe", "pipe"],
-      ...(path === undefined ? {} : { env: { PATH: path } }),
-    });
-    child.once("error", (cause) => {
-      over();
-      reject(new Error(`cannot run ${program}`, { cause }));
-    });
-    const kill = () => child.kill("SIGKILL");
-    const name = [program, ...args].join(" ");
-    const state = { late: false };
-    const late = () => {
-      state.late = true;
-      kill();
-    };
-    const limits: NodeJS.Timeout[] = [];
-    const over = () => {
-      for (const limit of limits) clearTimeout(limit);
-      signal?.removeEventListener("abort", kill);
-    };
-    // No process: `error` follows. Where descriptors were missing, there are no streams either.
-    if (child.pid === undefined) return;
-    limits.push(setTimeout(late, timeoutMs), setTimeout(leave, timeoutMs + END_LIMIT_MS));
-    signal?.addEventListener("abort", kill, { once: true });
-    if (signal?.aborted === true) kill();
-    const output = collect(child.stdout);
-    const complaint = collect(child.stderr);
-    // Without a listener, a program that ends before it has read its input would end the agent.
-    child.stdin.on("error", () => undefined);
-    child.stdin.end(input);
-    child.once("close", (code, by) => {
-      over();
-      if (code === 0) resolve(output());
-      else {
-        const how = state.late ? `did not end within its limit of ${timeoutMs / 1_000} s` : `ended with ${code ?? by}`;
-        reject(new Error(`${name} ${how}: ${complaint().trim()}`));
+/** What is started. */
+export interface Command {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly input: string | Uint8Array;
+  readonly path: string | undefined;
+}
+
+/** What its caller hears of it. */
+export interface Heard {
+  printed(chunk: Buffer): void;
+  complained(chunk: Buffer): void;
+  /** It has ended, and nobody can write for it any more: by its exit code, or by a signal. */
+  closed(code: number | null, by: string | null): void;
+  /** It was not started, or what else happened. */
+  failed(cause: unknown, what?: string): void;
+}
+
+interface Started {
+  kill(): void;
+  /** Nobody waits for it any more. */
+  leave(): void;
+}
+
+/** Undefined: there is no process, and `failed` follows. */
+export type StartCommand = (command: Command, heard: Heard) => Started | undefined;
+
+export const startedBy =
+  (start: StartCommand): RunCommand =>
+  (program, args, { input = "", timeoutMs = CHANGE_LIMIT_MS, path, signal } = {}) =>
+    new Promise((resolve, reject) => {
+      const name = [program, ...args].join(" ");
+      const output = collect();
+      const complaint = collect();
+      const state = { late: false };
+      const limits: NodeJS.Timeout[] = [];
+      const over = () => {
+        for (const limit of limits) clearTimeout(limit);
+        signal?.removeEventListener("abort", kill);
+      };
+      const started = start(
+        { program, args, input, path },
+        {
+          printed: output.add,
+          complained: complaint.add,
+          closed(code, by) {
+            over();
+            if (code === 0) resolve(output.text());
+            else {
+              const how = state.late
+                ? `did not end within its limit of ${timeoutMs / 1_000} s`
+                : `ended with ${code ?? by}`;
+              reject(new Error(`${name} ${how}: ${complaint.text().trim()}`));
+            }
+          },
+          failed(cause, what) {
+            over();
+            reject(new Error(what === undefined ? `cannot run ${program}` : `${name}: ${what}`, { cause }));
+          },
+        },
+      );
+      if (started === undefined) return;
+      const late = () => {
+        state.late = true;
+        kill();
+      };
+      limits.push(setTimeout(late, timeoutMs), setTimeout(leave, timeoutMs + END_LIMIT_MS));
+      signal?.addEventListener("abort", kill, { once: true });
+      if (signal?.aborted === true) kill();
+
+      function kill(): void {
+        started?.kill();
+      }
+
+      function leave(): void {
+        over();
+        reject(new Error(`${name} did not end within its limit of ${timeoutMs / 1_000} s, nor when it was killed`));
+        started?.leave();
       }
     });
 
-    function leave(): void {
-      over();
-      reject(new Error(`${name} did not end within its limit of ${timeoutMs / 1_000} s, nor when it was killed`));
+export const runCommand: RunCommand = startedBy(({ program, args, input, path }, heard) => {
+  const child = spawn(program, args, {
+    stdio: ["pipe", "pipe", "pipe"],
+    ...(path === undefined ? {} : { env: { PATH: path } }),
+  });
+  child.once("error", (cause) => heard.failed(cause));
+  // No process: `error` follows. Where descriptors were missing, there are no streams either.
+  if (child.pid === undefined) return undefined;
+  child.stdout.on("data", (chunk: Buffer) => heard.printed(chunk));
+  child.stderr.on("data", (chunk: Buffer) => heard.complained(chunk));
+  // Without a listener, a program that ends before it has read its input would end the agent.
+  child.stdin.on("error", () => undefined);
+  child.stdin.end(input);
+  child.once("close", (code, by) => heard.closed(code, by));
+  return {
+    kill: () => void child.kill("SIGKILL"),
+    leave() {
       for (const stream of child.stdio) stream?.destroy();
       child.unref();
-    }
-  });
+    },
+  };
+});
 
 /** Runs commands that only look, with their limit of time. */
 export function looking(run: RunCommand): RunCommand {
   return (program, args, options) => run(program, args, { timeoutMs: LOOK_LIMIT_MS, ...options });
 }
 
-function collect(stream: NodeJS.ReadableStream): () => string {
+/** Of what was written, as much as is kept. */
+function collect(): { readonly add: (chunk: Buffer) => void; readonly text: () => string } {
   const chunks: Buffer[] = [];
   let size = 0;
-  stream.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size <= MAX_OUTPUT_BYTES) chunks.push(chunk);
-  });
-  return () => Buffer.concat(chunks).toString("utf8");
+  return {
+    add(chunk) {
+      size += chunk.length;
+      if (size <= MAX_OUTPUT_BYTES) chunks.push(chunk);
+    },
+    text: () => Buffer.concat(chunks).toString("utf8"),
+  };
 }

@@ -2,7 +2,7 @@
 
 import type { Log } from "../../shared/program/log.ts";
 import type { AgentConfig } from "../config.ts";
-import { runCommand } from "../host/command.ts";
+import { type RunCommand, runCommand } from "../host/command.ts";
 import { readCompanyProxies } from "../host/company-proxies.ts";
 import { nativeProgram } from "../host/native-program.ts";
 import type { Plan } from "./addresses.ts";
@@ -18,12 +18,15 @@ export interface Network {
   readonly traffic: (link: string) => Traffic;
 }
 
-/** @param egressPort where redirected connections go */
-export function hostNetwork(
-  config: AgentConfig,
-  plan: Plan,
-  { egressPort, log }: { readonly egressPort: () => Promise<number>; readonly log: Pick<Log, "warn"> },
-): Network {
+interface HostNetworkDeps {
+  /** Where redirected connections go. */
+  readonly egressPort: () => Promise<number>;
+  /** For what a start waits for. */
+  readonly run: RunCommand;
+  readonly log: Pick<Log, "warn">;
+}
+
+export function hostNetwork(config: AgentConfig, plan: Plan, { egressPort, run, log }: HostNetworkDeps): Network {
   const firewall = hostFirewall(plan, runCommand, {
     egressPort,
     connections: config.egressConnections,
@@ -31,5 +34,5 @@ export function hostNetwork(
     watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
     unread: (error) => log.warn({ err: error }, "could not read the firewall's table, and look again in a moment"),
   });
-  return { plan, links: hostLinks(plan, runCommand), firewall, traffic: trafficOf };
+  return { plan, links: hostLinks(plan, run), firewall, traffic: trafficOf };
 }

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { AgentConfig } from "../config.ts";
-import { runCommand } from "../host/command.ts";
+import { type RunCommand, runCommand } from "../host/command.ts";
 import { diskUsage } from "../host/disk-usage.ts";
 import { nativeProgram } from "../host/native-program.ts";
 import { type Disks, type DiskWork, hostDisks } from "../sandbox-disks/disks.ts";
@@ -23,11 +23,14 @@ export interface NodeDisks {
   readonly keepBallast: KeepBallast;
 }
 
-/** The sandboxes' own disks, each of which finds room beside the reserve of the node's disk. */
-export function hostSandboxDisks(config: AgentConfig): Disks {
+/**
+ * The sandboxes' own disks, each of which finds room beside the reserve of the node's disk.
+ * @param run for what a start waits for
+ */
+export function hostSandboxDisks(config: AgentConfig, run: RunCommand): Disks {
   const disks = hostDisks({
     root: config.disksDir ?? join(config.stateDir, "disks"),
-    run: runCommand,
+    run,
     copier: () => nativeProgram(runCommand, "sandbox-disks/svc-disk-copy", config.runDir),
     async refusal(bytes) {
       const space = await readSpace(disks.root);

@@ -11,6 +11,7 @@ import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { RunCommand } from "../host/command.ts";
 import { sync } from "../host/sync.ts";
+import { createClones } from "./clones.ts";
 import { formatted } from "./formatted.ts";
 import { checkLower, imageOfLayer, LAYER, putLayer } from "./layer.ts";
 import { isFailed, isOther } from "./mounts.ts";
@@ -25,15 +26,12 @@ const COPIES_AT_ONCE = 2;
 const AHEAD_LIMIT_MS = 80_000;
 /** While a sandbox stands still. */
 const FINISH_LIMIT_MS = 30_000;
-/** For a turn, and then for the copy; a start may not take longer. */
-const CLONE_LIMIT_MS = 25_000;
 const MOUNT_LIMIT_MS = 60_000;
 /** How long it counts that this machine could not make a disk: the cause may be a passing one. */
 const RETRY_MS = 60_000;
 const MOST_LEFT = 8;
 const PROBE = "probe";
 const PROBE_MB = 64;
-const BLOCK = 512;
 /** `nodev` and `nosuid` hold for the host, which must take neither from a sandbox's files; overlayfs does not pass them on. */
 const MOUNT_OPTIONS = "loop,noatime,discard,nodev,nosuid,errors=remount-ro";
 
@@ -74,7 +72,7 @@ export interface Disks {
   file(of: { readonly containerId: string } | { readonly stored: string }): string;
   /** The host's directory of the container's layer on its disk. */
   layer(containerId: string): string;
-  /** Makes the disk of a container that has never run, and puts its layer on it. */
+  /** Makes the disk of a container that has never run, and puts its layer on it. A stored disk may lack its name yet. */
   make(disk: Disk): Promise<void>;
   /** The image that the container of this disk was made of; undefined: a disk of an earlier version does not say. */
   imageOf(containerId: string): Promise<string | undefined>;
@@ -101,6 +99,8 @@ export interface Disks {
   store(containerId: string, id: string): Promise<void>;
   /** Gives the copy its name. Resolves when it is durable, where that is asked for. */
   keep(id: string, durable: boolean): Promise<void>;
+  /** What a stored disk, or its copy before `keep`, takes on the machine's disk. */
+  storedBytes(id: string): Promise<number>;
   hasStored(id: string): boolean;
   /** Whether there is a copy that `keep` has not made durable yet. */
   hasDraft(id: string): boolean;
@@ -128,17 +128,19 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
   const storedRoot = join(root, "stored");
   const mutex = createKeyedMutex();
   const copies = createSemaphore(COPIES_AT_ONCE);
-  const clones = createSemaphore(COPIES_AT_ONCE);
+  const { clone, cloneStored, bytes } = createClones({ run, atOnce: COPIES_AT_ONCE, refusal });
   /** The copier of each disk that is being copied. A sandbox has one snapshot under way at most. */
   const underWay = new Map<string, { readonly cut: AbortController; readonly ended: Promise<unknown> }>();
   const empty = formatted(join(root, "formatted"), run);
-  const state = { probed: undefined as Promise<string | undefined> | undefined, probedAt: 0, cloning: 0 };
+  const state = { probed: undefined as Promise<string | undefined> | undefined, probedAt: 0 };
 
   const image = (containerId: string) => join(root, `${containerId}${IMAGE}`);
   const mountPoint = (containerId: string) => join(root, containerId);
   const layer = (containerId: string) => join(mountPoint(containerId), LAYER);
   const kept = (id: string) => join(storedRoot, `${id}${IMAGE}`);
   const draft = (id: string) => join(storedRoot, `${id}${UNFINISHED}`);
+  /** Of a stored disk, which gets its name at any moment. */
+  const either = (id: string) => [draft(id), kept(id)];
 
   const isMounted = (place: string) => isOther(place, root);
 
@@ -165,23 +167,6 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       await run("umount", [place], { timeoutMs: MOUNT_LIMIT_MS });
     }
     await rmdir(place).catch(unlessMissing);
-  };
-
-  const clone = (from: string, to: string) =>
-    run("cp", ["--reflink=auto", "--sparse=always", "--", from, to], { timeoutMs: CLONE_LIMIT_MS });
-
-  const cloneStored = async (id: string, to: string) => {
-    const release = await clones.take(AbortSignal.timeout(CLONE_LIMIT_MS));
-    const bytes = (await stat(kept(id))).blocks * BLOCK;
-    state.cloning += bytes;
-    try {
-      const refused = await refusal(state.cloning);
-      if (refused !== undefined) throw refused;
-      await clone(kept(id), to);
-    } finally {
-      state.cloning -= bytes;
-      release();
-    }
   };
 
   const done = {
@@ -242,7 +227,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
   const put = async (disk: Disk) => {
     const { containerId, sizeMb, from } = disk;
     if (from === undefined) await clone(await empty(sizeMb), image(containerId));
-    else await cloneStored(from, image(containerId));
+    else await cloneStored(either(from), image(containerId));
     await attach(image(containerId), mountPoint(containerId));
     await putLayerOf(disk, from !== undefined);
   };
@@ -346,6 +331,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       if (durable) await sync(storedRoot);
     },
 
+    storedBytes: (id) => bytes(either(id)),
     hasStored: (id) => existsSync(kept(id)),
     hasDraft: (id) => existsSync(draft(id)),
 

@@ -14,6 +14,8 @@ import { layerOf, successor } from "./successor.ts";
 const DEFAULT_MB = 10_240;
 /** A container whose disk cannot be mounted does not run. Its start gives the reason. */
 const WITHOUT_DISK = { running: false, pid: 0, exitCode: 137, oomKilled: false, upperDirectory: undefined, cpus: "" };
+/** A copy of a larger disk would take long beside the dump for which its source stands still. */
+const MOST_AHEAD = 64 * 1024 * 1024;
 const SNAPSHOT = /^svc\/snapshot:(.+)$/;
 
 interface WithDisksDeps {
@@ -37,6 +39,13 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
   };
   const usable = async () =>
     (await disks.unusable()) === undefined && (await engine.facts()).storageDriver === "overlay2";
+
+  /** Containers that were made ahead and have their disk. */
+  const furnished = new Set<string>();
+  const makeDisk = async (containerId: string, { resources }: Pick<ContainerSpec, "resources">, from?: string) => {
+    const sizeMb = resources.diskSizeMB || DEFAULT_MB;
+    await disks.make({ containerId, ...(await layerOf(containerId, engine)), sizeMb, from });
+  };
 
   const firstSeen = new Map<string, number>();
   const suspects = new Set<string>();
@@ -69,11 +78,11 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
         if (from === undefined) return engine.create(spec);
         throw new AppError("unavailable", "this node cannot make the sandbox's disk now: try again");
       }
+      if (made !== undefined && furnished.delete(made)) return made;
       const containerId =
         made ?? (await engine.create({ ...spec, build: { ...spec.build, image: onWhat(spec.build.image) } }));
       try {
-        const sizeMb = spec.resources.diskSizeMB || DEFAULT_MB;
-        await disks.make({ containerId, ...(await layerOf(containerId, engine)), sizeMb, from });
+        await makeDisk(containerId, spec, from);
         return containerId;
       } catch (cause) {
         await Promise.allSettled([engine.remove(containerId), disks.remove(containerId)]);
@@ -86,6 +95,14 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
       const id = SNAPSHOT.exec(spec.build.image)?.[1];
       if (id === undefined || !(await usable())) return undefined;
       return engine.create({ ...spec, build: { ...spec.build, image: below(id) } });
+    },
+
+    async furnishAhead(id, spec) {
+      const from = SNAPSHOT.exec(spec.build.image)?.[1];
+      if (from === undefined || (await disks.storedBytes(from)) > MOST_AHEAD) return false;
+      await makeDisk(id, spec, from);
+      furnished.add(id);
+      return true;
     },
 
     async start(id) {
@@ -108,6 +125,7 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
     },
 
     async remove(id) {
+      furnished.delete(id);
       // Docker removes a name of its own that it finds on the disk.
       if (disks.has(id)) await disks.mount(id).catch(() => undefined);
       await engine.remove(id);

@@ -1,4 +1,7 @@
-/** A confined CRIU reads in the agent's note what the kernel can do, and does not try the kernel out at each call. */
+/**
+ * What the start of a confined CRIU costs: it reads in the agent's note what the kernel can do, and does not try the kernel out at each
+ * call; and a CRIU that is only asked for its version needs no confinement.
+ */
 
 import { execFile } from "node:child_process";
 import { access, mkdtemp, readFile, rm } from "node:fs/promises";
@@ -64,4 +67,28 @@ kill $replacing`;
   });
   expect(stdout).not.toContain("svc-confine");
   expect(stdout).not.toContain("did not start");
+});
+
+// In message after message: what CRIU answers, or its last words. Without this capability nobody makes a mount namespace.
+const ASK = `
+import socket, subprocess, sys
+for message in sys.argv[1:]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if message: ours.send(bytes.fromhex(message))
+    there = theirs.fileno()
+    criu = ["setpriv", "--bounding-set=-sys_admin", "criu", "swrk", str(there)]
+    words = subprocess.run(criu, pass_fds=[there], stderr=subprocess.PIPE, text=True).stderr
+    theirs.close()
+    print(ours.recv(4096).hex() or words.strip())
+`;
+
+test("a CRIU that is asked for its version alone is not confined, and any other one is", async () => {
+  const version = "080a";
+  // The version and then another request; a feature; nothing yet.
+  const others = ["080a2001", "0809", ""];
+  const { stdout } = await run("python3", ["-c", ASK, version, ...others], { env: { PATH: CRIU_PATH }, timeout: 60_000 });
+  const [answer, ...words] = stdout.trimEnd().split("\n");
+  // The same type, and success.
+  expect(answer).toMatch(/^080a1001/);
+  expect(words).toEqual(others.map(() => "svc-confine: a mount namespace: Operation not permitted"));
 });

@@ -8,6 +8,7 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { runCommand } from "../../agent/host/command.ts";
+import { nativeProgram } from "../../agent/host/native-program.ts";
 import { hostDisks } from "../../agent/sandbox-disks/disks.ts";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { containers, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
@@ -283,4 +284,42 @@ test("a copier that is killed leaves no copy, and a disk that programs can write
   await writeFile(join(layer, "diff", "file"), "written");
   expect(await readFile(join(one.layer("c"), "diff", "file"), "utf8")).toBe("written");
   expect((await one.list()).stored).toEqual([]);
+});
+
+test("a container gets a copy of a stored disk before the disk has its name, and while it gets the name", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-disks-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const layerOf = async (name: string) => {
+    const layer = join(directory, name);
+    for (const part of ["diff", "work"]) await mkdir(join(layer, part), { recursive: true });
+    for (const part of ["link", "lower"]) await writeFile(join(layer, part), `of ${name}`);
+    return layer;
+  };
+  const naming = { now: () => Promise.resolve() };
+  const disks = hostDisks({
+    root: join(directory, "disks"),
+    async run(program, args, options) {
+      if (program === "cp" && args.some((one) => one.startsWith("/proc/"))) await naming.now();
+      return runCommand(program, args, options);
+    },
+    copier: () => nativeProgram(runCommand, "sandbox-disks/svc-disk-copy", directory),
+    refusal: () => Promise.resolve(undefined),
+  });
+  const make = async (containerId: string, from?: string) => {
+    const layer = await layerOf(containerId);
+    onTestFinished(() => disks.remove(containerId));
+    await disks.make({ containerId, layer, sizeMb: 64, image: undefined, from });
+    return join(disks.layer(containerId), "diff", "file");
+  };
+  await writeFile(await make("source"), "written");
+  await disks.store("source", "s");
+  expect(disks.hasStored("s")).toBe(false);
+  expect(await disks.storedBytes("s")).toBeGreaterThan(0);
+  expect(await readFile(await make("early", "s"), "utf8")).toBe("written");
+  naming.now = () => disks.keep("s", false);
+  expect(await readFile(await make("meanwhile", "s"), "utf8")).toBe("written");
+  naming.now = () => Promise.resolve();
+  expect(disks.hasStored("s")).toBe(true);
+  expect(await readFile(await make("later", "s"), "utf8")).toBe("written");
+  await expect(make("none", "another")).rejects.toMatchObject({ code: "ENOENT" });
 });

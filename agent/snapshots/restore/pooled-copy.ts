@@ -40,7 +40,7 @@ export async function pooledCopy(
     signal.throwIfAborted();
     // Its row names its flavour, not the snapshot that it was restored from.
     const disk = { containerId, controlToken, ...flavour, upperDirectory: undefined, createdAt };
-    const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}`, volumes: [] };
+    const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}`, volumes: [], made: true };
     const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
     await verified;
     // A container that is frozen with missing pages would keep its page server for ever.

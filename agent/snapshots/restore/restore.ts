@@ -56,6 +56,8 @@ export interface RestoreSpec {
   readonly volumes: readonly VolumeMount[];
   /** What its parts take. */
   readonly timing?: Timing;
+  /** The caller has just made the container, of this size: Docker is not asked whether it runs. */
+  readonly made?: boolean;
 }
 
 export interface Restored {
@@ -72,7 +74,7 @@ export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContai
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming }: RestoreSpec,
+  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming, made = false }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
@@ -85,9 +87,11 @@ export async function restoreContainer(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
-    // This agent process has not started the container, but an earlier one may have: that start may still be under way.
-    const { limits } = await stopped(id, containers, 0);
-    await tellSize(disk, limits, containers);
+    if (!made) {
+      // This agent process has not started the container, but an earlier one may have: that start may still be under way.
+      const { limits } = await stopped(id, containers, 0);
+      await tellSize(disk, limits, containers);
+    }
     signal.throwIfAborted();
 
     const slot = await slots.take();

@@ -25,7 +25,7 @@ export interface CheckpointDeps extends CheckpointMemoryDeps {
   readonly disks: NodeDisks;
   readonly stores: Stores;
   /** Absent: no copy starts from it at once. */
-  readonly copies?: Pick<CopiesAhead, "begin" | "drop">;
+  readonly copies?: Pick<CopiesAhead, "begin" | "stored" | "drop">;
 }
 
 export async function checkpoint(
@@ -89,10 +89,12 @@ export async function checkpoint(
       meanwhile: async () => {
         if (!ownDisk) await refuseHoles(container.upperDirectory, findHole);
         await timing.measure("disk", () => containers.commit(container.id, image, snapshotId));
+        deps.copies?.stored(snapshotId);
       },
       afterwards: async () => {
         if ((await deps.memory.files.links(snapshotId)) !== undefined) {
           // The disk was copied during the dump, which gives names to open files: the copy needs these names.
+          deps.copies?.drop(snapshotId);
           if (!ownDisk) await containers.removeImage(image);
           await containers.commit(container.id, image, snapshotId);
           await clearLinks(container, snapshotId, { ...deps.memory, log });

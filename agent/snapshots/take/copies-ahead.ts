@@ -1,7 +1,7 @@
 /**
- * Makes the containers of a fork's copies while their source is being stored, for which the fork waits anyway. These containers have no
- * disk, no process and no row yet: a copy takes one when it starts, and the agent removes those that no copy takes. After a crash the
- * next agent process removes them, as all containers without a row.
+ * Makes the containers of a fork's copies while their source is being stored, for which the fork waits anyway, and gives them their disks
+ * once that of the source is copied. These containers have no process and no row yet: a copy takes one when it starts, and the agent
+ * removes those that no copy takes. After a crash the next agent process removes them, as all containers without a row.
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
@@ -24,6 +24,8 @@ interface AheadContainer {
 export interface CopiesAhead {
   /** Begins to make them, one after the other; the disk of the source was copied ahead. Never throws. */
   begin(snapshotId: string, source: Source, count: number): void;
+  /** The disk of the source is copied and will not change: the containers get theirs while its memory is written. */
+  stored(snapshotId: string): void;
   /** One for a copy of this size, as the source's; undefined: the copy makes its own. From the first copy on no more are made. */
   take(snapshotId: string, wanted: Pick<Source, "resources" | "runtime">): Promise<AheadContainer | undefined>;
   /** Removes those that no copy has taken. */
@@ -43,12 +45,20 @@ const KEEP_MS = 20_000;
 
 interface Fork {
   readonly source: Source;
-  readonly ready: AheadContainer[];
-  /** The one that is being made, unless a copy waits for it. */
-  making: Promise<AheadContainer | undefined> | undefined;
+  /** Those with a disk first. */
+  readonly ready: Made[];
+  /** The one that is being made, or is getting its disk, unless a copy waits for it. */
+  making: Promise<Made | undefined> | undefined;
   /** How many more to make. */
   left: number;
+  /** Whether containers can get their disks now. */
+  furnishing: boolean;
+  filling: boolean;
   readonly timer: NodeJS.Timeout;
+}
+
+interface Made extends AheadContainer {
+  readonly furnished: boolean;
 }
 
 export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): CopiesAhead {
@@ -76,24 +86,54 @@ export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): Co
       runtimeDirectory: directory,
       resolver: network.plan.gateway,
     });
-    return containerId === undefined ? undefined : { containerId, controlToken };
+    return containerId === undefined ? undefined : { containerId, controlToken, furnished: false };
   };
 
   const remove = ({ containerId }: AheadContainer) => inBackground(containers.remove(containerId));
 
+  const furnish = async (snapshotId: string, fork: Fork, bare: Made): Promise<Made> => {
+    const { build, resources } = fork.source;
+    const spec = { build: { ...build, image: snapshotImage(snapshotId) }, resources };
+    try {
+      const furnished = await containers.furnishAhead(bare.containerId, spec);
+      // The others' disks are as large.
+      if (!furnished) fork.furnishing = false;
+      return { ...bare, furnished };
+    } catch (error) {
+      remove(bare);
+      throw error;
+    }
+  };
+
+  /** A disk for one that has none comes before another container. */
+  const next = (snapshotId: string, fork: Fork): Promise<Made | undefined> | undefined => {
+    const at = fork.furnishing ? fork.ready.findIndex(({ furnished }) => !furnished) : -1;
+    const [bare] = at < 0 ? [] : fork.ready.splice(at, 1);
+    if (bare !== undefined) return furnish(snapshotId, fork, bare);
+    if (fork.left === 0) return undefined;
+    fork.left--;
+    return make(snapshotId, fork.source);
+  };
+
+  const put = (fork: Fork, made: Made) => {
+    const bare = fork.ready.findIndex(({ furnished }) => !furnished);
+    fork.ready.splice(made.furnished && bare >= 0 ? bare : fork.ready.length, 0, made);
+  };
+
   const fill = async (snapshotId: string, fork: Fork) => {
-    while (fork.left > 0) {
-      fork.left--;
-      const making = make(snapshotId, fork.source);
+    if (fork.filling) return;
+    fork.filling = true;
+    for (let making = next(snapshotId, fork); making !== undefined; making = next(snapshotId, fork)) {
       fork.making = making;
       const made = await making;
       // A copy has taken it while it was being made.
       if (fork.making !== making) return;
       fork.making = undefined;
       if (made === undefined) return;
-      if (forks.get(snapshotId) === fork) fork.ready.push(made);
+      if (forks.get(snapshotId) === fork) put(fork, made);
       else remove(made);
     }
+    fork.filling = false;
   };
 
   const drop = (snapshotId: string) => {
@@ -102,6 +142,7 @@ export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): Co
     forks.delete(snapshotId);
     clearTimeout(fork.timer);
     fork.left = 0;
+    fork.furnishing = false;
     for (const made of fork.ready.splice(0)) remove(made);
   };
 
@@ -109,8 +150,15 @@ export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): Co
     begin(snapshotId, source, count) {
       drop(snapshotId);
       const timer = setTimeout(() => drop(snapshotId), KEEP_MS).unref();
-      const fork: Fork = { source, ready: [], making: undefined, left: count, timer };
+      const state = { ready: [], making: undefined, left: count, furnishing: false, filling: false };
+      const fork: Fork = { source, ...state, timer };
       forks.set(snapshotId, fork);
+      inBackground(fill(snapshotId, fork));
+    },
+    stored(snapshotId) {
+      const fork = forks.get(snapshotId);
+      if (fork === undefined) return;
+      fork.furnishing = true;
       inBackground(fill(snapshotId, fork));
     },
     async take(snapshotId, { resources, runtime }) {
@@ -118,6 +166,7 @@ export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): Co
       if (fork === undefined) return undefined;
       // Copies that make their own at the same time are faster than one after the other here.
       fork.left = 0;
+      fork.furnishing = false;
       if (fork.source.runtime !== runtime || !sameResources(fork.source.resources, resources)) return undefined;
       const made = fork.ready.shift();
       if (made !== undefined) return made;

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { AgentConfig } from "../../config.ts";
-import { runCommand } from "../../host/command.ts";
+import { type RunCommand, runCommand } from "../../host/command.ts";
 import { nativeProgram } from "../../host/native-program.ts";
 import type { Plan } from "../../network/addresses.ts";
 import { type Connections, hostConnections } from "../connections/connections.ts";
@@ -19,13 +19,14 @@ export interface Memory {
   readonly restoreLimitMs?: number | undefined;
 }
 
-export function hostMemory({ stateDir, runDir }: AgentConfig, plan: Plan): Memory {
+/** @param run for what a start or a frozen sandbox waits for */
+export function hostMemory({ stateDir, runDir }: AgentConfig, plan: Plan, run: RunCommand): Memory {
   return {
-    criu: hostCriu(runCommand),
-    watchedPaths: hostWatchedPaths(runCommand, () =>
+    criu: hostCriu(run),
+    watchedPaths: hostWatchedPaths(run, () =>
       nativeProgram(runCommand, "snapshots/criu/svc-watch-paths", runDir, ["watch-paths", "socket-names"]),
     ),
     files: snapshotFiles(join(stateDir, "snapshots")),
-    connections: hostConnections(plan, runCommand),
+    connections: hostConnections(plan, run),
   };
 }

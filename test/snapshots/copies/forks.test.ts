@@ -60,6 +60,33 @@ test("copies that start at once count on each by itself, and the containers that
   await nothingLeft();
 });
 
+test("the container of a copy has its disk before the copy starts", async () => {
+  const images = async () => (await readdir(agent.disks)).filter((name) => name.endsWith(".img")).length;
+  const source = await counting();
+  const { snapshotId } = await agent.call.checkpointExecution(ask(source, 1));
+  await expect.poll(images, SLOW).toBe(2);
+  const copy = await copyOf(snapshotId);
+  for (const one of [source, copy]) await countsOn(one);
+  expect(await images()).toBe(2);
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+  await Promise.all([source, copy].map(({ executionId }) => agent.stop(executionId)));
+  await nothingLeft();
+});
+
+test("a dump that changes the source's disk leaves no container with the disk of before", async () => {
+  const source = await agent.start();
+  // The open file has lost its name and has another one, so the dump gives it a third.
+  await background(source.address, `echo kept > /tmp/a; ln /tmp/a /tmp/b; exec 3</tmp/a; rm /tmp/a; ${COUNTER}`);
+  await expect.poll(() => count(source.address)).toBeGreaterThan(1);
+  const { snapshotId } = await agent.call.checkpointExecution(ask(source, 2));
+  await expect.poll(containers, SLOW).toHaveLength(1);
+  const copies = await Promise.all([1, 2].map(() => copyOf(snapshotId)));
+  for (const one of [source, ...copies]) await countsOn(one);
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+  await Promise.all([source, ...copies].map(({ executionId }) => agent.stop(executionId)));
+  await nothingLeft();
+});
+
 test("a copy is refused when a file of the memory was touched, and a copy of the disk alone is not", async () => {
   const source = await counting();
   const { snapshotId } = await agent.call.checkpointExecution(ask(source, 1));

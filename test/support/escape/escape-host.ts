@@ -21,6 +21,7 @@ const PRELOAD_SOURCES = [
   "criu-links.c",
   "criu-mounts.c",
   "criu-sockets.c",
+  "criu-archives.c",
 ];
 const PLACES = [
   "/etc",

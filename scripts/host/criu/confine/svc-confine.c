@@ -5,7 +5,9 @@
  * directory and files of a host process: CRIU needs /proc, and only criu-preload.c stops such a path. Capabilities that
  * change the whole machine are dropped, and the OOM killer does not choose CRIU.
  *
- * CRIU keeps the machine's network and process namespaces, because it works on processes of the machine. */
+ * CRIU keeps the machine's network and process namespaces, because it works on processes of the machine.
+ *
+ * A CRIU that runc asks for its version, and for nothing else, reads no image and needs no such namespace. */
 
 #define _GNU_SOURCE
 #include "confine-runc.h"
@@ -18,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -69,13 +72,20 @@ static const char *argument(char **arguments, const char *name) {
   return NULL;
 }
 
-int main(int count, char **arguments) {
-  if (count < 2) errno = EINVAL, give_up("the program");
+/* A request of runc is a message of CRIU's protocol (criu_req in its rpc.proto): the type VERSION, and nothing that keeps the
+ * socket open for another request. A request that has not come yet counts as another one. */
+static int asks_for_version_alone(const char *socket) {
+  static const char VERSION[] = { 0x08, 0x0a };
+  char begun[sizeof VERSION + 1];
+  return socket && recv(atoi(socket), begun, sizeof begun, MSG_PEEK | MSG_DONTWAIT) == sizeof VERSION &&
+         !memcmp(begun, VERSION, sizeof VERSION);
+}
+
+static void confine(char **arguments) {
   const char *images = argument(arguments, "--images-dir"), *work = argument(arguments, "--work-dir");
   for (size_t i = 0; i < sizeof READ / sizeof READ[0]; i++) see(READ[i], 0, 0);
   for (size_t i = 0; i < sizeof WRITTEN / sizeof WRITTEN[0]; i++) see(WRITTEN[i], 1, 0);
   char program[PATH_MAX];
-  if (strchr(arguments[1], '=') && count > 2) putenv(*++arguments);
   if (!realpath(arguments[1], program)) give_up(arguments[1]);
   see(program, 0, 1);
   if (images && work) {
@@ -86,6 +96,12 @@ int main(int count, char **arguments) {
   }
   protect_from_memory_killer();
   become_confined();
+}
+
+int main(int count, char **arguments) {
+  if (count < 2) errno = EINVAL, give_up("the program");
+  if (strchr(arguments[1], '=') && count > 2) putenv(*++arguments);
+  if (!asks_for_version_alone(argument(arguments, "swrk"))) confine(arguments);
   drop_capabilities();
   execv(arguments[1], arguments + 1);
   give_up(arguments[1]);

@@ -21,6 +21,7 @@ function world(changes: { unusable?: string; damaged?: boolean } = {}) {
     stored: new Set<string>(),
     tags: [] as string[],
     labelled: [] as { id: string; snapshotId: string; createdAt: number; names: string[] }[],
+    bytes: 1_000_000,
     now: 1_000,
   };
   const engine: Partial<Containers & ImageNames> = {
@@ -44,6 +45,7 @@ function world(changes: { unusable?: string; damaged?: boolean } = {}) {
     root: "/disks",
     unusable: () => Promise.resolve(changes.unusable),
     has: (id) => state.disks.has(id),
+    storedBytes: () => Promise.resolve(state.bytes),
     hasStored: (id) => state.stored.has(id),
     hasDraft: () => false,
     layer: (id) => `/disks/${id}/layer`,
@@ -106,6 +108,29 @@ describe("a new container", () => {
     expect(await containers.create(copy)).toBe("c1");
     expect(state.images).toHaveLength(1);
     expect(state.made).toMatchObject([{ containerId: "c1", from: "s1" }]);
+  });
+
+  test("of a copy has its disk ahead, and then is not given another one", async () => {
+    const { state, containers } = world();
+    const of = spec("svc/snapshot:s1");
+    await containers.createAhead(of);
+    expect(await containers.furnishAhead("c1", of)).toBe(true);
+    expect(state.made).toMatchObject([{ containerId: "c1", from: "s1", layer: "/docker/layer" }]);
+    state.stored.add("s1");
+    expect(await containers.create({ ...of, made: "c1" })).toBe("c1");
+    expect(state.made).toHaveLength(1);
+  });
+
+  test("of a copy with a large disk gets it at its start", async () => {
+    const { state, containers } = world();
+    state.bytes = 65 * 1024 * 1024;
+    const of = spec("svc/snapshot:s1");
+    await containers.createAhead(of);
+    expect(await containers.furnishAhead("c1", of)).toBe(false);
+    expect(state.made).toEqual([]);
+    state.stored.add("s1");
+    await containers.create({ ...of, made: "c1" });
+    expect(state.made).toHaveLength(1);
   });
 
   test("of no snapshot, or without disks of their own, is not made ahead", async () => {

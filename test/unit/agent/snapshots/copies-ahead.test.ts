@@ -11,6 +11,7 @@ const WANTED = { resources, runtime: "/runtime/1" };
 /** Each creation ends when the test says so. */
 function world() {
   const creations: { readonly image: string; readonly end: (id?: string) => void; readonly fail: () => void }[] = [];
+  const disks: { readonly id: string; readonly end: (made: boolean) => void; readonly fail: () => void }[] = [];
   const removed: string[] = [];
   const copies = createCopiesAhead({
     docker: {
@@ -19,6 +20,10 @@ function world() {
           new Promise<string | undefined>((resolve, reject) => {
             const fail = () => reject(new Error("no container"));
             creations.push({ image: spec.build.image, end: resolve, fail });
+          }),
+        furnishAhead: (id: string) =>
+          new Promise<boolean>((resolve, reject) => {
+            disks.push({ id, end: resolve, fail: () => reject(new Error("no disk")) });
           }),
         remove: (id: string) => Promise.resolve(void removed.push(id)),
       },
@@ -31,7 +36,11 @@ function world() {
     await expect.poll(() => creations.length).toBeGreaterThan(at);
     return creations[at];
   };
-  return { copies, creations, creation, removed };
+  const disk = async (at: number) => {
+    await expect.poll(() => disks.length).toBeGreaterThan(at);
+    return disks[at];
+  };
+  return { copies, creations, creation, disks, disk, removed };
 }
 
 test("they are made one after the other, and each copy takes another one, also the one that is being made", async () => {
@@ -89,4 +98,76 @@ test("a copy makes its own where none can be made ahead, or making one fails", a
   await copies.stop();
   expect(await copies.take("s2", WANTED)).toBeUndefined();
   expect(await copies.take("s3", WANTED)).toBeUndefined();
+});
+
+test("each gets its disk once that of the source is stored, before another container is made, and those with a disk are taken first", async () => {
+  const { copies, creations, creation, disk, removed } = world();
+  copies.begin("s1", SOURCE, 3);
+  (await creation(0))?.end("c1");
+  (await creation(1))?.end("c2");
+  await creation(2);
+  copies.stored("s1");
+  (await creation(2))?.end("c3");
+  (await disk(0))?.end(true);
+  const second = await disk(1);
+  expect([(await disk(0))?.id, second?.id]).toEqual(["c1", "c2"]);
+  const taken = [await copies.take("s1", WANTED), await copies.take("s1", WANTED)];
+  const last = copies.take("s1", WANTED);
+  second?.end(true);
+  expect([...taken, await last].map((one) => one?.containerId)).toEqual(["c1", "c3", "c2"]);
+  await copies.stop();
+  expect(creations).toHaveLength(3);
+  expect(removed).toEqual([]);
+});
+
+test("a source that is stored when all containers are there gives them their disks, until a disk is too large", async () => {
+  const { copies, creation, disks, disk, removed } = world();
+  copies.begin("s1", SOURCE, 2);
+  (await creation(0))?.end("c1");
+  (await creation(1))?.end("c2");
+  await new Promise((resolve) => setImmediate(resolve));
+  copies.stored("s1");
+  (await disk(0))?.end(false);
+  await new Promise((resolve) => setImmediate(resolve));
+  const taken = [await copies.take("s1", WANTED), await copies.take("s1", WANTED)];
+  expect(taken.map((one) => one?.containerId).sort()).toEqual(["c1", "c2"]);
+  expect(disks).toHaveLength(1);
+  await copies.stop();
+  expect(removed).toEqual([]);
+});
+
+test("a container whose disk cannot be made is removed, and its copy makes its own", async () => {
+  const { copies, creation, disk, removed } = world();
+  copies.begin("s1", SOURCE, 1);
+  (await creation(0))?.end("c1");
+  await new Promise((resolve) => setImmediate(resolve));
+  copies.stored("s1");
+  const first = await disk(0);
+  const taken = copies.take("s1", WANTED);
+  first?.fail();
+  expect(await taken).toBeUndefined();
+  await copies.stop();
+  expect(removed).toEqual(["c1"]);
+});
+
+test("a container that gets its disk when its snapshot goes is removed", async () => {
+  const { copies, creation, disks, disk, removed } = world();
+  copies.begin("s1", SOURCE, 2);
+  (await creation(0))?.end("c1");
+  (await creation(1))?.end("c2");
+  await new Promise((resolve) => setImmediate(resolve));
+  copies.stored("s1");
+  const first = await disk(0);
+  copies.drop("s1");
+  first?.end(true);
+  await copies.stop();
+  expect(removed.sort()).toEqual(["c1", "c2"]);
+  expect(disks).toHaveLength(1);
+});
+
+test("a disk that is stored after the snapshot has gone changes nothing", async () => {
+  const { copies, disks } = world();
+  copies.stored("s1");
+  await copies.stop();
+  expect(disks).toEqual([]);
 });
