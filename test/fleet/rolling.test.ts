@@ -10,7 +10,7 @@ import { allThere } from "../support/fleet/counting.ts";
 import { nameOf, openFleet } from "../support/fleet/fleet.ts";
 import { expectInvariants } from "../support/fleet/invariants.ts";
 import { untilFleetReady } from "../support/fleet/ready.ts";
-import { inOrder, replace, type Roll, summary, TO_THIS_VERSION, type Told } from "../support/fleet/roll.ts";
+import { inOrder, type Roll, replace, summary, TO_THIS_VERSION, type Told } from "../support/fleet/roll.ts";
 import { createOn, removeAllBut } from "../support/fleet/sandboxes.ts";
 import { expectOutput, openStreams, type Placed } from "../support/fleet/streams.ts";
 import { listedSandboxes } from "../support/platform/host-objects.ts";

@@ -98,8 +98,7 @@ async function persist<Result>(roll: Roll, first: number, what: string, attempt:
     } catch (error) {
       const said = error instanceof Error ? error.message : String(error);
       note(roll, since, { asked: last.asked, what: `${what.split(" ", 1)[0]}: ${said}` });
-      if (Date.now() > until)
-        throw new Error(`the ${what} was not done within ${LIMIT_MS / 1000} s`, { cause: error });
+      if (Date.now() > until) throw new Error(`the ${what} was not done within ${LIMIT_MS / 1000} s`, { cause: error });
       await delay(EVERY_MS);
     }
   }

@@ -72,8 +72,6 @@ async function keepOpen(
 export async function expectOutput(streams: readonly Stream[]): Promise<void> {
   const before = streams.map(({ lines }) => lines);
   const silent = () =>
-    streams
-      .filter(({ lines }, index) => lines <= (before[index] ?? 0))
-      .map(({ edge, agent }) => `${edge} to ${agent}`);
+    streams.filter(({ lines }, index) => lines <= (before[index] ?? 0)).map(({ edge, agent }) => `${edge} to ${agent}`);
   await expect.poll(silent, { timeout: 60_000, message: "streams without output" }).toEqual([]);
 }

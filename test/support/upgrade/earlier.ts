@@ -87,7 +87,8 @@ export async function script(
 /** As a user's shell has it: neither the Node of this checkout nor its settings for npm reach another one. */
 function environmentOf(instance: string): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
-    ([name]) => !/^(npm_|E2B_|VITEST|NODE_|INIT_CWD$)/i.test(name) || KEPT_OF_NPM.test(name) || name === "NODE_EXTRA_CA_CERTS",
+    ([name]) =>
+      !/^(npm_|E2B_|VITEST|NODE_|INIT_CWD$)/i.test(name) || KEPT_OF_NPM.test(name) || name === "NODE_EXTRA_CA_CERTS",
   );
   const path = (process.env.PATH ?? "").split(":").filter((part) => !part.includes("node_modules"));
   return { ...Object.fromEntries(kept), PATH: path.join(":"), SVC_INSTANCE: instance };
