@@ -166,9 +166,14 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     ({ waiting }) => waiting,
   );
   ofUploads("svc_blob_uploads_waiting_bytes", "Bytes of these, where their size is known", ({ bytes }) => bytes);
-  counted("svc_blob_upload_failures_total", "Uploads to the blob store that failed; each is tried again", ["kind"], (one) => {
-    for (const [kind, { failures }] of Object.entries(sources.uploads())) one.inc({ kind }, failures);
-  });
+  counted(
+    "svc_blob_upload_failures_total",
+    "Uploads to the blob store that failed; each is tried again",
+    ["kind"],
+    (one) => {
+      for (const [kind, { failures }] of Object.entries(sources.uploads())) one.inc({ kind }, failures);
+    },
+  );
   const { certificateUntil } = sources;
   if (certificateUntil !== undefined)
     gauge(

@@ -57,7 +57,10 @@ export async function startMachines(
     /** When those of this program and of the authorities end, Unix milliseconds. */
     certificates() {
       const { inForce, next } = authority.known;
-      const all = [{ name: "in_force" as const, of: inForce }, ...(next === undefined ? [] : [{ name: "next" as const, of: next }])];
+      const all = [
+        { name: "in_force" as const, of: inForce },
+        ...(next === undefined ? [] : [{ name: "next" as const, of: next }]),
+      ];
       return {
         own: factsOf(credentials.current.certificate).until,
         authorities: all.map(({ name, of }) => ({ name, until: factsOf(of.certificate).until })),

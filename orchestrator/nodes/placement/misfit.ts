@@ -52,9 +52,7 @@ const ASKED: Readonly<Record<Question, Ask>> = {
   },
   labels({ labels }, demand) {
     const missing = missingLabel(labels, demand.labels);
-    return missing === undefined
-      ? undefined
-      : [`does not have the label ${missing}`, `without the label ${missing}`];
+    return missing === undefined ? undefined : [`does not have the label ${missing}`, `without the label ${missing}`];
   },
   region({ labels }, { region }, _policy, claimed) {
     if (region === undefined) return undefined;
@@ -89,7 +87,8 @@ const ASKED: Readonly<Record<Question, Ask>> = {
   },
   room(node, demand, policy) {
     const { sandboxCount, maxSandboxes } = node;
-    if (sandboxCount >= maxSandboxes) return [`is at its limit of ${maxSandboxes} sandboxes`, "at their limit of sandboxes"];
+    if (sandboxCount >= maxSandboxes)
+      return [`is at its limit of ${maxSandboxes} sandboxes`, "at their limit of sandboxes"];
     const cores = node.cpuCount * policy.cpuOvercommit;
     if (node.allocatedCpu + demand.cpuCount > cores)
       return [`has promised ${node.allocatedCpu} of ${cores} cores`, "without cores left"];

@@ -110,7 +110,12 @@ export function nodeEventStore(db: Database) {
         .deleteFrom("node_events")
         .where("id", "in", (select) =>
           select
-            .selectFrom(select.selectFrom("node_events").select(["id", place.as("place")]).as("placed"))
+            .selectFrom(
+              select
+                .selectFrom("node_events")
+                .select(["id", place.as("place")])
+                .as("placed"),
+            )
             .select("id")
             .where("place", ">", MOST_KEPT),
         )

@@ -291,7 +291,11 @@ export function nodeStore(db: Database, { now, changes, audit, alone }: NodeStor
 
 /** Until the transaction ends, the drain does not end: whoever ends it decides what the node is after that. */
 async function isDrained(session: Session, nodeId: string): Promise<boolean> {
-  const drain = session.selectFrom("drains").select("node_id").where("node_id", "=", nodeId).where("ended_at", "is", null);
+  const drain = session
+    .selectFrom("drains")
+    .select("node_id")
+    .where("node_id", "=", nodeId)
+    .where("ended_at", "is", null);
   return (await (isPostgres(session) ? drain.forUpdate() : drain).executeTakeFirst()) !== undefined;
 }
 

@@ -77,7 +77,9 @@ test("every metric of the programs is on an operators' page, and every one that 
   expect(made.length).toBeGreaterThan(60);
   expect(made.filter((name) => !new RegExp(`\\b${name}\\b`).test(pages))).toEqual([]);
   // One that is made for each change of a sandbox's state is named by one of them.
-  const named = metricsOf(pages).filter((name) => !/^svc_sandbox_(pause|resume|fork|rewind)_duration_seconds$/.test(name));
+  const named = metricsOf(pages).filter(
+    (name) => !/^svc_sandbox_(pause|resume|fork|rewind)_duration_seconds$/.test(name),
+  );
   expect(named.filter((name) => !sources.includes(`"${name.replace(/_(bucket|count|sum)$/, "")}"`))).toEqual([]);
 });
 
