@@ -35,7 +35,7 @@ const inflating = promisify(inflateRaw) as typeof deflating;
 const zstdCompressing = promisify(zstdCompress) as typeof deflating;
 const zstdExpanding = promisify(zstdDecompress) as typeof deflating;
 
-// The fastest levels: a dump of memory is as small with them as with the slower ones, within a tenth.
+// The fastest levels: a dump of memory is as small with them as with the slower ones, within a tenth (README.md, Decisions).
 const PACKERS: Readonly<Record<Exclude<Packing, "fast">, { readonly encoding: number; readonly compress: Compress }>> = {
   deflate: { encoding: DEFLATE, compress: (bytes) => deflating(bytes, { level: 1, chunkSize: PIECE_BYTES }) },
   zstd: {

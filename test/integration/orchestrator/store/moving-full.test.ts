@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => server.stop(), 60_000);
 
 const NOW = 1_790_000_000_123;
-const SLOW = { timeout: 120_000 };
+const SLOW = { timeout: 240_000 };
 const ODD = "t\u00e9st \u{1f98a} \u202e 'quote' \\ %_";
 
 async function emptyTarget(): Promise<TestDatabase> {
