@@ -160,7 +160,13 @@ test("a node is drained, and each of its sandboxes is followed to another one", 
   });
   const [home, other] = cluster.agents;
   if (home === undefined || other === undefined) throw new Error("the cluster has too few nodes");
-  home.onOffer = () => ({ ticket: "f".repeat(64), projectId: "p", ref: `${"a".repeat(64)}.1`, doneBytes: 1, totalBytes: 1 });
+  home.onOffer = () => ({
+    ticket: "f".repeat(64),
+    projectId: "p",
+    ref: `${"a".repeat(64)}.1`,
+    doneBytes: 1,
+    totalBytes: 1,
+  });
   other.onFetch = ({ snapshotId }) => {
     const snapshot = home.snapshots.get(snapshotId);
     if (snapshot !== undefined) other.snapshots.set(snapshotId, snapshot);
@@ -182,7 +188,10 @@ test("a node is drained, and each of its sandboxes is followed to another one", 
   await newcomer.press(page.getByRole("button", { name: `Drain of ${home.nodeId}`, exact: true }));
   await newcomer.press(page.getByRole("button", { name: "Begin the drain" }));
   await page.getByText(/1 of 1 sandboxes are off the node/).waitFor();
-  const row = page.getByRole("region", { name: "Sandboxes of the drain" }).getByRole("row").filter({ hasText: sandboxID });
+  const row = page
+    .getByRole("region", { name: "Sandboxes of the drain" })
+    .getByRole("row")
+    .filter({ hasText: sandboxID });
   await row.getByText("moved", { exact: true }).waitFor();
   await row.getByText(other.nodeId, { exact: true }).waitFor();
   newcomer.answered();

@@ -111,8 +111,8 @@ export function Nodes() {
       {loaded.value !== undefined && (
         <>
           <p class="small">
-            A node that is cordoned gets no new sandboxes, and keeps those that it has. A drain takes those to other nodes,
-            too, and shows how far it is.
+            A node that is cordoned gets no new sandboxes, and keeps those that it has. A drain takes those to other
+            nodes, too, and shows how far it is.
           </p>
           <h2>Findings of nodes</h2>
           <Findings of={loaded.value} />

@@ -119,7 +119,9 @@ export function Keys() {
         />
       )}
       {keys.some((key) => key.id === asked && isOwn(key)) && (
-        <p role="status">You are logged in with this key: its revocation logs out everybody who has logged in with it.</p>
+        <p role="status">
+          You are logged in with this key: its revocation logs out everybody who has logged in with it.
+        </p>
       )}
       {traced !== undefined && <Trace key={traced.id} of={traced} />}
     </>
@@ -142,8 +144,8 @@ function Earlier(props: {
   return (
     <div class="bar">
       <p>
-        The new key may do what ‘{key.name}’ (<code>{maskOf(key)}</code>) may, for as long a time from now. Both work: put
-        the new one where that one is used, and revoke that one when “Last used” stands still.
+        The new key may do what ‘{key.name}’ (<code>{maskOf(key)}</code>) may, for as long a time from now. Both work:
+        put the new one where that one is used, and revoke that one when “Last used” stands still.
         {isOwn(key) && " You are logged in with that one: its revocation logs you out."}
       </p>
       <Danger disabled={disabled} onConfirm={() => revoke(key.id)}>

@@ -27,10 +27,13 @@ beforeAll(async () => {
     await writeFile(`${path}.br`, brotliCompressSync(text));
     await writeFile(`${path}.gz`, gzipSync(text));
   }
-  await server.register((scope, _options, done) => {
-    addPage(scope, [join(folder, "none"), join(folder, "built")]);
-    done();
-  }, { prefix: "/console" });
+  await server.register(
+    (scope, _options, done) => {
+      addPage(scope, [join(folder, "none"), join(folder, "built")]);
+      done();
+    },
+    { prefix: "/console" },
+  );
 });
 afterAll(async () => {
   await server.close();
@@ -49,21 +52,24 @@ test.each([
   ["gzip, as browsers ask without TLS", "gzip, deflate", "gzip", gunzipSync],
   ["gzip where brotli is ruled out", "br;q=0, gzip", "gzip", gunzipSync],
   ["nothing of the kind", "identity", undefined, (bytes: Buffer) => bytes],
-] as const)("a browser that takes %s gets the file so, as it was compressed when the page was built", async (...row) => {
-  const [, accepted, encoding, read] = row;
-  for (const [path, text] of [
-    ["/assets/app-Ab12Cd34.js", SCRIPT],
-    ["/", PAGE],
-  ] as const) {
-    const answer = await ask(path, accepted);
-    expect([answer.statusCode, answer.headers["content-encoding"], answer.headers.vary]).toEqual([
-      200,
-      encoding,
-      "Accept-Encoding",
-    ]);
-    expect(read(answer.rawPayload).toString()).toBe(text);
-  }
-});
+] as const)(
+  "a browser that takes %s gets the file so, as it was compressed when the page was built",
+  async (...row) => {
+    const [, accepted, encoding, read] = row;
+    for (const [path, text] of [
+      ["/assets/app-Ab12Cd34.js", SCRIPT],
+      ["/", PAGE],
+    ] as const) {
+      const answer = await ask(path, accepted);
+      expect([answer.statusCode, answer.headers["content-encoding"], answer.headers.vary]).toEqual([
+        200,
+        encoding,
+        "Accept-Encoding",
+      ]);
+      expect(read(answer.rawPayload).toString()).toBe(text);
+    }
+  },
+);
 
 test("what has its hash in its name is kept for ever, and the page that names it is asked for again", async () => {
   const script = await ask("/assets/app-Ab12Cd34.js");
