@@ -39,11 +39,12 @@ export const checkout = fileURLToPath(new URL("../../../", import.meta.url));
 /**
  * Opens the instance that SVC_INSTANCE names, else `fallback`. Its E2B_* lines go into this process's environment, so that
  * tests use the SDK exactly as `scripts/up` recommends. Throws when no such platform was brought up.
+ * @param directory the checkout that has brought it up, with a slash at its end
  */
-export function openPlatform(fallback = "test"): Platform {
+export function openPlatform(fallback = "test", directory = checkout): Platform {
   const instance = process.env.SVC_INSTANCE ?? fallback;
   const suffix = instance === "" ? "" : `-${instance}`;
-  const file = `${checkout}.svc${suffix}/env`;
+  const file = `${directory}.svc${suffix}/env`;
   const adminFile = `/etc/svc${suffix}/admin-token`;
   if (!existsSync(file) || !existsSync(adminFile)) {
     throw new Error(`no platform: ${file} does not exist; run SVC_INSTANCE=${instance} ./scripts/up`);
