@@ -36,7 +36,7 @@ describe.each([
     const run = open();
     expect(await run("printf", ["%s|", "", "a b", "ü\n"])).toBe("|a b|ü\n|");
     expect(await run("cat", [], { input: "text" })).toBe("text");
-    expect(await run("cat", [], { input: new Uint8Array([49, 0, 50]) })).toBe("1\0002");
+    expect(await run("cat", [], { input: new Uint8Array([49, 0, 50]) })).toBe("1\x002");
     expect(await run("sh", ["-c", "echo $HOME"])).toBe(`${process.env["HOME"] ?? ""}\n`);
     expect(await run("env", [], { path: "/usr/bin:/bin" })).toBe("PATH=/usr/bin:/bin\n");
     expect(await run("sh", ["-c", "umask; pwd"])).toBe(await runCommand("sh", ["-c", "umask; pwd"]));
