@@ -57,14 +57,14 @@ export function insist(
 }
 
 /** What is asked, again and again. */
-export interface Insistence {
+interface Insistence {
   readonly what: string;
   /** @param attempt from 0; undefined: no answer */
   readonly ask: (orchestrator: number, attempt: number) => Promise<Reply | undefined>;
   readonly isDone: (said: Reply, so: SoFar) => boolean | Promise<boolean>;
 }
 
-export interface SoFar {
+interface SoFar {
   /** Requests that may have been done although nobody has heard so. */
   readonly unheard: number;
   /** The orchestrator whose turn is next. */

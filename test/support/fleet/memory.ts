@@ -52,7 +52,9 @@ export async function programUses(fleet: Fleet): Promise<ProgramUses> {
     const kind = "egress process";
     programs.push({ name: `${kind} of ${platform.instance}`, kind, pid: await egressPid(platform) });
   }
-  const uses = programs.map(async (one) => [one.name, { kind: one.kind, pid: one.pid, ...(await useOf(one)) }] as const);
+  const uses = programs.map(
+    async (one) => [one.name, { kind: one.kind, pid: one.pid, ...(await useOf(one)) }] as const,
+  );
   return new Map(await Promise.all(uses));
 }
 

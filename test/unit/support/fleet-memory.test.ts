@@ -16,7 +16,10 @@ describe("what is beyond them", () => {
     [uses(165, 30), ["memory of the edge of fe1: 164 MB at most, 165 MB now"]],
     [uses(165, 30, 2), ["memory of the edge of fe1: 164 MB at most, 165 MB now"]],
     [uses(100, 71), ["descriptors of the edge of fe1: 70 at most, 71 now"]],
-    [new Map([...uses(1, 1)].map(([, use]) => ["edge of fe2", use] as const)), ["the edge of fe2 was not there before"]],
+    [
+      new Map([...uses(1, 1)].map(([, use]) => ["edge of fe2", use] as const)),
+      ["the edge of fe2 was not there before"],
+    ],
   ])("case %# is named", (now, problems) => {
     expect(tooMuch(before, now)).toEqual(problems);
   });

@@ -28,7 +28,10 @@ export const ofPlatform: readonly Change[] = [
         path: `/nodes/${id}/drain`,
         call: { body: { running: "finish", atOnce: 3 } },
         async state(through) {
-          const { running, atOnce } = await readAsAdmin<{ running: string; atOnce: number }>(through, `/nodes/${id}/drain`);
+          const { running, atOnce } = await readAsAdmin<{ running: string; atOnce: number }>(
+            through,
+            `/nodes/${id}/drain`,
+          );
           return { running, atOnce, status: (await readAsAdmin<{ status: string }>(through, `/nodes/${id}`)).status };
         },
         becomes: { running: "finish", atOnce: 3, status: "draining" },
@@ -83,7 +86,8 @@ export const ofPlatform: readonly Change[] = [
         path: "/admin/templates/promote",
         call: { body: { templateID: built.id, name } },
         // Another project than the template's.
-        state: async (through) => (await must<{ templateID: string }>(through, `GET /templates/aliases/${name}`)).templateID,
+        state: async (through) =>
+          (await must<{ templateID: string }>(through, `GET /templates/aliases/${name}`)).templateID,
         becomes: built.id,
       };
     },

@@ -33,21 +33,23 @@ export const ofSandboxes: readonly Change[] = [
       };
     },
   },
-  ...(["/connect", "/resume"] as const).map((verb): Change => ({
-    route: `POST /sandboxes/{sandboxID}${verb}`,
-    async prepare(ground) {
-      const id = await makeSandbox(ground);
-      await must(main(ground), `POST /sandboxes/${id}/pause`);
-      return {
-        path: `/sandboxes/${id}${verb}`,
-        call: { body: { timeout: BODY.timeout } },
-        // A resume of one that runs.
-        wasDone: async ({ status }, through) => status === 409 && (await shownState(through, id)) === "running",
-        state: (through) => shownState(through, id),
-        becomes: "running",
-      };
-    },
-  })),
+  ...(["/connect", "/resume"] as const).map(
+    (verb): Change => ({
+      route: `POST /sandboxes/{sandboxID}${verb}`,
+      async prepare(ground) {
+        const id = await makeSandbox(ground);
+        await must(main(ground), `POST /sandboxes/${id}/pause`);
+        return {
+          path: `/sandboxes/${id}${verb}`,
+          call: { body: { timeout: BODY.timeout } },
+          // A resume of one that runs.
+          wasDone: async ({ status }, through) => status === 409 && (await shownState(through, id)) === "running",
+          state: (through) => shownState(through, id),
+          becomes: "running",
+        };
+      },
+    }),
+  ),
   {
     route: "POST /sandboxes/{sandboxID}/timeout",
     async prepare(ground) {

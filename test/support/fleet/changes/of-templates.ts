@@ -10,17 +10,19 @@ interface Requested {
 }
 
 export const ofTemplates: readonly Change[] = [
-  ...(["/v2/templates", "/v3/templates"] as const).map((path): Change => ({
-    route: `POST ${path}`,
-    prepare(ground) {
-      const name = `${ground.word}${path.replaceAll("/", "-")}`;
-      const state = async (through: Platform) => {
-        const listed = await all<{ aliases: string[] }>(ground, through, "/v2/templates?limit=100");
-        return listed.filter(({ aliases }) => aliases.includes(name)).length;
-      };
-      return { path, call: { body: { name } }, state, becomes: 1 };
-    },
-  })),
+  ...(["/v2/templates", "/v3/templates"] as const).map(
+    (path): Change => ({
+      route: `POST ${path}`,
+      prepare(ground) {
+        const name = `${ground.word}${path.replaceAll("/", "-")}`;
+        const state = async (through: Platform) => {
+          const listed = await all<{ aliases: string[] }>(ground, through, "/v2/templates?limit=100");
+          return listed.filter(({ aliases }) => aliases.includes(name)).length;
+        };
+        return { path, call: { body: { name } }, state, becomes: 1 };
+      },
+    }),
+  ),
   {
     route: "POST /v2/templates/{templateID}/builds/{buildID}",
     async prepare(ground) {

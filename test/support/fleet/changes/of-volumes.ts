@@ -1,6 +1,6 @@
 /** Changes of volumes and of what is in them, in the project of the ground. */
 
-import { api, type ApiCall, type Platform } from "../../platform/platform.ts";
+import { type ApiCall, api, type Platform } from "../../platform/platform.ts";
 import { type Change, isGone, isTaken, ONCE, once } from "./change.ts";
 import { all, type Ground, make, must } from "./ground.ts";
 

@@ -76,20 +76,22 @@ export const ofWholeProjects: readonly Change[] = [
       ["ban", "banned"],
       ["enable", "active"],
     ] as const
-  ).map(([verb, becomes]): Change => ({
-    route: `POST /admin/projects/{projectID}/${verb}`,
-    async prepare(ground) {
-      const { id } = await ownProject(ground, verb);
-      const reason = { reason: "a test" };
-      if (verb === "enable") await mustAsAdmin(ground, `POST /admin/projects/${id}/disable`, reason);
-      return {
-        path: `/admin/projects/${id}/${verb}`,
-        ...(verb === "enable" ? {} : { call: { body: reason } }),
-        state: async (through) => (await readAsAdmin<Project>(through, `/admin/projects/${id}`)).status,
-        becomes,
-      };
-    },
-  })),
+  ).map(
+    ([verb, becomes]): Change => ({
+      route: `POST /admin/projects/{projectID}/${verb}`,
+      async prepare(ground) {
+        const { id } = await ownProject(ground, verb);
+        const reason = { reason: "a test" };
+        if (verb === "enable") await mustAsAdmin(ground, `POST /admin/projects/${id}/disable`, reason);
+        return {
+          path: `/admin/projects/${id}/${verb}`,
+          ...(verb === "enable" ? {} : { call: { body: reason } }),
+          state: async (through) => (await readAsAdmin<Project>(through, `/admin/projects/${id}`)).status,
+          becomes,
+        };
+      },
+    }),
+  ),
   {
     route: "POST /admin/teams/{teamID}/sandboxes/kill",
     async prepare(ground) {
@@ -126,7 +128,9 @@ export const ofWholeProjects: readonly Change[] = [
         call: { body: { name } },
         async state(through, done) {
           const answered = done.last.json as Key;
-          const named = (await readAsAdmin<Key[]>(through, `/admin/teams/${id}/api-keys`)).filter((one) => one.name === name);
+          const named = (await readAsAdmin<Key[]>(through, `/admin/teams/${id}/api-keys`)).filter(
+            (one) => one.name === name,
+          );
           const ids = named.map((one) => one.id);
           return { ...once(ids, answered.id, done), status: await statusWith(through, answered.key) };
         },
@@ -138,7 +142,9 @@ export const ofWholeProjects: readonly Change[] = [
     route: "DELETE /admin/teams/{teamID}/api-keys/{apiKeyID}",
     async prepare(ground) {
       const { id } = await ownProject(ground, "revoked");
-      const { id: keyId, key } = await mustAsAdmin<Key>(ground, `POST /admin/teams/${id}/api-keys`, { name: "revoked" });
+      const { id: keyId, key } = await mustAsAdmin<Key>(ground, `POST /admin/teams/${id}/api-keys`, {
+        name: "revoked",
+      });
       return {
         path: `/admin/teams/${id}/api-keys/${keyId}`,
         wasDone: isGone,

@@ -92,9 +92,12 @@ function send(
   const [method = ""] = route.split(" ");
   const through = ground.fleet.through(by);
   const given = attempt === 0 || repeated === undefined ? call : repeated(attempt);
-  return api(as === "own project" ? own(ground, through) : through, method, path, credentials(as, through, given)).catch(
-    () => undefined,
-  );
+  return api(
+    as === "own project" ? own(ground, through) : through,
+    method,
+    path,
+    credentials(as, through, given),
+  ).catch(() => undefined);
 }
 
 function credentials(as: Change["as"], through: Platform, call: ApiCall): ApiCall {
