@@ -5,8 +5,8 @@ import type { Site } from "../../shared/tls/site/files.ts";
 
 export type ShownSite = Pick<Site, "until" | "findings">;
 
-export function siteGauges(registers: Registry[], site: ShownSite): void {
-  const gauge = (name: string, help: string, labelNames: string[], read: (one: Gauge) => void) =>
+function gaugesOn(registers: Registry[]) {
+  return (name: string, help: string, labelNames: string[], read: (one: Gauge) => void) =>
     new Gauge({
       name,
       help,
@@ -17,6 +17,10 @@ export function siteGauges(registers: Registry[], site: ShownSite): void {
         read(this);
       },
     });
+}
+
+export function siteGauges(registers: Registry[], site: ShownSite): void {
+  const gauge = gaugesOn(registers);
   const expires = "When the certificate that clients on other machines see expires, Unix time";
   gauge("svc_certificate_expiry_timestamp_seconds", expires, [], (one) => one.set(site.until / 1000));
   gauge(
@@ -37,22 +41,19 @@ export interface CertificateEnds {
 }
 
 export function machineGauges(registers: Registry[], ends: () => CertificateEnds): void {
-  new Gauge({
-    name: "svc_machine_certificate_expiry_timestamp_seconds",
-    help: "When the certificate that this program shows to the platform's other machines expires, Unix time",
-    registers,
-    collect() {
-      this.set(ends().own / 1000);
+  const gauge = gaugesOn(registers);
+  gauge(
+    "svc_machine_certificate_expiry_timestamp_seconds",
+    "When the certificate that this program shows to the platform's other machines expires, Unix time",
+    [],
+    (one) => one.set(ends().own / 1000),
+  );
+  gauge(
+    "svc_authority_expiry_timestamp_seconds",
+    "When the platform's authority expires, Unix time: the one in force, and the one that is to take its place",
+    ["authority"],
+    (one) => {
+      for (const { name, until } of ends().authorities) one.set({ authority: name }, until / 1000);
     },
-  });
-  new Gauge({
-    name: "svc_authority_expiry_timestamp_seconds",
-    help: "When the platform's authority expires, Unix time: the one in force, and the one that is to take its place",
-    labelNames: ["authority"],
-    registers,
-    collect() {
-      this.reset();
-      for (const { name, until } of ends().authorities) this.set({ authority: name }, until / 1000);
-    },
-  });
+  );
 }
