@@ -18,6 +18,7 @@ import { createAdmission, removed } from "./admission.ts";
 import {
   type Entry,
   firstEntry,
+  heardAtOf,
   imagesOf,
   type Learned,
   lasting,
@@ -112,6 +113,7 @@ const LOOK_MS = 1_000;
 
 export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   const { elapsed = () => performance.now() } = deps;
+  const time = { now: deps.now, elapsed };
   const startedAt = elapsed();
   const writeMs = Math.min(WRITE_MS, deps.nodeTimeoutMs / 4, deps.nodeLostMs / 4);
   const entries = new Map<string, Entry>();
@@ -134,8 +136,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
 
   function statusOf(entry: Entry): NodeStatus {
     const { wanted, heardAt, refusal } = entry;
-    const silentSince = Math.max(heardAt, startedAt);
-    if (elapsed() - silentSince > deps.nodeTimeoutMs) return "unhealthy";
+    if (elapsed() - Math.max(heardAt, startedAt) > deps.nodeTimeoutMs) return "unhealthy";
     if (elapsed() - heardAt > deps.nodeTimeoutMs) return "connecting";
     if (refusal !== undefined) return "unhealthy";
     if (entry.unreached.length > 0) return "connecting";
@@ -178,20 +179,14 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     const moved = known.keyId !== keyId || proxyUrl !== facts.proxyUrl || machineId !== facts.machineId;
     const former = apiUrl === facts.apiUrl && known.keyId === keyId ? undefined : known.connection;
     if (former !== undefined) known.connection = dial(facts);
-    Object.assign(known, learned, { images: imagesOf(learned.load), heardAt: heardAtOf(learned) });
+    Object.assign(known, learned, { images: imagesOf(learned.load), heardAt: heardAtOf(learned, time) });
     refreshed(known);
     await former?.close();
     return moved || former !== undefined;
   }
 
   function newEntry(learned: Learned, wanted: Entry["wanted"]): Entry {
-    const connection = dial(learned.facts);
-    return firstEntry(learned, { wanted, at: deps.now(), heardAt: heardAtOf(learned), connection });
-  }
-
-  /** A report that another process has recorded was made before it is read. */
-  function heardAtOf({ lastHeardAt }: Learned): number {
-    return elapsed() - Math.max(0, deps.now() - lastHeardAt);
+    return firstEntry(learned, { wanted, time, connection: dial(learned.facts) });
   }
 
   /** Whether this orchestrator reaches a node that reports to another one. */
