@@ -273,10 +273,9 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     holding: (buildId) => [...entries].flatMap(([id, { images }]) => (images.has(buildId) ? [id] : [])),
     hasOthers: (id) => entries.size > (entries.has(id) ? 1 : 0),
     ready() {
-      const at = elapsed();
-      if (at - count.lookedAt >= LOOK_MS) {
+      if (elapsed() - count.lookedAt >= LOOK_MS) {
         for (const entry of entries.values()) refreshed(entry);
-        count.lookedAt = at;
+        count.lookedAt = elapsed();
       }
       return count.ready;
     },
