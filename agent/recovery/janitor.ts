@@ -39,7 +39,10 @@ export function startJanitor(deps: JanitorDeps) {
   const { containers } = machine.docker;
   const { firewall } = machine.network;
   const { files } = machine.memory;
-  const sweep = loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, createSweep({ containers, stores, now: () => performance.now(), log }));
+  const sweep = loop(
+    { name: "sweep", everyMs: SWEEP_EVERY_MS, log },
+    createSweep({ containers, stores, now: () => performance.now(), log }),
+  );
   const timers = { again: undefined as NodeJS.Timeout | undefined };
   const repairs = loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
     const restored = await firewall.repair();

@@ -43,19 +43,30 @@ export interface Entry {
 export type Learned = Pick<Entry, "facts" | "load" | "keyId" | "refusal" | "lastHeardAt"> &
   Partial<Pick<Entry, "unreached">>;
 
+/** What a process tells the time by: its clock, which may be set, and milliseconds that never jump. */
+interface Time {
+  readonly now: () => number;
+  readonly elapsed: () => number;
+}
+
+/** A report that another process has recorded was made before it is read. */
+export function heardAtOf({ lastHeardAt }: Pick<Learned, "lastHeardAt">, { now, elapsed }: Time): number {
+  return elapsed() - Math.max(0, now() - lastHeardAt);
+}
+
 /** Of a node that this orchestrator has not known before. */
 export function firstEntry(
   learned: Learned,
-  { wanted, at, heardAt, connection }: Pick<Entry, "wanted" | "heardAt" | "connection"> & { readonly at: number },
+  { wanted, time, connection }: Pick<Entry, "wanted" | "connection"> & { readonly time: Time },
 ): Entry {
   return {
     unreached: [],
     ...learned,
-    heardAt,
+    heardAt: heardAtOf(learned, time),
     images: imagesOf(learned.load),
     wanted,
     status: "connecting",
-    statusChangedAt: at,
+    statusChangedAt: time.now(),
     createSuccesses: 0,
     createFails: 0,
     lastErrors: [],

@@ -18,6 +18,7 @@ import { createAdmission, removed } from "./admission.ts";
 import {
   type Entry,
   firstEntry,
+  heardAtOf,
   imagesOf,
   type Learned,
   lasting,
@@ -120,6 +121,7 @@ const LOOK_MS = 1_000;
 
 export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   const { elapsed = () => performance.now() } = deps;
+  const time = { now: deps.now, elapsed };
   const startedAt = elapsed();
   const writeMs = Math.min(WRITE_MS, deps.nodeTimeoutMs / 4, deps.nodeLostMs / 4);
   const entries = new Map<string, Entry>();
@@ -179,20 +181,14 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     const moved = known.keyId !== keyId || proxyUrl !== facts.proxyUrl || machineId !== facts.machineId;
     const former = apiUrl === facts.apiUrl && known.keyId === keyId ? undefined : known.connection;
     if (former !== undefined) known.connection = dial(facts);
-    Object.assign(known, learned, { images: imagesOf(learned.load), heardAt: heardAtOf(learned) });
+    Object.assign(known, learned, { images: imagesOf(learned.load), heardAt: heardAtOf(learned, time) });
     refreshed(known);
     await former?.close();
     return moved || former !== undefined;
   }
 
   function newEntry(learned: Learned, wanted: Entry["wanted"]): Entry {
-    const connection = dial(learned.facts);
-    return firstEntry(learned, { wanted, at: deps.now(), heardAt: heardAtOf(learned), connection });
-  }
-
-  /** A report that another process has recorded was made before it is read. */
-  function heardAtOf({ lastHeardAt }: Learned): number {
-    return elapsed() - Math.max(0, deps.now() - lastHeardAt);
+    return firstEntry(learned, { wanted, time, connection: dial(learned.facts) });
   }
 
   /** Whether this orchestrator reaches a node that reports to another one. */
@@ -279,10 +275,9 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     holding: (buildId) => [...entries].flatMap(([id, { images }]) => (images.has(buildId) ? [id] : [])),
     hasOthers: (id) => entries.size > (entries.has(id) ? 1 : 0),
     ready() {
-      const at = elapsed();
-      if (at - count.lookedAt >= LOOK_MS) {
+      if (elapsed() - count.lookedAt >= LOOK_MS) {
         for (const entry of entries.values()) refreshed(entry);
-        count.lookedAt = at;
+        count.lookedAt = elapsed();
       }
       return count.ready;
     },

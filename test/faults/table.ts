@@ -131,7 +131,8 @@ a chain of Docker that is gone | named where it is needed | docker/network/reach
  * Faults of which no test asks for the invariants, with the reason; every other fault has a test that does.
  */
 export const WITHOUT_INVARIANTS: Readonly<Record<string, string>> = {
-  "end of a certificate": "a node whose certificate has ended has nothing to lose but its reports: that is a network that is cut",
+  "end of a certificate":
+    "a node whose certificate has ended has nothing to lose but its reports: that is a network that is cut",
   "no free descriptors": "the tests exhaust one program alone, without a platform around it",
 };
 

@@ -38,7 +38,10 @@ export interface Names {
   stop(): void;
 }
 
-export function openNames(upstreams: () => Promise<readonly UpstreamResolver[]>, now: () => number = () => performance.now()): Names {
+export function openNames(
+  upstreams: () => Promise<readonly UpstreamResolver[]>,
+  now: () => number = () => performance.now(),
+): Names {
   const known = new LRUCache<string, { readonly until: number; readonly answer: Promise<NameAnswer> }>({
     max: MOST_NAMES,
   });

@@ -111,7 +111,10 @@ export function hostProbe(
       const read = () => culpritsIn(monitor.text(), { table, address: slot.address });
       let culprits = read();
       // What came through now has no end to wait for.
-      while ([...wanted].some((way) => !came.has(way) && !culprits.has(PROTOCOLS[way])) && performance.now() < deadline) {
+      while (
+        [...wanted].some((way) => !came.has(way) && !culprits.has(PROTOCOLS[way])) &&
+        performance.now() < deadline
+      ) {
         await delay(TRACE_POLL_MS, undefined, { signal });
         culprits = read();
       }
@@ -200,7 +203,8 @@ export function hostProbe(
     const gone = once(child, "close").catch(() => undefined);
     // nft says nothing when it listens; its socket is in the kernel's list then.
     const deadline = performance.now() + LISTEN_LIMIT_MS;
-    while (child.pid !== undefined && performance.now() < deadline && !(await hearsNftables(child.pid))) await delay(10);
+    while (child.pid !== undefined && performance.now() < deadline && !(await hearsNftables(child.pid)))
+      await delay(10);
     return {
       text: () => text,
       stop: () => {

@@ -41,7 +41,10 @@ export async function clusterProblems(
       held: [],
       unseen: 0,
     };
-    const containers = [...agent.live.values()].map(({ body }) => ({ name: `svc-${body.sandboxId}`, state: "running" }));
+    const containers = [...agent.live.values()].map(({ body }) => ({
+      name: `svc-${body.sandboxId}`,
+      state: "running",
+    }));
     return recordProblems(records, containers, now()).map(({ text }) => `${agent.nodeId}: ${text}`);
   });
   const running = idsOf(isRunning);
@@ -52,10 +55,10 @@ export async function clusterProblems(
 }
 
 /** As `clusterProblems`, with an orchestrator that is a process of its own. */
-export function mortalProblems({ agent, ask }: MortalCluster): Promise<readonly string[]> {
+export function mortalProblems(cluster: MortalCluster): Promise<readonly string[]> {
   return clusterProblems({
-    agents: [agent],
+    agents: [cluster.agent],
     ask: async (method, path, { key, headers } = {}) =>
-      (await ask(method, path, undefined, key === null ? headers : undefined)) as Answer,
+      (await cluster.ask(method, path, undefined, key === null ? headers : undefined)) as Answer,
   });
 }

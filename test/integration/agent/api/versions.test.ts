@@ -26,16 +26,19 @@ async function answer(response: Response) {
 test.each([
   ["of the request", (body: object) => ({ ...body, later: true }), "later"],
   ["of its policy", (body: { egress: object }) => ({ ...body, egress: { ...body.egress, later: [] } }), "later"],
-])("a newer orchestrator's start with an unknown field %s is refused by its name, and begins nothing", async (_of, change, name) => {
-  const agent = await agentInMemory();
-  const path = `/v1/executions/${randomUUID()}`;
-  const refused = await answer(await agent.ask("PUT", path, change(startRequest())));
-  expect(refused).toMatchObject({ status: 400, body: { message: expect.stringContaining(name) as string } });
-  expect(agent.engine.steps).toEqual([]);
-  // Without it the same request is an order as any other.
-  expect((await agent.ask("PUT", path, startRequest())).status).toBe(200);
-  await expectNoProblems(agent);
-});
+])(
+  "a newer orchestrator's start with an unknown field %s is refused by its name, and begins nothing",
+  async (_of, change, name) => {
+    const agent = await agentInMemory();
+    const path = `/v1/executions/${randomUUID()}`;
+    const refused = await answer(await agent.ask("PUT", path, change(startRequest())));
+    expect(refused).toMatchObject({ status: 400, body: { message: expect.stringContaining(name) as string } });
+    expect(agent.engine.steps).toEqual([]);
+    // Without it the same request is an order as any other.
+    expect((await agent.ask("PUT", path, startRequest())).status).toBe(200);
+    await expectNoProblems(agent);
+  },
+);
 
 test.each([
   ["POST", `/v1/executions/${randomUUID()}/later`],
@@ -43,7 +46,10 @@ test.each([
   ["PATCH", "/v1/doctor"],
 ])("a newer orchestrator's route %s %s is 404, in the form of every error", async (method, path) => {
   const agent = await agentInMemory();
-  expect(await answer(await agent.ask(method, path, {}))).toMatchObject({ status: 404, body: { error_code: "not_found" } });
+  expect(await answer(await agent.ask(method, path, {}))).toMatchObject({
+    status: 404,
+    body: { error_code: "not_found" },
+  });
   await expectNoProblems(agent);
 });
 
@@ -74,7 +80,15 @@ async function orchestratorAnswering(reply: object) {
     await connection.close();
     server.close();
   });
-  const node = { nodeId: "n1", url, serviceInstanceId: "run", address: "127.0.0.1", options: {}, live: [], snapshots: [] };
+  const node = {
+    nodeId: "n1",
+    url,
+    serviceInstanceId: "run",
+    address: "127.0.0.1",
+    options: {},
+    live: [],
+    snapshots: [],
+  };
   return () => connection.call.heartbeat({ body: fakeHeartbeat(node) });
 }
 
@@ -85,7 +99,8 @@ test.each([
   const agent = await agentInMemory();
   const { parts } = agent;
   const [ends, stays] = [randomUUID(), randomUUID()];
-  for (const executionId of [ends, stays]) await agent.call.startExecution({ params: { executionId }, body: startRequest() });
+  for (const executionId of [ends, stays])
+    await agent.call.startExecution({ params: { executionId }, body: startRequest() });
   const endAt = Date.now() + 600_000;
   const report = await orchestratorAnswering({
     pools: [],

@@ -68,7 +68,10 @@ describe("a newer agent", () => {
     const exit = { executionId, sandboxId, reason: "exited", exitCode: 1, at: Date.now() };
     const { at: _at, ...without } = exit;
     const refused = await send(path, { exits: [withMore(without)] });
-    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining("'exits.0.at' is required") as string]);
+    expect([refused.status, refused.text]).toEqual([
+      400,
+      expect.stringContaining("'exits.0.at' is required") as string,
+    ]);
     expect((await send(path, withMore({ exits: [exit] }))).status).toBe(204);
     expect(await eventsOf(sandboxId)).toEqual(["created", "killed"]);
     await expectNoProblems();
@@ -111,7 +114,10 @@ describe("an older agent", () => {
       throw new AppError("not_found", "no such route");
     };
     const answer = await cluster.ask("GET", `/nodes/${cluster.agent.nodeId}/doctor`, admin);
-    expect([answer.status, answer.text]).toEqual([503, expect.stringMatching(/is of version \S+, which has no report/) as string]);
+    expect([answer.status, answer.text]).toEqual([
+      503,
+      expect.stringMatching(/is of version \S+, which has no report/) as string,
+    ]);
     expect((await read(sandboxID)).state).toBe("running");
     await expectNoProblems();
   });

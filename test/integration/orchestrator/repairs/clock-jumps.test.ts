@@ -65,7 +65,8 @@ describe("on an orchestrator that is alone on its database", () => {
       expect((await connect(kept.sandboxID)).status).toBe(201);
       expect(await eventsOf(kept.sandboxID)).toEqual(["created", "paused", "resumed"]);
       // The node has its copy of each end.
-      const nodeEnd = () => [...cluster.agent.live.values()].find(({ body }) => body.sandboxId === long.sandboxID)?.endAt;
+      const nodeEnd = () =>
+        [...cluster.agent.live.values()].find(({ body }) => body.sandboxId === long.sandboxID)?.endAt;
       await expect.poll(nodeEnd, SOON).toBe(before + byMs);
       // Events keep the times that the clock said, and their order: after a clock is set back their times go back.
       const problems = async () =>

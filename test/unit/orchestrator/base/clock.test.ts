@@ -17,23 +17,26 @@ function machine() {
   return { time, clock, pass };
 }
 
-test.each([HOUR_MS, -HOUR_MS])("a machine's clock that is set by %i ms changes the time only when the work for that is done", async (by) => {
-  const { time, clock, pass } = machine();
-  pass(500);
-  time.wall += by;
-  expect(clock.now()).toBe(1_000_000_500);
-  pass(100);
-  const done: number[] = [];
-  await expect(clock.follow(() => Promise.reject(new Error("the database is away")))).rejects.toThrow("away");
-  expect(clock.now()).toBe(1_000_000_600);
-  await clock.follow((ms) => {
-    done.push(ms, clock.now());
-    return Promise.resolve();
-  });
-  expect(done).toEqual([by, 1_000_000_600]);
-  expect(clock.now()).toBe(1_000_000_600 + by);
-  await clock.follow(() => Promise.reject(new Error("nothing was set since")));
-});
+test.each([HOUR_MS, -HOUR_MS])(
+  "a machine's clock that is set by %i ms changes the time only when the work for that is done",
+  async (by) => {
+    const { time, clock, pass } = machine();
+    pass(500);
+    time.wall += by;
+    expect(clock.now()).toBe(1_000_000_500);
+    pass(100);
+    const done: number[] = [];
+    await expect(clock.follow(() => Promise.reject(new Error("the database is away")))).rejects.toThrow("away");
+    expect(clock.now()).toBe(1_000_000_600);
+    await clock.follow((ms) => {
+      done.push(ms, clock.now());
+      return Promise.resolve();
+    });
+    expect(done).toEqual([by, 1_000_000_600]);
+    expect(clock.now()).toBe(1_000_000_600 + by);
+    await clock.follow(() => Promise.reject(new Error("nothing was set since")));
+  },
+);
 
 test("a clock that is set while the work runs is followed by the next call", async () => {
   const { time, clock } = machine();
