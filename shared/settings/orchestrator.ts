@@ -88,7 +88,10 @@ export const OrchestratorConfig = Type.Object({
     }),
   ),
   filesDirectory: Type.Optional(
-    Type.String({ minLength: 1, description: "Uploaded files of COPY steps that this orchestrator got. Default: 'files' beside the database" }),
+    Type.String({
+      minLength: 1,
+      description: "Uploaded files of COPY steps that this orchestrator got. Default: 'files' beside the database",
+    }),
   ),
   maxUploadMb: Type.Integer({
     default: 2048,

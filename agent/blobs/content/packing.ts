@@ -36,14 +36,15 @@ const zstdCompressing = promisify(zstdCompress) as typeof deflating;
 const zstdExpanding = promisify(zstdDecompress) as typeof deflating;
 
 // The fastest levels: a dump of memory is as small with them as with the slower ones, within a tenth (README.md, Decisions).
-const PACKERS: Readonly<Record<Exclude<Packing, "fast">, { readonly encoding: number; readonly compress: Compress }>> = {
-  deflate: { encoding: DEFLATE, compress: (bytes) => deflating(bytes, { level: 1, chunkSize: PIECE_BYTES }) },
-  zstd: {
-    encoding: ZSTD,
-    compress: (bytes) =>
-      zstdCompressing(bytes, { chunkSize: PIECE_BYTES, params: { [constants.ZSTD_c_compressionLevel]: 1 } }),
-  },
-};
+const PACKERS: Readonly<Record<Exclude<Packing, "fast">, { readonly encoding: number; readonly compress: Compress }>> =
+  {
+    deflate: { encoding: DEFLATE, compress: (bytes) => deflating(bytes, { level: 1, chunkSize: PIECE_BYTES }) },
+    zstd: {
+      encoding: ZSTD,
+      compress: (bytes) =>
+        zstdCompressing(bytes, { chunkSize: PIECE_BYTES, params: { [constants.ZSTD_c_compressionLevel]: 1 } }),
+    },
+  };
 
 const EXPANDERS: ReadonlyMap<number, Expand> = new Map<number, Expand>([
   [RAW, (bytes) => Promise.resolve(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))],

@@ -25,7 +25,12 @@ const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   ],
   bigint: [0, -1, Number.MAX_SAFE_INTEGER, 1_790_000_000_123],
   integer: [0, 1, 2_147_483_647, -2_147_483_648],
-  bytea: [Buffer.alloc(0), Buffer.from([0]), Buffer.from(Array.from({ length: 256 }, (_, n) => n)), Buffer.alloc(70_000, 255)],
+  bytea: [
+    Buffer.alloc(0),
+    Buffer.from([0]),
+    Buffer.from(Array.from({ length: 256 }, (_, n) => n)),
+    Buffer.alloc(70_000, 255),
+  ],
 };
 
 /** Tables of the platform with their columns; the migrator's own are not among them. */
@@ -58,20 +63,25 @@ export function fillTables(path: string): void {
     }
     database.prepare("update builds set body = ? where body = ?").run("\u00fc".repeat(500_000), VALUES["text"]?.[2]);
     const loose = database.pragma("foreign_key_check");
-    if (Array.isArray(loose) && loose.length > 0) throw new Error(`rows name others that are not there: ${JSON.stringify(loose)}`);
+    if (Array.isArray(loose) && loose.length > 0)
+      throw new Error(`rows name others that are not there: ${JSON.stringify(loose)}`);
   });
 }
 
 /** Every table's rows in an order of their own, with the kind of each value: null, text, number or bytes. */
 export function canonical(columns: readonly Column[], rows: readonly Record<string, unknown>[]): string[] {
-  return rows.map((row) => columns.map((column) => `${column.name}: ${cell(column, row[column.name])}`).join("\n")).sort();
+  return rows
+    .map((row) => columns.map((column) => `${column.name}: ${cell(column, row[column.name])}`).join("\n"))
+    .sort();
 }
 
 function cell({ type }: Column, value: unknown): string {
   if (value === null) return "null";
-  if (type === "bytea") return Buffer.isBuffer(value) ? `bytes ${value.toString("hex")}` : `no bytes but ${typeof value}`;
+  if (type === "bytea")
+    return Buffer.isBuffer(value) ? `bytes ${value.toString("hex")}` : `no bytes but ${typeof value}`;
   // PostgreSQL's client gives a bigint as text.
-  if (type !== "text") return /^-?\d+$/.test(String(value)) ? `number ${String(value)}` : `no number but ${String(value)}`;
+  if (type !== "text")
+    return /^-?\d+$/.test(String(value)) ? `number ${String(value)}` : `no number but ${String(value)}`;
   return typeof value === "string" ? `text ${JSON.stringify(value)}` : `no text but ${typeof value}`;
 }
 

@@ -147,41 +147,45 @@ async function lived(cluster: Cluster) {
   return { running, sleeping, lists };
 }
 
-test("an orchestrator that is started on the moved records lists what was there, and goes on with all of it", SLOW, async () => {
-  const target = await emptyTarget();
-  const config = { buildPollMs: 20, nodeLostMs: 600_000, nodeTimeoutMs: 600_000 };
-  const cluster = await startCluster({ onSqlite: true, config });
-  onTestFinished(() => cluster.stop());
-  const { running, sleeping, lists } = await lived(cluster);
-  const before = await lists();
-  expect(before[0]).toHaveLength(2);
-  const verified = async () =>
-    (await cluster.ask("GET", "/admin/audit/verify", admin)).body as { whole: boolean; entries: number };
-  const audited = (await verified()).entries;
+test(
+  "an orchestrator that is started on the moved records lists what was there, and goes on with all of it",
+  SLOW,
+  async () => {
+    const target = await emptyTarget();
+    const config = { buildPollMs: 20, nodeLostMs: 600_000, nodeTimeoutMs: 600_000 };
+    const cluster = await startCluster({ onSqlite: true, config });
+    onTestFinished(() => cluster.stop());
+    const { running, sleeping, lists } = await lived(cluster);
+    const before = await lists();
+    expect(before[0]).toHaveLength(2);
+    const verified = async () =>
+      (await cluster.ask("GET", "/admin/audit/verify", admin)).body as { whole: boolean; entries: number };
+    const audited = (await verified()).entries;
 
-  await cluster.restart({ databaseUrl: target.place }, async () => {
-    expect(await moveToPostgres(join(cluster.folder, "svc.db"), target.place)).toMatchObject({ moved: true });
-  });
-  await cluster.agent.beat();
-  expect(await lists()).toEqual(before);
-  const sequences = async () =>
-    (await target.query("select sequence from events order by sequence")).map(({ sequence }) => Number(sequence));
-  const former = await sequences();
-  expect(former.length).toBeGreaterThan(4);
+    await cluster.restart({ databaseUrl: target.place }, async () => {
+      expect(await moveToPostgres(join(cluster.folder, "svc.db"), target.place)).toMatchObject({ moved: true });
+    });
+    await cluster.agent.beat();
+    expect(await lists()).toEqual(before);
+    const sequences = async () =>
+      (await target.query("select sequence from events order by sequence")).map(({ sequence }) => Number(sequence));
+    const former = await sequences();
+    expect(former.length).toBeGreaterThan(4);
 
-  expect((await cluster.ask("POST", `/sandboxes/${sleeping.sandboxID}/resume`, { body: {} })).status).toBe(201);
-  expect((await cluster.ask("POST", `/sandboxes/${running.sandboxID}/pause`)).status).toBe(204);
-  const { built, create } = buildingOn(() => cluster);
-  await built("later", { fromTemplate: "app" });
-  expect((await create("app")).status).toBe(201);
-  expect((await create("later")).status).toBe(201);
-  for (const { sandboxID } of [running, sleeping])
-    expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
+    expect((await cluster.ask("POST", `/sandboxes/${sleeping.sandboxID}/resume`, { body: {} })).status).toBe(201);
+    expect((await cluster.ask("POST", `/sandboxes/${running.sandboxID}/pause`)).status).toBe(204);
+    const { built, create } = buildingOn(() => cluster);
+    await built("later", { fromTemplate: "app" });
+    expect((await create("app")).status).toBe(201);
+    expect((await create("later")).status).toBe(201);
+    for (const { sandboxID } of [running, sleeping])
+      expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
 
-  const all = await sequences();
-  expect(all.slice(0, former.length)).toEqual(former);
-  expect(new Set(all).size).toBe(all.length);
-  expect(all.length).toBeGreaterThan(former.length + 4);
-  const after = await verified();
-  expect([after.whole, after.entries > audited]).toEqual([true, true]);
-});
+    const all = await sequences();
+    expect(all.slice(0, former.length)).toEqual(former);
+    expect(new Set(all).size).toBe(all.length);
+    expect(all.length).toBeGreaterThan(former.length + 4);
+    const after = await verified();
+    expect([after.whole, after.entries > audited]).toEqual([true, true]);
+  },
+);
