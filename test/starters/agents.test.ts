@@ -18,7 +18,12 @@ interface Agent {
 }
 
 const AGENTS: Readonly<Record<string, Agent>> = {
-  claude: { version: "claude --version", first: "claude -p hello", says: /not logged in|please run \/login/i, draws: 500 },
+  claude: {
+    version: "claude --version",
+    first: "claude -p hello",
+    says: /not logged in|please run \/login/i,
+    draws: 500,
+  },
   codex: { version: "codex --version", first: "codex login status", says: /not logged in/i, draws: 500 },
   opencode: { version: "opencode --version", first: "opencode auth list", says: /0 credentials/i, draws: 500 },
   // Without a log-in it draws nothing of its own, and asks for the code of one.
