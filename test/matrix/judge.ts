@@ -92,7 +92,10 @@ function countOf(table: readonly string[], all: number): string {
   const failed = table.filter((row) => row.includes("**fails**")).length;
   const refused = table.filter((row) => row.includes("refused: ") && !row.includes("**fails**")).length;
   const works = table.length - failed - refused;
-  const rest = [failed === 0 ? "" : `, ${failed} fail`, table.length === all ? "" : `, ${all - table.length} were not tried`];
+  const rest = [
+    failed === 0 ? "" : `, ${failed} fail`,
+    table.length === all ? "" : `, ${all - table.length} were not tried`,
+  ];
   return `Of ${all} programs ${works} go on, ${refused} cannot be stored${rest.join("")}.`;
 }
 

@@ -13,12 +13,21 @@ interface Agent {
   /** What somebody without an account does first, and what the program says to it. */
   readonly first: string;
   readonly says: RegExp;
+  /** How many letters its screen has at least, when it waits for a person. */
+  readonly draws: number;
 }
 
 const AGENTS: Readonly<Record<string, Agent>> = {
-  claude: { version: "claude --version", first: "claude -p hello", says: /not logged in|please run \/login/i },
-  codex: { version: "codex --version", first: "codex login status", says: /not logged in/i },
-  opencode: { version: "opencode --version", first: "opencode auth list", says: /0 credentials/i },
+  claude: {
+    version: "claude --version",
+    first: "claude -p hello",
+    says: /not logged in|please run \/login/i,
+    draws: 500,
+  },
+  codex: { version: "codex --version", first: "codex login status", says: /not logged in/i, draws: 500 },
+  opencode: { version: "opencode --version", first: "opencode auth list", says: /0 credentials/i, draws: 500 },
+  // Without a log-in it draws nothing of its own, and asks for the code of one.
+  amp: { version: "amp --version", first: "amp -x hello", says: /no api key found/i, draws: 100 },
 };
 
 test.each(Object.entries(AGENTS))(
@@ -33,9 +42,9 @@ test.each(Object.entries(AGENTS))(
   },
 );
 
-test.each(Object.keys(AGENTS))(
+test.each(Object.entries(AGENTS))(
   "a session of the template %s is paused while its program waits for a person, and goes on",
-  async (name) => {
+  async (name, { draws }) => {
     const sandbox = killedAfterwards(await Sandbox.create(name, LIVES));
     const size = { cols: 100, rows: 30 };
     const screen = { text: "" };
@@ -50,7 +59,7 @@ test.each(Object.keys(AGENTS))(
     // The oldest: what it starts for a moment may have its name.
     const pid = async () => (await sandbox.commands.run(`pgrep -o -x ${name} || true`)).stdout.trim();
     await expect.poll(pid, { timeout: 120_000, interval: 500 }).not.toBe("");
-    await expect.poll(() => screen.text.length, { timeout: 120_000 }).toBeGreaterThan(500);
+    await expect.poll(() => screen.text.length, { timeout: 120_000 }).toBeGreaterThan(draws);
     const before = await pid();
     await terminal.disconnect();
     await sandbox.pause();

@@ -128,13 +128,15 @@ test("a page in the browser gets nothing of the DevTools of its own browser, by 
   })()`);
   expect(asked).toEqual(["refused", "refused", "refused"]);
   // What such a page sends, whose name somebody lets lead here: there the browser's own rules would not hold.
-  const status = "curl -s -o /dev/null -w '%{http_code}' -H 'Host: rebind.test:9222' http://127.0.0.1:9222/json/version";
+  const status =
+    "curl -s -o /dev/null -w '%{http_code}' -H 'Host: rebind.test:9222' http://127.0.0.1:9222/json/version";
   expect(await run(status)).toBe("403");
 });
 
 test("Chromium's own sandbox, by namespaces, cannot be made in a sandbox of the platform, and it says so", async () => {
   const sandbox = killedAfterwards(await Sandbox.create("browser", LIVES));
-  const start = "timeout 60 /usr/lib/chromium/chromium --headless=new --disable-gpu --user-data-dir=/tmp/own --dump-dom about:blank";
+  const start =
+    "timeout 60 /usr/lib/chromium/chromium --headless=new --disable-gpu --user-data-dir=/tmp/own --dump-dom about:blank";
   const { stdout } = await sandbox.commands.run(`${start} 2>&1; echo "ended with $?"`, { timeoutMs: 90_000 });
   expect(stdout).toMatch(/no usable sandbox|failed to move to new namespace/i);
   expect(stdout).not.toMatch(/^ended with (0|124)$/m);
@@ -226,7 +228,9 @@ test("the program of the documentation tries each action from one state of a bro
     expect(lines[0]).toBe("Buy: 1 in the cart");
     expect(lines.at(-1)).toBe("Log out: nobody");
     // A copy that was not made, or was not driven, has another text there.
-    expect(program.match(/^ {2}(\w+|"Log out"): "[^"]+",$/gm)?.map((line) => line.replaceAll(/^ +|[",]/g, ""))).toEqual(lines);
+    expect(program.match(/^ {2}(\w+|"Log out"): "[^"]+",$/gm)?.map((line) => line.replaceAll(/^ +|[",]/g, ""))).toEqual(
+      lines,
+    );
   } finally {
     await rm(file);
   }

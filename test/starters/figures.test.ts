@@ -104,7 +104,8 @@ const OPEN = {
     const desktop = killedAfterwards(await Desktop.create(LIVES));
     await desktop.files.write("page.html", "<title>a page</title><h1>hello</h1>");
     await desktop.open("/home/user/page.html");
-    const shown = async () => (await desktop.commands.run("xdotool search --onlyvisible --name 'a page' || true")).stdout;
+    const shown = async () =>
+      (await desktop.commands.run("xdotool search --onlyvisible --name 'a page' || true")).stdout;
     await expect.poll(shown, { timeout: 120_000 }).not.toBe("");
     return Sandbox.connect(desktop.sandboxId, LIVES);
   },

@@ -40,10 +40,7 @@ test("Puppeteer drives Chromium from outside, with the sandbox's token where its
     "e2b-sandbox-port": "9222",
     "e2b-traffic-access-token": sandbox.trafficAccessToken ?? "",
   };
-  // By itself it sends no headers with the question for the address.
-  const about = await fetch(`${platform.sandboxUrl}/json/version`, { headers });
-  const { webSocketDebuggerUrl } = (await about.json()) as { webSocketDebuggerUrl: string };
-  const env = { ...process.env, ASKED: JSON.stringify({ browserWSEndpoint: webSocketDebuggerUrl, headers }) };
+  const env = { ...process.env, ASKED: JSON.stringify({ browserURL: platform.sandboxUrl, headers }) };
   expect((await promisify(execFile)(process.execPath, [file], { env })).stdout).toBe(SAID);
 });
 

@@ -80,7 +80,9 @@ const uint16 = (number: number) => [number >> 8, number & 0xff] as const;
 function answerOf(challenge: Buffer, password: string): Buffer {
   const key = Buffer.alloc(8);
   key.write(password.slice(0, 8), "latin1");
-  const reversed = key.map((byte) => Number.parseInt(byte.toString(2).padStart(8, "0").split("").toReversed().join(""), 2));
+  const reversed = key.map((byte) =>
+    Number.parseInt(byte.toString(2).padStart(8, "0").split("").toReversed().join(""), 2),
+  );
   // Node has DES no longer: three times with one key it is the same.
   const cipher = createCipheriv("des-ede3-ecb", Buffer.concat([reversed, reversed, reversed]), null);
   return Buffer.concat([cipher.setAutoPadding(false).update(challenge), cipher.final()]);

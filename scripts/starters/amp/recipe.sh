@@ -12,8 +12,7 @@ STARTER_BUILT=
 STARTER_NPM=(
   "x86_64 @ampcode/cli-linux-x64 0.0.1790142911-g7618fb sha512-BsQyuBKf9jYno4vknDM9Mx20iOurO8/G14aaHZCMT1H1TlrOIOWH4//1ZwBll1/AneOxc+mqkoF0f3N/3fr/eA=="
 )
-# The version is the one of the image: a sandbox does not change it by itself.
-STARTER_CHANGES=("ENV AMP_SKIP_UPDATE_CHECK=1")
+STARTER_CHANGES=()
 
 STARTER_CPU_COUNT=2
 STARTER_MEMORY_MB=2048

@@ -11,7 +11,8 @@ const OWN = Number(argv[2] ?? 9222);
 const HOST = "127.0.0.1";
 const CHROMIUM = Number(argv[3] ?? 9223);
 const PLACE = `${HOST}:${CHROMIUM}`;
-const REFUSED = "From inside the sandbox the DevTools protocol is at localhost or at an address, and not at another name\n";
+const REFUSED =
+  "From inside the sandbox the DevTools protocol is at localhost or at an address, and not at another name\n";
 
 /**
  * Chromium's own check of the Host, for what comes from inside: a page there, whose name somebody lets lead to this sandbox, could

@@ -106,18 +106,18 @@ test("a name that leads to the sandbox itself is refused from inside, and reache
     const { status, body } = await ask({ host });
     expect([status, body]).toEqual([403, expect.stringContaining("localhost or at an address") as string]);
   }
-  const socket = new WebSocket(`ws://127.0.0.1:${port}/devtools/browser/1`, { headers: { host: `rebind.test:${port}` } });
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/devtools/browser/1`, {
+    headers: { host: `rebind.test:${port}` },
+  });
   expect(String((await once(socket, "error"))[0])).toContain("403");
   expect(reached).toEqual([]);
 });
 
-test.each(["localhost:9222", "a.localhost:9222", "LOCALHOST", "127.0.0.1:9222", "[::1]:9222", "10.1.2.3:9222"])(
-  "a program inside that asks %s is answered",
-  async (host) => {
-    const { ask } = await front();
-    expect((await ask({ host })).status).toBe(200);
-  },
-);
+test("a program inside is answered at localhost and at addresses", async () => {
+  const { ask } = await front();
+  const hosts = ["localhost:9222", "a.localhost:9222", "LOCALHOST", "127.0.0.1:9222", "[::1]:9222", "10.1.2.3:9222"];
+  for (const host of hosts) expect([host, (await ask({ host })).status]).toEqual([host, 200]);
+});
 
 test("while Chromium starts again, a client is told so", async () => {
   const { port, ask } = await front(false);

@@ -34,15 +34,18 @@ test("there are these templates, each with a recipe and what finishes its image"
   for (const name of NAMES) expect(existsSync(join(starters, name, "finish.sh")), name).toBe(true);
 });
 
-test.each(NAMES)("the recipe of %s says what the image holds, how large its sandboxes are, and what a client does first", (name) => {
-  const read = recipe(name);
-  for (const part of TEXTS) expect([part, read[part]?.join("").trim()]).not.toEqual([part, ""]);
-  expect(Number(read["MEMORY_MB"]?.[0])).toBeGreaterThan(0);
-  // In the list of templates it is one line.
-  expect(read["ABOUT"]?.[0]?.length).toBeLessThan(120);
-  for (const pin of read["NPM"] ?? [])
-    expect(pin).toMatch(/^(x86_64|aarch64) \S+ \d+\.\d+\.\d+\S* sha512-[A-Za-z0-9+/]{86}==$/);
-});
+test.each(NAMES)(
+  "the recipe of %s says what the image holds, how large its sandboxes are, and what a client does first",
+  (name) => {
+    const read = recipe(name);
+    for (const part of TEXTS) expect([part, read[part]?.join("").trim()]).not.toEqual([part, ""]);
+    expect(Number(read["MEMORY_MB"]?.[0])).toBeGreaterThan(0);
+    // In the list of templates it is one line.
+    expect(read["ABOUT"]?.[0]?.length).toBeLessThan(120);
+    for (const pin of read["NPM"] ?? [])
+      expect(pin).toMatch(/^(x86_64|aarch64) \S+ \d+\.\d+\.\d+\S* sha512-[A-Za-z0-9+/]{86}==$/);
+  },
+);
 
 test("the documents name each template that is not for tests alone", () => {
   const using = readFileSync(join(root, "docs/using.md"), "utf8");
