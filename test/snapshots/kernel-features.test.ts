@@ -86,7 +86,10 @@ test("a CRIU that is asked for its version alone is not confined, and any other 
   const version = "080a";
   // The version and then another request; a feature; nothing yet.
   const others = ["080a2001", "0809", ""];
-  const { stdout } = await run("python3", ["-c", ASK, version, ...others], { env: { PATH: CRIU_PATH }, timeout: 60_000 });
+  const { stdout } = await run("python3", ["-c", ASK, version, ...others], {
+    env: { PATH: CRIU_PATH },
+    timeout: 60_000,
+  });
   const [answer, ...words] = stdout.trimEnd().split("\n");
   // The same type, and success.
   expect(answer).toMatch(/^080a1001/);
