@@ -128,7 +128,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
   const storedRoot = join(root, "stored");
   const mutex = createKeyedMutex();
   const copies = createSemaphore(COPIES_AT_ONCE);
-  const { clone, cloneStored, bytes } = createClones({ run, atOnce: COPIES_AT_ONCE, refusal });
+  const clones = createClones({ run, atOnce: COPIES_AT_ONCE, refusal });
   /** The copier of each disk that is being copied. A sandbox has one snapshot under way at most. */
   const underWay = new Map<string, { readonly cut: AbortController; readonly ended: Promise<unknown> }>();
   const empty = formatted(join(root, "formatted"), run);
@@ -226,8 +226,8 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
 
   const put = async (disk: Disk) => {
     const { containerId, sizeMb, from } = disk;
-    if (from === undefined) await clone(await empty(sizeMb), image(containerId));
-    else await cloneStored(either(from), image(containerId));
+    if (from === undefined) await clones.clone(await empty(sizeMb), image(containerId));
+    else await clones.cloneStored(either(from), image(containerId));
     await attach(image(containerId), mountPoint(containerId));
     await putLayerOf(disk, from !== undefined);
   };
@@ -236,7 +236,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
     try {
       // An agent that was killed in a probe has left it mounted: its image must not be written to.
       await remove(PROBE);
-      await clone(await empty(PROBE_MB), image(PROBE));
+      await clones.clone(await empty(PROBE_MB), image(PROBE));
       await attach(image(PROBE), mountPoint(PROBE));
       await remove(PROBE);
       return undefined;
@@ -331,7 +331,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       if (durable) await sync(storedRoot);
     },
 
-    storedBytes: (id) => bytes(either(id)),
+    storedBytes: (id) => clones.bytes(either(id)),
     hasStored: (id) => existsSync(kept(id)),
     hasDraft: (id) => existsSync(draft(id)),
 

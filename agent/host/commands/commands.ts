@@ -37,7 +37,10 @@ export function hostCommands(program: () => Promise<string>, direct: RunCommand 
   };
 
   const open = async (): Promise<Session | undefined> => {
-    state.session = await program().then(openSession).then(tried).catch(() => undefined);
+    state.session = await program()
+      .then(openSession)
+      .then(tried)
+      .catch(() => undefined);
     if (state.session === undefined) state.restUntil = Date.now() + REST_MS;
     state.opening = undefined;
     return state.session;

@@ -74,7 +74,7 @@ export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContai
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming, made = false }: RestoreSpec,
+  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming, made }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
@@ -87,11 +87,7 @@ export async function restoreContainer(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
-    if (!made) {
-      // This agent process has not started the container, but an earlier one may have: that start may still be under way.
-      const { limits } = await stopped(id, containers, 0);
-      await tellSize(disk, limits, containers);
-    }
+    if (made !== true) await readyToStart(disk, containers);
     signal.throwIfAborted();
 
     const slot = await slots.take();
@@ -157,6 +153,12 @@ export async function restoreContainer(
   } finally {
     release();
   }
+}
+
+/** This agent process has not started the container, but an earlier one may have: that start may still be under way. */
+async function readyToStart(disk: SnapshotDisk, containers: Containers): Promise<void> {
+  const { limits } = await stopped(disk.containerId, containers, 0);
+  await tellSize(disk, limits, containers);
 }
 
 /**

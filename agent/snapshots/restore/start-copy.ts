@@ -47,7 +47,15 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
         async run() {
           const { projectId: owner, volumes = [] } = body;
           const { executionId, timing } = spec;
-          const from = { disk, memoryOf: memory ? snapshot : undefined, owner, executionId, volumes, timing, made: true };
+          const from = {
+            disk,
+            memoryOf: memory ? snapshot : undefined,
+            owner,
+            executionId,
+            volumes,
+            timing,
+            made: true,
+          };
           const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
           if (!memory) await clearLinks(container, snapshot.id, { ...deps.memory, log: deps.log });

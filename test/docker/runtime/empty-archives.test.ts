@@ -27,7 +27,10 @@ beforeAll(async () => {
 afterAll(() => rm(place.directory, { recursive: true }));
 
 /** Runs it by `execvp`, as CRIU does. With `path` the program that is looked for is not there. */
-async function exec(command: string, { library = place.library, from = "", to = "", path = process.env.PATH ?? "" } = {}) {
+async function exec(
+  command: string,
+  { library = place.library, from = "", to = "", path = process.env.PATH ?? "" } = {},
+) {
   const script = `exec perl -e 'exec { $ARGV[0] } @ARGV or exit 9' ${command}`;
   const redirected = `PATH=${path}; export PATH; LD_PRELOAD=${library} ${script.replace("perl", "/usr/bin/perl")} <${from} >${to || "/dev/null"}`;
   await run("/bin/sh", ["-c", redirected], { cwd: place.directory });

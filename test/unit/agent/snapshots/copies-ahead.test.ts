@@ -130,7 +130,7 @@ test("a source that is stored when all containers are there gives them their dis
   (await disk(0))?.end(false);
   await new Promise((resolve) => setImmediate(resolve));
   const taken = [await copies.take("s1", WANTED), await copies.take("s1", WANTED)];
-  expect(taken.map((one) => one?.containerId).sort()).toEqual(["c1", "c2"]);
+  expect(taken.map((one) => one?.containerId ?? "").sort()).toEqual(["c1", "c2"]);
   expect(disks).toHaveLength(1);
   await copies.stop();
   expect(removed).toEqual([]);
