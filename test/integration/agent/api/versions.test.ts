@@ -114,6 +114,7 @@ test.each([
     holding: parts.stored.holding,
     uploads: parts.stored.uploads,
     imageUploads: parts.stored.imageUploads,
+    blobs: { everyNodeReadsZstd: () => undefined },
     log,
   });
   await expect.poll(() => parts.sandboxes.running()).toMatchObject([{ executionId: stays, endAt }]);
