@@ -20,7 +20,7 @@ import type { Pools } from "../nodes/pools/pool-targets.ts";
 import { allStarts } from "../nodes/telling/starts.ts";
 import type { Leases } from "../repairs/leases.ts";
 import type { NodeRemoval } from "../repairs/node-removal.ts";
-import type { NodeStarts } from "../store/nodes/node-starts.ts";
+import type { NodeStarts } from "../store/nodes/happening-record.ts";
 import type { Store } from "../store/store.ts";
 import { DEFAULT_TAG } from "../templates/reference.ts";
 

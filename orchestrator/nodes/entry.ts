@@ -5,7 +5,7 @@ import type { NodeStatus } from "../../shared/api/nodes/nodes.ts";
 import type { Connection } from "../../shared/http/client.ts";
 import type { AppError } from "../../shared/http/errors.ts";
 import type { Finding } from "../../shared/program/finding.ts";
-import type { StartError } from "../store/nodes/node-starts.ts";
+import type { StartError } from "../store/nodes/happening-record.ts";
 import type { NodeRecord, ReportedLoad, SnapshotUpload } from "../store/nodes/record.ts";
 import type { Candidate } from "./placement/candidate.ts";
 import { NOTHING, type Sum, withPromised } from "./promised.ts";

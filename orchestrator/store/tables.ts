@@ -9,8 +9,7 @@ import type { KeyRow } from "./keys/record.ts";
 import type { MachineTables } from "./machines/record.ts";
 import type { MembershipTables } from "./membership/record.ts";
 import type { DrainTables } from "./nodes/drain-record.ts";
-import type { NodeEventRow } from "./nodes/node-events.ts";
-import type { NodeStartsRow } from "./nodes/node-starts.ts";
+import type { HappeningTables } from "./nodes/happening-record.ts";
 import type { NodeRow } from "./nodes/record.ts";
 import type { OperationRow } from "./operations/record.ts";
 import type { ProjectDeletionRow, ProjectRow, WorkspaceRow } from "./projects/record.ts";
@@ -113,6 +112,7 @@ interface GivenUpRow {
 export interface Tables
   extends ChangeTables,
     DrainTables,
+    HappeningTables,
     MachineTables,
     MembershipTables,
     SecretTables,
@@ -132,8 +132,6 @@ export interface Tables
   readonly sandboxes: SandboxRow;
   readonly sandbox_metadata: SandboxMetadataRow;
   readonly nodes: NodeRow;
-  readonly node_events: NodeEventRow;
-  readonly node_starts: NodeStartsRow;
   readonly blob_refs: BlobRefRow;
   readonly blob_sweeps: BlobSweepRow;
   readonly operations: OperationRow;

@@ -2,7 +2,8 @@
 
 import type { Log } from "../../../shared/program/log.ts";
 import { type Loop, loop } from "../../../shared/program/loop.ts";
-import type { NodeStarts, NodeStartsStore } from "../../store/nodes/node-starts.ts";
+import type { NodeStarts } from "../../store/nodes/happening-record.ts";
+import type { NodeStartsStore } from "../../store/nodes/node-starts.ts";
 import { MOST_ERRORS, type NodeView } from "../entry.ts";
 import type { Nodes } from "../nodes.ts";
 

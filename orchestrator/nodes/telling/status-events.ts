@@ -6,7 +6,8 @@
 import type { NodeEventKind } from "../../../shared/api/nodes/node-events.ts";
 import type { NodeStatus } from "../../../shared/api/nodes/nodes.ts";
 import type { Background } from "../../base/background.ts";
-import type { NewNodeEvent, NodeEventStore } from "../../store/nodes/node-events.ts";
+import type { NewNodeEvent } from "../../store/nodes/happening-record.ts";
+import type { NodeEventStore } from "../../store/nodes/node-events.ts";
 
 export interface StatusChange {
   readonly nodeId: string;

@@ -7,25 +7,10 @@ import { randomBytes } from "node:crypto";
 import { sql } from "kysely";
 import type { NodeEventKind } from "../../../shared/api/nodes/node-events.ts";
 import { runUnaudited } from "../audit/scope.ts";
-import { type NewRecordOf, number, type RecordOf, type RowOf, table, text } from "../codec.ts";
 import { lock, locks } from "../locks.ts";
 import type { Database, Session } from "../tables.ts";
 import { inTransaction } from "../transactions.ts";
-
-const nodeEventTable = table(
-  {
-    nodeId: text("node_id"),
-    at: number("at"),
-    kind: text("kind").as<NodeEventKind>(),
-    detail: text("detail").later(),
-  },
-  /** In the order in which they were added. */
-  { id: text("id") },
-);
-
-type NodeEventRecord = RecordOf<typeof nodeEventTable>;
-export type NodeEventRow = RowOf<typeof nodeEventTable>;
-export type NewNodeEvent = Omit<NewRecordOf<typeof nodeEventTable>, "id">;
+import { type NewNodeEvent, type NodeEventRecord, nodeEventTable } from "./happening-record.ts";
 
 /** Of a node: whoever flaps fills no database. */
 const MOST_KEPT = 500;

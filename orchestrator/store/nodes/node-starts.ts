@@ -3,31 +3,9 @@
  * is written from time to time, never for a single start. The only SQL on this table.
  */
 
-import type { ErrorCode } from "../../../shared/http/errors.ts";
-import { json, number, type RecordOf, type RowOf, table, text } from "../codec.ts";
 import { CLOCK } from "../membership/clock.ts";
 import type { Database } from "../tables.ts";
-
-/** Why a start failed on a node. */
-export interface StartError {
-  readonly at: number;
-  readonly code: ErrorCode;
-  readonly message: string;
-}
-
-const nodeStartsTable = table(
-  {
-    nodeId: text("node_id"),
-    succeeded: number("succeeded"),
-    failed: number("failed"),
-    /** The newest first. */
-    errors: json("errors").as<readonly StartError[]>(),
-  },
-  { owner: text("owner"), at: number("at") },
-);
-
-export type NodeStarts = RecordOf<typeof nodeStartsTable>;
-export type NodeStartsRow = RowOf<typeof nodeStartsTable>;
+import { type NodeStarts, nodeStartsTable } from "./happening-record.ts";
 
 export type NodeStartsStore = ReturnType<typeof nodeStartsStore>;
 

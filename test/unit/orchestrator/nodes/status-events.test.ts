@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { createBackground } from "../../../../orchestrator/base/background.ts";
 import { createStatusEvents, type StatusChange } from "../../../../orchestrator/nodes/telling/status-events.ts";
-import type { NewNodeEvent } from "../../../../orchestrator/store/nodes/node-events.ts";
+import type { NewNodeEvent } from "../../../../orchestrator/store/nodes/happening-record.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });
