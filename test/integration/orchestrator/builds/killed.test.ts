@@ -24,12 +24,14 @@ test("an orchestrator that is killed while a node builds goes on with the build 
   const { templateID, buildID } = requested.body as { templateID: string; buildID: string };
   expect((await cluster.ask("POST", `/v2/templates/${templateID}/builds/${buildID}`, {})).status).toBe(202);
   const build = await held;
+  const status = async () =>
+    (await cluster.ask("GET", `/templates/${templateID}/builds/${buildID}/status`)).body as Status;
   build.log("before");
+  // The node has the build by then, and the orchestrator knows it.
+  await expect.poll(async () => (await status()).logEntries.length, SLOW).toBe(1);
   await orchestrator.killAndStart();
   build.log("after");
   build.ready();
-  const status = async () =>
-    (await cluster.ask("GET", `/templates/${templateID}/builds/${buildID}/status`)).body as Status;
   await expect.poll(async () => (await status()).status, SLOW).toBe("ready");
   expect((await status()).logEntries.map(({ message }) => message)).toEqual(["before", "after"]);
   expect(agent.buildsAsked).toHaveLength(1);
