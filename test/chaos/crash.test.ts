@@ -161,7 +161,7 @@ describe("an end without a request", () => {
   test("a sandbox whose envd is killed is reported gone, and nothing of it is left", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
     const listed = await run("docker", ["top", await nameOf(sandbox), "-eo", "pid,args"]);
-    const envd = listed.split("\n").find((line) => /envd/.test(line) && !/\btini\b/.test(line));
+    const envd = listed.split("\n").find((line) => /envd\.js/.test(line) && !/\btini\b/.test(line));
     process.kill(Number(/^\s*(\d+)/.exec(envd ?? "")?.[1]), "SIGKILL");
     await expectGone(sandbox);
     await expectNoProblems(platform);
