@@ -40,10 +40,10 @@ in a dump, and in a restore | ${KILLED}; where the dump held the first process, 
 in a dump, at each of its steps | the sandbox loses nothing, and no name is left on its disk | snapshots/killed-dump.test.ts | a CRIU that is killed in a
 `,
   "kill -9 of the daemon of lazy pages": `
-in a lazy restore, at four moments | the resume fails and can be repeated, or the sandbox is whole, or it ends and that is told: it never runs with missing pages | snapshots/agent-snapshots.test.ts | whose page server is killed
+before the last page | a dump of that memory is refused, now and later | unit/agent/snapshots/memory-images.test.ts | a page server that is killed before the last page
 `,
   "kill -9 of envd": `
-while its sandbox runs | the sandbox is told as ended, and nothing of it is left | chaos/crash.test.ts | a sandbox whose envd is killed is reported gone
+and of the first process, which ends with it | the sandbox is told as ended, and nothing of it is left | chaos/crash.test.ts | a sandbox whose first process dies is reported gone
 `,
   "disk full on the node": `
 in a dump | the sandbox runs on, no part is left, and a small one is stored afterwards | snapshots/agent-snapshots.test.ts | a sandbox whose memory does not fit continues to run
@@ -127,10 +127,16 @@ a chain of Docker that is gone | named where it is needed | docker/network/reach
 `,
 };
 
+const ALONE = "its tests have an agent alone, and nothing gathers the invariants of its machine yet";
+
 /**
  * Faults of which no test asks for the invariants, with the reason; every other fault has a test that does.
  */
 export const WITHOUT_INVARIANTS: Readonly<Record<string, string>> = {
+  "kill -9 of the daemon of lazy pages": ALONE,
+  "disk full on the node": ALONE,
+  "corrupted piece of an image": ALONE,
+  "table of the firewall flushed by another program": ALONE,
   "end of a certificate":
     "a node whose certificate has ended has nothing to lose but its reports: that is a network that is cut",
   "no free descriptors": "the tests exhaust one program alone, without a platform around it",
