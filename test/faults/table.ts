@@ -20,7 +20,7 @@ const TABLE: Readonly<Record<string, string>> = {
 in a create | no half sandbox; what was answered exists | chaos/crash.test.ts | random moments leaves no half sandbox
 in a pause, resume, fork or snapshot | ${KILLED} | chaos/interrupted.test.ts | a sandbox survives
 in one request of each kind, beside another orchestrator | the request is done or undone, and its repetition is answered | fleet/kills.test.ts | ms after one request of each kind had begun
-in a build | the build and its log go on, and the node is asked once | integration/orchestrator/builds/killed.test.ts | goes on with the build and its log
+in a build, by a restart | the build and its log go on, and the node is asked once | integration/orchestrator/builds/under-way.test.ts | a restart of the orchestrator in the middle loses nothing
 `,
   "kill -9 of the agent": `
 in a create | no half sandbox | chaos/crash.test.ts | random moments leaves no half sandbox
@@ -95,8 +95,7 @@ SIGSTOP of an agent for 30 s | nobody else waits for it, and it goes on where it
 by another program that writes | the create waits, and is done then | integration/orchestrator/store/busy-database.test.ts | a create waits until another program
 `,
   "file of the write-ahead log deleted": `
-while an orchestrator works | it goes on, and after its restart every sandbox is what it was | integration/orchestrator/store/journal.test.ts | an orchestrator whose log is deleted goes on
-or replaced by an older one | nothing committed is lost | integration/orchestrator/store/journal.test.ts | nothing committed is lost
+while a store works, or replaced by an older one | nothing committed is lost | integration/orchestrator/store/journal.test.ts | nothing committed is lost
 `,
   "corrupted piece of an image": `
 of memory on the node | snapshot_corrupt, never half a sandbox; the disk still boots | snapshots/agent-pause.test.ts | a damaged memory image is reported
@@ -106,6 +105,10 @@ of a snapshot in the store | never started from, and nothing of it is left on th
 beside this orchestrator | of a newer one's reports what is known is taken; an older one's lack what came later, and cost nothing | integration/orchestrator/nodes/versions.test.ts
 beside this agent, of an orchestrator | an order with an unknown field, or to an unknown route, is refused before anything is done; answers are taken as far as they are known | integration/agent/api/versions.test.ts
 `,
+  "disk full on the control plane": ALONE,
+  "two agents with one identity": ALONE,
+  "SQLite busy": ALONE,
+  "file of the write-ahead log deleted": ALONE,
   "end of a certificate": `
 of a node | it starts all the same, so that its sandboxes end in time | integration/agent/joining/membership.test.ts | starts although its certificate has ended
 of a node, and then a join | it has its name again | integration/agent/joining/membership.test.ts | joins again under its name with its key after its certificate has ended
@@ -127,7 +130,7 @@ a chain of Docker that is gone | named where it is needed | docker/network/reach
 `,
 };
 
-const ALONE = "its tests have an agent alone, and nothing gathers the invariants of its machine yet";
+const ALONE = "its tests look at one program alone, and do not gather the invariants yet";
 
 /**
  * Faults of which no test asks for the invariants, with the reason; every other fault has a test that does.
