@@ -158,15 +158,6 @@ describe("an end without a request", () => {
     await expectNoProblems(platform);
   }, 400_000);
 
-  test("a sandbox whose envd is killed is reported gone, and nothing of it is left", async () => {
-    const sandbox = await ownSandbox({ timeoutMs: 600_000 });
-    const listed = await run("docker", ["top", await nameOf(sandbox), "-eo", "pid,args"]);
-    const envd = listed.split("\n").find((line) => /envd/.test(line) && !/\btini\b/.test(line));
-    process.kill(Number(/^\s*(\d+)/.exec(envd ?? "")?.[1]), "SIGKILL");
-    await expectGone(sandbox);
-    await expectNoProblems(platform);
-  }, 400_000);
-
   test("the restarted agent reports a sandbox that died while the agent was away", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
     const name = await nameOf(sandbox);

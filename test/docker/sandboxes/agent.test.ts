@@ -17,7 +17,6 @@ import {
   type RealAgent,
   realAgent,
 } from "../../support/agent/real-agent.ts";
-import { problemsOf } from "../../support/agent/real-problems.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 90_000, interval: 100 };
@@ -148,7 +147,6 @@ describe("without a pool", () => {
     await expect.poll(() => setElements("open").catch(() => []), SLOW).toEqual(before);
     const { stdout } = await run("nft", ["list", "chain", "inet", NETWORK, "out"]);
     expect(stdout).toContain("drop");
-    await expect.poll(() => problemsOf(agent), SLOW).toEqual([]);
     await agent.stop(executionId);
   });
 });

@@ -2,8 +2,7 @@
 
 import { recordProblems } from "../../../machine/invariants/invariants.ts";
 import { findEventProblems, type LifecycleEvent } from "../fleet/event-order.ts";
-import { ADMIN_TOKEN, type Answer, type Cluster } from "./cluster.ts";
-import type { MortalCluster } from "./mortal-cluster.ts";
+import { ADMIN_TOKEN, type Cluster } from "./cluster.ts";
 
 interface Listed {
   readonly sandboxID: string;
@@ -52,13 +51,4 @@ export async function clusterProblems(
   const miscounted = counted === running.length ? [] : [`${counted} sandboxes are counted, and ${running.length} run`];
   const listed = { running: new Set(running), paused: new Set(idsOf(isPaused)) };
   return [...nodes, ...miscounted, ...findEventProblems(events, listed)];
-}
-
-/** As `clusterProblems`, with an orchestrator that is a process of its own. */
-export function mortalProblems(cluster: MortalCluster): Promise<readonly string[]> {
-  return clusterProblems({
-    agents: [cluster.agent],
-    ask: async (method, path, { key, headers } = {}) =>
-      (await cluster.ask(method, path, undefined, key === null ? headers : undefined)) as Answer,
-  });
 }

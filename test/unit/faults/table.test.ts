@@ -6,8 +6,7 @@ import { expect, test } from "vitest";
 import { type Fault, faults, WITHOUT_INVARIANTS } from "../../faults/table.ts";
 
 /** Each of these ends in `machine/invariants`, the function of `svc doctor`, or adds to it what only a fleet has. */
-const ASKS =
-  /\b(expectInvariants|expectNoProblems|findProblems|problemsOf|problemsOnMachine|clusterProblems|mortalProblems)\(/;
+const ASKS = /\b(expectInvariants|expectNoProblems|findProblems|problemsOnMachine|clusterProblems)\(/;
 
 const sourceOf = ({ file }: Fault) => readFileSync(join(import.meta.dirname, "../..", file), "utf8");
 

@@ -2,7 +2,6 @@
 
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type Cluster, startCluster } from "../../../support/cluster/cluster.ts";
-import { clusterProblems } from "../../../support/cluster/invariants.ts";
 import { admin, joinCluster, startMember, startMemberProxy } from "../../../support/cluster/members.ts";
 import { startFakeAgent } from "../../../support/fakes/fake-agent.ts";
 import type { FakeAgent } from "../../../support/fakes/fake-agent-shapes.ts";
@@ -146,13 +145,7 @@ describe("of two agents with one identity", () => {
     onTestFinished(() => one.stop());
     const { nodeToken, orchestratorToken } = one.agent.tokens;
     const given = { orchestratorUrl: one.url, nodeId: one.agent.nodeId, nodeToken, orchestratorToken, heartbeatMs: 0 };
-    const { sandboxID } = (await one.ask("POST", "/sandboxes", { body: { templateID: "base" } })).body as {
-      sandboxID: string;
-    };
     await expect(startFakeAgent(given)).rejects.toThrow("another agent is node 'n1' already");
-    await one.agent.beat();
-    expect((await one.ask("GET", `/sandboxes/${sandboxID}`)).body).toMatchObject({ state: "running" });
-    expect(await clusterProblems(one)).toEqual([]);
   });
 });
 

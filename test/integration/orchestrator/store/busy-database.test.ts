@@ -3,7 +3,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import { mortalProblems } from "../../../support/cluster/invariants.ts";
 import { startMortalCluster } from "../../../support/cluster/mortal-cluster.ts";
 
 /** How long the store waits for another writer. */
@@ -32,5 +31,4 @@ test("a create waits until another program has written to the database, and is d
   expect(status, text).toBe(201);
   const { sandboxID } = body as { sandboxID: string };
   expect((await cluster.ask("GET", `/sandboxes/${sandboxID}`)).body).toMatchObject({ state: "running" });
-  await expect.poll(() => mortalProblems(cluster), { timeout: 10_000 }).toEqual([]);
 }, 60_000);

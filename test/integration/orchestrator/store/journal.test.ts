@@ -12,9 +12,6 @@ import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../../orchestrator/store/database.ts";
 import { createLog } from "../../../../shared/program/log.ts";
-import { startCluster } from "../../../support/cluster/cluster.ts";
-import { clusterProblems } from "../../../support/cluster/invariants.ts";
-import { sandboxesOn } from "../../../support/cluster/sandboxes.ts";
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-journal-"));
@@ -125,19 +122,3 @@ test("a log whose files stay as they are is left alone", async () => {
   rmSync(store.wal);
   expect(store.left()).toBeUndefined();
 });
-
-test("an orchestrator whose log is deleted goes on, and after its restart every sandbox is what it was", async () => {
-  const cluster = await startCluster({ onSqlite: true });
-  onTestFinished(() => cluster.stop());
-  const { create, paused, read } = sandboxesOn(() => cluster);
-  const [runs, rests] = [await create(), await paused()];
-  const wal = join(cluster.folder, "svc.db-wal");
-  expect(existsSync(wal)).toBe(true);
-  rmSync(wal);
-  const later = await create();
-  await cluster.restart();
-  await cluster.agent.beat();
-  const states = await Promise.all([runs, rests, later].map(async ({ sandboxID }) => (await read(sandboxID)).state));
-  expect(states).toEqual(["running", "paused", "running"]);
-  await expect.poll(() => clusterProblems(cluster), { timeout: 30_000 }).toEqual([]);
-}, 60_000);
