@@ -51,11 +51,14 @@ export function templateFiles(
   return async (templateId, hash, signal) => {
     const path = `/internal/templates/${encodeURIComponent(templateId)}/files/${hash}`;
     const failures: unknown[] = [];
-    const fetchNoted = (url: string) =>
-      fetchFrom(url, path, signal).catch((error: unknown) => {
+    const fetchNoted = async (url: string) => {
+      try {
+        return await fetchFrom(url, path, signal);
+      } catch (error) {
         failures.push(error);
         throw error;
-      });
+      }
+    };
     try {
       return await orchestrators.ask(fetchNoted, elsewhere);
     } catch (cause) {

@@ -57,11 +57,11 @@ export function createAppender(builder: Session): Appender {
  * ids in paths, and a hash of anything else would not fit the stored row.
  */
 function storable(entry: NewEntry): NewEntry {
-  const texts = Object.entries(entry).map(([name, value]: [string, unknown]) => [
+  const columns = Object.entries(entry).map(([name, value]: [string, unknown]): [string, unknown] => [
     name,
     typeof value === "string" ? Buffer.from(value).toString().replaceAll("\0", "\u{FFFD}") : value,
   ]);
-  return Object.fromEntries(texts) as NewEntry;
+  return Object.fromEntries(columns) as unknown as NewEntry;
 }
 
 const HEAD = ["seq", "hash", "at"] as const;

@@ -37,6 +37,12 @@ export interface FakeBuildsDeps {
   files(templateId: string, hash: string): Promise<Buffer>;
 }
 
+export async function fetchFile(url: string, nodeToken: string): Promise<Buffer> {
+  const response = await fetch(url, { headers: { authorization: `Bearer ${nodeToken}` } });
+  if (!response.ok) throw new Error(`files answered ${response.status}`);
+  return Buffer.from(await response.arrayBuffer());
+}
+
 type FakeBuildHandlers = Pick<Handlers<typeof agentApi, unknown>, "startBuild" | "buildState" | "deleteBuild">;
 
 export function createFakeBuilds(deps: FakeBuildsDeps): {

@@ -20,7 +20,7 @@ import { serve } from "../../../shared/http/serve.ts";
 import { createServer } from "../../../shared/http/server.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
-import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
+import { createFakeBuilds, type FakeBuilds, fetchFile } from "./fake-agent-builds.ts";
 import { noPeers, peerHandlers } from "./fake-agent-peers.ts";
 import type { FakeAgent, FakeAgentOptions, SnapshotRequest, Started } from "./fake-agent-shapes.ts";
 import { fakeHeartbeat } from "./fake-heartbeat.ts";
@@ -87,12 +87,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   const building = createFakeBuilds({
     snapshots,
     files(templateId, hash) {
-      const headers = { authorization: `Bearer ${nodeToken}` };
-      const fetchFrom = async (url: string) => {
-        const response = await fetch(`${url}/internal/templates/${templateId}/files/${hash}`, { headers });
-        if (!response.ok) throw new Error(`files answered ${response.status}`);
-        return Buffer.from(await response.arrayBuffer());
-      };
+      const path = `/internal/templates/${templateId}/files/${hash}`;
+      const fetchFrom = (url: string) => fetchFile(`${url}${path}`, nodeToken);
       return orchestrators.ask(fetchFrom, () => true);
     },
   });

@@ -235,7 +235,8 @@ test("nodes hear that each of them reads blobs packed by zstd, and no more of it
   const [older] = others;
   if (older === undefined) throw new Error("the cluster has no other node");
   older.facts = { capabilities: { ...able, blobStore: true, detail: {} } };
-  await older.beat();
+  // The orchestrator looks once in five seconds, and at its start.
   await cluster.restart();
+  await older.beat();
   expect(await home.beat()).not.toHaveProperty("zstdBlobs");
 });
