@@ -5,7 +5,7 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Containers, ContainerSpec } from "../containers/containers.ts";
+import type { ContainerSpec, Containers } from "../containers/containers.ts";
 import type { ImageNames } from "../containers/docker-images.ts";
 import type { Disks, DiskUse } from "./disks.ts";
 import { layerOf, successor } from "./successor.ts";
