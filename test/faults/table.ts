@@ -105,10 +105,6 @@ of a snapshot in the store | never started from, and nothing of it is left on th
 beside this orchestrator | of a newer one's reports what is known is taken; an older one's lack what came later, and cost nothing | integration/orchestrator/nodes/versions.test.ts
 beside this agent, of an orchestrator | an order with an unknown field, or to an unknown route, is refused before anything is done; answers are taken as far as they are known | integration/agent/api/versions.test.ts
 `,
-  "disk full on the control plane": ALONE,
-  "two agents with one identity": ALONE,
-  "SQLite busy": ALONE,
-  "file of the write-ahead log deleted": ALONE,
   "end of a certificate": `
 of a node | it starts all the same, so that its sandboxes end in time | integration/agent/joining/membership.test.ts | starts although its certificate has ended
 of a node, and then a join | it has its name again | integration/agent/joining/membership.test.ts | joins again under its name with its key after its certificate has ended
@@ -140,6 +136,10 @@ export const WITHOUT_INVARIANTS: Readonly<Record<string, string>> = {
   "disk full on the node": ALONE,
   "corrupted piece of an image": ALONE,
   "table of the firewall flushed by another program": ALONE,
+  "disk full on the control plane": ALONE,
+  "two agents with one identity": ALONE,
+  "SQLite busy": ALONE,
+  "file of the write-ahead log deleted": ALONE,
   "end of a certificate":
     "a node whose certificate has ended has nothing to lose but its reports: that is a network that is cut",
   "no free descriptors": "the tests exhaust one program alone, without a platform around it",
