@@ -1,6 +1,5 @@
 /** Reads settings from the environment, opens the log, runs the orchestrator until a signal arrives. */
 
-import { readFileSync } from "node:fs";
 import { Type } from "typebox";
 import { edgeToken, nodeToken } from "../shared/agent-api/joining/node-tokens.ts";
 import { addressList } from "../shared/http/connections/client-address.ts";
@@ -8,6 +7,7 @@ import { ConfigError, describeConfig, readConfig } from "../shared/program/confi
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
 import { withCredentials } from "../shared/program/service/credentials.ts";
+import { machineId } from "../shared/program/this-machine.ts";
 import { withSpans } from "../shared/program/tracing/spans.ts";
 import { keepSite } from "../shared/tls/site/keep.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
@@ -153,13 +153,4 @@ async function main(): Promise<void> {
   await run({ log, graceMs: config.shutdownGraceMs, environment: process.env }, () =>
     withSpans(config.otlpEndpoint, { component, log }, start),
   );
-}
-
-/** The boot id: the same for every process on this kernel and for no other; the agent reports the same file. */
-function machineId(): string | undefined {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  } catch {
-    return undefined;
-  }
 }

@@ -3,15 +3,17 @@
 import { readFileSync, statfsSync } from "node:fs";
 import { cpus, hostname, uptime } from "node:os";
 import type { NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
-
+import { machineId } from "../../shared/program/this-machine.ts";
 import { type HostLimits, readHostLimits } from "./limits.ts";
 
 type Load = Pick<NodeLoad, "cpuCount" | "cpuPercent" | "memoryTotalBytes" | "memoryUsedBytes" | "disks">;
 
 export interface Machine {
   readonly facts: NodeFacts["machine"];
-  /** The same for every program on this kernel, different on every other, and after each start of it. */
+  /** The same for every program on this kernel and in this network (`this-machine.ts`). */
   readonly id: string;
+  /** The same until the kernel is started again. */
+  readonly bootId: string;
   /** Flags of the processor, as the kernel names them, divided by spaces. */
   readonly cpuFlags: string;
   load(): Load;
@@ -37,7 +39,8 @@ export function hostMachine(directories: readonly string[]): Machine {
 
   return {
     facts: readFacts(),
-    id: read("/proc/sys/kernel/random/boot_id").trim() || hostname(),
+    id: machineId() ?? hostname(),
+    bootId: read("/proc/sys/kernel/random/boot_id").trim() || hostname(),
     cpuFlags: /^(?:flags|Features)\s*: (.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.trim() ?? "",
     load() {
       const { total, available } = memory();

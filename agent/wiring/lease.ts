@@ -15,7 +15,7 @@ interface LeaseSources {
 export async function createLeasePart(base: Base, { network, node, live }: LeaseSources): Promise<Lease> {
   const { config, machine, stores, events, log, teardown } = base;
   const lease = createLease({
-    bootId: machine.host.id,
+    bootId: machine.host.bootId,
     sinceBoot: () => machine.host.sinceBoot(),
     store: stores.lease,
     live: live.set,

@@ -1,16 +1,14 @@
 /** A way into a running sandbox: its envd, and the token that opens it. A paused sandbox is resumed first. */
 
 import { type CallOptions, type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import { Filesystem } from "../../shared/envd-rpc/gen/filesystem_pb.js";
 import { Process } from "../../shared/envd-rpc/gen/process_pb.js";
 import type { Reply } from "../api/client.ts";
 import type { Context } from "../context.ts";
 import { EXIT, Failure } from "../failure.ts";
 import { ENVD_PORT, type Place, placeOf } from "./address.ts";
+import { createInsideTransport } from "./transport.ts";
 
-/** envd sends at most 32 KiB of output in a message; a long list of a folder takes more. */
-const LARGEST_MESSAGE = 16 * 2 ** 20;
 /** For the edge and proxies on the way, so that a stream without output is not taken for a dead one. */
 const KEEPALIVE_S = 20;
 
@@ -33,13 +31,7 @@ export async function enter(context: Context, sandboxID: string): Promise<Inside
     ...place.headers,
     ...(envdAccessToken === undefined ? {} : { "x-access-token": envdAccessToken }),
   };
-  const transport = createConnectTransport({
-    baseUrl: place.url,
-    httpVersion: "1.1",
-    useBinaryFormat: true,
-    acceptCompression: [],
-    readMaxBytes: LARGEST_MESSAGE,
-  });
+  const transport = createInsideTransport(place.url);
   return {
     sandboxID,
     place,

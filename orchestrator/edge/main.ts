@@ -1,10 +1,10 @@
 /** The edge as a program: environment → configuration → log → run. */
 
-import { readFileSync } from "node:fs";
 import { ConfigError, describeConfig } from "../../shared/program/config.ts";
 import { createLog } from "../../shared/program/log.ts";
 import { run } from "../../shared/program/run.ts";
 import { withCredentials } from "../../shared/program/service/credentials.ts";
+import { machineId } from "../../shared/program/this-machine.ts";
 import { withSpans } from "../../shared/program/tracing/spans.ts";
 import { factsOf } from "../../shared/tls/credentials.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
@@ -58,15 +58,6 @@ async function joinNow(config: EdgeConfig, token: string): Promise<void> {
   process.stdout.write(
     `this machine has joined the platform as edge '${config.edgeId}'; its certificate is valid until ${until} and renews itself while the edge runs\n`,
   );
-}
-
-/** The boot id: the same for every process on this kernel and for no other; the agent reports the same file. */
-function machineId(): string | undefined {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  } catch {
-    return undefined;
-  }
 }
 
 await main();

@@ -18,7 +18,10 @@ import { canBecome } from "./resize.ts";
 const ROUND_MS = 1_000;
 const BOOT_LIMIT_MS = 30_000;
 const WARM_LIMIT_MS = 5_000;
-/** A refill begins after a quiet period, or under continuous load after the second time at the latest. */
+/**
+ * A refill begins after a quiet period, or under continuous load after the second time at the latest, which is that of a pool with
+ * little missing: an empty one does not wait, because each start that finds nothing takes longer than a refill delays it.
+ */
 const QUIET_MS = 120;
 const PATIENCE_MS = 1_500;
 const POLL_MS = 40;
@@ -27,8 +30,8 @@ const MAX_RETRY_MS = 30_000;
 const FORGET_MS = 600_000;
 /** Flavours whose entries were measured. */
 const MOST_REMEMBERED = 1_000;
-/** Memory of an entry outside its cgroup: the shim, page tables. */
-const BESIDE_BYTES = 16 * 1024 * 1024;
+/** Memory of an entry outside its cgroup: the shim, and what the kernel keeps of its namespaces and mounts (`npm run bench`, density). */
+const BESIDE_BYTES = 4 * 1024 * 1024;
 
 export interface PoolDeps {
   readonly boot: (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer>;
@@ -143,9 +146,9 @@ export function createPool(deps: PoolDeps): Pool {
     return undefined;
   };
 
-  const quiet = async (signal: AbortSignal) => {
+  const quiet = async (filled: number, signal: AbortSignal) => {
     const begun = now();
-    while (now() - lastForeground() < QUIET_MS && now() - begun < PATIENCE_MS && !signal.aborted) {
+    while (now() - lastForeground() < QUIET_MS && now() - begun < PATIENCE_MS * filled && !signal.aborted) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   };
@@ -225,7 +228,7 @@ export function createPool(deps: PoolDeps): Pool {
           await Promise.race(underWay);
           continue;
         }
-        await quiet(signal);
+        await quiet(step.filled, signal);
         if (signal.aborted) return;
         const work: Promise<void> = tryFill(step.boot, signal).finally(() => underWay.delete(work));
         underWay.add(work);

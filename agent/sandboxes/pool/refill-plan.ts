@@ -28,6 +28,8 @@ export interface PoolView {
 export interface PoolStep {
   /** The flavour to start one container of, once the others are removed. */
   readonly boot: Flavour | undefined;
+  /** How much of what is asked for of that flavour is there, 0 to 1: the less, the more urgent. */
+  readonly filled: number;
   /** How many to remove, by key: no longer wanted, of an old runtime, memory is short, or another flavour has too few. */
   readonly drop: ReadonlyMap<string, number>;
   /** More are asked for than the memory bound allows. */
@@ -62,17 +64,18 @@ export function planPool(view: PoolView): PoolStep {
     const fullest = [...ready].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a)[0];
     if (fullest !== undefined) drop.set(fullest[0], 1);
   }
-  if (!filling || room < ENTRY_BYTES) return { boot: undefined, drop, full: false };
+  if (!filling || room < ENTRY_BYTES) return { boot: undefined, filled: 1, drop, full: false };
   const missing = [...shares.values()]
     .filter(({ key, count, size }) => !resting.has(key) && count < size)
     .sort((a, b) => filled(a) - filled(b));
   for (const share of missing) {
-    if (used + share.bytes <= memoryBound) return { boot: share.flavour, drop, full: false };
+    const boot = { boot: share.flavour, filled: filled(share) };
+    if (used + share.bytes <= memoryBound) return { ...boot, drop, full: false };
     const donated =
       drop.size === 0 ? donation(share, [...shares.values()], { ...view, over: used - memoryBound }) : undefined;
-    if (donated !== undefined) return { boot: share.flavour, drop: donated, full: true };
+    if (donated !== undefined) return { ...boot, drop: donated, full: true };
   }
-  return { boot: undefined, drop, full: missing.length > 0 };
+  return { boot: undefined, filled: 1, drop, full: missing.length > 0 };
 }
 
 function sharesOf({ targets, runtime, ready, starting, bytes }: PoolView): Map<string, Share> {

@@ -6,10 +6,11 @@
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../../shared/http/errors.ts";
+import { bootId } from "../../../shared/program/this-machine.ts";
 import { sync } from "../../host/sync.ts";
 import { followHashes, sha256 } from "./hashes.ts";
 import { checkSizes, corrupt, type Manifest, missing, parseManifest, type StoredFile } from "./manifest.ts";
-import { bootId, checkUnhashed, isUntouched, unhashedFiles } from "./unhashed.ts";
+import { checkUnhashed, isUntouched, unhashedFiles } from "./unhashed.ts";
 
 const SYNCS_AT_ONCE = 8;
 const MANIFEST = "manifest.json";

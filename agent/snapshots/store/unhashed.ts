@@ -3,15 +3,10 @@
  * as unchanged for as long as the file system reports no change and the machine has not restarted since.
  */
 
-import { readFileSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { bootId } from "../../../shared/program/this-machine.ts";
 import { corrupt, type Manifest, type StoredFile } from "./manifest.ts";
-
-/** What was not flushed to the disk is whole until the machine restarts. */
-export function bootId(): string {
-  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-}
 
 /** The files with their sizes and times, unread. */
 export async function unhashedFiles(directory: string): Promise<StoredFile[]> {

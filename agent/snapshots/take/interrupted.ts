@@ -1,12 +1,12 @@
 /** Finishes snapshots that an earlier agent process left unfinished: keeps durable ones and removes the others. */
 
 import type { Log } from "../../../shared/program/log.ts";
+import { bootId } from "../../../shared/program/this-machine.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../store/clear-links.ts";
 import type { SnapshotFiles } from "../store/files.ts";
 import type { Manifest } from "../store/manifest.ts";
-import { bootId } from "../store/unhashed.ts";
 import type { Memory } from "./host-memory.ts";
 
 export interface InterruptedDeps {

@@ -2,9 +2,9 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { edgeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
+import { machineId as thisMachine } from "../../../shared/program/this-machine.ts";
 import { NODE_KEY } from "../../support/cluster/cluster.ts";
 import { startMortalOrchestrator } from "../../support/cluster/mortal-orchestrator.ts";
 import { type EdgeProcess, startEdgeProcess } from "../../support/edges/edge-process.ts";
@@ -42,7 +42,7 @@ export async function twoEdges({
   const stops: (() => unknown)[] = [() => orchestrator.stop(), () => asks.stop()];
   try {
     // The sandbox is on the edges' machine, and so are its ports.
-    const machineId = (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
+    const machineId = thisMachine() ?? "";
     const given = { urls: [orchestrator.url], nodeKey: NODE_KEY, machineId };
     const simulated = await startSimulatedNodes(1, given);
     stops.push(() => simulated.stop());

@@ -49,6 +49,24 @@ describe("exec", () => {
     expect(await exec(["true"], "x".repeat(500_000))).toMatchObject({ code: 0 });
   });
 
+  test("says in the edge's words why the sandbox was not reached", SLOW, async () => {
+    const message = "The sandbox is running but port is not open";
+    const edge = createServer((incoming, answer) => {
+      incoming.resume();
+      answer.writeHead(502, { "content-type": "application/json; charset=utf-8" });
+      answer.end(JSON.stringify({ sandboxId: id, message, port: 49_983, code: 502 }));
+    });
+    await new Promise<void>((resolve) => void edge.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      edge.close();
+      edge.closeAllConnections();
+    });
+    const env = { SVC_SANDBOX_URL: `http://127.0.0.1:${(edge.address() as AddressInfo).port}` };
+    const { code, stderr } = await svc.run(["sandbox", "exec", id, "--", "true"], { env });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`sandbox ${id}: ${message}`);
+  });
+
   test("takes a folder, variables and arguments without a shell between", SLOW, async () => {
     const words = [
       "sandbox",

@@ -90,6 +90,8 @@ export interface PartsOptions {
   readonly projectSnapshotQuotaMb?: number;
   readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
+  /** Time of the last start that somebody waits for; infinite while one is under way. */
+  readonly lastForeground?: () => number;
   /** Milliseconds since the start of the kernel. */
   readonly sinceBoot?: () => number;
   /** Executions that are frozen for the node's disk. */
@@ -153,7 +155,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     reservedMemory: 0,
     memoryBound: options.poolBytes ?? Number.POSITIVE_INFINITY,
     atOnce: options.refillsAtOnce ?? 1,
-    lastForeground: () => 0,
+    lastForeground: options.lastForeground ?? (() => 0),
   });
   const poolSources = createPoolSources({
     ...common,

@@ -10,6 +10,7 @@ export function fakeMachine(freeMemory: () => number): Machine {
   return {
     facts: { cpuFamily: "", cpuModel: "", cpuModelName: "", cpuArchitecture: "x86_64" },
     id: "fake",
+    bootId: "fake",
     cpuFlags: "sse2",
     load: () => ({ cpuCount: 2, cpuPercent: 0, memoryTotalBytes: 2 ** 34, memoryUsedBytes: 0, disks: [] }),
     freeMemory,

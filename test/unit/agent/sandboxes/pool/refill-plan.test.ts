@@ -22,7 +22,7 @@ const view = {
 };
 
 test("an empty pool without targets needs no change", () => {
-  expect(planPool(view)).toEqual({ boot: undefined, drop: new Map(), full: false });
+  expect(planPool(view)).toEqual({ boot: undefined, filled: 1, drop: new Map(), full: false });
 });
 
 test("the pool that is emptiest for its size is filled first", () => {
@@ -79,9 +79,9 @@ test("containers that are no longer wanted or have an old runtime are dropped", 
 test("when memory is short no container is started, and one at a time is removed", () => {
   const targets = [{ build, resources, size: 4 }];
   const short = { ...view, targets, freeMemory: GIB / 2, ready: new Map([[key(build), 2]]) };
-  expect(planPool(short)).toEqual({ boot: undefined, drop: new Map([[key(build), 1]]), full: false });
+  expect(planPool(short)).toEqual({ boot: undefined, filled: 1, drop: new Map([[key(build), 1]]), full: false });
   const tight = { ...short, freeMemory: GIB + 1 };
-  expect(planPool(tight)).toEqual({ boot: undefined, drop: new Map(), full: false });
+  expect(planPool(tight)).toEqual({ boot: undefined, filled: 1, drop: new Map(), full: false });
 });
 
 test("while the node makes room on its disk nothing is started, and what is ready stays", () => {
@@ -89,10 +89,20 @@ test("while the node makes room on its disk nothing is started, and what is read
   const ready = new Map([[key(build), 1]]);
   expect(planPool({ ...view, targets, ready, filling: false })).toEqual({
     boot: undefined,
+    filled: 1,
     drop: new Map(),
     full: false,
   });
   expect(planPool({ ...view, targets, ready }).boot?.build).toEqual(build);
+});
+
+test.each([
+  [0, 0],
+  [1, 0.25],
+  [3, 0.75],
+])("with %i of four ready a start is as urgent as a pool filled to %d", (count, filled) => {
+  const ready = new Map([[key(build), count]]);
+  expect(planPool({ ...view, targets: [{ build, resources, size: 4 }], ready })).toMatchObject({ filled });
 });
 
 test("what is being started counts as there", () => {

@@ -1,0 +1,26 @@
+/** Which programs take each other for neighbours on one machine, so that they mean the same server by the same address. */
+
+import { execFileSync } from "node:child_process";
+import { expect, test } from "vitest";
+import { machineId } from "../../../shared/program/this-machine.ts";
+import { checkout } from "../../support/platform/platform.ts";
+
+/** What another program is told, below the given command. */
+function elsewhere(...command: readonly string[]): string {
+  const [program = process.execPath, ...args] = [...command, process.execPath];
+  const asks = `const { machineId } = await import("${checkout}shared/program/this-machine.ts"); console.log(machineId())`;
+  return execFileSync(program, [...args, "--import", "tsx", "--input-type=module", "--eval", asks], {
+    cwd: checkout,
+    encoding: "utf8",
+  }).trim();
+}
+
+test("another program of this machine names the same machine", () => {
+  expect(elsewhere()).toBe(machineId());
+});
+
+test("a program in another network of the same kernel is on another machine", () => {
+  const other = elsewhere("unshare", "--net");
+  expect(other).toMatch(/^[0-9a-f-]{36} net:\[\d+\]$/);
+  expect(other).not.toBe(machineId());
+});
