@@ -74,7 +74,11 @@ static int write_archive(struct archive *to, const struct entry *one) {
   return 0;
 }
 
-static long long number(const struct archive *from, int at) { return strtoll((const char *)from->data + at, NULL, 8); }
+static long long number(const struct archive *from, int at, int length) {
+  char text[LONG + 1] = "";
+  memcpy(text, from->data + at, (size_t)length);
+  return strtoll(text, NULL, 8);
+}
 
 /* Returns 0 if the file is such an archive and nothing else. It is read on from where it was. */
 static int read_archive(int file, struct entry *one) {
@@ -86,7 +90,8 @@ static int read_archive(int file, struct entry *one) {
   off_t at = lseek(file, 0, SEEK_CUR);
   if (at < 0 || pread(file, &found, sizeof found, at) != sizeof found.archive) return -1;
   const struct archive *archive = &found.archive;
-  *one = (struct entry){ number(archive, MODE), number(archive, OWNER), number(archive, GROUP), number(archive, CHANGED) };
+  *one = (struct entry){ number(archive, MODE, SHORT), number(archive, OWNER, SHORT), number(archive, GROUP, SHORT),
+                         number(archive, CHANGED, LONG) };
   return write_archive(&same, one) || memcmp(&same, archive, sizeof same) ? -1 : 0;
 }
 
