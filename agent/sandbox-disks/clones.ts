@@ -11,7 +11,7 @@ const BLOCK = 512;
 
 interface Clones {
   clone(from: string, to: string): Promise<void>;
-  /** @param paths of one stored disk, which may have the later one when this is called */
+  /** @param paths of one stored disk, of which the first that is there counts */
   cloneStored(paths: readonly string[], to: string): Promise<void>;
   /** What a stored disk takes on the machine's disk. */
   bytes(paths: readonly string[]): Promise<number>;

@@ -139,8 +139,8 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
   const layer = (containerId: string) => join(mountPoint(containerId), LAYER);
   const kept = (id: string) => join(storedRoot, `${id}${IMAGE}`);
   const draft = (id: string) => join(storedRoot, `${id}${UNFINISHED}`);
-  /** Of a stored disk, which gets its name at any moment. */
-  const either = (id: string) => [draft(id), kept(id)];
+  /** Of a stored disk, which may get its name between the first look and the second. */
+  const either = (id: string) => [kept(id), draft(id), kept(id)];
 
   const isMounted = (place: string) => isOther(place, root);
 

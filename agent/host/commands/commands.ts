@@ -12,6 +12,9 @@ import { frame, KIND, readFrames, readNumber, startFrame } from "./frames.ts";
 /** After `svc-commands` could not be started. */
 const REST_MS = 10_000;
 const TRIAL_MS = 5_000;
+/** Of what `svc-commands` takes: more words it refuses, and a much longer input ends it. */
+const MOST_WORDS = 256;
+const LONGEST_INPUT = 4 * 1024 * 1024;
 
 interface Commands {
   readonly run: RunCommand;
@@ -55,6 +58,8 @@ export function hostCommands(program: () => Promise<string>, direct: RunCommand 
 
   return {
     async run(name, args, options) {
+      if (args.length >= MOST_WORDS || Buffer.byteLength(options?.input ?? "") > LONGEST_INPUT)
+        return direct(name, args, options);
       const one = await session();
       return one === undefined ? direct(name, args, options) : startedBy(one.start)(name, args, options);
     },
@@ -78,7 +83,7 @@ function openSession(path: string): Session | undefined {
   const child = spawn(path, [], { stdio: ["pipe", "pipe", "ignore"] });
   child.once("error", () => undefined);
   if (child.pid === undefined) return undefined;
-  const underWay = new Map<number, Heard>();
+  const underWay = new Map<number, Heard & { readonly program: string }>();
   const state = { over: false, last: 0 };
   const held = [child, child.stdin, child.stdout] as unknown as { ref(): void; unref(): void }[];
   /** This process may end while no command runs, and not before the last one has. */
@@ -100,14 +105,14 @@ function openSession(path: string): Session | undefined {
     for (const heard of all) heard.failed(undefined, "svc-commands has ended: how its command ended is not known");
   };
   child.once("close", lost);
-  child.stdin.on("error", () => child.kill("SIGKILL"));
+  for (const stream of [child.stdin, child.stdout]) stream.on("error", () => child.kill("SIGKILL"));
   child.stdout.on(
     "data",
     readFrames(({ number, kind, rest }) => {
       if (kind === KIND.printed) underWay.get(number)?.printed(rest);
       else if (kind === KIND.complained) underWay.get(number)?.complained(rest);
       else if (kind === KIND.ended) ended(take(number), readNumber(rest));
-      else if (kind === KIND.refused) take(number)?.failed(systemError(readNumber(rest)));
+      else if (kind === KIND.refused) refused(take(number), readNumber(rest));
     }),
   );
   hold();
@@ -119,7 +124,7 @@ function openSession(path: string): Session | undefined {
       heard.failed(new Error("svc-commands has ended"));
       return undefined;
     }
-    underWay.set(number, heard);
+    underWay.set(number, { ...heard, program });
     hold();
     child.stdin.write(text);
     return {
@@ -142,7 +147,8 @@ function nameOf(signal: number): string {
   return found?.[0] ?? `signal ${signal}`;
 }
 
-function systemError(number: number): Error {
-  const code = getSystemErrorName(-number);
-  return Object.assign(new Error(`spawn ${code}`), { code });
+/** As Node says it of a program that it cannot start. */
+function refused(heard: (Heard & { readonly program: string }) | undefined, errorNumber: number): void {
+  const code = getSystemErrorName(-errorNumber);
+  heard?.failed(Object.assign(new Error(`spawn ${heard.program} ${code}`), { code }));
 }

@@ -90,7 +90,8 @@ static void become(char **arguments, const char *path, const int ends[3], int fa
   }
   execvp(*arguments, arguments);
 fail:;
-  int why = errno;
+  // A PATH in which each directory is too long leaves no number.
+  int why = errno ? errno : ENOENT;
   ssize_t written = write(failed, &why, sizeof why);
   (void)written;
   _exit(127);

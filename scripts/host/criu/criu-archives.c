@@ -82,10 +82,11 @@ static long long number(const struct archive *from, int at, int length) {
 
 /* Returns 0 if the file is such an archive and nothing else. It is read on from where it was. */
 static int read_archive(int file, struct entry *one) {
+  // `more` stays a zero, which ends the last number in the file.
   struct {
     struct archive archive;
     char more;
-  } found;
+  } found = { 0 };
   struct archive same;
   off_t at = lseek(file, 0, SEEK_CUR);
   if (at < 0 || pread(file, &found, sizeof found, at) != sizeof found.archive) return -1;
@@ -122,7 +123,8 @@ static int unpacked(const char *place) {
   struct entry one;
   if (read_archive(STDIN_FILENO, &one)) return 0;
   const struct timespec times[] = { { .tv_nsec = UTIME_NOW }, { .tv_sec = one.changed } };
-  int directory = (int)syscall(SYS_openat, AT_FDCWD, place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // By the function of criu-paths.c, as tar opens it too: a path in the sandbox's root is resolved there.
+  int directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0 && !fchown(directory, (uid_t)one.owner, (gid_t)one.group) && !fchmod(directory, (mode_t)one.mode) &&
       !futimens(directory, times))
     return 1;

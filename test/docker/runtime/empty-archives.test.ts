@@ -1,11 +1,11 @@
 /** Archives of empty directories, which the library in CRIU writes and reads in tar's place: each reads what the other has written. */
 
 import { execFile } from "node:child_process";
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 
 const run = promisify(execFile);
 const SOURCES = join(import.meta.dirname, "../../../scripts/host/criu");
@@ -107,6 +107,28 @@ test("an archive with one bit changed, or with more behind it, is not taken for 
   await expect(exec(`${UNPACK} ${to}`, { from: archive, path: "/nowhere" })).rejects.toMatchObject({ code: 9 });
   await writeFile(archive, Buffer.concat([bytes, Buffer.from("x")]));
   await expect(exec(`${UNPACK} ${to}`, { from: archive, path: "/nowhere" })).rejects.toMatchObject({ code: 9 });
+});
+
+test("a place in a sandbox's root is looked for there, and a link in it does not lead to the host", async () => {
+  const names = ["preload", "walk", "paths", "links", "mounts", "sockets", "archives"];
+  const library = join(place.directory, "preload.so");
+  const sources = names.map((name) => join(SOURCES, `criu-${name}.c`));
+  await run("cc", ["-shared", "-fPIC", "-fvisibility=hidden", "-o", library, ...sources]);
+  const from = await directory("secret", { mode: 0o700 });
+  const archive = join(place.directory, "archive-secret");
+  await exec(PACK, { library, from, to: archive, path: "/nowhere" });
+  // CRIU makes the mounts of a sandbox in such a directory.
+  const yard = await mkdtemp("/tmp/.criu.mntns.");
+  onTestFinished(() => rm(yard, { recursive: true }));
+  const inside = join(yard, "mnt-1", "dev", "shm");
+  await mkdir(inside, { recursive: true });
+  const host = await directory("host");
+  await symlink(host, join(yard, "mnt-1", "dev", "link"));
+  await exec(`${UNPACK} ${inside}`, { library, from: archive, path: "/nowhere" });
+  expect(await about(inside)).toMatchObject({ mode: 0o700, changed: CHANGED });
+  const linked = exec(`${UNPACK} ${join(yard, "mnt-1", "dev", "link")}`, { library, from: archive, path: "/nowhere" });
+  await expect(linked).rejects.toMatchObject({ code: 1 });
+  expect(await about(host)).toMatchObject({ mode: 0o755 });
 });
 
 test("any other command starts its program", async () => {

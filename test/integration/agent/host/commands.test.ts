@@ -56,7 +56,8 @@ describe.each([
     );
     await expect(run("sh", ["-c", "kill -TERM $$"])).rejects.toThrow("ended with SIGTERM");
     const missing = await run("/no/such/program", []).catch((error: unknown) => error);
-    expect(missing).toMatchObject({ message: "cannot run /no/such/program", cause: { code: "ENOENT" } });
+    const cause = { code: "ENOENT", message: "spawn /no/such/program ENOENT" };
+    expect(missing).toMatchObject({ message: "cannot run /no/such/program", cause });
     await expect(run("sh", [], { path: "/nowhere" })).rejects.toThrow("cannot run sh");
     await expect(run("true", ["a\0b"])).rejects.toThrow();
   });
@@ -106,6 +107,19 @@ test("where it cannot be made or started, the agent starts the programs itself",
     expect(await starter(run)).toBe(process.pid);
     expect(await starter(run)).toBe(process.pid);
   }
+});
+
+test("the agent itself starts a program with more words or input than svc-commands takes", async () => {
+  const commands = hostCommands(() => Promise.resolve(made.program), runCommand);
+  onTestFinished(() => commands.stop());
+  const ask = ["-c", "cat >/dev/null; echo $PPID"];
+  const ofMany = (count: number) => commands.run("sh", [...ask, ...Array.from({ length: count - 2 }, () => "word")]);
+  const ofInput = (size: number) => commands.run("sh", ask, { input: new Uint8Array(size) });
+  const small = await ofMany(255);
+  expect([small, await ofInput(4_194_304)]).toEqual([small, small]);
+  const own = `${process.pid}\n`;
+  expect([await ofMany(256), await ofInput(4_194_305)]).toEqual([own, own]);
+  expect(small).not.toBe(own);
 });
 
 test("it ends with the agent, and by a request that it does not understand", async () => {
