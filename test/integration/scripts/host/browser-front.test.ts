@@ -57,7 +57,13 @@ async function front(isUp = true): Promise<Front> {
     program.kill("SIGKILL");
     if (program.exitCode === null && program.signalCode === null) await once(program, "exit");
   });
-  const ask = async ({ host = `localhost:${port}`, from, to = INSIDE, path = "/json/version", headers = {} }: Asked) => {
+  const ask = async ({
+    host = `localhost:${port}`,
+    from,
+    to = INSIDE,
+    path = "/json/version",
+    headers = {},
+  }: Asked) => {
     const options = { host: to, port, localAddress: from, path, headers: { ...headers, host }, agent: false };
     const asked = request(options).end();
     const [answer] = (await once(asked, "response")) as [IncomingMessage];
