@@ -67,7 +67,7 @@ const A_DAY_AHEAD = `{
   };
 }`;
 
-test("yesterday's use is saved as a file, and its sum is shown", async () => {
+test("yesterday's use is saved as a file", async () => {
   const cluster = await clusterOf();
   await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", timeout: 3600 } });
   const kept = async () =>

@@ -26,7 +26,7 @@ test("a port of a sandbox is opened from the list of its programs and ports", as
   const { page: open } = console();
   const sandbox = await ownSandbox();
   await sandbox.files.write("/home/user/www/index.html", "<!doctype html><title>of the newcomer</title>");
-  await sandbox.commands.run("cd www && exec python3 -m http.server 8000", { background: true });
+  await sandbox.commands.run("cd www && exec python3 -m http.server 8000", { background: true, timeoutMs: 0 });
   await sandbox.commands.run("until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.2; done");
   const page = await open();
   const newcomer = newcomerAt(page, "port");

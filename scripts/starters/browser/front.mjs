@@ -14,12 +14,15 @@ const PLACE = `${HOST}:${CHROMIUM}`;
 const REFUSED =
   "From inside the sandbox the DevTools protocol is at localhost or at an address, and not at another name\n";
 
+/** Where all comes from that a program inside sends to an address of the loopback network, such as 127.0.0.2, if it chooses no other. */
+const LOOPBACK = /^(::ffff:)?127\.0\.0\.1$/;
+
 /**
  * Chromium's own check of the Host, for what comes from inside: a page there, whose name somebody lets lead to this sandbox, could
  * otherwise drive the browser that shows it. What comes from outside has passed the platform, and has the Host by which it came.
  */
 function isRefused({ socket, headers }) {
-  if (socket.remoteAddress !== socket.localAddress) return false;
+  if (socket.remoteAddress !== socket.localAddress && !LOOPBACK.test(socket.remoteAddress)) return false;
   const name = (headers.host ?? "").toLowerCase().replace(/:\d+$/, "");
   const isOwn = name === "" || name === hostname().toLowerCase() || /^(.*\.)?localhost$/.test(name);
   return !isOwn && isIP(name.replace(/^\[(.*)\]$/, "$1")) === 0;

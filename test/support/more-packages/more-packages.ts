@@ -5,7 +5,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { checkout } from "../platform/platform.ts";
 import { run } from "../platform/programs.ts";
 
@@ -26,5 +26,7 @@ export async function morePackages(): Promise<string> {
   const ci = ["ci", "--prefix", directory, "--ignore-scripts", "--no-audit", "--no-fund"];
   await run("npm", ci, {}, LIMIT_MS);
   await writeFile(mark, lock);
+  // Root runs the tests, and `npm ci` is the owner's.
+  await run("chown", ["-R", `--reference=${checkout}`, dirname(directory)]);
   return directory;
 }

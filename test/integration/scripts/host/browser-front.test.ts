@@ -16,7 +16,9 @@ const INSIDE = "127.0.0.1";
 
 interface Asked {
   readonly host?: string;
-  readonly from?: string;
+  /** Undefined: the one that the kernel chooses, which is all that a page in a browser has. */
+  readonly from?: string | undefined;
+  readonly to?: string;
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -55,8 +57,14 @@ async function front(isUp = true): Promise<Front> {
     program.kill("SIGKILL");
     if (program.exitCode === null && program.signalCode === null) await once(program, "exit");
   });
-  const ask = async ({ host = `localhost:${port}`, from = INSIDE, path = "/json/version", headers = {} }: Asked) => {
-    const options = { host: "127.0.0.1", port, localAddress: from, path, headers: { ...headers, host }, agent: false };
+  const ask = async ({
+    host = `localhost:${port}`,
+    from,
+    to = INSIDE,
+    path = "/json/version",
+    headers = {},
+  }: Asked) => {
+    const options = { host: to, port, localAddress: from, path, headers: { ...headers, host }, agent: false };
     const asked = request(options).end();
     const [answer] = (await once(asked, "response")) as [IncomingMessage];
     return { status: answer.statusCode ?? 0, body: await text(answer) };
@@ -106,6 +114,9 @@ test("a name that leads to the sandbox itself is refused from inside, and reache
     const { status, body } = await ask({ host });
     expect([status, body]).toEqual([403, expect.stringContaining("localhost or at an address") as string]);
   }
+  // Each address of this network is the sandbox itself.
+  for (const to of ["127.0.0.2", "127.9.9.9", "0.0.0.0"])
+    expect([to, (await ask({ host: "rebind.test", to })).status]).toEqual([to, 403]);
   const socket = new WebSocket(`ws://127.0.0.1:${port}/devtools/browser/1`, {
     headers: { host: `rebind.test:${port}` },
   });
