@@ -30,7 +30,6 @@ import type { DrainProgress } from "./metrics/node-gauges.ts";
 import { createMetrics } from "./metrics/prometheus.ts";
 import { startNodes } from "./nodes/wire.ts";
 import { startProjects } from "./projects/wire.ts";
-import type { Leases } from "./repairs/leases.ts";
 import { finishAbandonedWork, startRepairs } from "./repairs/wire.ts";
 import { startRotation } from "./rotation/wire.ts";
 import { createSandboxes } from "./sandboxes/wire.ts";
@@ -111,7 +110,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { nodes, turns, pools, routes, hearing } = await startNodes(base, { store, lineage, template, meeting });
   const audit = startAudit(base, store);
   teardown.add("background work", () => background.settled());
-  const own: { url?: string; leases?: Leases; drains?: () => Promise<readonly DrainProgress[]> } = {};
+  const own: {
+    url?: string;
+    leases?: ReturnType<typeof startRepairs>["leases"];
+    drains?: () => Promise<readonly DrainProgress[]>;
+  } = {};
   const metrics = createMetrics({
     store,
     nodes,

@@ -5,11 +5,10 @@ import { expect, test } from "vitest";
 import { machineId } from "../../../shared/program/this-machine.ts";
 import { checkout } from "../../support/platform/platform.ts";
 
-/** What another program is told, below the given command. */
-function elsewhere(...command: readonly string[]): string {
-  const [program = process.execPath, ...args] = [...command, process.execPath];
+/** What another program is told, which the command before it starts. */
+function elsewhere(...before: readonly string[]): string {
   const asks = `const { machineId } = await import("${checkout}shared/program/this-machine.ts"); console.log(machineId())`;
-  return execFileSync(program, [...args, "--import", "tsx", "--input-type=module", "--eval", asks], {
+  return execFileSync("env", [...before, process.execPath, "--import", "tsx", "--input-type=module", "--eval", asks], {
     cwd: checkout,
     encoding: "utf8",
   }).trim();

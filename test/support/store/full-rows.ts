@@ -80,8 +80,10 @@ function cell({ type }: Column, value: unknown): string {
   if (type === "bytea")
     return Buffer.isBuffer(value) ? `bytes ${value.toString("hex")}` : `no bytes but ${typeof value}`;
   // PostgreSQL's client gives a bigint as text.
-  if (type !== "text")
-    return /^-?\d+$/.test(String(value)) ? `number ${String(value)}` : `no number but ${String(value)}`;
+  if (type !== "text") {
+    const text = typeof value === "number" || typeof value === "string" ? String(value) : JSON.stringify(value);
+    return /^-?\d+$/.test(text) ? `number ${text}` : `no number but ${text}`;
+  }
   return typeof value === "string" ? `text ${JSON.stringify(value)}` : `no text but ${typeof value}`;
 }
 
