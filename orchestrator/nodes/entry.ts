@@ -49,9 +49,16 @@ interface Time {
   readonly elapsed: () => number;
 }
 
-/** A report that another process has recorded was made before it is read. */
-export function heardAtOf({ lastHeardAt }: Pick<Learned, "lastHeardAt">, { now, elapsed }: Time): number {
-  return elapsed() - Math.max(0, now() - lastHeardAt);
+/**
+ * A report that another process has recorded was made before it is read. The node is no more silent by it than it was, also when the
+ * database's clock was set ahead since it was recorded.
+ */
+export function heardAtOf(
+  { lastHeardAt }: Pick<Learned, "lastHeardAt">,
+  { now, elapsed }: Time,
+  known?: Pick<Entry, "heardAt">,
+): number {
+  return Math.max(known?.heardAt ?? Number.NEGATIVE_INFINITY, elapsed() - Math.max(0, now() - lastHeardAt));
 }
 
 /** Of a node that this orchestrator has not known before. */

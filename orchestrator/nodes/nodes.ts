@@ -181,7 +181,7 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
     const moved = known.keyId !== keyId || proxyUrl !== facts.proxyUrl || machineId !== facts.machineId;
     const former = apiUrl === facts.apiUrl && known.keyId === keyId ? undefined : known.connection;
     if (former !== undefined) known.connection = dial(facts);
-    Object.assign(known, learned, { images: imagesOf(learned.load), heardAt: heardAtOf(learned, time) });
+    Object.assign(known, learned, { images: imagesOf(learned.load), heardAt: heardAtOf(learned, time, known) });
     refreshed(known);
     await former?.close();
     return moved || former !== undefined;
