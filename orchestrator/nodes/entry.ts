@@ -220,9 +220,19 @@ export function toCandidate({ facts, load, status, placing, refusal, unreached }
   };
 }
 
+/**
+ * The load of a node's row, as an orchestrator finds it at its start. One that is alone keeps the time of hearing without the report
+ * (`keepTimes`), so the time at which the report was sent says nothing of the node's clock.
+ */
+export function loadOfRow(load: ReportedLoad, alone: boolean): ReportedLoad {
+  const { at: _at, ...more } = load;
+  return alone ? more : load;
+}
+
 /** Returns the part of a report that other orchestrators need at once, and that is the same in most reports. */
 export function lasting({ facts, load, keyId, refusal }: Entry): string {
   const {
+    at: _at,
     cpuPercent: _,
     memoryUsedBytes: _used,
     sandboxDisk,

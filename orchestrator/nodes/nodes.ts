@@ -23,6 +23,7 @@ import {
   type Learned,
   lasting,
   loadOf,
+  loadOfRow,
   type NodeView,
   noteFailure,
   type Report,
@@ -157,13 +158,13 @@ export async function createNodes(deps: NodesDeps): Promise<Nodes> {
   }
 
   for (const { wantedAt, wanted, lastHeartbeatAt, ...report } of await deps.store.list()) {
-    const { facts, load, refusal } = report;
+    const { facts, refusal } = report;
     deps.nodeKeys.restore(facts.nodeId, report.keyId);
     const keyId = deps.nodeKeys.keyOf(facts.nodeId);
+    const load = loadOfRow(report.load, deps.alone);
     const entry = newEntry({ facts, load, refusal, keyId, lastHeardAt: lastHeartbeatAt }, wanted);
-    entry.statusChangedAt = wantedAt;
-    entry.row = { heartbeatAt: lastHeartbeatAt, writtenAt: 0, says: "" };
-    entries.set(facts.nodeId, refreshed(entry));
+    const row = { heartbeatAt: lastHeartbeatAt, writtenAt: 0, says: "" };
+    entries.set(facts.nodeId, refreshed(Object.assign(entry, { statusChangedAt: wantedAt, row })));
   }
 
   const view = (entry: Entry): NodeView => toView(refreshed(entry));
