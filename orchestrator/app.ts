@@ -43,6 +43,8 @@ import { startWebhooks } from "./webhooks/wire.ts";
 
 /** The edge's share of the descriptors: each client connection needs a second one to a node; the API has an eighth. */
 const EDGE_SHARE = 3 / 8;
+/** A restart of an agent takes some seconds. */
+const NODE_WAIT_MS = 5_000;
 
 export interface Orchestrator {
   readonly url: string;
@@ -287,6 +289,7 @@ async function openEdge(
       nodeToken: tokenTo,
       meeting,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
+      nodeWaitMs: NODE_WAIT_MS,
     },
     {
       log,

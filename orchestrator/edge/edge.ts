@@ -4,13 +4,14 @@
  */
 
 import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { addressReader } from "../../shared/http/connections/client-address.ts";
 import { type ConnectionLimits, promote } from "../../shared/http/connections/connection-limits.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
 import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
-import { announcesBody, headerValue } from "../../shared/proxy/raw-headers.ts";
+import { announcesBody } from "../../shared/proxy/raw-headers.ts";
 import { AS_A_PROXY } from "../../shared/proxy/sending/as-a-proxy.ts";
 import type { Failure, ForwardPlan } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
@@ -31,13 +32,12 @@ import {
   type FindSandbox,
   OrchestratorAway,
   type PausedSandbox,
-  type VisitorTokens,
 } from "./sandbox-lookup.ts";
 import { readSigned } from "./signed-url.ts";
-import { createSigners, type FoundSandbox } from "./signers.ts";
+import { createSigners, type FoundSandbox, WRONG_SIGNATURE, WRONG_TOKEN, type Wrong } from "./signers.ts";
 import { targetOf } from "./target.ts";
 import { forRequest, type NodeAccess, UpstreamPlanner } from "./upstream-planner.ts";
-import { pathOnly, readVisitor, schemeTeller, type Visitor } from "./visitor.ts";
+import { pathOnly, readVisitor, schemeTeller, tokensOf, type Visitor } from "./visitor.ts";
 
 /**
  * How long a cut stream waits for the report that its sandbox ended. A report takes a few milliseconds, and on a busy node a second.
@@ -46,6 +46,8 @@ import { pathOnly, readVisitor, schemeTeller, type Visitor } from "./visitor.ts"
 const LOSS_GRACE_MS = 2_000;
 /** A drain, a failed pause and a second move may follow each other; an execution that ended by itself is never found again. */
 const MOST_AGAIN = 3;
+/** Between two tries to reach a node. */
+const NODE_LOOK_MS = 200;
 
 export interface EdgeConfig {
   readonly host: string;
@@ -59,6 +61,8 @@ export interface EdgeConfig {
   readonly meeting?: NodeAccess["meeting"];
   /** Requests and upgraded connections at once, per sandbox; more get 429. */
   readonly maxConnectionsPerSandbox: number;
+  /** How long a request waits for a node's proxy that takes no connection, as while its agent is restarted. Absent: not at all. */
+  readonly nodeWaitMs?: number;
 }
 
 export interface EdgeDeps {
@@ -99,20 +103,11 @@ export interface Edge {
   stop(): Promise<void>;
 }
 
-/** The answers to a visitor whose signature or token is of no sandbox. */
-interface Wrong {
-  readonly refusal: Refusal;
-  readonly tooMany: "too_many_wrong_signatures" | "too_many_wrong_tokens";
-}
-
-const WRONG_SIGNATURE: Wrong = { refusal: { is: "invalid_signature" }, tooMany: "too_many_wrong_signatures" };
-const WRONG_TOKEN: Wrong = { refusal: { is: "unknown_token" }, tooMany: "too_many_wrong_tokens" };
-
 interface Resume {
   readonly port: number;
   readonly autoResume: AutoResume;
-  /** The execution whose node cannot be reached. */
-  readonly unreached?: string;
+  /** The execution whose node cannot be reached. `unsent`: it got nothing of the request. */
+  readonly unreached?: { readonly executionId: string; readonly unsent: boolean };
 }
 
 /** One request while the checks run. */
@@ -121,10 +116,13 @@ interface Visit {
   readonly visitor: Visitor;
   /** How often its sandbox was looked up again, because it was not where its route led. */
   readonly again: number;
+  /** When its node was first not reached, by the monotonic clock; absent: it was. */
+  readonly unreachedAt?: number;
 }
 
 export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edge> {
   const { log, routes, hasEveryRemoval = () => true } = deps;
+  const { nodeWaitMs = 0 } = config;
   const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
   const planner = new UpstreamPlanner({
     token: config.nodeToken,
@@ -225,10 +223,10 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const leave = () => left.abort(new Error("the client left"));
     client.onGone(leave);
     try {
-      const result = await autoResume(sandboxId, port, tokensOf(visit), left.signal);
+      const result = await autoResume(sandboxId, port, tokensOf(client.request, visit.visitor), left.signal);
       if (client.gone || left.signal.aborted) return;
-      if (result.is === "running" && result.route.executionId === unreached)
-        refuse(client, { is: "node_unreachable", sandboxId });
+      if (result.is === "running" && result.route.executionId === unreached?.executionId)
+        unreachable(visit, sandboxId, { port, unsent: unreached.unsent });
       else if (result.is === "running") visitRoute(visit, result.route, port);
       else if (result.is === "denied") refuse(client, { is: "resume_denied", sandboxId, message: result.message });
       else refuse(client, { ...result, sandboxId });
@@ -291,16 +289,32 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     else void resumeAndVisit(next, sandboxId, { port, autoResume });
   }
 
+  /** The sandbox is on that node still, which may come back in a moment: its agent is restarted, as for an upgrade. */
+  function unreachable(visit: Visit, sandboxId: string, { port, unsent }: { port: number; unsent: boolean }): void {
+    const waits = unsent && visit.unreachedAt === undefined && nodeWaitMs > 0;
+    if (waits) void visitLater({ ...visit, unreachedAt: performance.now() }, sandboxId, port);
+    else refuse(visit.client, { is: "node_unreachable", sandboxId });
+  }
+
+  async function visitLater(visit: Visit, sandboxId: string, port: number): Promise<void> {
+    await sleep(NODE_LOOK_MS);
+    if (!visit.client.gone) visitSandbox(visit, sandboxId, port);
+  }
+
   /** Its node cannot be reached: where another orchestrator may have moved the sandbox, the records say where it is now. */
   function visitElsewhere(visit: Visit, route: EdgeRoute, port: number, unsent: boolean): void {
     const { client } = visit;
     const { sandboxId, executionId } = route;
     const { autoResume } = deps;
+    if (unsent && performance.now() - (visit.unreachedAt ?? Number.NEGATIVE_INFINITY) < nodeWaitMs) {
+      void visitLater(visit, sandboxId, port);
+      return;
+    }
     const next = { ...visit, again: visit.again + 1 };
     const mayRepeat = unsent || !announcesBody(client.request.rawHeaders);
     if (autoResume === undefined || !mayRepeat || next.again > MOST_AGAIN || hasEveryRemoval())
-      refuse(client, { is: "node_unreachable", sandboxId });
-    else void resumeAndVisit(next, sandboxId, { port, autoResume, unreached: executionId });
+      unreachable(visit, sandboxId, { port, unsent });
+    else void resumeAndVisit(next, sandboxId, { port, autoResume, unreached: { executionId, unsent } });
   }
 
   async function refuseAgain(client: ClientSide, sandboxId: string): Promise<void> {
@@ -324,7 +338,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       if (failure.underWay) void visitMoved(visit, route, port);
       else visitAgain(visit, route, port);
     } else if (failure.is === "unreachable") {
-      log.warn({ sandboxId, nodeId }, "node proxy unreachable");
+      if (visit.unreachedAt === undefined) log.warn({ sandboxId, nodeId }, "node proxy unreachable");
       visitElsewhere(visit, route, port, failure.unsent);
     } else refuse(visit.client, refusalFor(failure, { sandboxId, port }));
   }
@@ -346,15 +360,6 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       inbound.destroy();
       await closed;
     },
-  };
-}
-
-function tokensOf({ client, visitor }: Visit): VisitorTokens {
-  return {
-    trafficAccessTokens: visitor.trafficTokens.map(({ value }) => value),
-    envdAccessToken: headerValue(client.request.rawHeaders, "x-access-token"),
-    signed: readSigned(client.request.method ?? "", visitor.path),
-    apiKey: headerValue(client.request.rawHeaders, "x-api-key"),
   };
 }
 

@@ -6,6 +6,7 @@
 
 import { LRUCache } from "lru-cache";
 import { atMost } from "../../shared/program/at-most.ts";
+import type { Refusal } from "./answers/answers.ts";
 import type { EdgeRoute, PausedSandbox } from "./sandbox-lookup.ts";
 import { findSigner, type Signed } from "./signed-url.ts";
 import { TokenIndex } from "./token-index.ts";
@@ -26,6 +27,15 @@ type Found<Route> =
   | { readonly is: "later"; readonly retryAfterSeconds: number };
 
 export type FoundSandbox = Promise<Found<EdgeRoute>>;
+
+/** The answers to a visitor whose signature or token is of no sandbox. */
+export interface Wrong {
+  readonly refusal: Refusal;
+  readonly tooMany: "too_many_wrong_signatures" | "too_many_wrong_tokens";
+}
+
+export const WRONG_SIGNATURE: Wrong = { refusal: { is: "invalid_signature" }, tooMany: "too_many_wrong_signatures" };
+export const WRONG_TOKEN: Wrong = { refusal: { is: "unknown_token" }, tooMany: "too_many_wrong_tokens" };
 
 export interface SignersDeps<Route> {
   readonly routes: {

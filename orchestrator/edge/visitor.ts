@@ -4,6 +4,8 @@ import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { plainAddress } from "../../shared/http/connections/client-address.ts";
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
+import type { VisitorTokens } from "./sandbox-lookup.ts";
+import { readSigned } from "./signed-url.ts";
 import type { Addressed } from "./target.ts";
 
 export interface Visitor extends Addressed {
@@ -81,4 +83,14 @@ export function schemeTeller(isProxy: (address: string) => boolean = () => false
 /** Without the query. */
 export function pathOnly(path: string): string {
   return path.split(/[?#]/, 1)[0] ?? "";
+}
+
+/** What the visitor shows for a paused sandbox. */
+export function tokensOf({ method = "", rawHeaders }: IncomingMessage, visitor: Visitor): VisitorTokens {
+  return {
+    trafficAccessTokens: visitor.trafficTokens.map(({ value }) => value),
+    envdAccessToken: headerValue(rawHeaders, "x-access-token"),
+    signed: readSigned(method, visitor.path),
+    apiKey: headerValue(rawHeaders, "x-api-key"),
+  };
 }

@@ -82,7 +82,10 @@ export const EdgeConfig = Type.Object({
     description: "Address that answers operators' tools: /livez, /readyz, /metrics",
   }),
   edgeStatusPort: port(3004, "Port that answers operators' tools; 0 picks a free one"),
-  edgeAskMs: ms(5_000, "How long a request waits for an orchestrator that can say where its sandbox runs"),
+  edgeAskMs: ms(
+    5_000,
+    "How long a request waits for an orchestrator that can say where its sandbox runs, and for a node that takes no connection",
+  ),
   otlpEndpoint,
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Lowest level that is logged" }),
   shutdownGraceMs: ms(30_000, "How long a stopping edge waits for work under way"),

@@ -104,6 +104,7 @@ function openEdge(config: EdgeConfig, { log, follower, credentials }: EdgeParts)
       nodeToken: (nodeId) => follower.tokenTo(nodeId),
       meeting: (nodeId) => (credentials === undefined ? undefined : { credentials, expects: nodeName(nodeId) }),
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
+      nodeWaitMs: config.edgeAskMs,
     },
     {
       log,

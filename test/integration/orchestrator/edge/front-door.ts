@@ -39,6 +39,8 @@ export interface FrontDoorOptions {
   /** False: another orchestrator may take a sandbox away. */
   readonly hasEveryRemoval?: boolean;
   readonly maxConnectionsPerSandbox?: number;
+  /** How long a request waits for a node that takes no connection. */
+  readonly nodeWaitMs?: number;
   /** The connection limits that the edge and the node's proxy have each; without them there is no limit. */
   readonly room?: Room;
   /** The node's proxy takes TLS only, and the edge meets it so. */
@@ -81,6 +83,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
       nodeToken: () => NODE_TOKEN,
       meeting: () => options.tls?.meeting,
       maxConnectionsPerSandbox: options.maxConnectionsPerSandbox ?? 1000,
+      nodeWaitMs: options.nodeWaitMs ?? 0,
     },
     {
       log,

@@ -40,6 +40,33 @@ describe("a request whose sandbox's node cannot be reached", () => {
     expect([status, message(text), questions]).toEqual([503, UNREACHABLE, asked]);
   });
 
+  test.each([
+    { hasEveryRemoval: false, asked: 1, body: "" },
+    { hasEveryRemoval: true, asked: 0, body: "whole" },
+  ])("waits for the node while it may come back, after $asked questions", async ({ hasEveryRemoval, asked, body }) => {
+    let questions = 0;
+    const there = ({ first: { route } }: Fleet) => {
+      questions++;
+      return Promise.resolve({ is: "running" as const, route });
+    };
+    const fleet = await openGone({ hasEveryRemoval, nodeWaitMs: 60_000 }, { autoResume: there });
+    const visit = fleet.visit(body === "" ? {} : { method: "POST", body });
+    setTimeout(() => fleet.door.routes.set(fleet.first.route.sandboxId, fleet.second.route), 1_000);
+    expect(await visit).toMatchObject({ status: 200, text: "from elsewhere" });
+    expect([questions, fleet.second.seen]).toEqual([asked, [body === "" ? "GET" : "POST"]]);
+  });
+
+  test("is told so when the node has not come back in that time, and the records are asked again", async () => {
+    let questions = 0;
+    const there = ({ first: { route } }: Fleet) => {
+      questions++;
+      return Promise.resolve({ is: "running" as const, route });
+    };
+    const fleet = await openGone({ hasEveryRemoval: false, nodeWaitMs: 600 }, { autoResume: there });
+    const { status, text } = await fleet.visit();
+    expect([status, message(text), questions]).toEqual([503, UNREACHABLE, 2]);
+  });
+
   test("is told what the records say of a sandbox that has ended since", async () => {
     const ended = () => Promise.resolve({ is: "not_found" as const });
     const fleet = await openGone({ hasEveryRemoval: false }, { autoResume: ended });
