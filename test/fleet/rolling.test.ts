@@ -68,7 +68,7 @@ test(
     await allThere(fleet, lasting);
     await expectInvariants(fleet);
   },
-  TO_THIS_VERSION ? 7_200_000 : 400_000,
+  TO_THIS_VERSION ? 7_200_000 : 900_000,
 );
 
 /** What docs/operating/machines.md says that clients may see during an upgrade. */

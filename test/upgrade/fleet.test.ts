@@ -10,7 +10,7 @@ import { appendFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { checkout, readEnvFile } from "../support/platform/platform.ts";
 import { run } from "../support/platform/programs.ts";
-import { type Earlier, earlier, script, UP_LIMIT_MS } from "../support/upgrade/earlier.ts";
+import { type Earlier, earlier, expectNoAgent, script, UP_LIMIT_MS } from "../support/upgrade/earlier.ts";
 
 /** One of the first with `scripts/fleet`: its database has seven steps less. */
 const FROM = process.env["SVC_TEST_UPGRADE_FROM"] ?? "67c5120d";
@@ -23,6 +23,7 @@ const fleet: { before?: Earlier } = {};
 
 beforeAll(async () => {
   if (existsSync(HOME)) throw new Error("there is a fleet on this machine: './scripts/fleet down' removes it");
+  await expectNoAgent();
   fleet.before = await earlier(FROM);
 }, UP_LIMIT_MS);
 

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectNoProblems } from "../support/platform/no-problems.ts";
 import { checkout, openPlatform, type Platform } from "../support/platform/platform.ts";
 import { untilReady } from "../support/platform/programs.ts";
-import { type Earlier, earlier, script, UP_LIMIT_MS } from "../support/upgrade/earlier.ts";
+import { type Earlier, earlier, expectNoAgent, script, UP_LIMIT_MS } from "../support/upgrade/earlier.ts";
 import {
   expectListed,
   expectResumed,
@@ -43,6 +43,7 @@ beforeAll(async () => {
   if (instance === "") throw new Error("the default instance is a user's: SVC_INSTANCE must name one for tests");
   if (existsSync(SETTINGS))
     throw new Error(`${SETTINGS} exists: 'SVC_INSTANCE=${instance} ./scripts/down --purge' removes that platform`);
+  await expectNoAgent();
   machine.before = await earlier(FROM);
 }, LIMIT_MS);
 

@@ -5,6 +5,8 @@ import { expect, test } from "vitest";
 import { machineId } from "../../../shared/program/this-machine.ts";
 import { checkout } from "../../support/platform/platform.ts";
 
+const asRoot = test.skipIf(process.getuid?.() !== 0);
+
 /** What another program is told, which the command before it starts. */
 function elsewhere(...before: readonly string[]): string {
   const asks = `const { machineId } = await import("${checkout}shared/program/this-machine.ts"); console.log(machineId())`;
@@ -18,7 +20,7 @@ test("another program of this machine names the same machine", () => {
   expect(elsewhere()).toBe(machineId());
 });
 
-test("a program in another network of the same kernel is on another machine", () => {
+asRoot("a program in another network of the same kernel is on another machine (only as root)", () => {
   const other = elsewhere("unshare", "--net");
   expect(other).toMatch(/^[0-9a-f-]{36} net:\[\d+\]$/);
   expect(other).not.toBe(machineId());

@@ -1,10 +1,11 @@
 /** An earlier revision of this repository in a directory of its own, and the scripts of it and of this checkout. */
 
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { pids } from "../platform/host-objects.ts";
 import { checkout } from "../platform/platform.ts";
 
 const execute = promisify(execFile);
@@ -21,6 +22,18 @@ export interface Earlier {
   /** Whether a file below a folder of it has the words. */
   has(words: string, folder: string): Promise<boolean>;
   remove(): Promise<void>;
+}
+
+/** Throws while an agent runs on the machine: its sandboxes would get the runtime and the CRIU of the earlier version. */
+export async function expectNoAgent(): Promise<void> {
+  for (const pid of await pids()) {
+    const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+    const instance = /\/opt\/svc\/app\/current-?([a-z0-9]*)\/agent\.js/.exec(command)?.[1];
+    if (instance === undefined) continue;
+    throw new Error(
+      `a platform runs on this machine (process ${pid}): 'SVC_INSTANCE=${instance} ./scripts/down' stops it, with its sandboxes`,
+    );
+  }
 }
 
 /** Copies a revision out of this repository. Throws when this clone does not have it, as a shallow one. */

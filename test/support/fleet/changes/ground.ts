@@ -122,9 +122,12 @@ export async function onGround(fleet: Fleet, by: number, work: (ground: Ground) 
     for (const { id } of cordoned) await mustAsAdmin(place, `POST /nodes/${id}`, { status: "draining" });
     await work(await prepared(place, word, cordoned));
   } finally {
-    for (const { id } of cordoned) await mustAsAdmin(place, `POST /nodes/${id}`, { status: "ready" });
-    await removeAll(place, word);
-    await run("ip", ["route", "del", ...ROUTE]);
+    try {
+      for (const { id } of cordoned) await mustAsAdmin(place, `POST /nodes/${id}`, { status: "ready" });
+      await removeAll(place, word);
+    } finally {
+      await run("ip", ["route", "del", ...ROUTE]);
+    }
   }
 }
 
