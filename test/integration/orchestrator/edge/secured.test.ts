@@ -66,7 +66,7 @@ test("a sandbox of a node whose proxy shows another node's certificate is not re
   const route = other.add();
   const backend = await echoing(route.address);
   const answer = await fetch(`http://127.0.0.1:${other.port}/`, { headers: routed(route, backend.port) });
-  expect(answer.status).toBe(502);
+  expect(answer.status).toBe(503);
   expect(backend.accepted()).toBe(0);
 });
 
@@ -85,7 +85,7 @@ test("an https address of a node's proxy that speaks no TLS gets no request in c
   for (const at of [door, without]) {
     const route = at.add({ proxyUrl: `https://127.0.0.1:${port}` });
     const answer = await fetch(`http://127.0.0.1:${at.port}/`, { headers: routed(route, 8000) });
-    expect(answer.status).toBe(502);
+    expect(answer.status).toBe(503);
   }
   expect(received).toEqual([]);
 });
