@@ -45,7 +45,7 @@ interface NodeStoreDeps {
 }
 
 export function nodeStore(db: Database, { now, changes, audit, alone }: NodeStoreDeps) {
-  const clock = () => (alone ? sql<number>`${now()}` : CLOCK);
+  const clock = () => (alone ? sql<number>`cast(${now()} as bigint)` : CLOCK);
 
   /** Returns the time of each report. */
   async function write(session: Session, reports: readonly Report[]): Promise<ReadonlyMap<string, number>> {
