@@ -21,6 +21,15 @@ export interface FieldSchema {
   readonly [OTHER_NAMES]?: Readonly<Record<string, string>>;
 }
 
+/** As far as a body is read by it. */
+export interface BodySchema extends FieldSchema {
+  readonly anyOf?: readonly BodySchema[];
+  readonly items?: BodySchema;
+  readonly properties?: Readonly<Record<string, BodySchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: BodySchema | boolean;
+}
+
 const NO_FIELDS = Type.Object({}, { additionalProperties: false });
 
 /**

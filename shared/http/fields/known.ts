@@ -1,14 +1,6 @@
 /** What this version knows of a body that a program of a later version has sent. Pure. */
 
-import type { FieldSchema } from "./closed.ts";
-
-interface BodySchema extends FieldSchema {
-  readonly anyOf?: readonly BodySchema[];
-  readonly items?: BodySchema;
-  readonly properties?: Readonly<Record<string, BodySchema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: BodySchema | boolean;
-}
+import type { BodySchema } from "./closed.ts";
 
 /** A copy of `body` without the fields that its objects do not have in the schema, at any depth. Entries of maps stay. */
 export function knownFields(schema: BodySchema, body: unknown): unknown {

@@ -1,15 +1,7 @@
 /** What the platform understood of a request body: without nulls that mean absent, and without ignored fields. Pure. */
 
 import type { TSchema } from "typebox";
-import { type FieldSchema, isOpen } from "./closed.ts";
-
-interface BodySchema extends FieldSchema {
-  readonly anyOf?: readonly BodySchema[];
-  readonly items?: BodySchema;
-  readonly properties?: Readonly<Record<string, BodySchema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: BodySchema | boolean;
-}
+import { type BodySchema, isOpen } from "./closed.ts";
 
 /**
  * A copy of `body` without the nulls of optional fields, at any depth, and without the unknown fields of open objects.
