@@ -3,11 +3,11 @@
 import { Type } from "typebox";
 import { edgeToken, nodeToken } from "../shared/agent-api/joining/node-tokens.ts";
 import { addressList } from "../shared/http/connections/client-address.ts";
+import { machineId } from "../shared/machine-id.ts";
 import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
 import { withCredentials } from "../shared/program/service/credentials.ts";
-import { machineId } from "../shared/program/this-machine.ts";
 import { withSpans } from "../shared/program/tracing/spans.ts";
 import { keepSite } from "../shared/tls/site/keep.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";

@@ -37,11 +37,11 @@ export interface Command {
   readonly path: string | undefined;
 }
 
-/** What its caller hears of it. */
+/** The starter of a command tells its caller these things. */
 export interface Heard {
   printed(chunk: Buffer): void;
   complained(chunk: Buffer): void;
-  /** It has ended, and nobody can write for it any more: by its exit code, or by a signal. */
+  /** The process has ended by `code` or by the signal `by`, and no other process holds its output open. */
   closed(code: number | null, by: string | null): void;
   /** It was not started, or what else happened. */
   failed(cause: unknown, what?: string): void;
@@ -49,7 +49,7 @@ export interface Heard {
 
 interface Started {
   kill(): void;
-  /** Nobody waits for it any more. */
+  /** The caller has given up the command, and hears nothing more of it. */
   leave(): void;
 }
 

@@ -3,14 +3,14 @@
 import { readFileSync, statfsSync } from "node:fs";
 import { cpus, hostname, uptime } from "node:os";
 import type { NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
-import { machineId } from "../../shared/program/this-machine.ts";
+import { machineId } from "../../shared/machine-id.ts";
 import { type HostLimits, readHostLimits } from "./limits.ts";
 
 type Load = Pick<NodeLoad, "cpuCount" | "cpuPercent" | "memoryTotalBytes" | "memoryUsedBytes" | "disks">;
 
 export interface Machine {
   readonly facts: NodeFacts["machine"];
-  /** The same for every program on this kernel and in this network (`this-machine.ts`). */
+  /** The same for every program on this kernel and in this network (`machine-id.ts`). */
   readonly id: string;
   /** The same until the kernel is started again. */
   readonly bootId: string;

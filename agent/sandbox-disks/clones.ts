@@ -37,31 +37,24 @@ export function createClones({ run, atOnce, refusal }: ClonesDeps): Clones {
     clone,
     async cloneStored(paths, to) {
       const release = await turns.take(AbortSignal.timeout(CLONE_LIMIT_MS));
-      const file = await openFirst(paths).catch((error: unknown) => {
-        release();
-        throw error;
-      });
-      const bytes = await usedBy(file);
-      state.bytes += bytes;
       try {
-        const refused = await refusal(state.bytes);
-        if (refused !== undefined) throw refused;
-        // The disk may get its name while it is copied.
-        await clone(`/proc/${process.pid}/fd/${file.fd}`, to);
+        // The disk may get its name while it is copied, so the copy is made of what is open.
+        await opened(paths, async (file) => {
+          const bytes = await usedBy(file);
+          state.bytes += bytes;
+          try {
+            const refused = await refusal(state.bytes);
+            if (refused !== undefined) throw refused;
+            await clone(`/proc/${process.pid}/fd/${file.fd}`, to);
+          } finally {
+            state.bytes -= bytes;
+          }
+        });
       } finally {
-        state.bytes -= bytes;
         release();
-        await file.close();
       }
     },
-    async bytes(paths) {
-      const file = await openFirst(paths);
-      try {
-        return await usedBy(file);
-      } finally {
-        await file.close();
-      }
-    },
+    bytes: (paths) => opened(paths, usedBy),
   };
 }
 
@@ -70,6 +63,15 @@ async function openFirst([path = "", ...others]: readonly string[]): Promise<Fil
     if (others.length === 0) throw error;
     return openFirst(others);
   });
+}
+
+async function opened<Result>(paths: readonly string[], use: (file: FileHandle) => Promise<Result>): Promise<Result> {
+  const file = await openFirst(paths);
+  try {
+    return await use(file);
+  } finally {
+    await file.close();
+  }
 }
 
 async function usedBy(file: FileHandle): Promise<number> {

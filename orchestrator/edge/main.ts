@@ -1,10 +1,10 @@
 /** The edge as a program: environment → configuration → log → run. */
 
+import { machineId } from "../../shared/machine-id.ts";
 import { ConfigError, describeConfig } from "../../shared/program/config.ts";
 import { createLog } from "../../shared/program/log.ts";
 import { run } from "../../shared/program/run.ts";
 import { withCredentials } from "../../shared/program/service/credentials.ts";
-import { machineId } from "../../shared/program/this-machine.ts";
 import { withSpans } from "../../shared/program/tracing/spans.ts";
 import { factsOf } from "../../shared/tls/credentials.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";

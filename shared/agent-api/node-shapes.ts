@@ -18,7 +18,7 @@ export const NodeFacts = Type.Object(
     /** Agent API and node proxy, as the orchestrator reaches them. */
     apiUrl: address,
     proxyUrl: address,
-    /** Kernel and network of the node (`this-machine.ts`): an edge that has the same may dial the addresses of sandboxes itself. */
+    /** Kernel and network of the node (`machine-id.ts`): an edge that has the same may dial the addresses of sandboxes itself. */
     machineId: reported,
     labels: strings,
     machine: Type.Object(

@@ -8,7 +8,7 @@
  *               the arguments, of which the first is the program, and then what the command reads
  *   KILL        ends the command by SIGKILL
  *   PRINTED, COMPLAINED   what the command has written
- *   ENDED       the status, as waitpid gives it; the process has ended, and nobody can write for it any more
+ *   ENDED       the status, as waitpid gives it; the process has ended, and no other process holds its output open
  *   REFUSED     the error number; nothing was started
  *
  * It ends with its standard input, so with the agent. Commands under way then go on, as those of a killed agent do. */

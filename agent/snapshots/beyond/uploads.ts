@@ -55,7 +55,7 @@ export interface UploadsDeps<T extends Subject> {
   readonly everyMs?: number;
 }
 
-/** What is not in the store yet. */
+/** Counts what the uploads have still to put into the store. */
 export interface UploadQueue {
   /** With the one under way, and those that have failed and are tried again. */
   readonly waiting: number;

@@ -6,7 +6,7 @@
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../../shared/http/errors.ts";
-import { bootId } from "../../../shared/program/this-machine.ts";
+import { bootId } from "../../../shared/machine-id.ts";
 import { sync } from "../../host/sync.ts";
 import { followHashes, sha256 } from "./hashes.ts";
 import { checkSizes, corrupt, type Manifest, missing, parseManifest, type StoredFile } from "./manifest.ts";

@@ -5,7 +5,7 @@
 
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { bootId } from "../../../shared/program/this-machine.ts";
+import { bootId } from "../../../shared/machine-id.ts";
 import { corrupt, type Manifest, type StoredFile } from "./manifest.ts";
 
 /** The files with their sizes and times, unread. */

@@ -1,7 +1,7 @@
 /** Finishes snapshots that an earlier agent process left unfinished: keeps durable ones and removes the others. */
 
+import { bootId } from "../../../shared/machine-id.ts";
 import type { Log } from "../../../shared/program/log.ts";
-import { bootId } from "../../../shared/program/this-machine.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../store/clear-links.ts";

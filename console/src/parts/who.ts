@@ -1,4 +1,4 @@
-/** Who has done something, in words: a key by its name too, because nobody knows whose key a mask is. Pure. */
+/** Names the actor of an entry of the audit log. A key has its name beside its mask, because people do not know keys by their masks. Pure. */
 
 import type { AuditEntry } from "../../../shared/api/audit.ts";
 import type { TeamApiKey } from "../../../shared/api/teams.ts";

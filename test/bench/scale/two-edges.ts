@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { edgeToken } from "../../../shared/agent-api/joining/node-tokens.ts";
-import { machineId as thisMachine } from "../../../shared/program/this-machine.ts";
+import { machineId as thisMachine } from "../../../shared/machine-id.ts";
 import { NODE_KEY } from "../../support/cluster/cluster.ts";
 import { startMortalOrchestrator } from "../../support/cluster/mortal-orchestrator.ts";
 import { type EdgeProcess, startEdgeProcess } from "../../support/edges/edge-process.ts";

@@ -2,14 +2,14 @@
 
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { machineId } from "../../../shared/program/this-machine.ts";
+import { machineId } from "../../../shared/machine-id.ts";
 import { checkout } from "../../support/platform/platform.ts";
 
 const asRoot = test.skipIf(process.getuid?.() !== 0);
 
 /** What another program is told, which the command before it starts. */
 function elsewhere(...before: readonly string[]): string {
-  const asks = `const { machineId } = await import("${checkout}shared/program/this-machine.ts"); console.log(machineId())`;
+  const asks = `const { machineId } = await import("${checkout}shared/machine-id.ts"); console.log(machineId())`;
   return execFileSync("env", [...before, process.execPath, "--import", "tsx", "--input-type=module", "--eval", asks], {
     cwd: checkout,
     encoding: "utf8",
