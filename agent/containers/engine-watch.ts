@@ -12,6 +12,9 @@ const OVERLAP_MS = 2_000;
 const KILLED = 137;
 /** Docker reports every kill for memory in a container. Only one of now can be what ended the first process. */
 const OUT_OF_MEMORY_MS = 10_000;
+/** Docker learns of the kill for memory and of the end in two ways, and may tell the end first. */
+const LATE_MS = 2_000;
+const LOOK_MS = 50;
 
 type Gone = Pick<ExitReport, "reason" | "exitCode" | "detail">;
 
@@ -39,7 +42,13 @@ export function createEngineWatch({ containers, owned, onGone, onBack, now, log 
   const outOfMemory = new Map<string, number>();
   let running: Promise<void> | undefined;
 
-  const gone = async (id: string, exitCode: number | undefined) => {
+  const wasOutOfMemory = (id: string, seen: { readonly oomKilled: boolean }) => {
+    const last = outOfMemory.get(id);
+    return last === undefined ? seen.oomKilled : now() - last < OUT_OF_MEMORY_MS;
+  };
+
+  /** @param waitMs how long a kill for memory may be told after the end */
+  const gone = async (id: string, exitCode: number | undefined, waitMs: number) => {
     if (!owned().includes(id)) return;
     const seen = await containers.inspect(id).catch(() => undefined);
     // An event of an earlier run: the same container was started again meanwhile.
@@ -47,9 +56,13 @@ export function createEngineWatch({ containers, owned, onGone, onBack, now, log 
     if (seen === undefined) onGone(id, { reason: "removed" });
     else {
       const code = exitCode ?? seen.exitCode;
-      const last = outOfMemory.get(id);
-      const isRecent = last === undefined ? seen.oomKilled : now() - last < OUT_OF_MEMORY_MS;
-      onGone(id, { reason: code === KILLED && isRecent ? "out_of_memory" : "exited", exitCode: code });
+      const until = now() + (code === KILLED ? waitMs : 0);
+      while (!wasOutOfMemory(id, seen) && now() < until && !stopping.signal.aborted) {
+        await pause(LOOK_MS, stopping.signal);
+        // The platform ends this sandbox meanwhile.
+        if (!owned().includes(id)) return;
+      }
+      onGone(id, { reason: code === KILLED && wasOutOfMemory(id, seen) ? "out_of_memory" : "exited", exitCode: code });
     }
   };
 
@@ -61,7 +74,7 @@ export function createEngineWatch({ containers, owned, onGone, onBack, now, log 
         return;
       case "died":
       case "removed":
-        void gone(event.id, event.exitCode).finally(() => outOfMemory.delete(event.id));
+        void gone(event.id, event.exitCode, LATE_MS).finally(() => outOfMemory.delete(event.id));
     }
   };
 
@@ -69,7 +82,7 @@ export function createEngineWatch({ containers, owned, onGone, onBack, now, log 
     // In this order, a container that starts in between is in the list or not expected yet.
     const mine = owned();
     const alive = new Set((await containers.list()).filter((one) => one.running).map(({ id }) => id));
-    for (const id of mine) if (!alive.has(id)) await gone(id, undefined);
+    for (const id of mine) if (!alive.has(id)) await gone(id, undefined, 0);
   };
 
   const watch = async () => {

@@ -10,6 +10,7 @@ import { createInterface } from "node:readline";
 const script = String.raw`
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -26,10 +27,17 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_OPTIONS = answer
 
-server = ThreadingHTTPServer((sys.argv[1], 0), Handler)
+class Server(ThreadingHTTPServer):
+    # The server of the library looks up the name of its address first, which waits for resolvers where there are none.
+    def server_bind(self):
+        TCPServer.server_bind(self)
+
+server = Server((sys.argv[1], 0), Handler)
 print(server.server_address[1], flush=True)
 server.serve_forever()
 `;
+
+const START_MS = 30_000;
 
 export interface CarelessServer {
   readonly port: number;
@@ -42,7 +50,7 @@ export async function carelessServer(address: string): Promise<CarelessServer> {
   const child: ChildProcess = spawn("python3", ["-c", script, address], { stdio: ["ignore", "pipe", "inherit"] });
   if (child.stdout === null) throw new Error("the server has no output");
   const lines = createInterface(child.stdout);
-  const [port] = (await once(lines, "line")) as [string];
+  const [port] = (await once(lines, "line", { signal: AbortSignal.timeout(START_MS) })) as [string];
   const served: string[] = [];
   lines.on("line", (line) => served.push(line));
   return {
