@@ -3,6 +3,7 @@
 import { type Dialect, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import { DatabaseError, Pool, type PoolClient, type QueryResult, types } from "pg";
 import { AppError } from "../../../shared/http/errors.ts";
+import { storageFailure } from "../../../shared/http/storage-failures.ts";
 import { findPrimary, type Primary } from "./connecting.ts";
 import { urlsOfHosts } from "./hosts.ts";
 import { listenForNews, type News, type NewsOptions } from "./news.ts";
@@ -69,13 +70,20 @@ function parserOf(type: number, format?: "text" | "binary") {
 }
 
 function onPrimary(pool: Pool, primary: Primary): PostgresPool {
+  const state = { reached: false };
   return {
     async connect() {
-      const client = await primary.find(
-        () => pool.connect(),
-        (standby) => standby.release(true),
-      );
-      return lent(client);
+      try {
+        const client = await primary.find(
+          () => pool.connect(),
+          (standby) => standby.release(true),
+        );
+        state.reached = true;
+        return lent(client);
+      } catch (error) {
+        // Whoever starts the program needs the reason itself: the address may be wrong.
+        throw state.reached && isLoss(error) ? away("cannot be reached now", error) : error;
+      }
     },
     end: () => pool.end(),
   };
@@ -89,9 +97,9 @@ function lent(client: PoolClient): PostgresPoolClient {
     try {
       return await client.query(text, values.map(storable));
     } catch (error) {
-      // Without an answer of the server, nobody knows what the connection is doing.
-      if (!(error instanceof DatabaseError) || ENDING.test(error.code ?? "")) state.broken = true;
-      throw error;
+      if (!isLoss(error)) throw error;
+      state.broken = true;
+      throw away("did not answer, or ended the connection, so a change may have been made or not", error);
     }
   }
 
@@ -114,6 +122,17 @@ function lent(client: PoolClient): PostgresPoolClient {
     query: query as never,
     release: () => client.release(state.broken || client.getTransactionStatus() !== "I"),
   };
+}
+
+/** Whether the connection is of no more use. Without an answer of the server, nobody knows what it is doing. */
+function isLoss(error: unknown): boolean {
+  return !(error instanceof AppError) && (!(error instanceof DatabaseError) || ENDING.test(error.code ?? ""));
+}
+
+/** For clients, who may try again: this is no fault of the program. A full disk and its like have their own sentence. */
+function away(what: string, cause: unknown): unknown {
+  if (storageFailure(cause) !== undefined) return cause;
+  return new AppError("unavailable", `the database ${what}: look, and try again`, { cause });
 }
 
 /** The server ends the connection after these, or has become a standby. */

@@ -1,5 +1,6 @@
 /** PostgreSQL as the store: only its own behaviour; the store's tests cover the rest on either database. */
 
+import { sql } from "kysely";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type OpenedDatabase, openDatabase } from "../../../../orchestrator/store/database.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
@@ -55,6 +56,20 @@ test("the store works on after its connections are lost", async () => {
   );
   // The first statement on the lost connection may fail; after that the store works again by itself.
   await expect.poll(() => opened.ping().then(() => "answers", String), { timeout: 30_000 }).toBe("answers");
+});
+
+test("a server that ends a connection under a statement, or that is away, is an error after which a client tries again", async () => {
+  const own = await startPostgres({ port: await freePort() });
+  onTestFinished(() => own.stop());
+  const place = await newDatabase({ server: own.url });
+  const { database: away, ping, close } = await openDatabase(place.place);
+  onTestFinished(() => close());
+  const asked = sql`select pg_sleep(60)`.execute(away).then(() => "answered", String);
+  const backends = () => place.query("select pid from pg_stat_activity where query like 'select pg_sleep%'");
+  await expect.poll(backends).toHaveLength(1);
+  await own.stop();
+  expect(await asked).toContain("the database did not answer, or ended the connection");
+  await expect.poll(() => ping().catch((error: unknown) => error)).toMatchObject({ code: "unavailable", status: 503 });
 });
 
 test("a URL with two servers is served by the one that answers", async () => {
