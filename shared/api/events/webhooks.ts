@@ -85,6 +85,8 @@ export const DeliveryView = Type.Object({
         ),
         httpStatus: Type.Optional(Type.Integer()),
         errorClass: Type.Optional(Type.String()),
+        error: Type.Optional(Type.String({ description: "The first 256 characters" })),
+        responseBody: Type.Optional(Type.String({ description: "The first 256 characters, redacted" })),
       }),
       { description: "Before `lastAttempt`, oldest first; at most 50" },
     ),
