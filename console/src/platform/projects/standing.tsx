@@ -41,8 +41,8 @@ export function StandingOfProject({ project, path, again }: StandingProps) {
     });
   const set = (to: "disable" | "ban" | "enable") =>
     run(async () => {
-      const body = to === "enable" ? {} : reason.trim() === "" ? {} : { reason: reason.trim() };
-      await act("POST", `${path}/${to}`, to === "enable" ? undefined : body);
+      const told = reason.trim() === "" ? {} : { reason: reason.trim() };
+      await act("POST", `${path}/${to}`, to === "enable" ? undefined : told);
       setReason("");
       return to === "enable" ? "The project may do again what its keys may." : "The project’s next call is refused.";
     });
@@ -72,11 +72,9 @@ export function StandingOfProject({ project, path, again }: StandingProps) {
     <section aria-label="What an operator may do">
       <h2>What an operator may do</h2>
       <div class="bar">
-        {status === "active" && (
-          <TextField label="Reason, shown to its callers" value={reason} onValue={setReason} />
-        )}
+        {status !== "banned" && <TextField label="Reason, shown to its callers" value={reason} onValue={setReason} />}
         {status === "active" && button("disable", "Disable", () => set("disable"), reason.trim() === "")}
-        {status === "active" && button("ban", "Ban", () => set("ban"))}
+        {status !== "banned" && button("ban", "Ban", () => set("ban"))}
         {status !== "active" && (
           <button type="button" disabled={doing.busy} onClick={() => set("enable")}>
             Take it back
