@@ -1,6 +1,6 @@
 /** What an operator is told before a project is changed, and the fields of the forms as the API takes them. Pure. */
 
-import type { Limits } from "../../project/limits.tsx";
+type Limits = Readonly<Record<string, { readonly used: number | null }>>;
 
 /** The acts that end or refuse something. */
 export type Standing = "disable" | "ban" | "kill" | "cancel" | "delete";
@@ -31,10 +31,10 @@ export function meaningOf(act: Standing, { name, running }: Facts): string {
 
 /** What the limit means once it is changed. @param text the field; empty: the platform's limit holds again */
 export function limitMeaning(name: string, limits: Limits, text: string): string {
-  const now = limits[name as keyof Limits];
-  const used = now.used === null ? "it is of each sandbox" : `${now.used} used now`;
+  const count = limits[name]?.used ?? null;
+  const used = count === null ? "it is of each sandbox" : `${count} used now`;
   if (text === "") return `‘${name}’: the platform’s limit holds again (${used}).`;
-  const isBeyond = now.used !== null && now.used > Number(text);
+  const isBeyond = count !== null && count > Number(text);
   const beyond = isBeyond ? " What is there stays, and nothing is added before it is less." : "";
   return `‘${name}’: at most ${text} (${used}).${beyond}`;
 }
