@@ -25,9 +25,18 @@ const EVERY_MS = 10_000;
 export function ProjectOfPlatformScreen({ id }: { readonly id: string }) {
   const [, go] = useLocation();
   const path = `/admin/projects/${encodeURIComponent(id)}`;
-  const loaded = useLoaded((signal) => projectAt(path, signal), [path], EVERY_MS);
+  const [isGone, setGone] = useState(false);
+  const loaded = useLoaded(
+    async (signal) => {
+      const found = await projectAt(path, signal);
+      setGone(found === null || found.status === "deleting");
+      return found;
+    },
+    [path],
+    // The deletion has a record of its own, which is read again and again.
+    isGone ? "when asked" : EVERY_MS,
+  );
   const project = loaded.value;
-  const isGone = project === null || project?.status === "deleting";
   const look = (teamID: string) => {
     operatorProject.value = teamID;
     go("/");
