@@ -123,7 +123,15 @@ function Living({ project, path, again }: Shown) {
       <Change key={teamID} project={project} path={path} again={again} />
       <h2>Its sandboxes</h2>
       <PlacedSandboxes label={`Sandboxes of ${project.name}`} query={{ teamID }} />
-      <h2>Who did what</h2>
+      <h2>What operators did with it</h2>
+      <AuditLog
+        path="/admin/audit"
+        label="What operators did with the project"
+        query={{ object: teamID }}
+        empty="No operator has changed this project by its team id."
+        needs={[JSON.stringify(project)]}
+      />
+      <h2>Who did what in it</h2>
       <AuditLog
         path="/admin/audit"
         label="Audit log of the project"

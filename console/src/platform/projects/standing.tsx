@@ -49,12 +49,14 @@ export function StandingOfProject({ project, path, again }: StandingProps) {
   const kill = () =>
     run(async () => {
       const done = await act<Killed>("POST", `/admin/teams/${teamID}/sandboxes/kill`);
-      return `${done.killedCount} sandboxes have ended${failed(done.failedCount)}.`;
+      const ended = done.killedCount === 1 ? "sandbox has" : "sandboxes have";
+      return `${done.killedCount} ${ended} ended${failed(done.failedCount)}.`;
     });
   const cancel = () =>
     run(async () => {
       const done = await act<Cancelled>("POST", `/admin/teams/${teamID}/builds/cancel`);
-      return `${done.cancelledCount} builds were cancelled${failed(done.failedCount)}.`;
+      const ended = done.cancelledCount === 1 ? "build was" : "builds were";
+      return `${done.cancelledCount} ${ended} cancelled${failed(done.failedCount)}.`;
     });
   const remove = () =>
     run(async () => {
