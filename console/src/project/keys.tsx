@@ -85,7 +85,7 @@ export function Keys({ places = SHOWN }: { readonly places?: KeyPlaces }) {
       {made !== undefined && <Code label="The new key, shown this once" text={made.key} />}
       {earlier !== undefined && <Earlier key={earlier.id} of={earlier} disabled={disabled} revoke={revoke} />}
       <Failure of={loaded.error ?? doing.error} />
-      {loaded.value?.length === 0 && <Empty title="The project has no key: nobody works in it by a program." />}
+      {loaded.value?.length === 0 && <Empty title="The project has no key. ‘Create a key’ makes the first one." />}
       {loaded.value !== undefined && loaded.value.length > 0 && (
         <Table
           label="API keys"
