@@ -50,6 +50,21 @@ export const PLATFORM_ACTS: readonly Act[] = [
   },
   {
     method: "POST",
+    path: "/admin/workspaces",
+    tell: (_ids, body) => ({ title: `Create the workspace ${body.text("name")}` }),
+  },
+  {
+    method: "PATCH",
+    path: "/admin/workspaces/:id",
+    tell: ([id = ""]) => ({ title: `Rename the workspace ${id}` }),
+  },
+  {
+    method: "DELETE",
+    path: "/admin/workspaces/:id",
+    tell: ([id = ""]) => ({ title: `Delete the workspace ${id}` }),
+  },
+  {
+    method: "POST",
     path: "/admin/teams/:id/sandboxes/kill",
     tell: ([id = ""]) => ({ title: `Kill every sandbox of the project ${id}` }),
   },

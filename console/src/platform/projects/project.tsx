@@ -2,14 +2,14 @@
 
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import type { Project } from "../../../../shared/api/projects/projects.ts";
+import type { Project, Workspace } from "../../../../shared/api/projects/projects.ts";
 import { act, get } from "../../base/client.ts";
 import { Failed } from "../../base/failed.ts";
 import { time } from "../../base/format.ts";
 import { useDoing, useLoaded } from "../../base/loaded.ts";
 import { operatorProject } from "../../base/session.ts";
 import { AuditLog } from "../../parts/audit-log.tsx";
-import { onSubmit, TextField } from "../../parts/field.tsx";
+import { Choice, onSubmit, TextField } from "../../parts/field.tsx";
 import { Failure, Screen, State } from "../../parts/parts.tsx";
 import { Keys, placesOf } from "../../project/keys.tsx";
 import { LimitTable } from "../../project/limits.tsx";
@@ -145,12 +145,18 @@ function Living({ project, path, again }: Shown) {
 function Change({ project, path, again }: Shown) {
   const [name, setName] = useState(project.name);
   const [labels, setLabels] = useState(labelText(project.nodeLabels));
+  const [workspace, setWorkspace] = useState(project.workspaceID ?? "");
   const [note, setNote] = useState("");
   const doing = useDoing();
+  const { value: workspaces = [], error } = useLoaded(
+    (signal) => get<Workspace[]>("/admin/workspaces", {}, signal),
+    [],
+  );
   const change = () =>
     doing.run(async () => {
       setNote("");
-      await act("PATCH", path, { name, nodeLabels: labelsIn(labels) });
+      const moved = workspace === (project.workspaceID ?? "") ? {} : { workspaceID: workspace };
+      await act("PATCH", path, { name, nodeLabels: labelsIn(labels), ...moved });
       setNote("Changed.");
       again();
     });
@@ -159,6 +165,14 @@ function Change({ project, path, again }: Shown) {
       <form class="bar" aria-label="Name and nodes" onSubmit={onSubmit(change)}>
         <TextField label="Name of the project" value={name} onValue={setName} required />
         <TextField label="Labels its nodes must have" value={labels} onValue={setLabels} />
+        {workspaces.length > 1 && (
+          <Choice
+            label="Workspace"
+            value={workspace}
+            options={workspaces.map((each) => [each.workspaceID, each.name] as const)}
+            onValue={setWorkspace}
+          />
+        )}
         <button type="submit" disabled={doing.busy}>
           Change
         </button>
@@ -167,7 +181,7 @@ function Change({ project, path, again }: Shown) {
         </span>
       </form>
       <p class="small">Other labels are for what starts from now on: what runs stays where it is.</p>
-      <Failure of={doing.error} />
+      <Failure of={error ?? doing.error} />
     </>
   );
 }

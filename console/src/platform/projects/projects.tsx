@@ -10,6 +10,7 @@ import { operatorProject } from "../../base/session.ts";
 import { Choice, onSubmit, TextField } from "../../parts/field.tsx";
 import { Empty, Failure, State, Table } from "../../parts/parts.tsx";
 import { labelsIn } from "./words.ts";
+import { Workspaces } from "./workspaces.tsx";
 
 export function Projects() {
   const [, go] = useLocation();
@@ -19,6 +20,7 @@ export function Projects() {
     [],
     10_000,
   );
+  const workspaces = useLoaded((signal) => get<Workspace[]>("/admin/workspaces", {}, signal), []);
   const look = (id: string) => {
     operatorProject.value = id;
     go("/");
@@ -59,12 +61,13 @@ export function Projects() {
         A project’s name leads to its limits, keys and members, and to what an operator may do with it. “Look at it” has
         the other screens show its sandboxes.
       </p>
-      <NewProject />
+      <NewProject workspaces={workspaces.value ?? []} />
+      <Workspaces loaded={workspaces} projects={loaded.value ?? []} />
     </>
   );
 }
 
-function NewProject() {
+function NewProject({ workspaces }: { readonly workspaces: readonly Workspace[] }) {
   const [, go] = useLocation();
   const [name, setName] = useState("");
   const [slug, setSlug] = useState("");
@@ -72,10 +75,6 @@ function NewProject() {
   const [labels, setLabels] = useState("");
   const [workspace, setWorkspace] = useState("");
   const doing = useDoing();
-  const { value: workspaces = [], error } = useLoaded(
-    (signal) => get<Workspace[]>("/admin/workspaces", {}, signal),
-    [],
-  );
   const create = () =>
     doing.run(async () => {
       const { teamID } = await act<Project>("POST", "/admin/projects", {
@@ -112,7 +111,7 @@ function NewProject() {
           Create a project
         </button>
       </form>
-      <Failure of={error ?? doing.error} />
+      <Failure of={doing.error} />
     </>
   );
 }
