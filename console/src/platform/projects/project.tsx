@@ -169,7 +169,10 @@ function Change({ project, path, again }: Shown) {
           <Choice
             label="Workspace"
             value={workspace}
-            options={workspaces.map((each) => [each.workspaceID, each.name] as const)}
+            options={[
+              ...(project.workspaceID === null ? [["", "none"] as const] : []),
+              ...workspaces.map((each) => [each.workspaceID, each.name] as const),
+            ]}
             onValue={setWorkspace}
           />
         )}
