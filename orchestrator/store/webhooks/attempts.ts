@@ -8,8 +8,10 @@ import type { DeliveryRow, EarlierAttempt } from "./record.ts";
 
 /** Of one delivery: the attempts of a day are fewer. */
 const MOST = 50;
-/** Of an earlier attempt's answer, and of its failure in words: a receiver that fails for a day sends many error pages. */
+/** Of an earlier attempt's answer, and of its failure in words. */
 const MOST_CHARACTERS = 256;
+/** Of both, of all earlier attempts: a receiver that fails for a day sends many error pages. The oldest ones lose them first. */
+const MOST_OF_ALL = 4_096;
 
 /** What the log keeps of an attempt. */
 export interface AttemptFacts {
@@ -49,7 +51,15 @@ export function attemptsBefore(row: DeliveryRow): string | null {
       responseBody: beginningOf(row.response),
     }),
   };
-  return JSON.stringify([...earlierAttempts(row), latest].slice(-MOST));
+  return JSON.stringify(bounded([...earlierAttempts(row), latest].slice(-MOST)));
+}
+
+function bounded(attempts: readonly EarlierAttempt[]): readonly EarlierAttempt[] {
+  let left = MOST_OF_ALL;
+  return attempts.toReversed().map(({ error, responseBody, ...attempt }) => {
+    left -= (error ?? "").length + (responseBody ?? "").length;
+    return left < 0 ? attempt : { ...attempt, ...defined({ error, responseBody }) };
+  }).reverse();
 }
 
 function beginningOf(text: string | null): string | undefined {
