@@ -5,14 +5,18 @@ import { indentOf, languageOf } from "../../../../console/src/sandbox/files/fiel
 
 test.each([
   ["/home/user/app.py", "python"],
-  ["/srv/Dockerfile", "dockerfile"],
-  ["/srv/Dockerfile.dev", "dockerfile"],
   ["/root/.bashrc", "shell"],
   ["/etc/app.d/a.YAML", "yaml"],
   ["/a/tsconfig.json", "json"],
   ["/a/main.rs", "rust"],
 ])("%s is in %s", (path, name) => {
   expect(languageOf(path)?.name).toBe(name);
+});
+
+test("a Dockerfile is known by each of its names", () => {
+  const known = languageOf("/srv/build.dockerfile");
+  expect(known).toBeDefined();
+  for (const name of ["Dockerfile", "Dockerfile.dev", "Containerfile"]) expect(languageOf(`/srv/${name}`)).toBe(known);
 });
 
 test.each(["/home/user/notes.txt", "/py.d/file", "/a/go.sum", "/home/user/constructor", "/a/__proto__", ""])(

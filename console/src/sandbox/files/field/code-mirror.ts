@@ -99,7 +99,7 @@ const THEME = EditorView.theme({
 const LOOKS: readonly Extension[] = [
   lineNumbers(),
   EditorView.lineWrapping,
-  highlightSpecialChars(),
+  highlightSpecialChars({ render: invisible }),
   history(),
   bracketMatching(),
   search({ top: true }),
@@ -107,3 +107,15 @@ const LOOKS: readonly Extension[] = [
   THEME,
   keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap]),
 ];
+
+/** In the place of a character that nobody would see, or that turns the text around. */
+function invisible(_code: number, description: string | null, sign: string): HTMLElement {
+  const shown = document.createElement("span");
+  shown.className = "cm-specialChar";
+  shown.textContent = sign;
+  shown.title = description ?? "";
+  // A reader for blind people tells the name of what has a role alone.
+  shown.role = "img";
+  shown.ariaLabel = description;
+  return shown;
+}
