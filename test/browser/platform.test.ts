@@ -34,7 +34,10 @@ test("an operator makes a project, gives it a limit and a key, disables it, take
   await page.getByLabel("At most (empty: the platform’s)").fill("3");
   await page.getByText("‘sandboxes’: at most 3 (0 used now).").waitFor();
   await page.getByRole("button", { name: "Change the limit" }).click();
-  const limit = page.getByRole("region", { name: "Limits and use" }).getByRole("row").filter({ hasText: /^\s*sandboxes/ });
+  const limit = page
+    .getByRole("region", { name: "Limits and use" })
+    .getByRole("row")
+    .filter({ hasText: /^\s*sandboxes/ });
   await limit.getByText("the project's own").waitFor();
   await page.getByText("The project has no key").waitFor();
   await page.getByLabel("Name", { exact: true }).fill("ci");

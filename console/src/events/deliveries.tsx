@@ -91,9 +91,7 @@ function Delivery({ of: delivery }: { readonly of: DeliveryView }) {
       </div>
       <h3>Attempts</h3>
       {attempts.length === 0 && <p class="small">None was made yet.</p>}
-      {attempts.length < delivery.attempts && (
-        <p class="small">The log has the last {attempts.length} of them.</p>
-      )}
+      {attempts.length < delivery.attempts && <p class="small">The log has the last {attempts.length} of them.</p>}
       {nextAttemptAt !== undefined && <p class="small">The next one comes at {time(nextAttemptAt)}.</p>}
       {attempts.length > 0 && (
         <Table

@@ -58,7 +58,11 @@ export function BuildLog({ path, buildId }: { readonly path: string; readonly bu
           {status.reason.message} {status.reason.step}
         </p>
       )}
-      {count > MOST && <p class="small">Of {count} lines the last {MOST} are shown.</p>}
+      {count > MOST && (
+        <p class="small">
+          Of {count} lines the last {MOST} are shown.
+        </p>
+      )}
       {count === 0 && status !== undefined && <Empty title="This build has written nothing yet." />}
       <div class="lines" tabIndex={0} role="log" aria-label="Log of the build" {...atEnd}>
         {status?.logEntries.slice(-MOST).map(({ timestamp, level, message }, index) => (

@@ -56,10 +56,13 @@ export function attemptsBefore(row: DeliveryRow): string | null {
 
 function bounded(attempts: readonly EarlierAttempt[]): readonly EarlierAttempt[] {
   let left = MOST_OF_ALL;
-  return attempts.toReversed().map(({ error, responseBody, ...attempt }) => {
-    left -= (error ?? "").length + (responseBody ?? "").length;
-    return left < 0 ? attempt : { ...attempt, ...defined({ error, responseBody }) };
-  }).reverse();
+  return attempts
+    .toReversed()
+    .map(({ error, responseBody, ...attempt }) => {
+      left -= (error ?? "").length + (responseBody ?? "").length;
+      return left < 0 ? attempt : { ...attempt, ...defined({ error, responseBody }) };
+    })
+    .reverse();
 }
 
 function beginningOf(text: string | null): string | undefined {

@@ -38,7 +38,10 @@ export function Projects() {
           columns={[
             { name: "Name", show: ({ teamID, name }) => <Link href={`/platform/projects/${teamID}`}>{name}</Link> },
             { name: "State", show: ({ status }) => <State of={status} /> },
-            { name: "Running", show: ({ teamID }) => (running.value === undefined ? "–" : (running.value[teamID] ?? 0)) },
+            {
+              name: "Running",
+              show: ({ teamID }) => (running.value === undefined ? "–" : (running.value[teamID] ?? 0)),
+            },
             { name: "Id", show: ({ projectID }) => <code>{projectID}</code> },
             { name: "Since", show: ({ createdAt }) => time(createdAt) },
             {

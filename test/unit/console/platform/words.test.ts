@@ -22,7 +22,11 @@ test("an act on a project says what ends, what stays and whether it can be undon
 
 test.each([
   ["sandboxes", "20", "‘sandboxes’: at most 20 (8 used now)."],
-  ["sandboxes", "5", "‘sandboxes’: at most 5 (8 used now). What is there stays, and nothing is added before it is less."],
+  [
+    "sandboxes",
+    "5",
+    "‘sandboxes’: at most 5 (8 used now). What is there stays, and nothing is added before it is less.",
+  ],
   ["sandboxes", "", "‘sandboxes’: the platform’s limit holds again (8 used now)."],
   ["sandboxCPU", "2", "‘sandboxCPU’: at most 2 (it is of each sandbox)."],
 ])("the limit %s with %j in its field says what it means", (name, text, expected) => {

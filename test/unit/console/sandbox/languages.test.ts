@@ -27,5 +27,11 @@ test.each(["/home/user/notes.txt", "/py.d/file", "/a/go.sum", "/home/user/constr
 );
 
 test("a new line is moved as the lines that are there", () => {
-  expect(["a\n\tb", "a\n    b\n      c", "a\nb", "", "a\n   \n  b"].map(indentOf)).toEqual(["\t", "    ", "  ", "  ", "  "]);
+  expect(["a\n\tb", "a\n    b\n      c", "a\nb", "", "a\n   \n  b"].map(indentOf)).toEqual([
+    "\t",
+    "    ",
+    "  ",
+    "  ",
+    "  ",
+  ]);
 });

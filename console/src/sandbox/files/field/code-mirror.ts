@@ -47,7 +47,13 @@ export function openField(place: HTMLElement, { path, text, changed, save }: Ope
       },
     },
   ]);
-  const extensions = [saves, told, EditorView.contentAttributes.of({ "aria-label": path }), ...LOOKS, textOf(path, text)];
+  const extensions = [
+    saves,
+    told,
+    EditorView.contentAttributes.of({ "aria-label": path }),
+    ...LOOKS,
+    textOf(path, text),
+  ];
   let view: EditorView | undefined;
   withConstructedStyles(NEVER, () => {
     view = new EditorView({ state: EditorState.create({ doc: text, extensions }), parent: place });
@@ -87,7 +93,11 @@ const THEME = EditorView.theme({
   ".cm-panels": { background: "var(--card)", color: "var(--text)", borderColor: "var(--line)" },
   ".cm-panel.cm-search :is(input, button, label)": { fontSize: "12.5px" },
   ".cm-textfield": { background: "var(--back)", border: "1px solid var(--line)" },
-  ".cm-button": { background: "var(--card)", border: "1px solid var(--line)", "&:active": { background: "var(--back)" } },
+  ".cm-button": {
+    background: "var(--card)",
+    border: "1px solid var(--line)",
+    "&:active": { background: "var(--back)" },
+  },
   ".cm-searchMatch": { background: "none", outline: "1px solid var(--warn)" },
   ".cm-searchMatch-selected": { background: "none", outline: "2px solid var(--accent)" },
   ".cm-specialChar": { color: "var(--danger)" },
