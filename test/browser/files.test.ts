@@ -34,7 +34,7 @@ test("a program has colours and line numbers, is searched, and is saved by Ctrl 
   const field = page.getByLabel("/home/user/app.py");
   // The library's own styles are in force.
   expect(await field.evaluate(whiteSpaceOf)).toBe("break-spaces");
-  await field.locator("span").getByText("def", { exact: true }).waitFor();
+  await field.getByText("def", { exact: true }).waitFor();
   expect(await linesOf(field)).toEqual(["def one():", "    return 'x'", ""]);
   expect(await violationsInBothThemes(page)).toEqual([]);
   await field.click();
