@@ -128,6 +128,15 @@ export const operatingCommands: readonly Command[] = [
     load: async () => (await webhooks()).deliveries,
   },
   {
+    name: "webhook attempts",
+    about: "list the attempts of a delivery with what was answered, the oldest first",
+    arguments: [WEBHOOK, { name: "<delivery>", about: "id of the delivery" }],
+    options: [PROJECT],
+    shows: "list",
+    example: "svc webhook attempts ops 0b6f2d6e-6f2b-4c0e-9a53-5a1f0a6d6c11",
+    load: async () => (await webhooks()).attempts,
+  },
+  {
     name: "webhook test",
     about: "send an event of the type webhook.test, once",
     arguments: [WEBHOOK],

@@ -17,6 +17,7 @@ import { Palette } from "./parts/palette.tsx";
 import { Empty } from "./parts/parts.tsx";
 import { mayLeave } from "./parts/unsaved.ts";
 import { PlatformScreen } from "./platform/platform.tsx";
+import { ProjectOfPlatformScreen } from "./platform/projects/project.tsx";
 import { ProjectScreen } from "./project/project.tsx";
 import { SandboxScreen } from "./sandbox/sandbox.tsx";
 import { CreateScreen } from "./sandboxes/create.tsx";
@@ -120,6 +121,9 @@ function Frame({ places }: { readonly places: readonly Place[] }) {
       <main id="main" tabIndex={-1} key={projectId.value ?? ""}>
         <Switch>
           <Route path={PLATFORM.path}>{now.kind === "admin" ? <PlatformScreen /> : <NoScreen />}</Route>
+          <Route path="/platform/projects/:id">
+            {({ id }) => (now.kind === "admin" ? <ProjectOfPlatformScreen key={id} id={id} /> : <NoScreen />)}
+          </Route>
           <Route path={DONE.path}>
             <DoneScreen />
           </Route>

@@ -21,6 +21,8 @@ const WAYS: readonly Way[] = [
   { name: "Save the use as a file (CSV): what it cost", path: "/project", of: "project" },
   { name: "Limits and quotas of the project", path: "/project", of: "project" },
   { name: "Audit log: who did what", path: "/project", of: "project" },
+  { name: "Create, disable or delete a project", path: "/platform", of: "operator" },
+  { name: "Change the limits (quota) of a project", path: "/platform", of: "operator" },
   { name: "Drain or cordon a node", path: "/platform", of: "operator" },
   { name: "Doctor’s report of a node", path: "/platform", of: "operator" },
   { name: "Alerts of the platform", path: "/platform", of: "operator" },

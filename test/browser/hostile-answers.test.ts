@@ -34,6 +34,8 @@ test("what a receiver of webhooks answers is shown as text", async () => {
   const answer = page.getByRole("figure").filter({ hasText: "Answer" });
   for (const text of ["onerror=alert(1)", "</pre><iframe", "http-equiv=refresh"])
     await answer.getByText(text).first().waitFor();
+  const attempts = page.getByRole("region", { name: /^Attempts of / });
+  for (const text of ["onerror=alert(1)", "answered 500"]) await attempts.getByText(text).first().waitFor();
   expect(await page.locator(STRANGE).count()).toBe(0);
   const before = receiver.got.length;
   await page

@@ -7,6 +7,7 @@ import { Sandbox } from "e2b";
 import type { Page } from "playwright-core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { sharedConsole, terminalShows } from "../support/browser/browser.ts";
+import { linesOf, retype } from "../support/browser/file-field.ts";
 import { ownSandbox, sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const console = sharedConsole();
@@ -87,7 +88,7 @@ test("files are uploaded, opened, changed, downloaded and deleted", async () => 
   await writeFile(path, "first\n");
   await page.getByLabel("Upload").setInputFiles(path);
   await page.getByRole("button", { name: "Open from the browser.txt" }).click();
-  await page.getByLabel("/home/user/from the browser.txt").fill("second\n");
+  await retype(page.getByLabel("/home/user/from the browser.txt"), "second\n");
   await page.getByRole("button", { name: "Save" }).click();
   await expect
     .poll(() => sandbox().files.read("/home/user/from the browser.txt"), { timeout: 60_000 })
@@ -107,14 +108,14 @@ test("a file that somebody else has changed is not overwritten before somebody s
   const page = await openTab("files", { expected: /status of 412/ });
   await page.getByRole("button", { name: "Open shared.conf", exact: true }).click();
   const field = page.getByLabel(path);
-  await field.fill("mine\n");
+  await retype(field, "mine\n");
   await sandbox().files.write(path, "theirs\n");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByText(`Somebody has changed or deleted ${path} since it was opened. Nothing was saved.`).waitFor();
   expect(await sandbox().files.read(path)).toBe("theirs\n");
   await page.getByRole("button", { name: "Load theirs, and lose mine", exact: true }).click();
-  await expect.poll(() => field.inputValue(), { timeout: 60_000 }).toBe("theirs\n");
-  await field.fill("ours\n");
+  await expect.poll(() => linesOf(field), { timeout: 60_000 }).toEqual(["theirs", ""]);
+  await retype(field, "ours\n");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByText("Saved.", { exact: true }).waitFor();
   expect(await sandbox().files.read(path)).toBe("ours\n");
@@ -143,7 +144,7 @@ test("a picture is drawn from a blob, and what only has a picture's name is text
   await expect.poll(() => picture.evaluate(widthOf), { timeout: 30_000 }).toBe(1);
   expect(await picture.getAttribute("src")).toMatch(/^blob:/);
   await page.getByRole("button", { name: "Open none.png", exact: true }).click();
-  expect(await page.getByLabel("/home/user/none.png").inputValue()).toBe("<script>alert(1)</script>");
+  expect(await linesOf(page.getByLabel("/home/user/none.png"))).toEqual(["<script>alert(1)</script>"]);
   expect(await picture.count()).toBe(0);
 });
 

@@ -30,7 +30,9 @@ const view: View<Webhook> = {
   ],
 };
 
-const deliveryView: View<Item<"GET /events/webhooks/{webhookID}/deliveries">> = {
+type Delivery = Item<"GET /events/webhooks/{webhookID}/deliveries">;
+
+const deliveryView: View<Delivery> = {
   name: ({ id }) => `delivery/${id}`,
   columns: [
     { title: "ID", of: ({ id }) => id },
@@ -41,6 +43,22 @@ const deliveryView: View<Item<"GET /events/webhooks/{webhookID}/deliveries">> = 
     { title: "AGE", of: ({ createdAt }) => age(createdAt), moving: true },
     { title: "ANSWER", of: ({ lastAttempt }) => String(lastAttempt?.httpStatus ?? lastAttempt?.errorClass ?? "") },
     { title: "ERROR", of: ({ lastAttempt }) => lastAttempt?.error ?? "", wide: true },
+  ],
+};
+
+interface Attempt extends NonNullable<Delivery["lastAttempt"]> {
+  readonly number: number;
+}
+
+const attemptView: View<Attempt> = {
+  name: ({ number }) => `attempt/${number}`,
+  columns: [
+    { title: "ATTEMPT", of: ({ number }) => String(number) },
+    { title: "AT", of: ({ at }) => at },
+    { title: "ANSWER", of: ({ httpStatus, errorClass }) => String(httpStatus ?? errorClass ?? "no end") },
+    { title: "TOOK", of: ({ durationMs }) => (durationMs === undefined ? "-" : `${durationMs}ms`) },
+    { title: "ERROR", of: ({ error }) => error ?? "" },
+    { title: "BODY", of: ({ responseBody }) => responseBody ?? "" },
   ],
 };
 
@@ -71,6 +89,26 @@ export const deliveries: Action = async (context, { first }, options) => {
     told(await api.all("GET /events/webhooks/{webhookID}/deliveries", { params: { webhookID }, query }, most)),
   );
 };
+
+export const attempts: Action = async (context, { first, second: deliveryID }, options) => {
+  const api = await context.api();
+  const webhookID = await idOf(api, first);
+  await showList(context, options, attemptView, async () => {
+    const all = await api.all("GET /events/webhooks/{webhookID}/deliveries", { params: { webhookID } });
+    const delivery = all.find(({ id }) => id === deliveryID);
+    if (delivery === undefined)
+      throw new Failure(`the log of the webhook '${first}' has no delivery '${deliveryID}'`, {
+        exitCode: EXIT.notFound,
+        wayOut: `\`svc webhook deliveries ${first}\` lists those that it has`,
+      });
+    return attemptsOf(delivery);
+  });
+};
+
+function attemptsOf({ attempts: made, earlierAttempts = [], lastAttempt }: Delivery): readonly Attempt[] {
+  const kept = [...earlierAttempts, ...(lastAttempt === undefined ? [] : [lastAttempt])];
+  return kept.map((attempt, index) => ({ number: made - kept.length + 1 + index, ...attempt }));
+}
 
 export const test: Action = async ({ api, out }, { first }) => {
   const connection = await api();

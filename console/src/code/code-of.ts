@@ -3,6 +3,7 @@
 import type { ActRequest } from "../base/performed.ts";
 import { withoutSecrets } from "../base/without-secrets.ts";
 import { type Act, Body } from "./act.ts";
+import { PLATFORM_ACTS } from "./platform-acts.ts";
 import { PROJECT_ACTS } from "./project-acts.ts";
 import { curlOf, fetchOf, httpxOf } from "./requests.ts";
 import { SANDBOX_ACTS } from "./sandbox-acts.ts";
@@ -18,7 +19,7 @@ export interface ActCode {
   readonly http: string;
 }
 
-const ACTS: readonly Act[] = [...SANDBOX_ACTS, ...VOLUME_ACTS, ...PROJECT_ACTS];
+const ACTS: readonly Act[] = [...SANDBOX_ACTS, ...VOLUME_ACTS, ...PROJECT_ACTS, ...PLATFORM_ACTS];
 
 /** Undefined: a step of something larger, such as a build, which has code of its own. */
 export function codeOf({ method, path, body }: ActRequest): ActCode | undefined {

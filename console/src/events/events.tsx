@@ -64,6 +64,11 @@ export function EventsScreen() {
         </p>
       </div>
       <Failure of={error} />
+      {events?.length === MOST && (
+        <p class="small">
+          The page holds the last {MOST} events. Earlier ones: <code>svc events</code>.
+        </p>
+      )}
       {shown?.length === 0 && <Empty title={filter === "" ? "Nothing has happened yet." : "No event is like that."} />}
       {shown !== undefined && shown.length > 0 && (
         <Table

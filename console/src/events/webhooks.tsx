@@ -1,13 +1,14 @@
-/** Webhooks of the project, and the log of what was sent to each. */
+/** Webhooks of the project. */
 
 import { useState } from "preact/hooks";
-import type { DeliveryView, WebhookView } from "../../../shared/api/events/webhooks.ts";
+import type { WebhookView } from "../../../shared/api/events/webhooks.ts";
 import { act, get } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may } from "../base/session.ts";
-import { CheckField, onSubmit, TextField } from "../parts/field.tsx";
-import { Code, Danger, Empty, Failure, Screen, State, Table } from "../parts/parts.tsx";
+import { onSubmit, TextField } from "../parts/field.tsx";
+import { Danger, Empty, Failure, Screen, Table } from "../parts/parts.tsx";
+import { Deliveries } from "./deliveries.tsx";
 
 const EVERY = ["created", "paused", "resumed", "killed"].map((name) => `sandbox.lifecycle.${name}`);
 
@@ -43,6 +44,7 @@ export function WebhooksScreen() {
           columns={[
             { name: "Name", show: ({ name }) => name },
             { name: "To", show: ({ url }) => <code>{url}</code> },
+            { name: "Gets", show: ({ events }) => events.map((type) => type.split(".").at(-1)).join(", ") },
             { name: "State", show: (hook) => stateOf(hook) },
             {
               name: "Acts",
@@ -111,70 +113,5 @@ function NewWebhook(props: { readonly disabled: boolean; readonly create: (body:
         Create a webhook
       </button>
     </form>
-  );
-}
-
-function Deliveries({ id }: { readonly id: string }) {
-  const path = `/events/webhooks/${id}/deliveries`;
-  const [shown, setShown] = useState<DeliveryView | undefined>(undefined);
-  const [failedOnly, setFailedOnly] = useState(false);
-  const doing = useDoing();
-  const loaded = useLoaded(
-    (signal) => get<DeliveryView[]>(path, { limit: 100, status: failedOnly ? "failed" : undefined }, signal),
-    [path, failedOnly],
-    5_000,
-  );
-  const again = (delivery: string) =>
-    doing.run(async () => {
-      await act("POST", `${path}/${delivery}/redeliver`);
-      loaded.again();
-    });
-  return (
-    <>
-      <h2>Deliveries</h2>
-      <Failure of={loaded.error ?? doing.error} />
-      <CheckField label="Failed only" checked={failedOnly} onChecked={setFailedOnly} />
-      {loaded.value?.length === 0 && (
-        <Empty title={failedOnly ? "No delivery has failed." : "Nothing was sent yet. ‘Test’ sends an event."} />
-      )}
-      {loaded.value !== undefined && loaded.value.length > 0 && (
-        <Table
-          label="Deliveries"
-          items={loaded.value}
-          keyOf={(delivery) => delivery.id}
-          columns={[
-            { name: "When", show: ({ createdAt }) => time(createdAt) },
-            { name: "Event", show: ({ eventType }) => eventType },
-            { name: "State", show: ({ status }) => <State of={status} /> },
-            { name: "Attempts", show: ({ attempts }) => attempts },
-            { name: "Answer", show: ({ lastAttempt }) => lastAttempt?.httpStatus ?? lastAttempt?.error ?? "–" },
-            {
-              name: "Acts",
-              show: (delivery) => (
-                <span class="acts">
-                  <button type="button" aria-label={`Show ${delivery.id}`} onClick={() => setShown(delivery)}>
-                    Show
-                  </button>
-                  <button
-                    type="button"
-                    disabled={doing.busy || !may("admin")}
-                    aria-label={`Send again: ${delivery.id}`}
-                    onClick={() => again(delivery.id)}
-                  >
-                    Send again
-                  </button>
-                </span>
-              ),
-            },
-          ]}
-        />
-      )}
-      {shown !== undefined && (
-        <div class="beside">
-          <Code label="Body" text={shown.requestBody ?? "not kept"} />
-          <Code label="Answer" text={shown.lastAttempt?.responseBody ?? shown.lastAttempt?.error ?? "none"} />
-        </div>
-      )}
-    </>
   );
 }

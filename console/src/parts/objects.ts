@@ -63,7 +63,10 @@ function ofPlatform(signal: AbortSignal): readonly Promise<readonly Found[]>[] {
       all.map(({ id }) => ({ name: `Node ${id}`, path: "/platform" })),
     ),
     get<Project[]>("/admin/projects", {}, signal).then((all) =>
-      all.map(({ name, teamID }) => ({ name: `Project ${name}`, path: "/", project: teamID })),
+      all.flatMap(({ name, teamID }) => [
+        { name: `Project ${name}`, path: "/", project: teamID },
+        { name: `Project ${name}: limits, keys and state`, path: `/platform/projects/${teamID}` },
+      ]),
     ),
   ];
 }

@@ -1,16 +1,12 @@
 /** One node: facts, what it can do as it has found by trying, its findings, and the sandboxes on it. */
 
 import type { NodeDetail, NodeRead } from "../../../shared/api/nodes/nodes.ts";
-import type { adminSandboxApi } from "../../../shared/api/projects/all-sandboxes.ts";
-import { get, type Reply } from "../base/client.ts";
-import { span, time } from "../base/format.ts";
+import { get } from "../base/client.ts";
+import { time } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";
-import { Failure, State, Table } from "../parts/parts.tsx";
+import { Failure, Table } from "../parts/parts.tsx";
 import { abilitiesOf, nodeFacts } from "./node-facts.ts";
-
-type Placed = Reply<typeof adminSandboxApi.listAllSandboxes>[number];
-
-const NEWEST = 100;
+import { PlacedSandboxes } from "./placed-sandboxes.tsx";
 
 export function Details({ of: node }: { readonly of: NodeDetail }) {
   return (
@@ -40,7 +36,7 @@ export function Details({ of: node }: { readonly of: NodeDetail }) {
       <h3>What happened to it</h3>
       <EventsOf id={node.id} />
       <h3>Sandboxes on it</h3>
-      <SandboxesOn id={node.id} />
+      <PlacedSandboxes label={`Sandboxes on ${node.id}`} query={{ nodeID: node.id }} />
     </section>
   );
 }
@@ -91,37 +87,6 @@ function EventsOf({ id }: { readonly id: string }) {
             { name: "When", show: ({ at }) => time(at) },
             { name: "What", show: ({ kind }) => kind.replaceAll("_", " ") },
             { name: "More", show: ({ detail }) => detail ?? "" },
-          ]}
-        />
-      )}
-    </>
-  );
-}
-
-/** Of all projects: to look into one its project is chosen first. */
-function SandboxesOn({ id }: { readonly id: string }) {
-  const loaded = useLoaded(
-    (signal) => get<Placed[]>("/admin/sandboxes", { nodeID: id, limit: NEWEST }, signal),
-    [id],
-    5_000,
-  );
-  return (
-    <>
-      <Failure of={loaded.error} />
-      {loaded.value?.length === 0 && <p class="small">There is none.</p>}
-      {loaded.value?.length === NEWEST && <p class="small">The newest {NEWEST} are shown.</p>}
-      {loaded.value !== undefined && loaded.value.length > 0 && (
-        <Table
-          label={`Sandboxes on ${id}`}
-          items={loaded.value}
-          keyOf={({ sandboxID }) => sandboxID}
-          columns={[
-            { name: "Sandbox", show: ({ sandboxID }) => <code>{sandboxID}</code> },
-            { name: "Project", show: ({ projectName, teamID }) => projectName ?? teamID },
-            { name: "State", show: ({ state }) => <State of={state} /> },
-            { name: "Template", show: ({ templateID }) => templateID },
-            { name: "Age", show: ({ ageSeconds }) => span(ageSeconds * 1000) },
-            { name: "Ends", show: ({ endAt }) => time(endAt) },
           ]}
         />
       )}

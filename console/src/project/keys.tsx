@@ -10,7 +10,7 @@ import { useDoing, useLoaded } from "../base/loaded.ts";
 import { may, session } from "../base/session.ts";
 import { AuditLog } from "../parts/audit-log.tsx";
 import { Choice, onSubmit, TextField } from "../parts/field.tsx";
-import { Code, Danger, Failure, Table } from "../parts/parts.tsx";
+import { Code, Danger, Empty, Failure, Table } from "../parts/parts.tsx";
 import { maskOf, successorOf, titleOf } from "./rotation.ts";
 
 const ALL = "read,sandboxes,templates,admin";
@@ -28,7 +28,21 @@ interface Made {
   readonly insteadOf: string | undefined;
 }
 
-export function Keys() {
+/** The keys of which project, and where its audit log is. */
+interface KeyPlaces {
+  readonly keys: string;
+  readonly audit: { readonly path: "/audit" | "/admin/audit"; readonly query: Readonly<Record<string, string>> };
+}
+
+/** The project that the other screens show. */
+const SHOWN: KeyPlaces = { keys: "/api-keys", audit: { path: "/audit", query: {} } };
+
+/** Those of any project, for operators. */
+export function placesOf(teamID: string): KeyPlaces {
+  return { keys: `/admin/teams/${teamID}/api-keys`, audit: { path: "/admin/audit", query: { teamID } } };
+}
+
+export function Keys({ places = SHOWN }: { readonly places?: KeyPlaces }) {
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<string>(KINDS[1][0]);
   const [days, setDays] = useState("");
@@ -36,9 +50,9 @@ export function Keys() {
   const [asked, ask] = useState<string | undefined>(undefined);
   const [traced, trace] = useState<Pick<TeamApiKey, "id" | "name"> | undefined>(undefined);
   const doing = useDoing();
-  const loaded = useLoaded((signal) => get<TeamApiKey[]>("/api-keys", {}, signal), []);
+  const loaded = useLoaded((signal) => get<TeamApiKey[]>(places.keys, {}, signal), [places.keys]);
   const make = async (body: object, insteadOf?: string) => {
-    const { key } = await act<Static<typeof CreatedTeamApiKey>>("POST", "/api-keys", body);
+    const { key } = await act<Static<typeof CreatedTeamApiKey>>("POST", places.keys, body);
     setMade({ key, insteadOf });
     loaded.again();
   };
@@ -51,7 +65,7 @@ export function Keys() {
   const rotate = (key: TeamApiKey) => doing.run(() => make(successorOf(key, Date.now()), key.id));
   const revoke = (id: string) =>
     doing.run(async () => {
-      await act("DELETE", `/api-keys/${id}`);
+      await act("DELETE", `${places.keys}/${id}`);
       loaded.again();
     });
   const disabled = doing.busy || !may("admin");
@@ -71,7 +85,8 @@ export function Keys() {
       {made !== undefined && <Code label="The new key, shown this once" text={made.key} />}
       {earlier !== undefined && <Earlier key={earlier.id} of={earlier} disabled={disabled} revoke={revoke} />}
       <Failure of={loaded.error ?? doing.error} />
-      {loaded.value !== undefined && (
+      {loaded.value?.length === 0 && <Empty title="The project has no key. ‘Create a key’ makes the first one." />}
+      {loaded.value !== undefined && loaded.value.length > 0 && (
         <Table
           label="API keys"
           items={loaded.value}
@@ -123,7 +138,7 @@ export function Keys() {
           You are logged in with this key: its revocation logs out everybody who has logged in with it.
         </p>
       )}
-      {traced !== undefined && <Trace key={traced.id} of={traced} />}
+      {traced !== undefined && <Trace key={traced.id} of={traced} places={places} />}
     </>
   );
 }
@@ -156,18 +171,29 @@ function Earlier(props: {
 }
 
 /** Stays when the key is revoked: what a leaked key has begun goes on after that. */
-function Trace({ of: { id, name } }: { readonly of: Pick<TeamApiKey, "id" | "name"> }) {
+function Trace({
+  of: { id, name },
+  places: { audit },
+}: {
+  readonly of: Pick<TeamApiKey, "id" | "name">;
+  readonly places: KeyPlaces;
+}) {
   return (
     <section aria-label={`What ${name} did`}>
       <h3>What {name} did</h3>
       <p class="small">
-        A key that has leaked: revoke it, then end <Link href={`/?key=${id}`}>the sandboxes that it created</Link>, and
-        look below for keys, secrets and webhooks that it made.
+        A key that has leaked: revoke it, then end{" "}
+        {audit.path === "/audit" ? (
+          <Link href={`/?key=${id}`}>the sandboxes that it created</Link>
+        ) : (
+          "the sandboxes that it created"
+        )}
+        , and look below for keys, secrets and webhooks that it made.
       </p>
       <AuditLog
-        path="/audit"
+        path={audit.path}
         label={`Audit log of ${name}`}
-        query={{ actor: id }}
+        query={{ ...audit.query, actor: id }}
         empty="The audit log has no entry of this key."
       />
     </section>

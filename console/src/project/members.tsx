@@ -1,6 +1,6 @@
 /** The members of the project: the settings' rules give each one a role, and the sessions show who is logged in. */
 
-import { get } from "../base/client.ts";
+import { API, jsonOf, send } from "../base/client.ts";
 import { time } from "../base/format.ts";
 import { useLoaded } from "../base/loaded.ts";
 import { Failure, Table } from "../parts/parts.tsx";
@@ -20,8 +20,9 @@ interface Members {
   }[];
 }
 
-export function MembersOfProject() {
-  const loaded = useLoaded((signal) => get<Members>("/members", {}, signal), [], 30_000);
+/** @param props.teamID the project; absent: the one that the other screens show */
+export function MembersOfProject({ teamID }: { readonly teamID?: string }) {
+  const loaded = useLoaded((signal) => membersOf(teamID, signal), [teamID], 30_000);
   const members = loaded.value;
   return (
     <>
@@ -75,4 +76,9 @@ function Shown({ claim, rules, people }: Members & { readonly claim: string }) {
       )}
     </>
   );
+}
+
+async function membersOf(teamID: string | undefined, signal: AbortSignal): Promise<Members> {
+  const headers = teamID === undefined ? {} : { "x-team-id": teamID };
+  return jsonOf<Members>(await send("GET", `${API}/members`, { headers, signal }));
 }

@@ -1,28 +1,27 @@
 /** The project: what it may have and uses, its use over time, and its keys. */
 
 import { useState } from "preact/hooks";
-import type { projectApi } from "../../../shared/api/projects/projects.ts";
 import type { teamMetricsApi } from "../../../shared/api/teams.ts";
 import { get, type Reply } from "../base/client.ts";
 import { useLoaded } from "../base/loaded.ts";
 import { may, projectId } from "../base/session.ts";
 import { AuditLog } from "../parts/audit-log.tsx";
 import { Choice } from "../parts/field.tsx";
-import { Empty, Failure, Screen, Table } from "../parts/parts.tsx";
+import { Empty, Failure, Screen } from "../parts/parts.tsx";
 import { Figure } from "../sandbox/metrics.tsx";
 import { Keys } from "./keys.tsx";
+import { LimitTable } from "./limits.tsx";
 import { MembersOfProject } from "./members.tsx";
 import { csvName, isPeriod, PERIODS, type Period, rangeOf } from "./period.ts";
 import { totalsOf } from "./totals.ts";
 
-type Limits = Reply<typeof projectApi.projectLimits>;
 type Metric = Reply<typeof teamMetricsApi.teamMetrics>[number];
 
 export function ProjectScreen() {
   const id = projectId.value ?? "";
   return (
     <Screen title="Project">
-      <LimitTable id={id} />
+      <LimitTable path={`/projects/${id}/limits`} />
       <Use id={id} />
       <Keys />
       {may("admin") && (
@@ -33,33 +32,6 @@ export function ProjectScreen() {
         </>
       )}
     </Screen>
-  );
-}
-
-function LimitTable({ id }: { readonly id: string }) {
-  const loaded = useLoaded((signal) => get<Limits>(`/projects/${id}/limits`, {}, signal), [id], 10_000);
-  const limits = loaded.value;
-  return (
-    <>
-      <h2>Limits and use</h2>
-      <Failure of={loaded.error} />
-      {limits !== undefined && (
-        <>
-          <Table
-            label="Limits and use"
-            items={Object.entries(limits.limits)}
-            keyOf={([name]) => name}
-            columns={[
-              { name: "Of", show: ([name]) => name },
-              { name: "Used", show: ([, { used }]) => used ?? "each sandbox" },
-              { name: "Limit", show: ([, { limit }]) => limit ?? "none" },
-              { name: "Whose", show: ([, { own }]) => (own ? "the project's own" : "the platform's") },
-            ]}
-          />
-          <p class="small">More is given by {limits.contact}.</p>
-        </>
-      )}
-    </>
   );
 }
 

@@ -1,6 +1,6 @@
 /**
- * The terminal writes its own style sheets into `<style>` elements, which the page's policy forbids. While it opens, each such
- * element is an empty one whose text goes to a constructed style sheet.
+ * The terminal and the field for files write their own style sheets into `<style>` elements, which the page's policy forbids.
+ * While one of them opens, each such element is an empty one whose text goes to a constructed style sheet.
  */
 
 /** @param ended takes the sheets away again */

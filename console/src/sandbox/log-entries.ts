@@ -13,7 +13,7 @@ export interface Asked {
 }
 
 /** Lines that the page holds. */
-const MOST = 5_000;
+export const MOST = 5_000;
 
 /**
  * A reading begins at the moment of the last line, or earlier where another reading has ended first, so some of its lines are

@@ -6,7 +6,7 @@ import { time } from "../base/format.ts";
 import { Choice, TextField } from "../parts/field.tsx";
 import { useFollowedEnd } from "../parts/followed-end.ts";
 import { Empty, Failure } from "../parts/parts.tsx";
-import { type Asked, type Entry, merged, whyNoLines } from "./log-entries.ts";
+import { type Asked, type Entry, MOST, merged, whyNoLines } from "./log-entries.ts";
 import type { TabProps } from "./tab.ts";
 
 const EVERY_MS = 2_000;
@@ -67,6 +67,11 @@ export function LogsTab({ sandbox }: TabProps) {
         />
       </div>
       <Failure of={error} />
+      {shown?.entries.length === MOST && (
+        <p class="small">
+          The page holds the last {MOST} lines. Earlier ones: search for them, or <code>svc sandbox logs {id}</code>.
+        </p>
+      )}
       {shown?.entries.length === 0 && <Empty title={whyNoLines(shown.asked, state)} />}
       <div class="lines" tabIndex={0} role="log" aria-label="Log of the sandbox" {...atEnd}>
         {shown?.entries.map(({ timestamp, level: of, message }, index) => (

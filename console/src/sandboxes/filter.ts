@@ -6,13 +6,13 @@ export interface Filter {
   /** Words that id, template or labels must have. */
   readonly text: string;
   readonly state: string;
-  /** Minutes; empty: of any age. */
-  readonly olderThan: string;
+  /** Minutes: older than so many; with a minus before them: younger. Empty: of any age. */
+  readonly age: string;
   /** Id of a node; empty: on any. */
   readonly node: string;
 }
 
-export const EVERY: Filter = { text: "", state: "", olderThan: "", node: "" };
+export const EVERY: Filter = { text: "", state: "", age: "", node: "" };
 
 interface Around {
   readonly now: number;
@@ -24,12 +24,14 @@ interface Around {
 
 export function filtered(all: Iterable<SandboxRow>, filter: Filter, { now, onNode, only }: Around): SandboxRow[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
-  const before = filter.olderThan === "" ? undefined : now - Number(filter.olderThan) * 60_000;
+  const minutes = Number(filter.age);
+  const bound = now - Math.abs(minutes) * 60_000;
   const shown = [...all].filter((sandbox) => {
     if (filter.state !== "" && sandbox.state !== filter.state) return false;
     if (only?.has(sandbox.sandboxID) === false) return false;
     if (filter.node !== "" && onNode?.has(sandbox.sandboxID) !== true) return false;
-    if (before !== undefined && Date.parse(sandbox.startedAt) > before) return false;
+    if (minutes > 0 && Date.parse(sandbox.startedAt) > bound) return false;
+    if (minutes < 0 && Date.parse(sandbox.startedAt) <= bound) return false;
     if (words.length === 0) return true;
     const text = textOf(sandbox);
     return words.every((word) => text.includes(word));

@@ -74,14 +74,16 @@ export function SandboxesScreen() {
         />
         <Choice
           label="Age"
-          value={filter.olderThan}
+          value={filter.age}
           options={[
             ["", "any"],
+            ["-10", "under 10 minutes"],
+            ["-60", "under an hour"],
             ["10", "over 10 minutes"],
             ["60", "over an hour"],
             ["1440", "over a day"],
           ]}
-          onValue={(olderThan) => setFilter({ ...filter, olderThan })}
+          onValue={(age) => setFilter({ ...filter, age })}
         />
         {placed.nodes.length > 0 && (
           <Choice

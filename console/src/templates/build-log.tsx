@@ -16,6 +16,8 @@ export const notesOf = signal<{ readonly buildID: string; readonly notes: readon
 
 const EVERY_MS = 1_000;
 const PAGE = 100;
+/** Lines that the page draws. */
+const MOST = 5_000;
 
 export function BuildLog({ path, buildId }: { readonly path: string; readonly buildId: string }) {
   const [ended, setEnded] = useState(false);
@@ -56,9 +58,14 @@ export function BuildLog({ path, buildId }: { readonly path: string; readonly bu
           {status.reason.message} {status.reason.step}
         </p>
       )}
+      {count > MOST && (
+        <p class="small">
+          Of {count} lines the last {MOST} are shown.
+        </p>
+      )}
       {count === 0 && status !== undefined && <Empty title="This build has written nothing yet." />}
       <div class="lines" tabIndex={0} role="log" aria-label="Log of the build" {...atEnd}>
-        {status?.logEntries.map(({ timestamp, level, message }, index) => (
+        {status?.logEntries.slice(-MOST).map(({ timestamp, level, message }, index) => (
           <div key={index} class={`line level-${level}`}>
             <time>{time(timestamp)}</time> {message}
           </div>

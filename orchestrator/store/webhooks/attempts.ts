@@ -1,6 +1,6 @@
 /**
- * What is stored of attempts: the end of the latest one in columns, those before it in a short list, without what receivers
- * answered. Pure.
+ * What is stored of attempts: the end of the latest one in columns, those before it in a short list, with the beginning of
+ * what receivers answered. Pure.
  */
 
 import { defined } from "../../../shared/defined.ts";
@@ -8,6 +8,10 @@ import type { DeliveryRow, EarlierAttempt } from "./record.ts";
 
 /** Of one delivery: the attempts of a day are fewer. */
 const MOST = 50;
+/** Of an earlier attempt's answer, and of its failure in words. */
+const MOST_CHARACTERS = 256;
+/** Of both, of all earlier attempts: a receiver that fails for a day sends many error pages. The oldest ones lose them first. */
+const MOST_OF_ALL = 4_096;
 
 /** What the log keeps of an attempt. */
 export interface AttemptFacts {
@@ -43,7 +47,27 @@ export function attemptsBefore(row: DeliveryRow): string | null {
       durationMs: row.duration_ms ?? undefined,
       httpStatus: row.http_status ?? undefined,
       errorClass: row.error_class ?? undefined,
+      error: beginningOf(row.error),
+      responseBody: beginningOf(row.response),
     }),
   };
-  return JSON.stringify([...earlierAttempts(row), latest].slice(-MOST));
+  return JSON.stringify(bounded([...earlierAttempts(row), latest].slice(-MOST)));
+}
+
+function bounded(attempts: readonly EarlierAttempt[]): readonly EarlierAttempt[] {
+  let left = MOST_OF_ALL;
+  return attempts
+    .toReversed()
+    .map(({ error, responseBody, ...attempt }) => {
+      left -= (error ?? "").length + (responseBody ?? "").length;
+      return left < 0 ? attempt : { ...attempt, ...defined({ error, responseBody }) };
+    })
+    .reverse();
+}
+
+function beginningOf(text: string | null): string | undefined {
+  if (text === null) return undefined;
+  if (text.length <= MOST_CHARACTERS) return text;
+  // A character of two units is cut as a whole.
+  return `${text.slice(0, MOST_CHARACTERS - 1).replace(/[\ud800-\udbff]$/, "")}…`;
 }

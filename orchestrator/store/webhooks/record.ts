@@ -69,6 +69,10 @@ export interface EarlierAttempt {
   readonly durationMs?: number;
   readonly httpStatus?: number;
   readonly errorClass?: string;
+  /** The beginning; absent too where an earlier version of the platform has stored the attempt. */
+  readonly error?: string;
+  /** The beginning of the receiver's answer, redacted; absent too where an earlier version has stored the attempt. */
+  readonly responseBody?: string;
 }
 
 interface EventOrderRow {

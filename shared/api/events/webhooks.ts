@@ -85,8 +85,13 @@ export const DeliveryView = Type.Object({
         ),
         httpStatus: Type.Optional(Type.Integer()),
         errorClass: Type.Optional(Type.String()),
+        error: Type.Optional(Type.String({ description: "The first 256 characters" })),
+        responseBody: Type.Optional(Type.String({ description: "The first 256 characters, redacted" })),
       }),
-      { description: "Before `lastAttempt`, oldest first; at most 50" },
+      {
+        description:
+          "Before `lastAttempt`, oldest first; at most 50, the newest of them with `error` and `responseBody`, 4096 characters in all",
+      },
     ),
   ),
   requestBody: Type.Optional(Type.String({ description: "The beginning, redacted" })),

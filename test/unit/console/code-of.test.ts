@@ -41,6 +41,35 @@ test.each<[ActRequest, string | undefined, string]>([
     "svc webhook set w1 --disable",
     '"method"',
   ],
+  [{ method: "POST", path: "/admin/projects", body: { name: "team blue" } }, "svc project create 'team blue'", "ADMIN"],
+  [{ method: "POST", path: "/admin/projects", body: { name: "b", slug: "b1" } }, undefined, '"slug"'],
+  [
+    { method: "PATCH", path: "/admin/projects/p1", body: { limits: { sandboxes: 5 } } },
+    "svc project limit p1 --limits sandboxes=5",
+    "SVC_ADMIN_TOKEN",
+  ],
+  [
+    { method: "PATCH", path: "/admin/projects/p1", body: { limits: { totalCPU: null } } },
+    "svc project limit p1 --limits totalCPU=default",
+    "SVC_ADMIN_TOKEN",
+  ],
+  [
+    { method: "POST", path: "/admin/projects/p1/disable", body: { reason: "unpaid since May" } },
+    "svc project disable p1 --reason 'unpaid since May'",
+    "SVC_ADMIN_TOKEN",
+  ],
+  [{ method: "POST", path: "/admin/projects/p1/ban", body: {} }, undefined, "/admin/projects/p1/ban"],
+  [{ method: "DELETE", path: "/admin/projects/p1" }, "svc project delete p1 --force", "SVC_ADMIN_TOKEN"],
+  [
+    { method: "POST", path: "/admin/teams/t1/api-keys", body: { name: "ci", scopes: ["read"] } },
+    "svc key create ci --scope read --project t1",
+    "SVC_ADMIN_TOKEN",
+  ],
+  [
+    { method: "DELETE", path: "/admin/teams/t1/api-keys/k1" },
+    "svc key delete k1 --project t1",
+    "/admin/teams/t1/api-keys/k1",
+  ],
 ])("%j is told with its ids", (request, svc, typescript) => {
   const code = codeOf(request);
   expect(code?.svc).toBe(svc);

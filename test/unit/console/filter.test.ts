@@ -29,7 +29,8 @@ const ALL = [
 test.each<[string, object, readonly string[]]>([
   ["nothing", {}, ["young", "asleep", "old"]],
   ["a state", { state: "paused" }, ["asleep"]],
-  ["an age", { olderThan: "60" }, ["old"]],
+  ["an age", { age: "60" }, ["old"]],
+  ["the youngest", { age: "-30" }, ["young"]],
   ["a word of its label, in any case", { text: "team=red" }, ["young"]],
   ["the name of its template", { text: "BASE" }, ["old"]],
   ["words that no sandbox has together", { text: "base red" }, []],

@@ -19,6 +19,8 @@ test("every screen is checked by its path, and the operators' by its own test", 
   expect(screens.length).toBeGreaterThan(10);
   expect(screens.filter((path) => !keysOf("SCREENS").includes(path))).toEqual(["platform"]);
   expect(checked).toMatch(/an operator sees nodes[^]*violationsInBothThemes\(page\)/);
+  const ofProjects = textOf("test/browser/platform.test.ts");
+  expect(ofProjects).toMatch(/an operator makes a project[^]*violationsInBothThemes\(page\)/);
 });
 
 test("every tab of a sandbox is checked", () => {

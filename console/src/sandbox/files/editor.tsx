@@ -3,10 +3,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { Failed } from "../../base/failed.ts";
 import { useDoing } from "../../base/loaded.ts";
-import { onSubmit, TextArea } from "../../parts/field.tsx";
+import { onSubmit } from "../../parts/field.tsx";
 import { Danger, Empty, Failure } from "../../parts/parts.tsx";
 import { useUnsaved } from "../../parts/unsaved.ts";
 import { readFile, writeFile } from "../envd.ts";
+import { CodeField } from "./field/code-field.tsx";
 import { MOST_IMAGE_BYTES } from "./image.ts";
 import { bytesOf, type Content, contentOf } from "./text.ts";
 
@@ -113,7 +114,14 @@ function TextEditor({ id, path, opened, etag, close, saved }: TextEditorProps) {
     });
   return (
     <form onSubmit={onSubmit(() => save(tag))}>
-      <TextArea label={path} value={text} onValue={setText} rows={20} />
+      <CodeField
+        path={path}
+        text={text}
+        onText={setText}
+        onSave={() => {
+          if (isChanged && !doing.busy) save(tag);
+        }}
+      />
       {doing.error instanceof Failed && doing.error.status === 412 ? (
         <div class="failure" role="alert">
           <p>Somebody has changed or deleted {path} since it was opened. Nothing was saved.</p>

@@ -34,6 +34,46 @@ test("the log is bounded by time and number, and keeps what has not ended", asyn
   expect(await deliveries.countPending()).toBe(0);
 });
 
+test("the log keeps the beginning of what was answered to an earlier attempt, without secrets", async () => {
+  const world = await webhookWorld();
+  const delivering = world.process();
+  const body = `"token": "hunter2" ${"\u{1F642}".repeat(600)}`;
+  const receiver = await startReceiver((response) => void response.writeHead(502).end(body));
+  const webhook = await world.webhook(receiver.url);
+  await world.event("i1");
+  await delivering.settle();
+  world.clock.at += MINUTE_MS;
+  receiver.answer(accept);
+  await delivering.settle();
+  const [row] = await world.deliveries(webhook.id);
+  const [attempt, ...others] = row === undefined ? [] : earlierAttempts(row);
+  expect(others).toEqual([]);
+  expect(attempt).toMatchObject({ httpStatus: 502, error: expect.stringContaining("502") as string });
+  const answer = attempt?.responseBody ?? "";
+  expect(answer).toMatch(/^"token": "\[redacted\]" (?:\u{1F642}){100,}…$/u);
+  expect(answer.length).toBeLessThanOrEqual(256);
+});
+
+test("the answers to earlier attempts are bounded in all, and the oldest attempts lose theirs first", async () => {
+  const world = await webhookWorld();
+  const delivering = world.process();
+  const receiver = await startReceiver((response) => void response.writeHead(502).end("x".repeat(4_000)));
+  const webhook = await world.webhook(receiver.url);
+  await world.event("i1");
+  for (let i = 0; i < 20; i++) {
+    await delivering.settle();
+    world.clock.at += 60 * MINUTE_MS;
+  }
+  const [row] = await world.deliveries(webhook.id);
+  const earlier = row === undefined ? [] : earlierAttempts(row);
+  expect(earlier).toHaveLength(19);
+  const withAnswer = earlier.map(({ responseBody }) => responseBody !== undefined);
+  expect(withAnswer.slice(0, 2)).toEqual([false, false]);
+  expect(withAnswer.slice(-14)).toEqual(Array.from({ length: 14 }, () => true));
+  expect(earlier.map(({ httpStatus }) => httpStatus)).toEqual(Array.from({ length: 19 }, () => 502));
+  expect(row?.earlier?.length).toBeLessThan(8_000);
+});
+
 test("the log keeps the earlier attempts of a delivery, also one whose process died, up to fifty", async () => {
   const world = await webhookWorld();
   const delivering = world.process();

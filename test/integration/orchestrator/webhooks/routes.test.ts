@@ -222,13 +222,10 @@ test("a restart of the platform loses no delivery", async () => {
   receiver.answer(accept);
   await cluster.database.query("update webhook_deliveries set due_at = 1 where webhook_id = ?", webhook.id);
   await expect.poll(async () => (await log(webhook.id))[0]?.status).toBe("delivered");
-  const failed = { ...waiting?.lastAttempt };
-  delete failed.error;
-  delete failed.responseBody;
   expect((await log(webhook.id))[0]).toMatchObject({
     attempts: (waiting?.attempts ?? 0) + 1,
     lastAttempt: { httpStatus: 200 },
-    earlierAttempts: [...earlier, failed],
+    earlierAttempts: [...earlier, { ...waiting?.lastAttempt }],
   });
   await cluster.ask("DELETE", `/sandboxes/${id}`);
   await remove(webhook.id);

@@ -60,6 +60,7 @@ const OF_PROJECT: readonly Found[] = [
 const OF_PLATFORM: readonly Found[] = [
   { name: "Node node-1", path: "/platform" },
   { name: "Project Research", path: "/", project: "p2" },
+  { name: "Project Research: limits, keys and state", path: "/platform/projects/p2" },
 ];
 
 test("Ctrl K finds every kind of object of the project", async () => {
