@@ -169,7 +169,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         target?.tag,
       );
       if (finished === undefined)
-        throw new AppError("conflict", `Sandbox "${id}" ended while its snapshot was being taken`);
+        throw new AppError("conflict", `Sandbox "${id}" ended, or the snapshot was deleted, while it was being taken`);
       if (former !== undefined) await supersede(former);
       deps.core.deadlines.soon(finished.record.endAt);
       return { source: finished.record, build: finished.build };
