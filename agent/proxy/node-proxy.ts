@@ -257,7 +257,14 @@ function answerStopping(client: ClientSide, underWay: boolean): void {
   client.refuse({
     status: STATUS.stopping,
     reason: "",
-    headers: [PROXY_ERROR_HEADER, "stopping", ...reason, ...JSON_HEADERS, "Content-Length", String(Buffer.byteLength(text))],
+    headers: [
+      PROXY_ERROR_HEADER,
+      "stopping",
+      ...reason,
+      ...JSON_HEADERS,
+      "Content-Length",
+      String(Buffer.byteLength(text)),
+    ],
     body: text,
   });
 }

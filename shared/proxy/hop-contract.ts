@@ -22,7 +22,15 @@ export const LEASE_REASON = "lease";
 export const UNDER_WAY_REASON = "under-way";
 
 /** `stopping`: the proxy ends and the sandbox runs on. An edge of an earlier version passes that answer on as the sandbox's own. */
-const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable", "held", "stopping"] as const;
+const PROXY_ERRORS = [
+  "closed",
+  "bad_response",
+  "removed",
+  "unauthorized",
+  "unforwardable",
+  "held",
+  "stopping",
+] as const;
 export type ProxyError = (typeof PROXY_ERRORS)[number];
 
 export function isProxyError(value: string): value is ProxyError {

@@ -47,7 +47,5 @@ export function createBlobGarbage({ refs, nodes, now, log }: BlobGarbageDeps): (
 function collectorOf(nodes: readonly NodeView[]): NodeView | undefined {
   const able = nodes.filter(({ status, facts }) => status === "ready" && facts.capabilities.blobStore === true);
   const best = able.filter(({ facts }) => readsZstd(facts.capabilities.detail[ENCODINGS_DETAIL]));
-  return (best.length > 0 ? best : able).toSorted(
-    (one, other) => one.load.sandboxCount - other.load.sandboxCount,
-  )[0];
+  return (best.length > 0 ? best : able).toSorted((one, other) => one.load.sandboxCount - other.load.sandboxCount)[0];
 }

@@ -99,7 +99,9 @@ async function get(servername: string, { agent }: { agent?: HttpsAgent } = {}): 
 
 test("a connection that cannot be accepted, as when no descriptor is free, does not end the program", async () => {
   const handles = (process as unknown as { _getActiveHandles(): readonly object[] })._getActiveHandles();
-  const server = handles.find((one) => one instanceof NetServer && (one.address() as AddressInfo | null)?.port === front.port);
+  const server = handles.find(
+    (one) => one instanceof NetServer && (one.address() as AddressInfo | null)?.port === front.port,
+  );
   (server as NetServer).emit("error", new Error("accept EMFILE"));
   expect(await get(API)).toBe(`api GET ${API} /x`);
 });

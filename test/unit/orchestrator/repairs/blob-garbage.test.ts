@@ -3,8 +3,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createBlobGarbage } from "../../../../orchestrator/repairs/blobs/blob-garbage.ts";
-import { BLOB_ENCODINGS } from "../../../../shared/agent-api/blobs/encodings.ts";
 import { BLOB_PERIOD_MS } from "../../../../shared/agent-api/blobs/blob-refs.ts";
+import { BLOB_ENCODINGS } from "../../../../shared/agent-api/blobs/encodings.ts";
 import type { CollectBlobs } from "../../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { createLog } from "../../../../shared/program/log.ts";
