@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { type Fleet, message, openFleet } from "./two-nodes.ts";
 
 const MAY_HAVE = "runs on and may have carried the request out";
-const CHANGING = [{ method: "POST" }, { method: "POST", body: "once" }, { method: "DELETE" }];
+const CHANGING: readonly RequestInit[] = [{ method: "POST" }, { method: "POST", body: "once" }, { method: "DELETE" }];
 
 /** The records say that the sandbox is where it was. */
 const still = ({ first: { route } }: Fleet) => ({ is: "running" as const, route });
@@ -70,7 +70,9 @@ describe("an edge of an earlier version passes the proxy's answer on, which", ()
         request.once("response", (response) => {
           const { statusCode: status, headers: said } = response;
           let text = "";
-          response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+          response.setEncoding("utf8").on("data", (chunk: string) => {
+            text += chunk;
+          });
           response.once("end", () =>
             resolve({ status, error: said["svc-proxy-error"], reason: said["svc-proxy-reason"], text }),
           );

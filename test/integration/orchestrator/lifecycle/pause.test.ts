@@ -88,7 +88,10 @@ describe("pause", () => {
     const { sandboxID } = await create();
     let asked = 0;
     cluster.agent.onPause = async (_request, take) => {
-      if (asked++ > 0) return take();
+      if (asked++ > 0) {
+        take();
+        return;
+      }
       await cluster.database.query(`update sandboxes set state = 'running' where id = '${sandboxID}'`);
       throw new AppError("snapshot_failed", "its files were removed");
     };
