@@ -44,9 +44,12 @@ const MAYBE_CARRIED_OUT =
   "The sandbox's node restarts its agent; the sandbox runs on and may have carried the request out: the request was not sent again";
 const NOT_SENT = "The sandbox's node restarts its agent; the request has not reached the sandbox: send it again";
 const JSON_HEADERS = [
-  ...["Access-Control-Allow-Origin", "*"],
-  ...["Content-Type", "application/json; charset=utf-8"],
-  ...["Cache-Control", "no-store"],
+  "Access-Control-Allow-Origin",
+  "*",
+  "Content-Type",
+  "application/json; charset=utf-8",
+  "Cache-Control",
+  "no-store",
 ];
 const CLOSED = { code: "unavailable", message: "The sandbox was killed or reached its end of life." };
 
