@@ -1,12 +1,12 @@
 /** Accepts redirected connections. svc-egress makes the socket, because Node cannot make one that accepts them all. */
 
 import { once } from "node:events";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
+import { logAcceptFailures } from "../../shared/http/connections/accept-failures.ts";
 import type { Log } from "../../shared/program/log.ts";
 
 const KEEP_ALIVE_MS = 60_000;
 const WAITING_CONNECTIONS = 4_096;
-const COMPLAIN_EVERY_MS = 10_000;
 
 export interface Listener {
   stop(): Promise<void>;
@@ -30,7 +30,8 @@ export async function listen(fd: number, taken: (socket: Socket) => void, log: L
   );
   server.listen({ fd, backlog: WAITING_CONNECTIONS });
   await once(server, "listening");
-  survive(server, log);
+  // Without a free descriptor Node closes the waiting connection.
+  logAcceptFailures(server, log);
   return {
     async stop() {
       const closed = once(server, "close");
@@ -38,14 +39,4 @@ export async function listen(fd: number, taken: (socket: Socket) => void, log: L
       await closed;
     },
   };
-}
-
-/** Without a free descriptor, closes the waiting connection; later ones are accepted when a descriptor is free. */
-function survive(server: Server, log: Log): void {
-  let complainedAt = 0;
-  server.on("error", (error) => {
-    if (Date.now() - complainedAt < COMPLAIN_EVERY_MS) return;
-    complainedAt = Date.now();
-    log.warn({ err: error }, "could not accept a connection");
-  });
 }

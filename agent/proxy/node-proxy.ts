@@ -23,7 +23,7 @@ import {
 } from "../../shared/proxy/hop-contract.ts";
 import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
-import { headerValue } from "../../shared/proxy/raw-headers.ts";
+import { headerValue, isSafe } from "../../shared/proxy/raw-headers.ts";
 import { AS_A_PROXY } from "../../shared/proxy/sending/as-a-proxy.ts";
 import type { Failure, ForwardPlan, NextHop } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
@@ -39,6 +39,18 @@ const RETRY_AFTER_MS = [100, 200, 300, 400] as const;
 const ENVD_IDLE_MS = 30_000;
 /** Idle time for users' servers: many close a connection after five seconds. */
 const USER_IDLE_MS = 3_000;
+/** To clients of an edge of an earlier version; a later one has its own words. */
+const MAYBE_CARRIED_OUT =
+  "The sandbox's node restarts its agent; the sandbox runs on and may have carried the request out: the request was not sent again";
+const NOT_SENT = "The sandbox's node restarts its agent; the request has not reached the sandbox: send it again";
+const JSON_HEADERS = [
+  "Access-Control-Allow-Origin",
+  "*",
+  "Content-Type",
+  "application/json; charset=utf-8",
+  "Cache-Control",
+  "no-store",
+];
 const CLOSED = { code: "unavailable", message: "The sandbox was killed or reached its end of life." };
 
 export interface NodeProxyConfig {
@@ -85,6 +97,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
     door: config.door,
   });
   const scheme = config.door === undefined ? "http" : "https";
+  const state = { stopping: false };
   deps.log.info({ host: config.host, port: inbound.port }, "node proxy listening");
 
   function serve(client: ClientSide): void {
@@ -110,13 +123,19 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
       return;
     }
     const tlsName = headerValue(rawHeaders, TLS_LOWER);
-    forwarder.forward(planFor(route, port, tlsName, url), client);
+    forwarder.forward({ ...planFor(route, port, tlsName, url), refuse }, client);
+  }
+
+  function refuse(client: ClientSide, failure: Failure): void {
+    if (state.stopping && failure.is === "removed") answerStopping(client, failure.underWay);
+    else answer(client, errorOf(failure), reasonOf(failure));
   }
 
   return {
     url: `${scheme}://${config.host.includes(":") ? `[${config.host}]` : config.host}:${inbound.port}`,
     close: (executionId) => forwarder.close(executionId, CLOSED),
     async stop() {
+      state.stopping = true;
       const closed = inbound.close();
       await forwarder.stop(CLOSED);
       inbound.destroy();
@@ -131,7 +150,12 @@ const SANDBOX_LOWER = SANDBOX_HEADER.toLowerCase();
 const EXECUTION_LOWER = EXECUTION_HEADER.toLowerCase();
 const TLS_LOWER = TLS_HEADER.toLowerCase();
 
-function planFor(route: NodeRoute, port: number, tlsName: string | undefined, path: string): ForwardPlan {
+function planFor(
+  route: NodeRoute,
+  port: number,
+  tlsName: string | undefined,
+  path: string,
+): Omit<ForwardPlan, "refuse"> {
   const envd = port === ENVD_PORT;
   const nextHop: NextHop = {
     key: tlsName === undefined ? `${port}` : `${port} tls ${tlsName}`,
@@ -150,7 +174,6 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
     keepsBack: (name) => name === PROXY_ERROR_HEADER || name === PROXY_REASON_HEADER,
     framesErrors: false,
     ...AS_A_PROXY,
-    refuse: (client, failure) => answer(client, errorOf(failure), reasonOf(failure)),
   };
 }
 
@@ -212,10 +235,39 @@ const STATUS: Readonly<Record<ProxyError, number>> = {
   removed: 421,
   unforwardable: 501,
   held: 507,
+  stopping: 503,
 };
 
 /** The edge translates these answers for clients; no other caller is expected. */
 function answer(client: ClientSide, error: ProxyError, more: readonly string[] = []): void {
   const headers = [PROXY_ERROR_HEADER, error, ...more, "Content-Length", "0"];
   client.refuse({ status: STATUS[error], reason: "", headers, body: "" });
+}
+
+/**
+ * The sandbox runs on: the edge sends a request again that may reach it twice. Any other one gets an answer that an edge of an earlier
+ * version passes on as it is; to that edge the sandbox of a `removed` request would have ended, if it is on this node still.
+ */
+function answerStopping(client: ClientSide, underWay: boolean): void {
+  const { request } = client;
+  const reason = underWay ? [PROXY_REASON_HEADER, UNDER_WAY_REASON] : [];
+  if (isSafe(request)) {
+    answer(client, "removed", [PROXY_REASON_HEADER, UNDER_WAY_REASON]);
+    return;
+  }
+  const sandboxId = headerValue(request.rawHeaders, SANDBOX_LOWER);
+  const text = JSON.stringify({ sandboxId, message: underWay ? MAYBE_CARRIED_OUT : NOT_SENT, code: STATUS.stopping });
+  client.refuse({
+    status: STATUS.stopping,
+    reason: "",
+    headers: [
+      PROXY_ERROR_HEADER,
+      "stopping",
+      ...reason,
+      ...JSON_HEADERS,
+      "Content-Length",
+      String(Buffer.byteLength(text)),
+    ],
+    body: text,
+  });
 }

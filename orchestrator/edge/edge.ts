@@ -49,6 +49,8 @@ const MOST_AGAIN = 3;
 /** Between two tries to reach a node. */
 const NODE_LOOK_MS = 200;
 
+const keepsNothing = () => false;
+
 export interface EdgeConfig {
   readonly host: string;
   /** 0 takes any free port. */
@@ -335,7 +337,9 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   function failed(visit: Visit, route: EdgeRoute, port: number, failure: Failure): void {
     const { sandboxId, nodeId } = route;
     if (failure.is === "removed") {
-      if (failure.underWay) void visitMoved(visit, route, port);
+      const stopped = moves.stopped(visit.client.request, sandboxId, failure.underWay);
+      if (stopped !== undefined) refuse(visit.client, stopped);
+      else if (failure.underWay) void visitMoved(visit, route, port);
       else visitAgain(visit, route, port);
     } else if (failure.is === "unreachable") {
       if (visit.unreachedAt === undefined) log.warn({ sandboxId, nodeId }, "node proxy unreachable");
@@ -361,8 +365,4 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       await closed;
     },
   };
-}
-
-function keepsNothing(): boolean {
-  return false;
 }

@@ -3,7 +3,6 @@
 import type { Transaction } from "kysely";
 import type { EventType } from "../../shared/api/events.ts";
 import { defined } from "../../shared/defined.ts";
-import { AppError } from "../../shared/http/errors.ts";
 import type { KeyedSeal } from "../../shared/program/sealing/seal.ts";
 import { auditStore } from "./audit/audit.ts";
 import { buildStore } from "./builds/builds.ts";
@@ -252,7 +251,8 @@ export function createStore(
         const record = await sandboxes.move(session, move);
         if (record === undefined) return undefined;
         const build = await snapshots.finish(session, taken.id, { ...taken, tag });
-        if (build === undefined) throw new AppError("internal", `build ${taken.id} of a snapshot is missing`);
+        // A deletion of its template has dropped it, or another orchestrator.
+        if (build === undefined) throw new Overtaken();
         await events.add(session, "checkpointed", record, { snapshot_id: taken.id });
         return { record, build };
       });

@@ -54,6 +54,8 @@ const SLACK_MS = 30_000;
 
 export function createVolumeWork(deps: VolumesDeps): VolumeWork {
   const { store, nodes, now } = deps;
+  /** A creation that was cut off is given up by then, and its name is free. */
+  const givenUpMs = deps.timeoutMs + SLACK_MS + deps.repairEveryMs;
 
   function home(): string {
     const able = new Set(
@@ -118,7 +120,7 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
       const volume = { id: newUuid(), projectId: project.id, name, nodeId: home(), sizeMb };
       const limits = deps.limits(project);
       const refused = await store.add(volume, limits);
-      if (refused !== undefined) throw notAdded(name, refused, { limits, sizeMb });
+      if (refused !== undefined) throw notAdded(name, refused, { limits, sizeMb, givenUpMs });
       try {
         await nodes
           .agent(volume.nodeId)
@@ -178,9 +180,13 @@ function named(one: string, many: string, ids: readonly string[]): string {
 function notAdded(
   name: string,
   refused: NotAdded,
-  { limits, sizeMb }: { readonly limits: VolumeLimits; readonly sizeMb: number },
+  { limits, sizeMb, givenUpMs }: { readonly limits: VolumeLimits; readonly sizeMb: number; readonly givenUpMs: number },
 ): AppError {
-  if (refused.is === "duplicate") return new AppError("conflict", `Volume with name '${name}' already exists`);
+  if (refused.is === "duplicate") {
+    const message = `Volume with name '${name}' ${refused.state === "ready" ? "already exists" : "is being created"}`;
+    const free = `if that was cut off, its name is free within ${Math.ceil(givenUpMs / 1000)} s: try again then, or take another name`;
+    return new AppError("conflict", refused.state === "ready" ? message : `${message}; ${free}`);
+  }
   const limit =
     refused.of === "count"
       ? `${limits.count} volumes and has ${refused.used}`

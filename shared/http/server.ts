@@ -14,6 +14,7 @@ import Fastify, {
 } from "fastify";
 import type { Log } from "../program/log.ts";
 import { type Door, guard, isRefused, serverOptions } from "../tls/peers.ts";
+import { logAcceptFailures } from "./connections/accept-failures.ts";
 import { type ConnectionLimits, promote, type Rank } from "./connections/connection-limits.ts";
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
 import { type BodyPace, closeGently, isUnread, pacedBody } from "./requests/body.ts";
@@ -119,8 +120,7 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     server.server.on(opened, (socket: Socket) => void (socket.destroyed || connections.admit(socket)));
   }
   server.addHook("onListen", (done) => {
-    // As when no descriptor is free: without a listener it would end the program.
-    server.server.on("error", (error) => log.warn({ err: error }, "could not accept a connection"));
+    logAcceptFailures(server.server, log);
     done();
   });
   server.addHook("onResponse", (request, _reply, done) => {

@@ -18,10 +18,19 @@ export const PROXY_ERROR_HEADER = "svc-proxy-error";
 export const PROXY_REASON_HEADER = "svc-proxy-reason";
 /** Of `held`: no orchestrator has answered the node in time, so its sandboxes are frozen. Absent: its disk is short. */
 export const LEASE_REASON = "lease";
-/** Of `removed`: the sandbox may have got the request before it was taken away. Absent: the request never reached it. */
+/** Of `removed` and `stopping`: the sandbox may have got the request before that. Absent: the request never reached it. */
 export const UNDER_WAY_REASON = "under-way";
 
-const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable", "held"] as const;
+/** `stopping`: the proxy ends and the sandbox runs on. An edge of an earlier version passes that answer on as the sandbox's own. */
+const PROXY_ERRORS = [
+  "closed",
+  "bad_response",
+  "removed",
+  "unauthorized",
+  "unforwardable",
+  "held",
+  "stopping",
+] as const;
 export type ProxyError = (typeof PROXY_ERRORS)[number];
 
 export function isProxyError(value: string): value is ProxyError {

@@ -180,6 +180,20 @@ export function announcesBody(rawHeaders: readonly string[]): boolean {
   return headerValue(rawHeaders, "transfer-encoding") !== undefined || (length !== undefined && Number(length) !== 0);
 }
 
+/** Methods that change nothing (RFC 9110 §9.2.1), so that a request may reach its sandbox twice. */
+const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+
+export interface SentRequest {
+  readonly method?: string | undefined;
+  readonly rawHeaders: readonly string[];
+}
+
+/** Whether the request may be sent a second time: the sandbox may have carried it out already. */
+export function isSafe({ method = "", rawHeaders }: SentRequest): boolean {
+  // What was read of a body is lost.
+  return SAFE.has(method) && !announcesBody(rawHeaders);
+}
+
 /** The first value of a header, or undefined. */
 export function headerValue(rawHeaders: readonly string[], lowerName: string): string | undefined {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

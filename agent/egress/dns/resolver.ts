@@ -6,6 +6,7 @@
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
+import { logAcceptFailures } from "../../../shared/http/connections/accept-failures.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { openShares, type SharedRoom } from "../limits/shares.ts";
 import { askTcp, askUdp } from "./ask.ts";
@@ -126,8 +127,7 @@ export async function startDns({
     udp.close();
     throw error;
   }
-  // As when no descriptor is free: later connections are accepted again.
-  server.on("error", (error) => log.warn({ err: error }, "the resolver could not accept a connection"));
+  logAcceptFailures(server, log, "the resolver could not accept a connection");
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {
     sockets.add(socket);

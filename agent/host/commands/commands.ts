@@ -80,7 +80,8 @@ async function tried(session: Session | undefined): Promise<Session | undefined>
 }
 
 function openSession(path: string): Session | undefined {
-  const child = spawn(path, [], { stdio: ["pipe", "pipe", "ignore"] });
+  // In a group of its own: Ctrl+C ends every program of the terminal's group, and the agent's shutdown still needs commands.
+  const child = spawn(path, [], { stdio: ["pipe", "pipe", "ignore"], detached: true });
   child.once("error", () => undefined);
   if (child.pid === undefined) return undefined;
   const underWay = new Map<number, Heard & { readonly program: string }>();

@@ -11,7 +11,8 @@
  *   ENDED       the status, as waitpid gives it; the process has ended, and no other process holds its output open
  *   REFUSED     the error number; nothing was started
  *
- * It ends with its standard input, so with the agent. Commands under way then go on, as those of a killed agent do. */
+ * It ends with its standard input, so with the agent, and not by a signal for the agent's process group (Ctrl+C): the agent starts it
+ * in one of its own. Commands under way then go on, as those of a killed agent do. */
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,6 +1,7 @@
 /** Turns a sandbox without a route into a durable snapshot; after a failure the sandbox runs on as before. */
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import { noTiming } from "../../../shared/program/tracing/timing.ts";
 import type { Gate } from "../../network/gate.ts";
@@ -21,6 +22,9 @@ export interface PauseDeps extends CheckpointMemoryDeps {
   /** Reads the last log lines. Never throws, and its time is limited. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
 }
+
+const NETWORK_NOT_HELD =
+  "the sandbox's network could not be closed for its pause now; the sandbox goes on running: try again";
 
 export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: PauseDeps): Promise<TakenSnapshot> {
   const { stores, gate, frozen, now, log } = deps;
@@ -63,7 +67,10 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     await timing.measure("envd", envdReady);
     teardown.add("network", () => gate.open(container.slot, { executionId, sandboxId }, egress));
     teardown.add("freeze", () => container.cgroup.thaw());
-    await timing.measure("freeze", () => freezeBeside(container.cgroup, gate.hold(container.slot)));
+    const held = gate.hold(container.slot).catch((cause: unknown) => {
+      throw new AppError("unavailable", NETWORK_NOT_HELD, { cause });
+    });
+    await timing.measure("freeze", () => freezeBeside(container.cgroup, held));
 
     const stored = await checkpointMemory(
       sandbox,

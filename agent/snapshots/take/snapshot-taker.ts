@@ -101,10 +101,14 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
         ? sandboxes.leave(executionId, (leaving) => storing(() => taking.pause(leaving, request, beforeEnd)))
         : storing(() => taking.checkpoint(sandbox, request));
     };
-    const shared = work().finally(() => {
-      under.delete(executionId);
-      onChange();
-    });
+    const shared = work()
+      .catch((reason: unknown) => {
+        throw whyNotTaken(reason, sandbox);
+      })
+      .finally(() => {
+        under.delete(executionId);
+        onChange();
+      });
     under.set(executionId, { kind, snapshotId: body.snapshotId, done: shared });
     return shared;
   };
@@ -116,4 +120,10 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
       await Promise.allSettled([...under.values()].map(({ done }) => done));
     },
   };
+}
+
+/** The files of a container that has just ended are gone, and each step that reads one fails in its own words. */
+function whyNotTaken(reason: unknown, { container }: Sandbox): unknown {
+  if (reason instanceof AppError || container.cgroup.alive()) return reason;
+  return new AppError("conflict", "the sandbox ended while its state was being stored", { cause: reason });
 }

@@ -19,8 +19,11 @@ export type Refusal =
   | { readonly is: "cut_off"; readonly sandboxId: string }
   | { readonly is: "transitioning"; readonly sandboxId: string }
   | { readonly is: "limited"; readonly sandboxId: string; readonly message: string }
-  /** The sandbox may have got the request before it was paused or moved, and the request must not be sent twice. */
-  | { readonly is: "interrupted"; readonly sandboxId: string; readonly by: "pause" | "move" }
+  /**
+   * The sandbox may have got the request before it was paused or moved, or before the edge or the node's agent was stopped, and the request
+   * must not be sent twice.
+   */
+  | { readonly is: "interrupted"; readonly sandboxId: string; readonly by: Interruption }
   /** No orchestrator says at the moment where the sandbox runs. */
   | { readonly is: "unasked"; readonly sandboxId?: string }
   | { readonly is: "invalid_signature" }
@@ -29,6 +32,8 @@ export type Refusal =
   | { readonly is: "unknown_token" }
   | { readonly is: "too_many_wrong_tokens"; readonly retryAfterSeconds: number }
   | { readonly is: "text"; readonly status: number; readonly message: string };
+
+type Interruption = "pause" | "move" | "stop";
 
 export interface Answer {
   readonly status: number;
@@ -279,10 +284,16 @@ function forbidden(message: string, what: string): Described {
   };
 }
 
+const INTERRUPTED: Readonly<Record<Interruption, string>> = {
+  pause: "The sandbox was paused while the request was under way, and may have carried it out",
+  move: "The sandbox was moved to another node while the request was under way, and may have carried it out",
+  stop: "The platform restarts a program between you and the sandbox, which runs on and may have carried the request out",
+};
+
 /** Without `Retry-After`: the sandbox may have carried the request out, so only its sender can tell whether to repeat it. */
-function interrupted(by: "pause" | "move"): Described {
+function interrupted(by: Interruption): Described {
   const paused = by === "pause";
-  const what = `The sandbox was ${paused ? "paused" : "moved to another node"} while the request was under way, and may have carried it out`;
+  const what = INTERRUPTED[by];
   return {
     status: paused ? 502 : 503,
     message: `${what}: ${paused ? "connect to resume it" : "the request was not sent again"}`,

@@ -13,6 +13,8 @@ export function refusalFor(
   switch (failure.is) {
     case "held":
       return { is: failure.cutOff ? "cut_off" : "held", sandboxId };
+    case "stopping":
+      return failure.underWay ? { is: "interrupted", sandboxId, by: "stop" } : { is: "node_unreachable", sandboxId };
     case "closed":
       return { is: "closed_port", sandboxId, port };
     case "bad_response":

@@ -1,18 +1,7 @@
 /** What becomes of a request that was under way when its sandbox was taken from its node. Pure. */
 
-import type { IncomingMessage } from "node:http";
-import { announcesBody } from "../../../shared/proxy/raw-headers.ts";
 import type { Refusal } from "../answers/answers.ts";
 import type { Whereabouts } from "../sandbox-lookup.ts";
-
-/** Methods that change nothing (RFC 9110 §9.2.1), so that a request may reach its sandbox twice. */
-const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
-
-/** Whether the request may be sent a second time: the sandbox may have carried it out already. */
-export function isSafe({ method = "", rawHeaders }: Pick<IncomingMessage, "method" | "rawHeaders">): boolean {
-  // What was read of a body is lost.
-  return SAFE.has(method) && !announcesBody(rawHeaders);
-}
 
 interface Interrupted {
   readonly sandboxId: string;

@@ -1,11 +1,11 @@
 /** Where a request goes whose sandbox was taken from its node while the request was under way. */
 
-import type { IncomingMessage } from "node:http";
 import type { Log } from "../../../shared/program/log.ts";
+import { isSafe, type SentRequest } from "../../../shared/proxy/raw-headers.ts";
 import type { Refusal } from "../answers/answers.ts";
 import type { EdgeRoute, FindSandbox } from "../sandbox-lookup.ts";
 import { Arrivals } from "./arrivals.ts";
-import { afterInterruption, isSafe } from "./interrupted.ts";
+import { afterInterruption } from "./interrupted.ts";
 
 export type Next =
   /** The request is sent again, to this execution. */
@@ -27,11 +27,11 @@ export class Moves {
    * happened. A sandbox that stays paused is not resumed.
    */
   async after(
-    request: Pick<IncomingMessage, "method" | "rawHeaders">,
+    request: SentRequest,
     { sandboxId, executionId }: Pick<EdgeRoute, "sandboxId" | "executionId">,
   ): Promise<Next> {
     const arrivals = this.#arrivals;
-    if (arrivals === undefined || this.#isStopping) return refused({ is: "not_found", sandboxId });
+    if (arrivals === undefined) return refused({ is: "not_found", sandboxId });
     const repeats = isSafe(request);
     try {
       const found = await (repeats ? arrivals.arrived(sandboxId) : arrivals.find(sandboxId));
@@ -47,6 +47,12 @@ export class Moves {
   async withoutBody(sandboxId: string): Promise<Refusal> {
     const found = await this.#arrivals?.find(sandboxId).catch(() => undefined);
     return { is: found?.is === "not_found" ? "not_found" : "unasked", sandboxId };
+  }
+
+  /** The answer to a request that ends with its edge, whose sandbox runs on. Undefined: the edge does not stop. */
+  stopped(request: SentRequest, sandboxId: string, underWay: boolean): Refusal | undefined {
+    if (!this.#isStopping) return undefined;
+    return underWay && !isSafe(request) ? { is: "interrupted", sandboxId, by: "stop" } : { is: "unasked", sandboxId };
   }
 
   stop(): void {

@@ -137,15 +137,18 @@ export function createPausing(deps: PausingDeps): Pausing {
         { now, random: deps.core.random, patienceMs: timeouts.patienceMs, repeated },
       );
     } catch (failure) {
-      if (!isError(failure, "node_unreachable")) await back(record, AppError.from(failure));
-      throw failure;
+      if (isError(failure, "node_unreachable") || (await back(record, AppError.from(failure)))) throw failure;
+      return nowOf(id, pendingSnapshot.id);
     }
     const snapshot = { id: pendingSnapshot.id, memory: taken.memory, size: storedBytesOf(taken) };
     return settle(record, snapshot, reason, taken.times);
   }
 
-  /** If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. */
-  async function back({ id, executionId }: SandboxRecord, failure: AppError): Promise<void> {
+  /**
+   * If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. False: the sandbox has ended, or another
+   * orchestrator has taken the pause over.
+   */
+  async function back({ id, executionId }: SandboxRecord, failure: AppError): Promise<boolean> {
     const running = await store.move({
       id,
       to: "running",
@@ -154,6 +157,14 @@ export function createPausing(deps: PausingDeps): Pausing {
       failure,
     });
     if (running !== undefined) routes.add(running);
+    return running !== undefined;
+  }
+
+  /** What has become of a sandbox whose pause ended here without effect. */
+  async function nowOf(id: string, snapshotId: string): Promise<Outcome> {
+    const current = await store.sandboxes.get(id);
+    if (current?.snapshot?.id === snapshotId && current.state === "paused") return { is: "paused" };
+    return { is: "not", record: current };
   }
 
   /**
@@ -177,11 +188,7 @@ export function createPausing(deps: PausingDeps): Pausing {
       { type: "paused", data: { memory: snapshot.memory, ...defined({ reason }) } },
     );
     await routes.remove(id, executionId, "paused");
-    if (paused === undefined) {
-      const current = await store.sandboxes.get(id);
-      if (current?.snapshot?.id === snapshot.id && current.state === "paused") return { is: "paused" };
-      return { is: "not", record: current };
-    }
+    if (paused === undefined) return nowOf(id, snapshot.id);
     deps.core.nodes.freed(paused.nodeId, paused);
     // The previous snapshot, kept by a start without memory, is superseded only now.
     const former = record.snapshot;

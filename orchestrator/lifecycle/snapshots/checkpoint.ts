@@ -169,17 +169,18 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         target?.tag,
       );
       if (finished === undefined)
-        throw new AppError("conflict", `Sandbox "${id}" ended while its snapshot was being taken`);
+        throw new AppError("conflict", `Sandbox "${id}" ended, or the snapshot was deleted, while it was being taken`);
       if (former !== undefined) await supersede(former);
       deps.core.deadlines.soon(finished.record.endAt);
       return { source: finished.record, build: finished.build };
     } catch (reason) {
       // The sandbox continues on its node in every case, and no record names the snapshot.
-      await store.giveUpSnapshot(snapshotId, onward);
+      const goesOn = await store.giveUpSnapshot(snapshotId, onward);
       deps.core.snapshots.removeSoon(nodeId, snapshotId);
       deps.core.deadlines.soon(record.endAt);
-      deps.onFailed(AppError.from(reason).code);
-      throw reason;
+      const failure = goesOn === undefined ? notOurs(id, AppError.from(reason)) : reason;
+      deps.onFailed(AppError.from(failure).code);
+      throw failure;
     }
   }
 
@@ -242,6 +243,13 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       await store.snapshots.dropEmpty(empty);
     },
   };
+}
+
+/** The sandbox has ended, or another orchestrator has taken its snapshot over and undone it: so the node's failure is no fault of its. */
+function notOurs(id: string, failure: AppError): AppError {
+  if (failure.status !== 500) return failure;
+  const message = `Sandbox "${id}" ended, or another orchestrator has taken it over, while its snapshot was being taken`;
+  return new AppError("conflict", message, { cause: failure });
 }
 
 /** Throws for every state in which no snapshot can be taken. */

@@ -1,5 +1,6 @@
 /** Once a day one node collects the garbage of the blob store: it gets all references as they are at one instant. */
 
+import { ENCODINGS_DETAIL, readsZstd } from "../../../shared/agent-api/blobs/encodings.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { NodeView } from "../../nodes/entry.ts";
@@ -42,9 +43,9 @@ export function createBlobGarbage({ refs, nodes, now, log }: BlobGarbageDeps): (
   };
 }
 
-/** The node that does least. */
+/** The node that does least, of those that read every encoding: another one cannot read all manifests, and then deletes nothing. */
 function collectorOf(nodes: readonly NodeView[]): NodeView | undefined {
-  return nodes
-    .filter(({ status, facts }) => status === "ready" && facts.capabilities.blobStore === true)
-    .toSorted((one, other) => one.load.sandboxCount - other.load.sandboxCount)[0];
+  const able = nodes.filter(({ status, facts }) => status === "ready" && facts.capabilities.blobStore === true);
+  const best = able.filter(({ facts }) => readsZstd(facts.capabilities.detail[ENCODINGS_DETAIL]));
+  return (best.length > 0 ? best : able).toSorted((one, other) => one.load.sandboxCount - other.load.sandboxCount)[0];
 }

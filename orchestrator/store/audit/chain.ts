@@ -42,6 +42,19 @@ export function hashOf(row: Unchained): string {
   return createHash("sha256").update(JSON.stringify(columns)).digest("hex");
 }
 
+/**
+ * Earlier versions hashed an entry with the U+0000 that a client had put into an id, and PostgreSQL, whose text has none, stores U+FFFD
+ * in its place: written there, or moved there from SQLite.
+ */
+function fits(row: AuditRow): boolean {
+  if (row.hash === hashOf(row)) return true;
+  const columns = Object.entries(row).map(([name, value]: [string, unknown]): [string, unknown] => [
+    name,
+    typeof value === "string" ? value.replaceAll("\u{FFFD}", "\0") : value,
+  ]);
+  return row.hash === hashOf(Object.fromEntries(columns) as unknown as AuditRow);
+}
+
 export interface Break {
   /** The first entry that does not fit, or is missing. */
   readonly seq: number;
@@ -53,6 +66,6 @@ export function breakAt(before: Head, row: AuditRow): Break | undefined {
   if (row.seq > before.seq + 1) return { seq: before.seq + 1, fault: "missing" };
   // Only an entry at or below the anchor can have such a number.
   if (row.seq <= before.seq) return { seq: row.seq, fault: "unchained" };
-  if (row.hash !== hashOf(row)) return { seq: row.seq, fault: "edited" };
+  if (!fits(row)) return { seq: row.seq, fault: "edited" };
   return row.previous_hash === before.hash ? undefined : { seq: row.seq, fault: "unchained" };
 }

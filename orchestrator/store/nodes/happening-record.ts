@@ -11,7 +11,7 @@ export const nodeEventTable = table(
     kind: text("kind").as<NodeEventKind>(),
     detail: text("detail").later(),
   },
-  /** In the order in which they were added. */
+  /** In the order in which those of a node were added. */
   { id: text("id") },
 );
 

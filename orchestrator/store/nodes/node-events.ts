@@ -15,6 +15,8 @@ import { type NewNodeEvent, type NodeEventRecord, nodeEventTable } from "./happe
 /** Of a node: whoever flaps fills no database. */
 const MOST_KEPT = 500;
 const RANDOM_BYTES = 6;
+const TIME_DIGITS = 14;
+const ORDER_DIGITS = 20;
 
 /** How a node is reached, as the last of these kinds says. */
 const REACHED: readonly NodeEventKind[] = ["ready", "unreachable", "lost", "returned", "removed"];
@@ -34,17 +36,33 @@ const SEEN: Readonly<
 
 /** Within the transaction of the change. */
 export async function addNodeEvent(session: Session, event: NewNodeEvent): Promise<void> {
+  const last = await session
+    .selectFrom("node_events")
+    .select("id")
+    .where("node_id", "=", event.nodeId)
+    .orderBy("id", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  const id = `${placeAfter(last?.id, event.at)}-${randomBytes(RANDOM_BYTES).toString("hex")}`;
   await session
     .insertInto("node_events")
-    .values(nodeEventTable.toRow({ ...event, id: nextId(event.at) }))
+    .values(nodeEventTable.toRow({ ...event, id }))
     .execute();
 }
 
-/** Sorts by time, and within a millisecond by the order in which this process adds. */
-function nextId(at: number): string {
-  const time = String(Math.round(at)).padStart(14, "0");
-  const order = String(process.hrtime.bigint()).padStart(20, "0");
-  return `${time}-${order}-${randomBytes(RANDOM_BYTES).toString("hex")}`;
+/**
+ * Sorts by time, within a millisecond by the order in which this process adds, and after the node's last event in any case, which an
+ * orchestrator whose clock is ahead may have added.
+ */
+function placeAfter(last: string | undefined, at: number): string {
+  const place = `${digits(Math.round(at), TIME_DIGITS)}-${digits(process.hrtime.bigint(), ORDER_DIGITS)}`;
+  if (last === undefined || place > last.slice(0, place.length)) return place;
+  const [time = "", order = "0"] = last.split("-");
+  return `${time}-${digits(BigInt(order) + 1n, ORDER_DIGITS)}`;
+}
+
+function digits(value: number | bigint, count: number): string {
+  return String(value).padStart(count, "0");
 }
 
 export type NodeEventStore = ReturnType<typeof nodeEventStore>;

@@ -159,6 +159,8 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     server.once("error", reject);
     server.listen({ host: options.host, port: options.port, backlog: 4096 }, () => {
       server.removeListener("error", reject);
+      // A connection that could not be accepted, as when no descriptor is free, must not end the program.
+      server.on("error", ignore);
       resolve();
     });
   });

@@ -38,6 +38,8 @@ export type Failure =
   | { readonly is: "bad_response"; readonly reason: string }
   /** The execution is gone, or is not the one this hop knows. `underWay`: it may have got the request before. */
   | { readonly is: "removed"; readonly underWay: boolean }
+  /** The node's proxy ends, and the sandbox runs on. `underWay`: it may have got the request before, which must not be sent twice. */
+  | { readonly is: "stopping"; readonly underWay: boolean }
   /** The agent holds the sandbox frozen, because its node's disk is short, or because no orchestrator answers the node. */
   | { readonly is: "held"; readonly cutOff: boolean }
   | { readonly is: "unforwardable"; readonly message: string };

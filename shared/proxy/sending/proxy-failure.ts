@@ -22,7 +22,7 @@ export function proxyFailure(answer: IncomingMessage): Failure | undefined {
   const reason = headerValue(answer.rawHeaders, PROXY_REASON_HEADER);
   if (value === "bad_response") return { is: value, reason: reason ?? UNKNOWN };
   if (value === "held") return { is: value, cutOff: reason === LEASE_REASON };
-  if (value === "removed") return { is: value, underWay: reason === UNDER_WAY_REASON };
+  if (value === "removed" || value === "stopping") return { is: value, underWay: reason === UNDER_WAY_REASON };
   // The proxy has refused the edge, perhaps after some of the body.
   return value === "unauthorized" ? { is: "unreachable", unsent: false } : { is: value };
 }

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { Agent as HttpsAgent, request } from "node:https";
-import type { Socket } from "node:net";
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import { type TLSSocket, connect as tlsConnect } from "node:tls";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type ClientOptions, WebSocket, WebSocketServer } from "ws";
@@ -96,6 +96,15 @@ async function get(servername: string, { agent }: { agent?: HttpsAgent } = {}): 
   const [answer] = (await once(call, "response")) as [IncomingMessage];
   return (await read(answer)).toString();
 }
+
+test("a connection that cannot be accepted, as when no descriptor is free, does not end the program", async () => {
+  const handles = (process as unknown as { _getActiveHandles(): readonly object[] })._getActiveHandles();
+  const server = handles.find(
+    (one) => one instanceof NetServer && (one.address() as AddressInfo | null)?.port === front.port,
+  );
+  (server as NetServer).emit("error", new Error("accept EMFILE"));
+  expect(await get(API)).toBe(`api GET ${API} /x`);
+});
 
 test("a connection of HTTP/1.1 goes to the server that its name means", async () => {
   expect(await get(API)).toBe(`api GET ${API} /x`);

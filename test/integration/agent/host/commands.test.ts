@@ -100,6 +100,15 @@ test("one process starts all commands, and another one after its end, which fail
   expect(await starter(run)).not.toBe(first);
 });
 
+test("it and its commands are in no process group of the agent, whose members Ctrl+C ends", async () => {
+  const run = small();
+  const groupOf = async (pid: number) => Number((await run("ps", ["-o", "pgid=", "-p", String(pid)])).trim());
+  const starting = await starter(run);
+  const command = Number(await run("sh", ["-c", "ps -o pgid= -p $$"]));
+  expect([await groupOf(starting), command]).toEqual([starting, starting]);
+  expect(await groupOf(process.pid)).not.toBe(starting);
+});
+
 test("where it cannot be made or started, the agent starts the programs itself", async () => {
   const failing = [() => Promise.reject(new Error("no compiler")), () => Promise.resolve("/no/such/program")];
   for (const program of failing) {

@@ -53,6 +53,18 @@ describe("a pause", () => {
     },
   );
 
+  test("whose sandbox's network cannot be closed now is no failure of the memory, and may be asked for again", async () => {
+    const { executionId } = await running();
+    failAt("close");
+    await expect(here.parts.taker.pause(executionId, snapshotRequest())).rejects.toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("goes on running: try again") as unknown,
+    });
+    here.engine.fail(() => undefined);
+    expectRunning();
+    await here.parts.taker.pause(executionId, snapshotRequest());
+  });
+
   test("says how long its parts took", async () => {
     const { executionId } = await running();
     const { times = {} } = await here.parts.taker.pause(executionId, snapshotRequest());
@@ -188,6 +200,20 @@ test("a pause that keeps nothing frozen leaves the disk alone while another node
   expect(container).toMatchObject({ running: true, frozen: true });
   release();
   await expect.poll(() => container?.running).toBe(false);
+});
+
+test.each(["pause", "checkpoint"] as const)("a sandbox that ends under a %s is no internal error", async (kind) => {
+  const { executionId } = await running();
+  const [id = ""] = here.engine.containers.keys();
+  here.engine.fail((step) => {
+    if (step !== "freeze") return;
+    here.engine.die(id, { code: 0 });
+    throw new Error("ENOENT: no such file or directory, open '/sys/fs/cgroup/…/cgroup.freeze'");
+  });
+  await expect(here.parts.taker[kind](executionId, snapshotRequest())).rejects.toMatchObject({
+    code: "conflict",
+    message: "the sandbox ended while its state was being stored",
+  });
 });
 
 describe("a sandbox that storing its memory has ended", () => {

@@ -58,6 +58,8 @@ export interface FrontDoor {
   remove(sandboxId: string, reason?: RemovalReason): Promise<void>;
   /** Does the agent's half of a removal. */
   removeOnNode(sandboxId: string): Promise<void>;
+  /** Stops the node's proxy, as when its agent ends; the sandboxes run on. */
+  stopNode(): Promise<void>;
   /** Stops the edge and the node's proxy. */
   stop(): Promise<void>;
 }
@@ -144,6 +146,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
       nodeRoutes.delete(sandboxId);
       if (route !== undefined) await proxy.close(route.executionId);
     },
+    stopNode: () => proxy.stop(),
     stop: () => teardown.run(),
   };
   return door;

@@ -169,6 +169,16 @@ describe("fork", () => {
     },
   );
 
+  test("that another orchestrator has undone meanwhile is 409, whatever the node says of it", async () => {
+    const { sandboxID } = await create();
+    cluster.agent.onCheckpoint = async () => {
+      await cluster.database.query(`update sandboxes set state = 'running' where id = '${sandboxID}'`);
+      throw new AppError("snapshot_failed", "its files were removed");
+    };
+    expect((await fork(sandboxID)).body).toMatchObject({ code: 409, error_code: "conflict" });
+    expect((await read(sandboxID)).state).toBe("running");
+  });
+
   test("when a node does not answer, the source runs on, and forks that the node made are removed", async () => {
     const { sandboxID } = await create();
     cluster.agent.onCheckpoint = async (_request, take) => {

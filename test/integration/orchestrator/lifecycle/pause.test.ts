@@ -84,6 +84,21 @@ describe("pause", () => {
     },
   );
 
+  test("that another orchestrator has undone meanwhile is made again, whatever the node says of the first one", async () => {
+    const { sandboxID } = await create();
+    let asked = 0;
+    cluster.agent.onPause = async (_request, take) => {
+      if (asked++ > 0) {
+        take();
+        return;
+      }
+      await cluster.database.query(`update sandboxes set state = 'running' where id = '${sandboxID}'`);
+      throw new AppError("snapshot_failed", "its files were removed");
+    };
+    expect((await pause(sandboxID)).status).toBe(204);
+    expect([asked, (await read(sandboxID)).state]).toEqual([2, "paused"]);
+  });
+
   test("whose answer is lost is requested again, with the same snapshot", async () => {
     const { sandboxID } = await create();
     await cluster.restart({ snapshotTimeoutMs: 200, patienceMs: 60_000 });

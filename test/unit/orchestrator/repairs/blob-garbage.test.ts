@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Nodes } from "../../../../orchestrator/nodes/nodes.ts";
 import { createBlobGarbage } from "../../../../orchestrator/repairs/blobs/blob-garbage.ts";
 import { BLOB_PERIOD_MS } from "../../../../shared/agent-api/blobs/blob-refs.ts";
+import { BLOB_ENCODINGS } from "../../../../shared/agent-api/blobs/encodings.ts";
 import type { CollectBlobs } from "../../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../../shared/http/errors.ts";
 import { createLog } from "../../../../shared/program/log.ts";
@@ -13,16 +14,24 @@ const log = createLog({ component: "test", level: "silent" });
 const DAY = 86_400_000;
 const BEGIN = 20_000 * DAY;
 
+interface Reported {
+  readonly status?: string;
+  readonly blobStore?: boolean;
+  readonly sandboxCount?: number;
+  /** False: of a version that reads deflate alone. */
+  readonly zstd?: boolean;
+}
+
 /** Nodes by what they report; each collection goes to `asked`. */
-function nodesOf(reports: Readonly<Record<string, { status?: string; blobStore?: boolean; sandboxCount?: number }>>) {
+function nodesOf(reports: Readonly<Record<string, Reported>>) {
   const asked: { readonly id: string; readonly body: CollectBlobs }[] = [];
   const state = { failing: false };
   const nodes = {
     list: () =>
-      Object.entries(reports).map(([id, { status = "ready", blobStore = true, sandboxCount = 0 }]) => ({
+      Object.entries(reports).map(([id, { status = "ready", blobStore = true, sandboxCount = 0, zstd = true }]) => ({
         id,
         status,
-        facts: { capabilities: { blobStore } },
+        facts: { capabilities: { blobStore, detail: zstd ? { blobEncodings: BLOB_ENCODINGS } : {} } },
         load: { sandboxCount },
       })),
     agent: (id: string) => ({
@@ -74,6 +83,22 @@ test("once a day the node with the fewest sandboxes gets all references, and dro
   clock.now += DAY / 2;
   await Promise.all([one(), two()]);
   expect(asked).toHaveLength(2);
+});
+
+test("a node of an earlier version, which does not read every manifest, collects only where there is no other", async () => {
+  for (const [other, collector] of [
+    [{}, "newer"],
+    [{ status: "draining" }, "older"],
+  ] as const) {
+    const { clock, asked, orchestrator } = await world({
+      older: { zstd: false },
+      newer: { sandboxCount: 9, ...other },
+    });
+    const one = orchestrator();
+    clock.now += 600_000;
+    await one();
+    expect(asked.map(({ id }) => id)).toEqual([collector]);
+  }
 });
 
 test("a node that does not begin leaves the day to the next try", async () => {

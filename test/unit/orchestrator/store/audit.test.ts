@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
 import type { NewEntry } from "../../../../orchestrator/store/audit/append.ts";
 import { type AuditFilter, auditStore } from "../../../../orchestrator/store/audit/audit.ts";
-import { GENESIS, hashOf } from "../../../../orchestrator/store/audit/chain.ts";
+import { breakAt, GENESIS, hashOf } from "../../../../orchestrator/store/audit/chain.ts";
 import { type AuditScope, runAudited } from "../../../../orchestrator/store/audit/scope.ts";
 import { createStore } from "../../../../orchestrator/store/store.ts";
 import { openTestDatabase } from "../../../support/store/databases.ts";
@@ -167,6 +167,17 @@ test("the hash of an entry is SHA-256 of a list that an auditor can write down",
   const row = { ...entry("kill", { object_id: "i1", at: 5 }), seq: 1, previous_hash: GENESIS.hash };
   expect(hashOf(row)).toMatch(/^[0-9a-f]{64}$/);
   expect(hashOf({ ...row, object_id: null, error_code: "i1" })).not.toBe(hashOf(row));
+});
+
+test("an entry of an earlier version fits its hash where PostgreSQL has another character in the place of its NUL", () => {
+  const written = { ...entry("kill", { object_id: "i\0 1", error_code: "\0" }), seq: 1, previous_hash: GENESIS.hash };
+  const hash = hashOf(written);
+  expect(breakAt(GENESIS, { ...written, hash })).toBeUndefined();
+  const stored = { ...written, object_id: "i\u{FFFD} 1", error_code: "\u{FFFD}", hash };
+  expect(breakAt(GENESIS, stored)).toBeUndefined();
+  for (const object_id of ["i 1", "i\u{FFFD} 2", "i\u{FFFD}\u{FFFD} 1"]) {
+    expect(breakAt(GENESIS, { ...stored, object_id })).toEqual({ seq: 1, fault: "edited" });
+  }
 });
 
 test.each([

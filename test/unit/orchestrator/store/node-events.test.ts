@@ -60,6 +60,21 @@ test("what an operator does with a node, its loss and its removal are events, in
   expect(await kinds()).toEqual([...before, "ready"]);
 });
 
+test("events of orchestrators whose clocks differ are in the order in which they were added", async () => {
+  const { store, clock, kinds } = await storeWithNode();
+  const seen = (kind: NodeEventKind, clockAheadMs: number) =>
+    store.nodeEvents.note([{ nodeId: ID, kind, at: clock.now + clockAheadMs }]);
+  await seen("ready", 60_000);
+  await seen("unreachable", 0);
+  await seen("unreachable", 0);
+  await seen("returned", -60_000);
+  await seen("unreachable", 0);
+  await store.nodes.setWanted(ID, "draining", clock.now);
+  expect(await kinds()).toEqual(["ready", "unreachable", "returned", "unreachable", "cordoned"]);
+  await seen("ready", 120_000);
+  expect((await kinds()).at(-1)).toBe("ready");
+});
+
 test("the events of a node are kept for a time, and no more than some hundreds of them", async () => {
   const { store, clock, kinds, note } = await storeWithNode();
   for (let round = 0; round < 300; round++) await note("unreachable", "ready");

@@ -148,3 +148,18 @@ describe("the operators' view", () => {
     ]);
   });
 });
+
+test("a snapshot whose record was deleted while it was taken is not finished, and its sandbox can go on", async () => {
+  const { opened, store, run, base } = await openWorld();
+  onTestFinished(() => opened.close());
+  await run("i1");
+  const snapshotId = newUuid();
+  await begin(store, { id: "i1", snapshotId, kind: "fork", templateId: base.templateId });
+  await store.giveUpSnapshot(snapshotId);
+  const onward = { id: "i1", to: "running", set: { pendingSnapshot: null } } as const;
+  expect(
+    await store.finishSnapshot(onward, { id: snapshotId, image: "copy", memory: true }, undefined),
+  ).toBeUndefined();
+  expect((await store.sandboxes.get("i1"))?.state).toBe("snapshotting");
+  expect((await store.giveUpSnapshot(snapshotId, onward))?.state).toBe("running");
+});

@@ -58,6 +58,16 @@ const refusals: readonly (readonly [Refusal, number, object])[] = [
       code: 503,
     },
   ],
+  [
+    { is: "interrupted", sandboxId, by: "stop" },
+    503,
+    {
+      sandboxId,
+      message:
+        "The platform restarts a program between you and the sandbox, which runs on and may have carried the request out: the request was not sent again",
+      code: 503,
+    },
+  ],
   [{ is: "limited", sandboxId, message: "m" }, 429, { sandboxId, message: "m", code: 429 }],
   [{ is: "resume_denied", sandboxId, message: "m" }, 403, { sandboxId, message: "m", code: 403 }],
   [

@@ -13,6 +13,14 @@ test.each([
     { is: "held", cutOff: true },
     { is: "cut_off", sandboxId },
   ],
+  [
+    { is: "stopping", underWay: true },
+    { is: "interrupted", sandboxId, by: "stop" },
+  ],
+  [
+    { is: "stopping", underWay: false },
+    { is: "node_unreachable", sandboxId },
+  ],
   [{ is: "closed" }, { is: "closed_port", sandboxId, port }],
   [
     { is: "bad_response", reason: "it sent nothing" },

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { afterInterruption, isSafe } from "../../../../../orchestrator/edge/moves/interrupted.ts";
+import { afterInterruption } from "../../../../../orchestrator/edge/moves/interrupted.ts";
 import type { EdgeRoute, Whereabouts } from "../../../../../orchestrator/edge/sandbox-lookup.ts";
+import { isSafe } from "../../../../../shared/proxy/raw-headers.ts";
 
 test.each<readonly [string, readonly string[], boolean]>([
   ["GET", [], true],

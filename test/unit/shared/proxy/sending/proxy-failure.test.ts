@@ -9,6 +9,8 @@ test.each<readonly [string, string | undefined, Failure | undefined]>([
   ["removed", undefined, { is: "removed", underWay: false }],
   ["removed", "under-way", { is: "removed", underWay: true }],
   ["removed", "a reason of a later version", { is: "removed", underWay: false }],
+  ["stopping", undefined, { is: "stopping", underWay: false }],
+  ["stopping", "under-way", { is: "stopping", underWay: true }],
   ["held", undefined, { is: "held", cutOff: false }],
   ["held", "lease", { is: "held", cutOff: true }],
   ["closed", undefined, { is: "closed" }],
