@@ -84,7 +84,11 @@ export function s3Store(place: S3Place, secrets: S3Secrets, options: S3Options =
       );
       const { found, more } = readListing(answer.body.toString("utf8"));
       const own = found.map(({ key, bytes }) => ({ key: key.slice(requests.path("").length), bytes }));
-      return { found: own, next: more ? own.at(-1)?.key : undefined };
+      const next = more ? own.at(-1)?.key : undefined;
+      // The caller would ask for ever.
+      if (next !== undefined && next <= after)
+        throw new BlobError("unreachable", `${requests.name} cannot list ${prefix}: it begins again at every page`);
+      return { found: own, next };
     },
 
     async tidy(before, signal) {
@@ -196,6 +200,7 @@ async function getRange(
       method: "GET",
       key,
       headers: { range: `bytes=${from}-${from + length - 1}`, ...(etag === undefined ? {} : { "if-match": etag }) },
+      answerBytes: length,
       expect: etag === undefined ? [200, 206, 416] : [200, 206, 412],
       what: `give ${key}`,
     },

@@ -58,11 +58,16 @@ export async function startSwift({
     const script = await open(join(import.meta.dirname, "service.py"), "r");
     const server = spawn(
       "/usr/bin/python3",
-      ["-", folder, String(port), secrets.accessKeyId, secrets.secretAccessKey],
+      ["-", folder, String(port), secrets.accessKeyId],
       {
         cwd: folder,
         stdio: [script.fd, "pipe", "pipe"],
-        env: { PATH: "/usr/bin:/bin", HOME: folder, SWIFT_RESERVE: reserve },
+        env: {
+          PATH: "/usr/bin:/bin",
+          HOME: folder,
+          SWIFT_RESERVE: reserve,
+          SWIFT_SECRET: secrets.secretAccessKey,
+        },
         ...(asRoot ? { uid: NOBODY, gid: NOBODY } : {}),
       },
     );
