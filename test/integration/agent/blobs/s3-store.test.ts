@@ -156,6 +156,35 @@ describe("a service that is killed and started again", () => {
     expect(before.length).toBeLessThan(keys.length);
   }, 240_000);
 
+  test("is given up while it stands still, and used again when it goes on", async () => {
+    const own = await startSwift();
+    onTestFinished(() => own.stop());
+    const at = await own.bucket("still");
+    const client = s3Store(at, secrets, { waits: [10], limitMs: 1_000 });
+    onTestFinished(() => client.close());
+    const patient = s3Store(at, secrets);
+    onTestFinished(() => patient.close());
+    const key = randomKey();
+    await patient.put(key, Buffer.from("x"), signal);
+    process.kill(own.pidOf("proxy"), "SIGSTOP");
+    await expect(client.get(key, signal)).rejects.toMatchObject({
+      fault: "unreachable",
+      message: expect.stringContaining("no answer") as string,
+    });
+    process.kill(own.pidOf("proxy"), "SIGCONT");
+    expect((await patient.get(key, signal)).toString()).toBe("x");
+  }, 240_000);
+
+  test("ends as a whole when one of its servers is killed, so that no list lacks what another one has", async () => {
+    const own = await startSwift();
+    onTestFinished(() => own.stop());
+    const client = s3Store(await own.bucket("parts"), secrets, { waits: [10] });
+    onTestFinished(() => client.close());
+    process.kill(own.pidOf("container"), "SIGKILL");
+    const away = () => client.list("sha256/", "", signal).catch((reason: unknown) => String(reason));
+    await expect.poll(away, { timeout: 60_000 }).toContain("ECONNREFUSED");
+  }, 240_000);
+
   test("is unreachable meanwhile, for a client that has retried enough", async () => {
     const own = await startSwift();
     onTestFinished(() => own.stop());
