@@ -92,7 +92,7 @@ async function servicePids(): Promise<readonly number[]> {
 }
 
 /** What a node says is wrong with its store. */
-export interface StoreFinding {
+interface StoreFinding {
   readonly evidence: string;
   readonly wayOut: string;
 }

@@ -58,7 +58,7 @@ export async function untilStored(fleet: Fleet, id: string): Promise<void> {
   await expect.poll(stored, { timeout: 300_000, interval: 500, message: `${id} in the blob store` }).toBe(true);
 }
 
-export interface StoredItem {
+interface StoredItem {
   readonly inStore: boolean;
   /** On its way; `failure`: why the last try failed. */
   readonly upload: { readonly failure: string | null } | null;
