@@ -223,28 +223,34 @@ test.each(store.kind === "s3" ? [{ what: "an S3 service" }] : [])(
   900_000,
 );
 
-test("the collection of the day takes out of the store what is old and named by nobody, and nothing else", async () => {
-  const lasting = await createOn(fleet, node, 1);
-  for (const { id } of lasting) {
-    await insist(fleet, { kind: "pause", id }, 0);
-    await untilStored(fleet, id);
-  }
-  const now = periodAt(Date.now());
-  const [old, young] = [now - OLD_PERIODS, now].map((period) => keyOf(refOf(randomBytes(32).toString("hex"), period)));
-  if (old === undefined || young === undefined) throw new Error("there is no key");
-  await store.use(async (blobs) => {
-    for (const key of [old, young]) await blobs.put(key, Buffer.from("of nobody"), signal);
-  });
-  const before = await keysOf(now);
-  await forgetCollection();
-  const isThere = () => store.use(async (blobs) => (await blobs.size(old, signal)) !== undefined);
-  await expect.poll(isThere, { timeout: COLLECTED_MS, interval: 5_000 }).toBe(false);
-  const after = new Set(await keysOf(now));
-  expect(before.filter((key) => !after.has(key))).toEqual([]);
-  await store.use((blobs) => blobs.delete(young, signal));
-  await allThere(fleet, lasting);
-  await expectInvariants(fleet);
-}, COLLECTED_MS + 600_000);
+test(
+  "the collection of the day takes out of the store what is old and named by nobody, and nothing else",
+  async () => {
+    const lasting = await createOn(fleet, node, 1);
+    for (const { id } of lasting) {
+      await insist(fleet, { kind: "pause", id }, 0);
+      await untilStored(fleet, id);
+    }
+    const now = periodAt(Date.now());
+    const [old, young] = [now - OLD_PERIODS, now].map((period) =>
+      keyOf(refOf(randomBytes(32).toString("hex"), period)),
+    );
+    if (old === undefined || young === undefined) throw new Error("there is no key");
+    await store.use(async (blobs) => {
+      for (const key of [old, young]) await blobs.put(key, Buffer.from("of nobody"), signal);
+    });
+    const before = await keysOf(now);
+    await forgetCollection();
+    const isThere = () => store.use(async (blobs) => (await blobs.size(old, signal)) !== undefined);
+    await expect.poll(isThere, { timeout: COLLECTED_MS, interval: 5_000 }).toBe(false);
+    const after = new Set(await keysOf(now));
+    expect(before.filter((key) => !after.has(key))).toEqual([]);
+    await store.use((blobs) => blobs.delete(young, signal));
+    await allThere(fleet, lasting);
+    await expectInvariants(fleet);
+  },
+  COLLECTED_MS + 600_000,
+);
 
 /** Keys of the blobs in the store that are too young to be garbage. */
 async function keysOf(now: number): Promise<readonly string[]> {
