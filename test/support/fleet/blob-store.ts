@@ -84,11 +84,16 @@ export function storeOf({ nodes: [node] }: Fleet): FleetStore {
   };
 }
 
-/** As the service says them when it is ready: its first process, which starts and ends with the others. */
+/** As the service says them when it is ready: first the process that starts and ends with the others. */
 async function servicePids(): Promise<readonly number[]> {
-  const pids = (await readFile(`${HOME}/swift/ready`, "utf8")).trim().split(" ").slice(1).map(Number);
-  if (pids.length === 0 || !pids.every((pid) => pid > 0)) throw new Error("the S3 service of the fleet does not run");
-  return pids;
+  const said = { pids: [] as readonly number[] };
+  // It may have been started a moment ago.
+  const look = async () => {
+    said.pids = (await readFile(`${HOME}/swift/ready`, "utf8")).trim().split(" ").slice(1).map(Number);
+    return said.pids.length > 0;
+  };
+  await until(look, { what: "the start of the S3 service", timeoutMs: READY_MS });
+  return said.pids;
 }
 
 /** What a node says is wrong with its store. */
