@@ -3,6 +3,7 @@
  * platform's, is a finding; it is looked at in rounds, before the first use and after it.
  */
 
+import { within } from "../../shared/program/deadline.ts";
 import type { Finding } from "../../shared/program/finding.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
@@ -12,6 +13,8 @@ import { claimStore } from "./stores/claim.ts";
 import type { BlobStore } from "./stores/store.ts";
 
 const EVERY_MS = 30_000;
+/** A service that takes requests and does not answer is retried for longer than anybody should wait for the finding. */
+const LOOK_LIMIT_MS = 60_000;
 /** The orchestrator tells a new node the platform's name in its answer to the first report. */
 const NAMELESS_EVERY_MS = 1_000;
 
@@ -37,10 +40,12 @@ export interface ClaimedStoreDeps {
   readonly log: Log;
   /** For tests. */
   readonly everyMs?: number;
+  readonly lookLimitMs?: number;
 }
 
 export function createClaimedStore(deps: ClaimedStoreDeps): ClaimedStore {
   const { store, owner, used, onChange, log, everyMs = EVERY_MS } = deps;
+  const { lookLimitMs = LOOK_LIMIT_MS } = deps;
   const name = store?.name;
   const waiting = new BlobError("unreachable", `${name ?? "the store"} was not looked at yet`);
   const state: { problem: BlobError | undefined; known: boolean } = { problem: waiting, known: false };
@@ -61,12 +66,16 @@ export function createClaimedStore(deps: ClaimedStoreDeps): ClaimedStore {
     const platform = owner();
     if (platform === undefined) return new BlobError("unreachable", `${own.name} waits for the platform's name`);
     try {
-      await claimStore(own, { owner: platform, usedBefore: used.has(own.name, platform) }, signal);
+      const claim = { owner: platform, usedBefore: used.has(own.name, platform) };
+      await within(lookLimitMs, (limit) => claimStore(own, claim, AbortSignal.any([signal, limit])));
       used.add(own.name, platform);
       return undefined;
     } catch (error) {
       signal.throwIfAborted();
-      return error instanceof BlobError ? error : new BlobError("unreachable", String(error), { cause: error });
+      if (error instanceof BlobError) return error;
+      const late = error instanceof Error && error.name === "TimeoutError";
+      const said = late ? `${own.name} has not answered for ${lookLimitMs / 1_000} s` : String(error);
+      return new BlobError("unreachable", said, { cause: error });
     }
   };
 
@@ -98,7 +107,8 @@ export function createClaimedStore(deps: ClaimedStoreDeps): ClaimedStore {
 }
 
 const WAYS_OUT: Readonly<Partial<Record<BlobFault, string>>> = {
-  denied: "check its rights, or the access key and secret (SVC_BLOB_STORE_ACCESS_KEY, SVC_BLOB_STORE_SECRET)",
+  denied:
+    "check its rights, or the access key, secret and region (SVC_BLOB_STORE_ACCESS_KEY, SVC_BLOB_STORE_SECRET, SVC_BLOB_STORE_REGION)",
   full: "make room in it",
   foreign: "mount the right share, or give each platform a place of its own (SVC_BLOB_STORE)",
 };
@@ -108,6 +118,6 @@ function toFinding({ fault, message }: BlobError): Finding {
     id: "blobs.store",
     problem: "templates and snapshots of this node are neither stored beyond it nor fetched from elsewhere",
     evidence: message,
-    wayOut: `${WAYS_OUT[fault] ?? "mount it, start it, or correct SVC_BLOB_STORE"}; the node looks at it again every half minute`,
+    wayOut: `${WAYS_OUT[fault] ?? "mount it, start it, or correct SVC_BLOB_STORE (of a service SVC_BLOB_STORE_URL too)"}; the node looks at it again every half minute`,
   };
 }

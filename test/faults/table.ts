@@ -55,8 +55,11 @@ in a commit, without any room | a kill and a pause happen on the node, and their
 `,
   "object store": `
 away, and back | pauses and resumes go on; what was to be stored is stored afterwards | fleet/absences.test.ts | the blob store was away and came back
+stands still | pauses and resumes go on; the node names it, and what was to be stored is stored afterwards | fleet/store.test.ts | that takes requests and answers none holds up no pause
+another secret, region, bucket or address than the right one | the node says which setting to mend; what waited is stored afterwards | fleet/store.test.ts | says which setting to mend
 500, busy, times out | the request is sent again, whole | integration/agent/blobs/s3-failures.test.ts | a request is sent again, whole and with a signature of its own
 partial answers | asked for again | integration/agent/blobs/s3-failures.test.ts | an answer that is shorter than it says
+on a slow line | what is read arrives, and is asked for once | integration/agent/blobs/s3-failures.test.ts | what a service gives slowly arrives
 slow | an operation goes on meanwhile | fleet/cuts.test.ts | all is in order after the network between
 `,
   "read-only file system": `

@@ -3,16 +3,16 @@
  * there with its memory, but for those of a machine that is gone, and records, containers, networks, counts, routes and events agree.
  */
 
-import { rename } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { storeFindings, storeOf } from "../support/fleet/blob-store.ts";
 import { allThere, says } from "../support/fleet/counting.ts";
-import { BLOBS, type Fleet, type FleetNode, memberPid, openFleet, postgresPid } from "../support/fleet/fleet.ts";
+import { type Fleet, type FleetNode, memberPid, openFleet, postgresPid } from "../support/fleet/fleet.ts";
 import { ask, insist, madeBy, stateOf } from "../support/fleet/insist.ts";
 import { expectInvariants } from "../support/fleet/invariants.ts";
 import { endForGood, untilFleetReady } from "../support/fleet/ready.ts";
-import { createOn, idsOn, removeAllBut, untilStored } from "../support/fleet/sandboxes.ts";
-import { api, asAdmin } from "../support/platform/platform.ts";
+import { createOn, idsOn, removeAllBut, storageOf, untilStored } from "../support/fleet/sandboxes.ts";
+import { api } from "../support/platform/platform.ts";
 import type { Lasting } from "../support/sandbox/lasting.ts";
 
 const fleet: Fleet = openFleet();
@@ -117,27 +117,36 @@ async function postgresKilled(): Promise<void> {
   await removeAllBut(fleet, lasting);
 }
 
-/** Pauses and resumes need no store; what was to go there goes when it is back. */
+/** Pauses and resumes need no store; what was to go there waits, says so, and goes when it is back. */
 async function storeAway(): Promise<void> {
   const [one] = lasting;
   if (one === undefined) throw new Error("there is no sandbox");
-  await rename(BLOBS, `${BLOBS}-away`);
+  const comesBack = await storeOf(fleet).goAway();
   try {
     await insist(fleet, { kind: "pause", id: one.id }, 0);
-    await expect.poll(findings, { timeout: 90_000, interval: 1_000 }).toContain("blobs.store");
+    await expect.poll(nodesWithout, { timeout: 90_000, interval: 1_000 }).not.toEqual([]);
+    const waits = { inStore: false, upload: { failure: expect.stringMatching(/^the store /) as string } };
+    await expect.poll(() => storageOf(fleet, one.id), { timeout: 120_000, interval: 1_000 }).toMatchObject(waits);
+    const shown = { inStore: false, ifNodeIsLost: expect.stringContaining("failed, and is tried again") as string };
+    await expect.poll(() => placeOf(one.id), { timeout: 30_000, interval: 1_000 }).toMatchObject(shown);
     await insist(fleet, { kind: "resume", id: one.id }, 1);
     await allThere(fleet, [one], [1]);
     await insist(fleet, { kind: "pause", id: one.id }, 1);
   } finally {
-    await rename(`${BLOBS}-away`, BLOBS);
+    await comesBack();
   }
   await untilStored(fleet, one.id);
-  await expect.poll(findings, { timeout: 90_000, interval: 1_000 }).not.toContain("blobs.store");
+  expect(await placeOf(one.id)).toMatchObject({ inStore: true, upload: null });
+  await expect.poll(nodesWithout, { timeout: 90_000, interval: 1_000 }).toEqual([]);
 }
 
-/** Ids of what the nodes say is wrong with them. */
-async function findings(): Promise<readonly string[]> {
-  const platform = fleet.through(0);
-  const { json } = await api(platform, "GET", "/nodes", asAdmin(platform));
-  return (json as { findings: { id: string }[] }[]).flatMap(({ findings: some }) => some.map(({ id }) => id));
+/** Ids of the nodes that say that they cannot use the blob store. */
+async function nodesWithout(): Promise<readonly string[]> {
+  return [...(await storeFindings(fleet.through(0))).keys()];
+}
+
+/** Where a paused sandbox is, as its owner sees it. */
+async function placeOf(id: string): Promise<unknown> {
+  const { json } = await api(fleet.through(1), "GET", `/sandboxes/${id}`);
+  return (json as { place?: unknown }).place;
 }

@@ -6,6 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { storeOf } from "../support/fleet/blob-store.ts";
 import { allThere, expectGoesOn } from "../support/fleet/counting.ts";
 import {
   type Direction,
@@ -14,6 +15,7 @@ import {
   postgresSide,
   type Side,
   sideOf,
+  storeSide,
   whileCut,
 } from "../support/fleet/cuts.ts";
 import { type Fleet, type FleetNode, type Member, openFleet } from "../support/fleet/fleet.ts";
@@ -27,6 +29,7 @@ import { api } from "../support/platform/platform.ts";
 import { inTurn, type Lasting } from "../support/sandbox/lasting.ts";
 
 const fleet: Fleet = openFleet();
+const store = storeOf(fleet);
 const [orchestrator] = fleet.orchestrators as [Member];
 const [edge] = fleet.edges as [Member];
 const [near, far] = fleet.nodes as [FleetNode, FleetNode];
@@ -84,6 +87,17 @@ const pairs: readonly Pair[] = [
     meanwhile: () => worksBy(0),
     quiet: true,
   },
+  // There is no network between a node and its directory.
+  ...(store.kind === "directory"
+    ? []
+    : [
+        {
+          between: "a node and the blob store",
+          sides: () => both(sideOf(near), storeSide(store)),
+          meanwhile: () => worksBy(0),
+          quiet: true,
+        },
+      ]),
 ];
 const directions: readonly Direction[] = ["both ways", "one way", "the other way", "slow"];
 

@@ -3,7 +3,7 @@
  * the keys that count are our own, which need no escapes.
  */
 
-import { BlobError, type BlobFault } from "../content/blob-error.ts";
+import { BlobError, type BlobFault, codeOf } from "../content/blob-error.ts";
 
 export interface Answer {
   readonly status: number;
@@ -20,7 +20,7 @@ function errorCode({ body }: Pick<Answer, "body">): string | undefined {
 export function mayPass({ status, body }: Pick<Answer, "status" | "body">): boolean {
   // A connection that was slow: the request was not done.
   if (status === 400) return errorCode({ body }) === "RequestTimeout";
-  return status === 429 || status === 500 || status === 502 || status === 503 || status === 504;
+  return status === 408 || status === 429 || status === 500 || status === 502 || status === 503 || status === 504;
 }
 
 const FULL = /^(QuotaExceeded|InsufficientStorage|InsufficientCapacity|XMinioStorageFull|StorageFull|AccountProblem)$/;
@@ -30,7 +30,7 @@ export function failure(name: string, what: string, answer: Pick<Answer, "status
   const code = errorCode(answer);
   const said = code === undefined ? `status ${answer.status}` : `status ${answer.status} ${code}`;
   const fault = faultOf(answer.status, code);
-  return new BlobError(fault, `${name} cannot ${what}: it answers ${said}${hint(code)}`);
+  return new BlobError(fault, `${name} cannot ${what}: it answers ${said}${HINTS.get(code) ?? ""}`);
 }
 
 function faultOf(status: number, code: string | undefined): BlobFault {
@@ -40,13 +40,41 @@ function faultOf(status: number, code: string | undefined): BlobFault {
   return "unreachable";
 }
 
-function hint(code: string | undefined): string {
-  if (code === "SignatureDoesNotMatch" || code === "InvalidAccessKeyId")
-    return "; are the access key and its secret right?";
-  if (code === "RequestTimeTooSkewed") return "; do the clocks of this machine and of the store differ?";
-  if (code === "AuthorizationHeaderMalformed") return "; is the region right?";
-  if (code === "NoSuchBucket") return "; the bucket does not exist";
-  return "";
+const KEYS = "; are the access key and its secret right? (SVC_BLOB_STORE_ACCESS_KEY, SVC_BLOB_STORE_SECRET)";
+const ADDRESS = "; is the address that of the bucket's region? (SVC_BLOB_STORE_URL, SVC_BLOB_STORE_REGION)";
+/** The way out, where the answer tells it. An upload that failed shows these words without those of a finding. */
+const HINTS: ReadonlyMap<string | undefined, string> = new Map([
+  ["SignatureDoesNotMatch", KEYS],
+  ["InvalidAccessKeyId", KEYS],
+  ["AccessDenied", "; may the access key (SVC_BLOB_STORE_ACCESS_KEY) list, read, write and delete there?"],
+  ["RequestTimeTooSkewed", "; do the clocks of this machine and of the store differ?"],
+  ["AuthorizationHeaderMalformed", "; is the region right? (SVC_BLOB_STORE_REGION)"],
+  ["PermanentRedirect", ADDRESS],
+  ["TemporaryRedirect", ADDRESS],
+  ["NoSuchBucket", "; the bucket does not exist: make it, or correct SVC_BLOB_STORE"],
+]);
+
+/** @param what completes "the store … cannot" */
+export function unanswered(name: string, what: string, cause: unknown): BlobError {
+  const reason = reasonOf(cause);
+  return new BlobError("unreachable", `${name} cannot ${what}: no answer (${reason})${wayToIt(reason)}`, { cause });
+}
+
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  // Its code is a number.
+  if (cause.name === "TimeoutError") return "none in time";
+  return codeOf(cause) ?? cause.message;
+}
+
+const UNTRUSTED = /^(?:SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_(?:GET|VERIFY))/;
+const NOT_THERE =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|EPROTO|ERR_SSL)/;
+
+function wayToIt(reason: string): string {
+  if (UNTRUSTED.test(reason))
+    return "; this machine does not trust its certificate: NODE_EXTRA_CA_CERTS names a file with its authority";
+  return NOT_THERE.test(reason) ? "; does it run, and is SVC_BLOB_STORE_URL its address?" : "";
 }
 
 export interface Listed {

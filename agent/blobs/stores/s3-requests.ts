@@ -9,7 +9,7 @@ import { Agent, request } from "undici";
 import { within } from "../../../shared/program/deadline.ts";
 import { BlobError } from "../content/blob-error.ts";
 import { sha256 } from "../content/steps.ts";
-import { type Answer, failure, mayPass } from "./s3-answers.ts";
+import { type Answer, failure, mayPass, unanswered } from "./s3-answers.ts";
 
 export interface S3Place {
   /** `https://host:port`, without a path. */
@@ -32,6 +32,8 @@ interface S3Request {
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
+  /** What the answer may hold at most; absent: next to nothing. */
+  readonly answerBytes?: number;
   /** Statuses that are answers; every other one is an error. */
   readonly expect: readonly number[];
   /** Completes "the store … cannot". */
@@ -52,7 +54,7 @@ export interface S3Options {
   readonly waits?: readonly number[];
   /** Unix milliseconds, for signatures. */
   readonly now?: () => number;
-  /** Time for an attempt without a body. */
+  /** Time for an attempt in which next to nothing is sent or read, and for each silence in a longer answer. */
   readonly limitMs?: number;
   /** Objects of a page of a list, at most a thousand. */
   readonly page?: number;
@@ -61,7 +63,7 @@ export interface S3Options {
 const WAITS = [100, 300, 1_000, 3_000];
 const LIMIT_MS = 30_000;
 const CONNECT_MS = 5_000;
-/** A request with a body gets a second more for each of these. */
+/** What is sent and what is read get a second more for each of these: six blobs of 4 MiB at a time pass a line of 3 Mbit/s. */
 const BYTES_A_SECOND = 64 * 1024;
 /** Of all transfers together, which have a limit of their own: this one only keeps a program's descriptors. */
 const CONNECTIONS = 64;
@@ -95,7 +97,7 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
     return Object.fromEntries((await signer.sign()).headers);
   };
 
-  const timeFor = ({ body }: S3Request) => limitMs + Math.ceil((body?.length ?? 0) / BYTES_A_SECOND) * 1_000;
+  const timeFor = (bytes: number) => limitMs + Math.ceil(bytes / BYTES_A_SECOND) * 1_000;
 
   const attempt = async (asked: S3Request, url: URL, signal: AbortSignal): Promise<Answer> => {
     const response = await request(url, {
@@ -103,7 +105,8 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
       method: asked.method,
       headers: await signed(asked, url),
       ...(asked.body === undefined ? {} : { body: asked.body }),
-      headersTimeout: limitMs,
+      // It counts while the body is still being sent.
+      headersTimeout: timeFor(asked.body?.length ?? 0),
       bodyTimeout: limitMs,
       signal,
     });
@@ -124,11 +127,12 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
     async send(asked, signal) {
       const url = new URL(`${base}/${place.bucket}${asked.key === undefined ? "" : `/${folder}${asked.key}`}`);
       for (const [field, value] of Object.entries(asked.query ?? {})) url.searchParams.set(field, value);
+      const limitOfAll = timeFor((asked.body?.length ?? 0) + (asked.answerBytes ?? 0));
       for (let tried = 0; ; tried++) {
         signal.throwIfAborted();
         const wait = waits[tried];
         try {
-          const answer = await within(timeFor(asked), (limit) => attempt(asked, url, AbortSignal.any([signal, limit])));
+          const answer = await within(limitOfAll, (limit) => attempt(asked, url, AbortSignal.any([signal, limit])));
           if (asked.expect.includes(answer.status)) return answer;
           if (wait === undefined || !mayPass(answer)) throw failure(name, asked.what, answer);
         } catch (error) {
@@ -143,11 +147,6 @@ export function s3Requests(place: S3Place, secrets: S3Secrets, options: S3Option
 
     close: () => dispatcher.destroy(),
   };
-}
-
-function unanswered(name: string, what: string, cause: unknown): BlobError {
-  const reason = cause instanceof Error ? ("code" in cause && String(cause.code)) || cause.message : String(cause);
-  return new BlobError("unreachable", `${name} cannot ${what}: no answer (${reason})`, { cause });
 }
 
 function checked({ endpoint, bucket, prefix }: S3Place): string {

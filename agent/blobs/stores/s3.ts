@@ -20,6 +20,7 @@ const LARGE_BYTES = 16 * 1024 * 1024;
 const PARTS_AT_ONCE = 4;
 const ABANDON_LIMIT_MS = 10_000;
 const PAGE = 1_000;
+const REFUSED = [301, 307, 400, 401, 403];
 /** Times that a large object may be replaced while its parts are read. */
 const CHANGES = 3;
 
@@ -28,11 +29,13 @@ export function s3Store(place: S3Place, secrets: S3Secrets, options: S3Options =
 
   const size = async (key: string, signal: AbortSignal): Promise<number | undefined> => {
     checkKey(key);
-    const { status, headers } = await requests.send(
-      { method: "HEAD", key, expect: [200, 404], what: `look for ${key}` },
-      signal,
-    );
-    return status === 404 ? undefined : Number(headers["content-length"]);
+    const asked = { key, what: `look for ${key}` };
+    const answer = await requests.send({ ...asked, method: "HEAD", expect: [200, 404, ...REFUSED] }, signal);
+    if (answer.status === 404) return undefined;
+    if (answer.status === 200) return Number(answer.headers["content-length"]);
+    // An answer to HEAD has no words for the reason, and one to GET has.
+    await requests.send({ ...asked, method: "GET", headers: { range: "bytes=0-0" }, expect: [200, 206] }, signal);
+    throw failure(requests.name, asked.what, answer);
   };
 
   return {
@@ -84,7 +87,11 @@ export function s3Store(place: S3Place, secrets: S3Secrets, options: S3Options =
       );
       const { found, more } = readListing(answer.body.toString("utf8"));
       const own = found.map(({ key, bytes }) => ({ key: key.slice(requests.path("").length), bytes }));
-      return { found: own, next: more ? own.at(-1)?.key : undefined };
+      const next = more ? own.at(-1)?.key : undefined;
+      // The caller would ask for ever.
+      if (next !== undefined && next <= after)
+        throw new BlobError("unreachable", `${requests.name} cannot list ${prefix}: it begins again at every page`);
+      return { found: own, next };
     },
 
     async tidy(before, signal) {
@@ -196,6 +203,7 @@ async function getRange(
       method: "GET",
       key,
       headers: { range: `bytes=${from}-${from + length - 1}`, ...(etag === undefined ? {} : { "if-match": etag }) },
+      answerBytes: length,
       expect: etag === undefined ? [200, 206, 416] : [200, 206, 412],
       what: `give ${key}`,
     },

@@ -8,6 +8,7 @@ import { mkdtemp, readFile, rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "../platform/programs.ts";
+import type { FleetStore } from "./blob-store.ts";
 import { type Fleet, type FleetNode, type Member, memberPid, postgresPid } from "./fleet.ts";
 
 /** Which packets between two sides do not arrive. */
@@ -36,6 +37,10 @@ export async function sideOf(member: Member): Promise<Side> {
 
 export async function postgresSide(): Promise<Side> {
   return { name: "PostgreSQL", pids: await withChildren(await postgresPid()) };
+}
+
+export async function storeSide(store: FleetStore): Promise<Side> {
+  return { name: "the blob store", pids: await store.pids() };
 }
 
 export async function orchestratorsSide({ orchestrators }: Fleet): Promise<Side> {

@@ -31,9 +31,8 @@ export interface Fleet {
 
 /** As `scripts/fleet` names them. */
 const INSTANCES = { orchestrator: ["fo1", "fo2"], agent: ["fn1", "fn2", "fn3"], edge: ["fe1", "fe2"] } as const;
-const HOME = "/var/lib/svc-fleet";
-/** The directory that is the nodes' blob store. */
-export const BLOBS = `${HOME}/blobs`;
+/** What it has beside its programs. */
+export const HOME = "/var/lib/svc-fleet";
 
 /** Opens the fleet of this checkout, or that whose file SVC_FLEET_ENV names. Throws when no fleet was brought up. */
 export function openFleet(): Fleet {

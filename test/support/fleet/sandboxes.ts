@@ -9,12 +9,25 @@ import { createCounting } from "./counting.ts";
 import type { Fleet, FleetNode } from "./fleet.ts";
 import { insist } from "./insist.ts";
 
-/** Makes sandboxes on one node: the others take none meanwhile. */
+/** Makes sandboxes on one node. */
 export async function createOn(fleet: Fleet, node: FleetNode, count: number): Promise<Lasting[]> {
-  const others = fleet.nodes.filter((one) => one !== node);
+  return onlyOn(fleet, node, () => inTurn([...Array(count).keys()], () => createCounting(fleet, 0)));
+}
+
+/**
+ * Makes sandboxes while no other node takes any.
+ * @param gone nodes that do not answer
+ */
+export async function onlyOn<One extends { readonly id: string }>(
+  fleet: Fleet,
+  node: FleetNode,
+  make: () => Promise<One[]>,
+  gone: readonly FleetNode[] = [],
+): Promise<One[]> {
+  const others = fleet.nodes.filter((one) => one !== node && !gone.includes(one));
   for (const one of others) await setStatus(fleet, one, "draining");
   try {
-    const made = await inTurn([...Array(count).keys()], () => createCounting(fleet, 0));
+    const made = await make();
     const elsewhere = async () => {
       const there = await idsOn(node);
       return made.map(({ id }) => id).filter((id) => !there.has(id));
@@ -41,13 +54,22 @@ export async function idsOn(node: FleetNode): Promise<ReadonlySet<string>> {
 
 /** Waits until the blob store has a paused sandbox. */
 export async function untilStored(fleet: Fleet, id: string): Promise<void> {
-  const platform = fleet.through(0);
-  const stored = async () => {
-    const { json } = await api(platform, "GET", "/admin/storage", asAdmin(platform));
-    const { projects } = json as { projects: { largest: { id: string; inStore: boolean }[] }[] };
-    return projects.flatMap(({ largest }) => largest).find((item) => item.id === id)?.inStore;
-  };
+  const stored = async () => (await storageOf(fleet, id))?.inStore;
   await expect.poll(stored, { timeout: 300_000, interval: 500, message: `${id} in the blob store` }).toBe(true);
+}
+
+interface StoredItem {
+  readonly inStore: boolean;
+  /** On its way; `failure`: why the last try failed. */
+  readonly upload: { readonly failure: string | null } | null;
+}
+
+/** What operators see of a paused sandbox's storage; undefined: nothing is stored of it. */
+export async function storageOf(fleet: Fleet, id: string): Promise<StoredItem | undefined> {
+  const platform = fleet.through(0);
+  const { json } = await api(platform, "GET", "/admin/storage", asAdmin(platform));
+  const { projects } = json as { projects: { largest: (StoredItem & { id: string })[] }[] };
+  return projects.flatMap(({ largest }) => largest).find((item) => item.id === id);
 }
 
 /** Kills every sandbox of the project but some, and deletes all its snapshots. */

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""service.py DIR PORT ACCESS_KEY SECRET: OpenStack Swift's S3 API on 127.0.0.1:PORT, as one process for each of its four servers.
+"""service.py DIR PORT ACCESS_KEY: OpenStack Swift's S3 API on 127.0.0.1:PORT, as one process for each of its four servers.
 
-The servers behind it listen on PORT + 1 to PORT + 3. ACCESS_KEY is ACCOUNT:USER. It needs no root, no /etc/swift and no
+The servers behind it listen on PORT + 1 to PORT + 3. ACCESS_KEY is ACCOUNT:USER; its secret is SWIFT_SECRET, since everybody sees
+the words of a command. It makes the bucket SWIFT_BUCKET, if there is that variable. It needs no root, no /etc/swift and no
 memcached, only a directory whose file system has user xattrs. Prints a line with `ready` and the ids of all its processes;
-SIGTERM ends them, and so does the end of this process.
+SIGTERM ends them, and so does the end of this process or of one of them.
 """
 
 import ctypes
@@ -18,7 +19,7 @@ import time
 import types
 import urllib.request
 
-top, port, user, secret = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+top, port, user, secret = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3], os.environ["SWIFT_SECRET"]
 etc = f"{top}/etc"
 ports = {"account": port + 1, "container": port + 2, "object": port + 3}
 os.makedirs(etc, exist_ok=True)
@@ -187,7 +188,23 @@ for _ in range(600):
         time.sleep(0.1)
 else:
     stop()
+
+
+def make_bucket(name):
+    """By Swift's own API, which signs nothing."""
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{port}/auth/v1.0", headers={"X-Storage-User": user, "X-Storage-Pass": secret}
+    )
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        url, token = answer.headers["X-Storage-Url"], answer.headers["X-Auth-Token"]
+    made = urllib.request.Request(f"{url}/{name}", method="PUT", headers={"X-Auth-Token": token})
+    urllib.request.urlopen(made, timeout=60).read()
+
+
+if "SWIFT_BUCKET" in os.environ:
+    make_bucket(os.environ["SWIFT_BUCKET"])
 print("ready", os.getpid(), *children, flush=True)
-while children:
-    pid, status = os.wait()
-    print("ended:", children.pop(pid, pid), status, file=sys.stderr, flush=True)
+pid, status = os.wait()
+# One without the others answers wrongly: an object would be missing in lists.
+print("ended:", children.pop(pid, pid), status, file=sys.stderr, flush=True)
+stop()

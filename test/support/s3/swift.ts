@@ -56,16 +56,17 @@ export async function startSwift({
   const start = async () => {
     // The server's user may not be able to read the checkout.
     const script = await open(join(import.meta.dirname, "service.py"), "r");
-    const server = spawn(
-      "/usr/bin/python3",
-      ["-", folder, String(port), secrets.accessKeyId, secrets.secretAccessKey],
-      {
-        cwd: folder,
-        stdio: [script.fd, "pipe", "pipe"],
-        env: { PATH: "/usr/bin:/bin", HOME: folder, SWIFT_RESERVE: reserve },
-        ...(asRoot ? { uid: NOBODY, gid: NOBODY } : {}),
+    const server = spawn("/usr/bin/python3", ["-", folder, String(port), secrets.accessKeyId], {
+      cwd: folder,
+      stdio: [script.fd, "pipe", "pipe"],
+      env: {
+        PATH: "/usr/bin:/bin",
+        HOME: folder,
+        SWIFT_RESERVE: reserve,
+        SWIFT_SECRET: secrets.secretAccessKey,
       },
-    );
+      ...(asRoot ? { uid: NOBODY, gid: NOBODY } : {}),
+    });
     state.server = server;
     await script.close();
     const complaints: string[] = [];

@@ -7,6 +7,7 @@ import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { createClaimedStore } from "../../../../agent/blobs/claimed-store.ts";
 import { claimStore } from "../../../../agent/blobs/stores/claim.ts";
 import { directoryStore } from "../../../../agent/blobs/stores/directory.ts";
+import type { BlobStore } from "../../../../agent/blobs/stores/store.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 import { testSeal } from "../../../support/store/test-seal.ts";
@@ -25,20 +26,25 @@ beforeEach(async () => {
 /** An agent that looks at the store all the time. Its database outlives it. */
 function agent({
   owner = () => PLATFORM,
+  store = directoryStore(directory),
   everyMs = 5,
+  lookLimitMs = 60_000,
 }: {
   readonly owner?: () => string | undefined;
+  readonly store?: BlobStore;
   readonly everyMs?: number;
+  readonly lookLimitMs?: number;
 } = {}) {
   const stores = openStores(join(place, "agent.db"), testSeal);
   const state = { changes: 0 };
   const claimed = createClaimedStore({
-    store: directoryStore(directory),
+    store,
     owner,
     used: stores.blobStores,
     onChange: () => state.changes++,
     log,
     everyMs,
+    lookLimitMs,
   });
   const stop = async () => {
     await claimed.stop();
@@ -90,6 +96,25 @@ test("a store that goes away is a finding, and is used again when it is back", a
   expect(() => claimed.use()).toThrow("is not there");
   await rename(`${directory}-away`, directory);
   await expect.poll(() => claimed.findings()).toEqual([]);
+});
+
+test("a store that takes requests and answers none is a finding soon, and is used again when it answers", async () => {
+  await mkdir(directory);
+  const own = directoryStore(directory);
+  const state = { stands: true };
+  const never = (signal: AbortSignal) =>
+    new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+  const store: BlobStore = {
+    ...own,
+    get: (key, signal, range) => (state.stands ? never(signal) : own.get(key, signal, range)),
+  };
+  const { claimed } = agent({ store, lookLimitMs: 50 });
+  await expect.poll(() => claimed.findings()).toHaveLength(1);
+  expect(claimed.findings()[0]?.evidence).toBe(`the store ${directory} has not answered for 0.05 s`);
+  expect(() => claimed.use()).toThrow("has not answered");
+  state.stands = false;
+  await expect.poll(isUsable(claimed)).toBe(`the store ${directory}`);
+  expect(claimed.findings()).toEqual([]);
 });
 
 test("a store of another platform is refused, and its finding names the way out", async () => {

@@ -2,8 +2,11 @@
 
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type S3Store, s3Store } from "../../../../agent/blobs/stores/s3.ts";
+import type { S3Options } from "../../../../agent/blobs/stores/s3-requests.ts";
 import { listening } from "../../../support/peers/listening.ts";
 import { randomKey } from "./store-contract.ts";
 
@@ -18,19 +21,32 @@ interface Asked {
   readonly body: Buffer;
 }
 
-/** Undefined: the connection is reset. */
+interface Parts {
+  readonly count: number;
+  readonly everyMs: number;
+}
+
+/** Undefined: the connection is reset; "none": the request stays without an answer. */
 type Answer =
+  | "none"
   | {
       readonly status: number;
       readonly body?: string | Buffer;
       readonly headers?: Record<string, string>;
       /** The connection is reset after the body. */
       readonly cut?: boolean;
+      /** So long the service reads the request before it answers. */
+      readonly readsMs?: number;
+      /** The body comes in this many parts, with this time between them. */
+      readonly parts?: Parts;
     }
   | undefined;
 
 /** A service that gives the answers of the test, and keeps what it was asked. */
-async function service(answer: (asked: Asked, times: number) => Answer): Promise<{ store: S3Store; asked: Asked[] }> {
+async function service(
+  answer: (asked: Asked, times: number) => Answer,
+  options: S3Options = {},
+): Promise<{ store: S3Store; asked: Asked[] }> {
   const asked: Asked[] = [];
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const parts: Buffer[] = [];
@@ -39,10 +55,16 @@ async function service(answer: (asked: Asked, times: number) => Answer): Promise
     const one = { method: request.method ?? "", url, headers: request.headers, body: Buffer.concat(parts) };
     asked.push(one);
     const given = answer(one, asked.length);
-    if (given === undefined) request.socket.destroy();
-    else if (given.cut === true)
-      response.writeHead(given.status, given.headers).write(given.body, () => request.socket.destroy());
-    else response.writeHead(given.status, given.headers).end(one.method === "HEAD" ? undefined : given.body);
+    if (given === "none") return;
+    if (given === undefined) {
+      request.socket.destroy();
+      return;
+    }
+    await delay(given.readsMs ?? 0);
+    response.writeHead(given.status, given.headers);
+    if (given.cut === true) response.write(given.body, () => request.socket.destroy());
+    else if (given.parts !== undefined) await give(response, Buffer.from(given.body ?? ""), given.parts);
+    else response.end(one.method === "HEAD" ? undefined : given.body);
   };
   const server = createServer((request, response) => {
     void handle(request, response).catch(() => request.socket.destroy());
@@ -51,7 +73,7 @@ async function service(answer: (asked: Asked, times: number) => Answer): Promise
   const store = s3Store(
     { endpoint: `http://127.0.0.1:${port}`, bucket: "bucket", prefix: "", region: "us-east-1" },
     { accessKeyId: KEY_ID, secretAccessKey: SECRET },
-    { waits: [1, 1, 1] },
+    { waits: [1, 1, 1], ...options },
   );
   onTestFinished(async () => {
     await store.close();
@@ -61,7 +83,16 @@ async function service(answer: (asked: Asked, times: number) => Answer): Promise
   return { store, asked };
 }
 
-const error = (status: number, code: string): Answer => ({
+async function give(response: ServerResponse, body: Buffer, { count, everyMs }: Parts): Promise<void> {
+  const size = Math.ceil(body.length / count);
+  for (let from = 0; from < body.length; from += size) {
+    response.write(body.subarray(from, from + size));
+    await delay(everyMs);
+  }
+  response.end();
+}
+
+const error = (status: number, code: string) => ({
   status,
   body: `<?xml version="1.0"?><Error><Code>${code}</Code><Message>a reason</Message></Error>`,
 });
@@ -73,6 +104,7 @@ describe("a request is sent again, whole and with a signature of its own,", () =
     { named: "when a gateway before it has lost it", first: { status: 502, body: "<html>" } },
     { named: "when it has too many requests", first: { status: 429 } },
     { named: "when the request came too slowly", first: error(400, "RequestTimeout") },
+    { named: "when it came too slowly for a gateway", first: { status: 408 } },
     { named: "when the connection is reset", first: undefined },
   ])("$named", async ({ first }) => {
     const { store, asked } = await service((_, times) => (times < 3 ? first : { status: 200 }));
@@ -109,6 +141,57 @@ test.each<{ named: string; answer: Answer; fault: string; times: number }>([
     expect(JSON.stringify(failed) + String(failed) + String((failed as Error).stack)).not.toContain(SECRET);
   },
 );
+
+test("what a service reads slowly has more time than a request with nothing in it, and is sent once", async () => {
+  const { store, asked } = await service(() => ({ status: 200, readsMs: 1_500 }), { limitMs: 500 });
+  await store.put(randomKey(), randomBytes(640 * 1024), signal, true);
+  expect(asked).toHaveLength(1);
+});
+
+test("what a service gives slowly arrives, while it never stands still, and is asked for once", async () => {
+  const bytes = randomBytes(20_000);
+  const headers = { "content-range": "bytes 0-19999/20000" };
+  const parts = { count: 16, everyMs: 200 };
+  const { store, asked } = await service(() => ({ status: 206, headers, body: bytes, parts }), { limitMs: 2_000 });
+  expect((await store.get(randomKey(), signal)).equals(bytes)).toBe(true);
+  expect(asked).toHaveLength(1);
+});
+
+test("a service that takes requests and answers none is given up, and no error holds the secret", async () => {
+  const { store, asked } = await service(() => "none", { limitMs: 300 });
+  const failed = await store.size(randomKey(), signal).catch((reason: unknown) => reason);
+  expect(failed).toMatchObject({
+    fault: "unreachable",
+    message: expect.stringMatching(/no answer \((none in time|UND_ERR_HEADERS_TIMEOUT)\)/) as string,
+  });
+  expect(asked.length).toBeLessThanOrEqual(4);
+  expect(inspect(failed, { depth: 20, showHidden: true })).not.toContain(SECRET);
+});
+
+test("a service whose pages of a list lead nowhere is not asked for ever", async () => {
+  const key = randomKey();
+  const page = `<IsTruncated>true</IsTruncated><Contents><Key>${key}</Key><Size>1</Size></Contents>`;
+  const { store, asked } = await service(() => ({ status: 200, body: page }));
+  expect(await store.list("sha256/", "", signal)).toEqual({ found: [{ key, bytes: 1 }], next: key });
+  await expect(store.list("sha256/", key, signal)).rejects.toMatchObject({
+    fault: "unreachable",
+    message: expect.stringContaining("it begins again at every page") as string,
+  });
+  expect(asked).toHaveLength(2);
+});
+
+test.each([
+  { code: "SignatureDoesNotMatch", status: 403, names: ["SVC_BLOB_STORE_ACCESS_KEY", "SVC_BLOB_STORE_SECRET"] },
+  { code: "InvalidAccessKeyId", status: 403, names: ["SVC_BLOB_STORE_ACCESS_KEY", "SVC_BLOB_STORE_SECRET"] },
+  { code: "AccessDenied", status: 403, names: ["SVC_BLOB_STORE_ACCESS_KEY"] },
+  { code: "AuthorizationHeaderMalformed", status: 400, names: ["SVC_BLOB_STORE_REGION"] },
+  { code: "PermanentRedirect", status: 301, names: ["SVC_BLOB_STORE_URL", "SVC_BLOB_STORE_REGION"] },
+  { code: "NoSuchBucket", status: 404, names: ["SVC_BLOB_STORE"] },
+])("what a service says by $code names the settings to mend", async ({ code, status, names }) => {
+  const { store } = await service(() => error(status, code));
+  const failed = (await store.get(randomKey(), signal).catch((reason: unknown) => reason)) as Error;
+  for (const name of [code, ...names]) expect(failed.message).toContain(name);
+});
 
 test("an answer that is shorter than it says is asked for again", async () => {
   const bytes = randomBytes(50_000);

@@ -77,15 +77,15 @@ describe("a store in a bucket names why it cannot be used:", () => {
     };
     await expect(own.get(randomKey(), signal)).rejects.toMatchObject(denied);
     await expect(own.put(randomKey(), Buffer.from("x"), signal, true)).rejects.toMatchObject(denied);
-    await expect(own.size(randomKey(), signal)).rejects.toMatchObject({ fault: "denied" });
+    await expect(own.size(randomKey(), signal)).rejects.toMatchObject(denied);
     await expect(claimStore(own, { owner: "a", usedBefore: false }, signal)).rejects.toMatchObject({ fault: "denied" });
   });
 
   test("a wrong region", async () => {
-    await expect(client({ region: "eu-west-9" }).get(randomKey(), signal)).rejects.toMatchObject({
-      fault: "denied",
-      message: expect.stringContaining("is the region right?") as string,
-    });
+    const own = client({ region: "eu-west-9" });
+    const denied = { fault: "denied", message: expect.stringContaining("is the region right?") as string };
+    await expect(own.get(randomKey(), signal)).rejects.toMatchObject(denied);
+    await expect(own.size(randomKey(), signal)).rejects.toMatchObject(denied);
   });
 
   test("a bucket that does not exist", async () => {
@@ -156,14 +156,36 @@ describe("a service that is killed and started again", () => {
     expect(before.length).toBeLessThan(keys.length);
   }, 240_000);
 
-  test("is unreachable meanwhile, for a client that has retried enough", async () => {
+  test("is given up while it stands still, and used again when it goes on", async () => {
+    const own = await startSwift();
+    onTestFinished(() => own.stop());
+    const at = await own.bucket("still");
+    const client = s3Store(at, secrets, { waits: [10], limitMs: 1_000 });
+    onTestFinished(() => client.close());
+    const patient = s3Store(at, secrets);
+    onTestFinished(() => patient.close());
+    const key = randomKey();
+    await patient.put(key, Buffer.from("x"), signal);
+    process.kill(own.pidOf("proxy"), "SIGSTOP");
+    await expect(client.get(key, signal)).rejects.toMatchObject({
+      fault: "unreachable",
+      message: expect.stringContaining("no answer") as string,
+    });
+    process.kill(own.pidOf("proxy"), "SIGCONT");
+    expect((await patient.get(key, signal)).toString()).toBe("x");
+  }, 240_000);
+
+  test("ends with each of its servers, and is unreachable meanwhile for a client that has retried enough", async () => {
     const own = await startSwift();
     onTestFinished(() => own.stop());
     const client = s3Store(await own.bucket("away"), secrets, { waits: [10, 10] });
     onTestFinished(() => client.close());
     const key = randomKey();
     await client.put(key, Buffer.from("x"), signal);
-    await own.kill();
+    // A list of the others would lack what is stored without it.
+    process.kill(own.pidOf("container"), "SIGKILL");
+    const reason = () => client.size(key, signal).then(String, String);
+    await expect.poll(reason, { timeout: 60_000 }).toContain("no answer (ECONNREFUSED)");
     await expect(client.get(key, signal)).rejects.toMatchObject({ fault: "unreachable" });
     await own.start();
     expect((await client.get(key, signal)).toString()).toBe("x");

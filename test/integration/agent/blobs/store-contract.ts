@@ -1,9 +1,16 @@
 /** What every store of blobs promises, as tests that each kind of store runs. */
 
 import { randomBytes } from "node:crypto";
-import { expect, test } from "vitest";
-import { keyOf, refOf } from "../../../../agent/blobs/content/refs.ts";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { ALL_BLOBS, keyOf, PERIOD_MS, refOf } from "../../../../agent/blobs/content/refs.ts";
+import { collectGarbage } from "../../../../agent/blobs/garbage.ts";
+import { createReader, storeSource } from "../../../../agent/blobs/sources.ts";
 import { type BlobStore, listAll } from "../../../../agent/blobs/stores/store.ts";
+import { type Uploaded, uploadTree } from "../../../../agent/blobs/upload.ts";
+import { makeTree, uploading } from "./trees.ts";
 
 const { signal } = new AbortController();
 
@@ -92,6 +99,36 @@ export function storeContract(store: () => BlobStore): void {
     const { found } = await store().list("sha256/", second, signal);
     expect(found.map(({ key }) => key)).not.toContain(second);
     expect(found.every(({ key }) => key > second)).toBe(true);
+  });
+
+  test("garbage goes out of it, and what a reference names stays whole", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "svc-collected-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const { clock, deps } = uploading(store(), { sealed: true });
+    const keys = ({ ref, manifest }: Uploaded) => [ref, ...manifest.blobs.map(([blob]) => blob)].map(keyOf);
+    const upload = async (name: string, seed: number) => {
+      const root = join(folder, name);
+      // The first file is the same in all of them.
+      await makeTree(root, [
+        { path: "a", size: 300_000, ranges: [{ at: 0, length: 300_000, seed: 1 }] },
+        { path: "b", size: 300_001, ranges: [{ at: 0, length: 300_001, seed }] },
+      ]);
+      return uploadTree(deps, { root, kind: "tree" }, signal);
+    };
+    const [named, forgotten] = [await upload("named", 2), await upload("forgotten", 3)];
+    clock.now += 4 * PERIOD_MS;
+    const young = await upload("young", 2);
+    const reader = createReader({ sources: [storeSource(store())], codec: deps.codec, now: deps.now });
+    const { removed } = await collectGarbage(
+      { store: store(), now: deps.now },
+      { live: [{ ref: named.ref, reader }] },
+      signal,
+    );
+    const kept = new Set([...keys(named), ...keys(young)]);
+    expect(removed).toBeGreaterThanOrEqual(keys(forgotten).filter((key) => !kept.has(key)).length);
+    const left: string[] = [];
+    for await (const { key } of listAll(store(), ALL_BLOBS, signal)) left.push(key);
+    expect(left).toEqual([...kept].toSorted());
   });
 
   test("a key that would lead out of the store is refused", async () => {
