@@ -9,7 +9,7 @@ export const SYSTEM_ROOT = "/tmp/svc-systemd/root";
 
 /** What such a system does not show, because it has this machine's kernel, or is not the machine's first one. */
 export const NOT_NESTED = `not tested here, because a system inside another one does not have it:
-- limits and modules of the kernel (/proc/sys is closed but for the network): 'up' raises and loads them on a real machine
+- limits and modules of the kernel (/proc/sys/fs and vm are closed): 'up' raises and loads them on a real machine
 - a boot of the machine itself, its firmware, its clock, udev: 'npm run test:reboot' takes from a machine what a reboot takes
 - control groups are those of the machine below: of version 1 there, of version 1 here`;
 
