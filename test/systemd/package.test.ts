@@ -15,15 +15,7 @@ import {
   expectCountingOnTheMachine,
 } from "../support/systemd/counting.ts";
 import { type Packages, putPackages, putWhatUpWouldFetch } from "../support/systemd/packages.ts";
-import {
-  insist,
-  newSystem,
-  NOT_NESTED,
-  property,
-  removeSystem,
-  SYSTEM_ROOT,
-  type,
-} from "../support/systemd/system.ts";
+import { insist, NOT_NESTED, newSystem, property, removeSystem, SYSTEM_ROOT, type } from "../support/systemd/system.ts";
 
 const RELEASE = process.env["SVC_TEST_DEBIAN"] ?? "bookworm";
 const RUNNING = Number(process.env["SVC_TEST_KEPT_SANDBOXES"] ?? 4);
@@ -100,7 +92,9 @@ test("settings reach the programs as credentials, which no other user reads, and
   for (const pid of await pids()) expect(await insist(`tr '\\0' '\\n' </proc/${pid}/environ`)).not.toContain(key);
   const place = `/run/credentials/${ORCHESTRATOR}/settings`;
   expect(await insist(`nsenter --target ${orchestrator} --mount cat ${place}`)).toContain(key);
-  expect((await type(`setpriv --reuid nobody --clear-groups cat ${place} /etc/svc/orchestrator.env`)).said).not.toContain(key);
+  expect(
+    (await type(`setpriv --reuid nobody --clear-groups cat ${place} /etc/svc/orchestrator.env`)).said,
+  ).not.toContain(key);
 });
 
 test(`sandboxes of the command count: ${RUNNING} run, ${PAUSED} are paused`, async () => {

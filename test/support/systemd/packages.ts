@@ -55,7 +55,9 @@ async function make(to: string, options: readonly string[]): Promise<string> {
 export async function putWhatUpWouldFetch(root: string): Promise<void> {
   const { stdout } = await execute(`${SCRIPTS}/host/engine/base-image`, ["--archive", "/var/lib/svc"]);
   const archive = stdout.trim();
-  const criu = (await readdir("/opt/svc/criu", { withFileTypes: true }).catch(() => [])).filter((one) => one.isDirectory());
+  const criu = (await readdir("/opt/svc/criu", { withFileTypes: true }).catch(() => [])).filter((one) =>
+    one.isDirectory(),
+  );
   const cache = join(root, dirname(archive));
   const programs = join(root, "opt/svc/criu");
   await mkdir(cache, { recursive: true });

@@ -1,7 +1,7 @@
 /** A Debian with systemd as its first process, on this machine (`system`), and the commands that a test types there. */
 
-import { checkout } from "../platform/platform.ts";
 import { type Ended, end } from "../machines/machines.ts";
+import { checkout } from "../platform/platform.ts";
 
 const TOOL = `${checkout}test/support/systemd/system`;
 /** Its files, as this machine sees them. */
