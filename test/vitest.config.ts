@@ -68,6 +68,8 @@ export default defineConfig({
       project("machines", { testTimeout: 600_000, hookTimeout: 600_000, alone: true }),
       // `npm run test:upgrade` and `test:upgrade-fleet` put an earlier version's tools on the machine for a while.
       project("upgrade", { testTimeout: 900_000, hookTimeout: 900_000, alone: true }),
+      // `npm run test:systemd`: the Debian package in a Debian of its own, with systemd as its first process.
+      project("systemd", { testTimeout: 900_000, hookTimeout: 1_800_000, alone: true }),
       // `npm run test:reboot` ends every container of the machine's Docker daemon.
       project("reboot", { testTimeout: 600_000, hookTimeout: 600_000, alone: true }),
     ],

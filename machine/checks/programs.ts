@@ -1,6 +1,6 @@
 /** Checks of the programs on this machine and of their database. Pure. */
 
-import type { Evidence, ProgramSeen } from "../evidence/evidence.ts";
+import { type Evidence, NO_UNIT, type ProgramSeen } from "../evidence/evidence.ts";
 import type { Check } from "./check.ts";
 import { findingsOf } from "./findings.ts";
 
@@ -43,7 +43,10 @@ export const programChecks: readonly Check[] = [
         ?.filter(({ pid }) => pid === undefined)
         .map(({ program, supervised, unit }) => ({
           evidence: `${program}: ${unit === undefined ? (supervised ? "its supervisor runs, and starts it again and again" : "nothing supervises it") : `unit ${unit.name} is ${unit.state}`}`,
-          fix: `./scripts/service start ${program}; ./scripts/service log ${program} says why it ended`,
+          fix:
+            unit?.state === NO_UNIT
+              ? "./scripts/up makes and starts it"
+              : `./scripts/service start ${program}; ./scripts/service log ${program} says why it ended`,
         })),
     fix: "start it",
   },

@@ -105,6 +105,9 @@ export interface ProgramSeen {
   readonly unit: UnitSeen | undefined;
 }
 
+/** The state of a unit that nobody has made: `up` was not run. */
+export const NO_UNIT = "not there";
+
 export interface UnitSeen {
   readonly name: string;
   readonly state: string;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { ask } from "../../base/http.ts";
 import { type Instance, type Program, textOf } from "../../base/instance.ts";
 import type { Machine } from "../../base/this-machine.ts";
-import type { ProgramSeen, UnitSeen } from "../evidence.ts";
+import { NO_UNIT, type ProgramSeen, type UnitSeen } from "../evidence.ts";
 
 export async function lookAtPrograms(machine: Machine): Promise<readonly ProgramSeen[]> {
   return Promise.all(machine.instance.programs.map((program) => look(machine, program)));
@@ -98,7 +98,7 @@ async function versionOf(url: string): Promise<string> {
 
 type Unit = UnitSeen & { readonly pid: number | undefined };
 
-const SHOWN = "ActiveState,SubState,MainPID,NRestarts,NeedDaemonReload,ExecMainStartTimestampMonotonic";
+const SHOWN = "LoadState,ActiveState,SubState,MainPID,NRestarts,NeedDaemonReload,ExecMainStartTimestampMonotonic";
 
 async function unitOf({ instance, run }: Machine, program: Program): Promise<Unit | undefined> {
   if (!existsSync("/run/systemd/system")) return undefined;
@@ -114,7 +114,7 @@ export function unitIn(name: string, shown: string, uptime: number): Unit {
   const begun = Number(value("ExecMainStartTimestampMonotonic")) / 1_000_000;
   return {
     name,
-    state: `${value("ActiveState")} (${value("SubState")})`,
+    state: value("LoadState") === "not-found" ? NO_UNIT : `${value("ActiveState")} (${value("SubState")})`,
     pid: pid > 0 ? pid : undefined,
     restarts: Number(value("NRestarts")) || 0,
     runningSeconds: pid > 0 && begun > 0 ? uptime - begun : undefined,

@@ -45,7 +45,7 @@ export async function insist(machine: Machine, command: string, directory?: stri
   return said;
 }
 
-function end(command: string, args: readonly string[]): Promise<Ended> {
+export function end(command: string, args: readonly string[]): Promise<Ended> {
   const begun = performance.now();
   return new Promise((resolve) => {
     execFile(command, [...args], { timeout: LIMIT_MS, maxBuffer: 64 << 20 }, (error, stdout, stderr) => {

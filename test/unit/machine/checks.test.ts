@@ -6,7 +6,7 @@ import { SECTIONS } from "../../../machine/checks/check.ts";
 import { judge } from "../../../machine/checks/judge.ts";
 import { confirmed, PREFLIGHT_CHECKS } from "../../../machine/doctor/doctor.ts";
 import { isFiltered } from "../../../machine/evidence/criu.ts";
-import type { Evidence } from "../../../machine/evidence/evidence.ts";
+import { type Evidence, NO_UNIT } from "../../../machine/evidence/evidence.ts";
 import { type Change, counted, disk, objects } from "../../support/machine/changes.ts";
 import { agentDown, dockerStopped, FAULTS } from "../../support/machine/faults.ts";
 import { healthy } from "../../support/machine/healthy.ts";
@@ -48,6 +48,15 @@ describe("a planted fault is named first, and it alone", () => {
       "programs.stopped",
     ]);
   });
+});
+
+test("a program whose unit nobody has made needs up, and no start", () => {
+  const unit = { name: "svc-agent.service", state: NO_UNIT, restarts: 0, runningSeconds: undefined, isStale: false };
+  const stopped = results(({ programs }) => ({
+    programs: programs?.map((program) => ({ ...program, pid: undefined, silent: undefined, unit })),
+  })).filter(({ id }) => id === "programs.stopped");
+  expect(stopped.map(({ fix }) => fix)).toEqual(stopped.map(() => "./scripts/up makes and starts it"));
+  expect(stopped[0]?.evidence).toContain("unit svc-agent.service is not there");
 });
 
 test("what could not be seen is no failure", () => {

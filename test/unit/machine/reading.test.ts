@@ -84,6 +84,9 @@ test("a unit is read from systemctl: its restarts, how long it runs, and a file 
     runningSeconds: 60,
     isStale: true,
   });
+  expect(unitIn("x", "MainPID=0\nLoadState=not-found\nActiveState=inactive\nSubState=dead\n", 90)).toMatchObject({
+    state: "not there",
+  });
   expect(unitIn("x", "MainPID=0\nActiveState=failed\nSubState=failed\n", 90)).toMatchObject({
     pid: undefined,
     restarts: 0,

@@ -198,6 +198,17 @@ test(
   },
 );
 
+test("no text of the package's scripts names a script or a file of settings of a checkout", SLOW, () => {
+  const root = join(folder, "texts");
+  execFileSync("dpkg-deb", ["-x", packageOne(), root]);
+  const scripts = join(root, "usr/lib/svc/scripts");
+  const named = String.raw`(^|[^[:alnum:]_/."])(\./)?scripts/(up|down|node|template|rotate|service|volume)\b|[[:space:]]\.svc[^ ]*/config\.env`;
+  const { stdout } = spawnSync("grep", ["-rnE", named, "--exclude-dir=base-image", scripts], { encoding: "utf8" });
+  expect(stdout).toBe("");
+  expect(readFileSync(join(scripts, "up"), "utf8")).toContain("svc-platform node add");
+  execFileSync("bash", ["-n", join(scripts, "up")]);
+});
+
 test.skipIf(!withLintian)("lintian finds nothing without a reason (only with SVC_TEST_LINTIAN=1)", SLOW, () => {
   const { stdout, stderr } = spawnSync("lintian", ["--allow-root", "--no-cfg", packageOne()], { encoding: "utf8" });
   expect(`${stdout}${stderr}`).not.toMatch(/^[EW]: /m);
