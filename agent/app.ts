@@ -60,9 +60,11 @@ async function createParts(base: Base) {
   const building = createBuildParts(base, { found, network, node, live, stored, own });
   const { pool, sandboxes } = own;
   const diskAccount = startDiskPressure(base, { node, live, lease, stored, own, building });
+  const ofSandboxes = () => live.set.running().map(({ container }) => container.id);
   const engine = createEngineWatch({
     containers,
-    owned: () => [...live.set.running().map(({ container }) => container.id), ...pool.ids(), ...stored.frozen.ids()],
+    owned: () => [...ofSandboxes(), ...pool.ids(), ...stored.frozen.ids()],
+    isSandbox: (id) => ofSandboxes().includes(id),
     onGone: (id, exit) => {
       if (!pool.lost(id) && !stored.frozen.lost(id)) sandboxes.died(id, exit);
     },

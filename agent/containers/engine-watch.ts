@@ -12,8 +12,11 @@ const OVERLAP_MS = 2_000;
 const KILLED = 137;
 /** Docker reports every kill for memory in a container. Only one of now can be what ended the first process. */
 const OUT_OF_MEMORY_MS = 10_000;
-/** Docker learns of the kill for memory and of the end in two ways, and may tell the end first. */
-const LATE_MS = 2_000;
+/**
+ * Docker learns of the kill for memory and of the end in two ways, and may tell the end first. Shorter than an edge waits for the report
+ * of an end, before it ends streams as ones whose connection was lost.
+ */
+const LATE_MS = 1_500;
 const LOOK_MS = 50;
 
 type Gone = Pick<ExitReport, "reason" | "exitCode" | "detail">;
@@ -22,6 +25,8 @@ export interface EngineWatchDeps {
   readonly containers: Pick<Containers, "watch" | "list" | "inspect">;
   /** Containers that should run. */
   readonly owned: () => readonly string[];
+  /** Whether it is that of a running sandbox: its end has a reason. Any other one that has ended is told at once, before a start takes it. */
+  readonly isSandbox: (containerId: string) => boolean;
   readonly onGone: (containerId: string, exit: Gone) => void;
   /** Docker answers again after an outage, usually as a new process. */
   readonly onBack: () => void;
@@ -36,7 +41,8 @@ export interface EngineWatch {
   stop(): Promise<void>;
 }
 
-export function createEngineWatch({ containers, owned, onGone, onBack, now, log }: EngineWatchDeps): EngineWatch {
+export function createEngineWatch(deps: EngineWatchDeps): EngineWatch {
+  const { containers, owned, isSandbox, onGone, onBack, now, log } = deps;
   const stopping = new AbortController();
   const state = { connected: false, away: false, since: now() };
   const outOfMemory = new Map<string, number>();
@@ -56,7 +62,7 @@ export function createEngineWatch({ containers, owned, onGone, onBack, now, log 
     if (seen === undefined) onGone(id, { reason: "removed" });
     else {
       const code = exitCode ?? seen.exitCode;
-      const until = now() + (code === KILLED ? waitMs : 0);
+      const until = now() + (code === KILLED && isSandbox(id) ? waitMs : 0);
       while (!wasOutOfMemory(id, seen) && now() < until && !stopping.signal.aborted) {
         await pause(LOOK_MS, stopping.signal);
         // The platform ends this sandbox meanwhile.

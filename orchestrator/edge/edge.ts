@@ -40,8 +40,8 @@ import { forRequest, type NodeAccess, UpstreamPlanner } from "./upstream-planner
 import { pathOnly, readVisitor, schemeTeller, tokensOf, type Visitor } from "./visitor.ts";
 
 /**
- * How long a cut stream waits for the report that its sandbox ended. A report takes a few milliseconds, and on a busy node a second.
- * A client whose sandbox lives learns that much later that its connection was lost.
+ * How long a cut stream waits for the report that its sandbox ended. A report takes a few milliseconds, on a busy node a second, and of a
+ * first process that SIGKILL ended a second and a half. A client whose sandbox lives learns that much later that its connection was lost.
  */
 const LOSS_GRACE_MS = 2_000;
 /** A drain, a failed pause and a second move may follow each other; an execution that ended by itself is never found again. */

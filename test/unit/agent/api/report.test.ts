@@ -172,6 +172,7 @@ function engine() {
         }),
     },
     owned: () => owned,
+    isSandbox: () => true,
     onGone: (id, exit) => {
       owned.splice(owned.indexOf(id), 1);
       gone.push({ id, ...exit });

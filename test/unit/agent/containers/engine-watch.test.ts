@@ -18,6 +18,7 @@ test("a Docker daemon that is away for long leaves one listener for the stop of 
       },
     },
     owned: () => [],
+    isSandbox: () => false,
     onGone: () => undefined,
     onBack: () => undefined,
     now: () => Date.now(),
@@ -34,7 +35,7 @@ test("a Docker daemon that is away for long leaves one listener for the stop of 
 const DIED = { running: false, pid: 0, exitCode: 137, oomKilled: false, upperDirectory: undefined, cpus: "" };
 
 /** Watches one container of a Docker daemon whose events the test sends. */
-async function watchOne(exitCode: number) {
+async function watchOne(exitCode: number, isSandbox = true) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const owned = new Set(["one"]);
@@ -50,6 +51,7 @@ async function watchOne(exitCode: number) {
       },
     },
     owned: () => [...owned],
+    isSandbox: () => isSandbox,
     onGone: (id, exit) => gone.push({ id, ...exit }),
     onBack: () => undefined,
     now: () => Date.now(),
@@ -71,10 +73,10 @@ test("a kill for memory that Docker tells after the end of the container is the 
   expect(gone).toEqual([{ id: "one", reason: "out_of_memory", exitCode: 137 }]);
 });
 
-test("an end by a kill that nothing explains is told after two seconds, any other at once", async () => {
+test("an end by a kill that nothing explains is told after a second and a half, any other at once", async () => {
   const killed = await watchOne(137);
   killed.send({ id: "one", kind: "died", exitCode: 137 });
-  await vi.advanceTimersByTimeAsync(1_900);
+  await vi.advanceTimersByTimeAsync(1_400);
   expect(killed.gone).toEqual([]);
   await vi.advanceTimersByTimeAsync(200);
   expect(killed.gone).toEqual([{ id: "one", reason: "exited", exitCode: 137 }]);
@@ -82,6 +84,13 @@ test("an end by a kill that nothing explains is told after two seconds, any othe
   ended.send({ id: "one", kind: "died", exitCode: 1 });
   await vi.advanceTimersByTimeAsync(0);
   expect(ended.gone).toEqual([{ id: "one", reason: "exited", exitCode: 1 }]);
+});
+
+test("a container of the pool, or of a paused sandbox, is told as gone at once, so that nothing starts in it", async () => {
+  const { gone, send } = await watchOne(137, false);
+  send({ id: "one", kind: "died", exitCode: 137 });
+  await vi.advanceTimersByTimeAsync(0);
+  expect(gone).toEqual([{ id: "one", reason: "exited", exitCode: 137 }]);
 });
 
 test("a sandbox that the platform ends while its kill is looked into is not told as gone", async () => {
