@@ -54,8 +54,6 @@ const SLACK_MS = 30_000;
 
 export function createVolumeWork(deps: VolumesDeps): VolumeWork {
   const { store, nodes, now } = deps;
-  /** A creation that was cut off is given up by then, and its name is free. */
-  const givenUpMs = deps.timeoutMs + SLACK_MS + deps.repairEveryMs;
 
   function home(): string {
     const able = new Set(
@@ -120,7 +118,7 @@ export function createVolumeWork(deps: VolumesDeps): VolumeWork {
       const volume = { id: newUuid(), projectId: project.id, name, nodeId: home(), sizeMb };
       const limits = deps.limits(project);
       const refused = await store.add(volume, limits);
-      if (refused !== undefined) throw notAdded(name, refused, { limits, sizeMb, givenUpMs });
+      if (refused !== undefined) throw notAdded(name, refused, { limits, sizeMb });
       try {
         await nodes
           .agent(volume.nodeId)
@@ -180,13 +178,9 @@ function named(one: string, many: string, ids: readonly string[]): string {
 function notAdded(
   name: string,
   refused: NotAdded,
-  { limits, sizeMb, givenUpMs }: { readonly limits: VolumeLimits; readonly sizeMb: number; readonly givenUpMs: number },
+  { limits, sizeMb }: { readonly limits: VolumeLimits; readonly sizeMb: number },
 ): AppError {
-  if (refused.is === "duplicate") {
-    const message = `Volume with name '${name}' ${refused.state === "ready" ? "already exists" : "is being created"}`;
-    const free = `if that was cut off, its name is free within ${Math.ceil(givenUpMs / 1000)} s: try again then, or take another name`;
-    return new AppError("conflict", refused.state === "ready" ? message : `${message}; ${free}`);
-  }
+  if (refused.is === "duplicate") return new AppError("conflict", `Volume with name '${name}' already exists`);
   const limit =
     refused.of === "count"
       ? `${limits.count} volumes and has ${refused.used}`

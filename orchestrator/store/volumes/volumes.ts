@@ -15,8 +15,7 @@ export interface VolumeLimits {
 
 /** Why a volume was not added. */
 export type NotAdded =
-  /** `state`: of the volume that has the name. */
-  | { readonly is: "duplicate"; readonly state: Exclude<Volume["state"], "deleting"> }
+  | { readonly is: "duplicate" }
   | { readonly is: "full"; readonly of: "count" | "size"; readonly used: number };
 
 /** Ids of what mounts a volume. */
@@ -49,9 +48,8 @@ export function volumeStore(db: Database, now: () => number) {
         // Locks the project, so that two volumes at a time do not exceed a limit together.
         await sql`update projects set name = name where id = ${volume.projectId}`.execute(session);
         const mine = session.selectFrom("volumes").where("project_id", "=", volume.projectId);
-        const same = mine.select("state").where("name", "=", volume.name).where("state", "!=", "deleting");
-        const taken = await same.executeTakeFirst();
-        if (taken !== undefined) return { is: "duplicate", state: taken.state === "ready" ? "ready" : "creating" };
+        const same = mine.select("id").where("name", "=", volume.name).where("state", "!=", "deleting");
+        if ((await same.executeTakeFirst()) !== undefined) return { is: "duplicate" };
         const { count, total } = await mine
           .select((select) => [
             select.fn.countAll<number | string>().as("count"),

@@ -21,7 +21,7 @@ export interface FleetStore {
    * @returns the function that brings it back
    */
   goAway(): Promise<() => Promise<void>>;
-  /** Reads and writes it as a node does, which has a key of its own for what it writes. */
+  /** Reads and writes its objects. The blobs of nodes are sealed. */
   use<T>(work: (store: BlobStore) => Promise<T>): Promise<T>;
 }
 

@@ -4,9 +4,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { verifyAudit } from "../../../../orchestrator/audit/verify-copy.ts";
-import { GENESIS, type Head, hashOf } from "../../../../orchestrator/store/audit/chain.ts";
-import type { AuditRow } from "../../../../orchestrator/store/audit/row.ts";
 import { openDatabase } from "../../../../orchestrator/store/database.ts";
 import { createLineage } from "../../../../orchestrator/store/lineage.ts";
 import { moveToPostgres } from "../../../../orchestrator/store/moving/move.ts";
@@ -133,26 +130,6 @@ test("a file of an earlier version, and no file, are refused", SLOW, async () =>
   );
   await expect(moveToPostgres(`${file.place}.none`, target.place)).rejects.toThrow("no database at");
 });
-
-test(
-  "audit entries of an earlier version, with a NUL that PostgreSQL cannot hold, are moved and fit their hashes",
-  SLOW,
-  async () => {
-    const [file, target] = [await filledFile(), await emptyTarget()];
-    const rows = (await file.query("select * from audit_log order by seq")) as unknown as AuditRow[];
-    let head: Head = GENESIS;
-    for (const row of rows) {
-      const next = { ...row, object_id: `i\0${row.seq}`, previous_hash: head.hash };
-      head = { seq: row.seq, hash: hashOf(next) };
-      const columns = "object_id = ?, previous_hash = ?, hash = ?";
-      const values = [next.object_id, next.previous_hash, head.hash, head.seq];
-      await file.query(`update audit_log set ${columns} where seq = ?`, ...values);
-    }
-    expect(await moveToPostgres(file.place, target.place)).toMatchObject({ moved: true, audit: { entries: 3, head } });
-    expect((await verifyAudit(target.place, head)).whole).toBe(true);
-    expect(await target.query("select object_id from audit_log where seq = 2")).toEqual([{ object_id: "i\u{FFFD}2" }]);
-  },
-);
 
 test("an audit log that was edited before is moved as it is, and named", SLOW, async () => {
   const [file, target] = [await filledFile(), await emptyTarget()];

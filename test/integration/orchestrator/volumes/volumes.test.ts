@@ -118,26 +118,6 @@ test("two requests for one name at the same time make one volume", async () => {
   expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 409, 409]);
 });
 
-test("a name whose volume no list shows, because it is being created, is refused with the time after which it is free", async () => {
-  const name = named();
-  let finish: () => void = () => undefined;
-  const making = new Promise<void>((resolve) => {
-    finish = resolve;
-  });
-  for (const { volumes } of cluster.agents) volumes.onMake = () => making;
-  const first = cluster.ask("POST", "/volumes", { body: { name } });
-  const unmade = () => cluster.database.query(`select id from volumes where name = '${name}' and state = 'creating'`);
-  await until(async () => (await unmade()).length === 1, { what: "the record of the volume", timeoutMs: 30_000 });
-  const second = await cluster.ask("POST", "/volumes", { body: { name } });
-  finish();
-  for (const { volumes } of cluster.agents) volumes.onMake = () => undefined;
-  expect((await first).status).toBe(201);
-  expect(second.status).toBe(409);
-  const within = "its name is free within \\d+ s: try again then, or take another name";
-  const said = new RegExp(`^Volume with name '${name}' is being created; if that was cut off, ${within}$`);
-  expect((second.body as { message: string }).message).toMatch(said);
-});
-
 test("limits of a project are not exceeded by ten requests at once, and the refusal names limit and use", async () => {
   const { key } = await cluster.addProject("Limited");
   await cluster.restart({ maxProjectVolumes: 3 });
