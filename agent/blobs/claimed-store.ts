@@ -73,7 +73,8 @@ export function createClaimedStore(deps: ClaimedStoreDeps): ClaimedStore {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof BlobError) return error;
-      const late = error instanceof Error && error.name === "TimeoutError";
+      // What waits before it asks again ends with an `AbortError`.
+      const late = error instanceof Error && /^(?:Timeout|Abort)Error$/.test(error.name);
       const said = late ? `${own.name} has not answered for ${lookLimitMs / 1_000} s` : String(error);
       return new BlobError("unreachable", said, { cause: error });
     }

@@ -47,7 +47,7 @@ export interface CriuSeen {
   readonly version: string | undefined;
   /** Why a small process could not be dumped and restored. */
   readonly problem: string | undefined;
-  /** It failed under a filter of system calls, as services of systemd have one: that says nothing of the machine. */
+  /** It failed under a filter of system calls, as containers have one: that says nothing of the machine. */
   readonly filtered?: boolean;
 }
 

@@ -48,7 +48,7 @@ service_fingerprint() { # PROGRAM
 service_start() { # PROGRAM
   service_fingerprint "$1" >"$RUN_DIR/$1.fingerprint"
   if under_systemd; then
-    # A program that has ended at each start is refused for some minutes otherwise, also with its mistake mended.
+    # A program that has ended at each start is refused for the rest of the minute otherwise, also with its mistake mended.
     systemctl reset-failed "$(unit_of "$1")" 2>/dev/null || true
     systemctl enable --quiet "$(unit_of "$1")" && systemctl restart "$(unit_of "$1")"
     return

@@ -34,7 +34,8 @@ export function s3Store(place: S3Place, secrets: S3Secrets, options: S3Options =
     if (answer.status === 404) return undefined;
     if (answer.status === 200) return Number(answer.headers["content-length"]);
     // An answer to HEAD has no words for the reason, and one to GET has.
-    await requests.send({ ...asked, method: "GET", headers: { range: "bytes=0-0" }, expect: [200, 206] }, signal);
+    const headers = { range: "bytes=0-0" };
+    await requests.send({ ...asked, method: "GET", headers, expect: [200, 206, 404, 416] }, signal);
     throw failure(requests.name, asked.what, answer);
   };
 

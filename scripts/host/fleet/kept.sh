@@ -59,8 +59,9 @@ forget() {
   local pid
   pid=$(keeper)
   if [ -n "$pid" ]; then
-    kill -TERM "$pid"
-    kill -CONT "$pid"
+    # It may have ended meanwhile, also between the two.
+    kill -TERM "$pid" 2>/dev/null || true
+    kill -CONT "$pid" 2>/dev/null || true
     for _ in $(seq 1 300); do
       runs "$pid" "host/fleet/$(basename "$0") run $home" || break
       sleep 0.1

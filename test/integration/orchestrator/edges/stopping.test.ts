@@ -2,7 +2,7 @@
 
 import { request as httpRequest } from "node:http";
 import { describe, expect, test } from "vitest";
-import { type Fleet, message, openFleet } from "./two-nodes.ts";
+import { type Fleet, message, openFleet } from "../edge/two-nodes.ts";
 
 const MAY_HAVE = "runs on and may have carried the request out";
 const CHANGING: readonly RequestInit[] = [{ method: "POST" }, { method: "POST", body: "once" }, { method: "DELETE" }];
