@@ -1,6 +1,6 @@
 /** A field for the text of a file. Its code comes when a file is opened first; where it cannot be had, the browser's own field does. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { TextArea } from "../../../parts/field.tsx";
 import { loadPart } from "../../../parts/load-part.ts";
 import { Failure } from "../../../parts/parts.tsx";
@@ -43,7 +43,8 @@ export function CodeField(props: CodeFieldProps) {
       field.current = undefined;
     };
   }, [path]);
-  useEffect(() => field.current?.set(text), [text]);
+  // Before the next key: an effect after the picture would put back a text that the user has typed on from.
+  useLayoutEffect(() => field.current?.set(text), [text]);
   if (error !== undefined)
     return (
       <>
