@@ -20,6 +20,7 @@ export function CodeField(props: CodeFieldProps) {
   const latest = useRef(props);
   latest.current = props;
   const [isOpen, setOpen] = useState(false);
+  const [showsInvisible, setShowsInvisible] = useState(true);
   const [error, setError] = useState<unknown>(undefined);
   useEffect(() => {
     const left = { is: false };
@@ -31,6 +32,7 @@ export function CodeField(props: CodeFieldProps) {
           text: latest.current.text,
           changed: (now) => latest.current.onText(now),
           save: () => latest.current.onSave(),
+          showsInvisible: setShowsInvisible,
         });
         setOpen(true);
       })
@@ -57,6 +59,11 @@ export function CodeField(props: CodeFieldProps) {
       <span>{path}</span>
       {!isOpen && <span role="status">loading …</span>}
       <div ref={place} />
+      {!showsInvisible && (
+        <p class="small" role="status">
+          The file has so many invisible characters that they are not shown.
+        </p>
+      )}
     </div>
   );
 }
