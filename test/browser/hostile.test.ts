@@ -35,6 +35,8 @@ test("labels, file names, contents, logs and commands are shown as text, whateve
   for (const name of names) expect(shown).toContain(name);
   await page.getByRole("button", { name: `Open ${names[0] ?? ""}` }).click();
   await page.getByRole("button", { name: "Save" }).waitFor();
+  // The field's code comes after the buttons.
+  await page.locator(".cm-line").filter({ hasText: "onerror=alert(1)" }).first().waitFor();
   expect(await strange()).toBe(0);
   await sandbox.commands.run(`printf '%s\\n' ${TEXTS.map(word).join(" ")}`);
   await go(`sandboxes/${sandbox.sandboxId}/logs`);

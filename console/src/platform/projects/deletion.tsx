@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import type { Deletion } from "../../../../shared/api/projects/projects.ts";
 import { get } from "../../base/client.ts";
+import { Failed } from "../../base/failed.ts";
 import { time } from "../../base/format.ts";
 import { useLoaded } from "../../base/loaded.ts";
 import { Failure, State, Table } from "../../parts/parts.tsx";
@@ -13,9 +14,15 @@ export function DeletionOfProject({ path }: { readonly path: string }) {
   const [isOver, setOver] = useState(false);
   const loaded = useLoaded(
     async (signal) => {
-      const read = await get<Deletion>(`${path}/deletion`, {}, signal);
-      setOver(read.status === "deleted");
-      return read;
+      try {
+        const read = await get<Deletion>(`${path}/deletion`, {}, signal);
+        setOver(read.status === "deleted");
+        return read;
+      } catch (error) {
+        // There never was such a project.
+        if (error instanceof Failed && error.status === 404) setOver(true);
+        throw error;
+      }
     },
     [path],
     isOver ? "when asked" : EVERY_MS,

@@ -1,7 +1,7 @@
 /** What the field for files knows of a file by its name and its text. */
 
 import { expect, test } from "vitest";
-import { indentOf, languageOf } from "../../../../console/src/sandbox/files/field/languages.ts";
+import { hasTooManyInvisible, indentOf, languageOf } from "../../../../console/src/sandbox/files/field/languages.ts";
 
 test.each([
   ["/home/user/app.py", "python"],
@@ -34,4 +34,12 @@ test("a new line is moved as the lines that are there", () => {
     "  ",
     "  ",
   ]);
+});
+
+test("so many invisible characters that the page would stop are noticed, wherever they are, and a coloured log is none", () => {
+  const override = "\u202E";
+  expect(hasTooManyInvisible(`${"x\n".repeat(150)}${override.repeat(2_001)}`)).toBe(true);
+  expect(hasTooManyInvisible(`${override.repeat(21)}\n`.repeat(100))).toBe(true);
+  expect(hasTooManyInvisible(override.repeat(2_000))).toBe(false);
+  expect(hasTooManyInvisible("\u001B[32minfo\u001B[0m: grün \u{1F642}\n".repeat(20_000))).toBe(false);
 });

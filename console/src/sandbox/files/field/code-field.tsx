@@ -1,6 +1,6 @@
 /** A field for the text of a file. Its code comes when a file is opened first; where it cannot be had, the browser's own field does. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { TextArea } from "../../../parts/field.tsx";
 import { loadPart } from "../../../parts/load-part.ts";
 import { Failure } from "../../../parts/parts.tsx";
@@ -20,6 +20,7 @@ export function CodeField(props: CodeFieldProps) {
   const latest = useRef(props);
   latest.current = props;
   const [isOpen, setOpen] = useState(false);
+  const [showsInvisible, setShowsInvisible] = useState(true);
   const [error, setError] = useState<unknown>(undefined);
   useEffect(() => {
     const left = { is: false };
@@ -31,6 +32,7 @@ export function CodeField(props: CodeFieldProps) {
           text: latest.current.text,
           changed: (now) => latest.current.onText(now),
           save: () => latest.current.onSave(),
+          showsInvisible: setShowsInvisible,
         });
         setOpen(true);
       })
@@ -43,7 +45,8 @@ export function CodeField(props: CodeFieldProps) {
       field.current = undefined;
     };
   }, [path]);
-  useEffect(() => field.current?.set(text), [text]);
+  // Before the next key: an effect after the picture would put back a text that the user has typed on from.
+  useLayoutEffect(() => field.current?.set(text), [text]);
   if (error !== undefined)
     return (
       <>
@@ -56,6 +59,11 @@ export function CodeField(props: CodeFieldProps) {
       <span>{path}</span>
       {!isOpen && <span role="status">loading …</span>}
       <div ref={place} />
+      {!showsInvisible && (
+        <p class="small" role="status">
+          The file has so many invisible characters that they are not shown.
+        </p>
+      )}
     </div>
   );
 }

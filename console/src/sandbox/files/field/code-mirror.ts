@@ -6,11 +6,11 @@
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, HighlightStyle, indentUnit, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { search, searchKeymap } from "@codemirror/search";
-import { EditorState, type Extension } from "@codemirror/state";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { withConstructedStyles } from "../../constructed-styles.ts";
-import { indentOf, languageOf } from "./languages.ts";
+import { hasTooManyInvisible, indentOf, languageOf } from "./languages.ts";
 
 export interface CodeField {
   /** Puts another text in the place of all that is there, unless it is the same. */
@@ -25,12 +25,14 @@ interface Opened {
   readonly changed: (text: string) => void;
   /** Ctrl S, or ⌘ S. */
   readonly save: () => void;
+  /** Whether the field shows the invisible characters of the text that it has got. */
+  readonly showsInvisible: (are: boolean) => void;
 }
 
 /** The library keeps one sheet for the page, and puts the styles of each field into it. */
 const NEVER = new AbortController().signal;
 
-export function openField(place: HTMLElement, { path, text, changed, save }: Opened): CodeField {
+export function openField(place: HTMLElement, { path, text, changed, save, showsInvisible }: Opened): CodeField {
   let last = text;
   const told = EditorView.updateListener.of(({ docChanged, state }) => {
     if (!docChanged) return;
@@ -47,11 +49,18 @@ export function openField(place: HTMLElement, { path, text, changed, save }: Ope
       },
     },
   ]);
+  const invisible = new Compartment();
+  const invisibleOf = (of: string): Extension => {
+    const tooMany = hasTooManyInvisible(of);
+    showsInvisible(!tooMany);
+    return tooMany ? [] : INVISIBLE;
+  };
   const extensions = [
     saves,
     told,
     EditorView.contentAttributes.of({ "aria-label": path }),
     ...LOOKS,
+    invisible.of(invisibleOf(text)),
     textOf(path, text),
   ];
   let view: EditorView | undefined;
@@ -61,7 +70,10 @@ export function openField(place: HTMLElement, { path, text, changed, save }: Ope
   return {
     set(wanted) {
       if (view === undefined || wanted === last) return;
-      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: wanted } });
+      view.dispatch({
+        changes: { from: 0, to: view.state.doc.length, insert: wanted },
+        effects: invisible.reconfigure(invisibleOf(wanted)),
+      });
     },
     close: () => view?.destroy(),
   };
@@ -109,7 +121,6 @@ const THEME = EditorView.theme({
 const LOOKS: readonly Extension[] = [
   lineNumbers(),
   EditorView.lineWrapping,
-  highlightSpecialChars({ render: invisible }),
   history(),
   bracketMatching(),
   search({ top: true }),
@@ -118,8 +129,10 @@ const LOOKS: readonly Extension[] = [
   keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap]),
 ];
 
+const INVISIBLE: Extension = highlightSpecialChars({ render: drawn });
+
 /** In the place of a character that nobody would see, or that turns the text around. */
-function invisible(_code: number, description: string | null, sign: string): HTMLElement {
+function drawn(_code: number, description: string | null, sign: string): HTMLElement {
   const shown = document.createElement("span");
   shown.className = "cm-specialChar";
   shown.textContent = sign;

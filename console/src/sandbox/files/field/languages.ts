@@ -1,4 +1,4 @@
-/** Which language a file is in, by its name, and how far its lines are moved to the right. Pure. */
+/** Which language a file is in, by its name; how far its lines are moved to the right; whether its invisible characters can be shown. Pure. */
 
 import type { StreamParser } from "@codemirror/language";
 import { css } from "@codemirror/legacy-modes/mode/css";
@@ -53,4 +53,35 @@ const USUAL = "  ";
 export function indentOf(text: string): string {
   const [, before = USUAL] = /^(\t| {2,8})(?=\S)/m.exec(text) ?? [];
   return before;
+}
+
+const LINES = 100;
+const MOST_INVISIBLE = 2_000;
+/** From which code to which one: characters that the library would draw as elements. */
+const INVISIBLE: readonly (readonly [number, number])[] = [
+  [0x00, 0x08],
+  [0x0e, 0x1f],
+  [0x7f, 0x9f],
+  [0xad, 0xad],
+  [0x061c, 0x061c],
+  [0x200b, 0x200f],
+  [0x2028, 0x202e],
+  [0x2066, 0x2069],
+  [0xfeff, 0xfeff],
+  [0xfff9, 0xfffc],
+];
+
+/** More of them in a hundred lines, each an element beside the text, would stop the page for minutes. */
+export function hasTooManyInvisible(text: string): boolean {
+  let lines = 0;
+  let count = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x0a) {
+      if (++lines % LINES === 0) count = 0;
+    } else if ((code < 0x20 || code > 0x7e) && INVISIBLE.some(([from, to]) => code >= from && code <= to)) {
+      if (++count > MOST_INVISIBLE) return true;
+    }
+  }
+  return false;
 }
