@@ -62,14 +62,16 @@ test("a server that ends a connection under a statement, or that is away, is an 
   const own = await startPostgres({ port: await freePort() });
   onTestFinished(() => own.stop());
   const place = await newDatabase({ server: own.url });
-  const { database: away, ping, close } = await openDatabase(place.place);
-  onTestFinished(() => close());
-  const asked = sql`select pg_sleep(60)`.execute(away).then(() => "answered", String);
+  const there = await openDatabase(place.place);
+  onTestFinished(() => there.close());
+  const asked = sql`select pg_sleep(60)`.execute(there.database).then(() => "answered", String);
   const backends = () => place.query("select pid from pg_stat_activity where query like 'select pg_sleep%'");
   await expect.poll(backends).toHaveLength(1);
   await own.stop();
   expect(await asked).toContain("the database did not answer, or ended the connection");
-  await expect.poll(() => ping().catch((error: unknown) => error)).toMatchObject({ code: "unavailable", status: 503 });
+  await expect
+    .poll(() => there.ping().catch((error: unknown) => error))
+    .toMatchObject({ code: "unavailable", status: 503 });
 });
 
 test("a URL with two servers is served by the one that answers", async () => {

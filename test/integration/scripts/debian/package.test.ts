@@ -179,7 +179,7 @@ test(
     );
     // Messages name what such a machine has, and no script of a checkout.
     const named = String.raw`[ '](\./)?scripts/(up|down|node|template|rotate|service|volume)\b`;
-    expect(`${spawnSync("grep", ["-rE", named, "--exclude=recipe.sh", join(home, "scripts")]).stdout}`).toBe("");
+    expect(spawnSync("grep", ["-rE", named, "--exclude=recipe.sh", join(home, "scripts")]).stdout.toString()).toBe("");
     const required = createRequire(join(home, "scripts/host/services/first-sandbox.mjs"));
     for (const name of ["e2b", "pg", "better-sqlite3"]) expect(required.resolve(name), name).toContain(home);
     // The image of the template browser is made of it.
