@@ -35,7 +35,7 @@ test("a program has colours and line numbers, is searched, and is saved by Ctrl 
   // The library's own styles are in force.
   expect(await field.evaluate(whiteSpaceOf)).toBe("break-spaces");
   await field.getByText("def", { exact: true }).waitFor();
-  expect(await linesOf(field)).toEqual(["def one():", "    return 'x'", ""]);
+  await expect.poll(() => linesOf(field)).toEqual(["def one():", "    return 'x'", ""]);
   expect(await violationsInBothThemes(page)).toEqual([]);
   await field.click();
   await page.keyboard.press("ControlOrMeta+End");
@@ -66,6 +66,7 @@ test("a character that nobody sees is shown, and Tab leaves the field", async ()
 test("of a file of a mebibyte the lines in view are drawn alone, and it can be changed", async () => {
   const page = await opened("large.txt", `${"x".repeat(63)}\n`.repeat(16_000));
   const field = page.getByLabel("/home/user/large.txt");
+  await field.locator(".cm-line").first().waitFor();
   expect((await linesOf(field)).length).toBeLessThan(1_000);
   await field.click();
   await page.keyboard.press("ControlOrMeta+Home");

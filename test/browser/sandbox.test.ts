@@ -144,7 +144,7 @@ test("a picture is drawn from a blob, and what only has a picture's name is text
   await expect.poll(() => picture.evaluate(widthOf), { timeout: 30_000 }).toBe(1);
   expect(await picture.getAttribute("src")).toMatch(/^blob:/);
   await page.getByRole("button", { name: "Open none.png", exact: true }).click();
-  expect(await linesOf(page.getByLabel("/home/user/none.png"))).toEqual(["<script>alert(1)</script>"]);
+  await expect.poll(() => linesOf(page.getByLabel("/home/user/none.png"))).toEqual(["<script>alert(1)</script>"]);
   expect(await picture.count()).toBe(0);
 });
 
