@@ -47,7 +47,8 @@ while True:
     if not part: break
     os.write(1, part)
     n += len(part)
-    with open(os.environ["SENT"], "w") as sent: sent.write(str(n))
+    with open(os.environ["SENT"] + ".new", "w") as sent: sent.write(str(n))
+    os.replace(os.environ["SENT"] + ".new", os.environ["SENT"])
     time.sleep(0.05)
 `;
 

@@ -68,9 +68,9 @@ test("a drain whose orchestrator is killed during the pause is finished by the n
   };
   // Several times, when an orchestrator stood still for as long as its lease.
   await expect.poll(() => asked.length, SOON).toBeGreaterThan(0);
-  // Whichever of them works on it.
-  for (const orchestrator of pair.orchestrators) await orchestrator.killAndStart();
   const before = asked.length;
+  // Whichever of them works on it. The first one may go on with it while the second one is killed.
+  for (const orchestrator of pair.orchestrators) await orchestrator.killAndStart();
   await expect.poll(() => asked.length, SOON).toBeGreaterThan(before);
   expect((await moved())?.state).toBe("moving");
   const headers = { "svc-sandbox-id": sandboxID, "svc-sandbox-port": "1" };
