@@ -71,7 +71,7 @@ async function takeAll(from: Browser, { apiUrl, adminToken }: Platform, made: re
   await take(page, "terminal");
 
   await go(`sandboxes/${main.sandboxId}/network`);
-  await page.getByLabel("May reach").fill("pypi.org\n*.pythonhosted.org");
+  await page.getByRole("textbox", { name: /^May reach/ }).fill("pypi.org\n*.pythonhosted.org");
   await page.getByLabel("May not reach").fill("0.0.0.0/0");
   await page.getByRole("button", { name: "Put into force" }).click();
   await page.getByLabel("Host").fill("api.example.com");
