@@ -25,7 +25,7 @@ export interface EngineWatchDeps {
   readonly containers: Pick<Containers, "watch" | "list" | "inspect">;
   /** Containers that should run. */
   readonly owned: () => readonly string[];
-  /** Whether it is that of a running sandbox: its end has a reason. Any other one that has ended is told at once, before a start takes it. */
+  /** Tells whether a running sandbox has the container. Only such an end waits for its reason: a start could take any other container meanwhile. */
   readonly isSandbox: (containerId: string) => boolean;
   readonly onGone: (containerId: string, exit: Gone) => void;
   /** Docker answers again after an outage, usually as a new process. */

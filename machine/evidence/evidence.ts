@@ -105,7 +105,7 @@ export interface ProgramSeen {
   readonly unit: UnitSeen | undefined;
 }
 
-/** The state of a unit that nobody has made: `up` was not run. */
+/** systemd has no such unit: `up` makes it. */
 export const NO_UNIT = "not there";
 
 export interface UnitSeen {

@@ -12,7 +12,7 @@ export type Limits = Answer["limits"];
 export function LimitTable(props: {
   /** Of the route that has the limits. */
   readonly path: string;
-  /** What changes them, for whoever may. */
+  /** The form in which an operator changes the limits; absent for everybody else. */
   readonly children?: (limits: Limits, again: () => void) => ComponentChildren;
 }) {
   const { path, children } = props;

@@ -81,7 +81,7 @@ function onPrimary(pool: Pool, primary: Primary): PostgresPool {
         state.reached = true;
         return lent(client);
       } catch (error) {
-        // Whoever starts the program needs the reason itself: the address may be wrong.
+        // The operator who starts the program needs the reason itself: the address may be wrong.
         throw state.reached && isLoss(error) ? away("cannot be reached now", error) : error;
       }
     },
@@ -124,7 +124,7 @@ function lent(client: PoolClient): PostgresPoolClient {
   };
 }
 
-/** Whether the connection is of no more use. Without an answer of the server, nobody knows what it is doing. */
+/** Tells whether the connection must be closed: the server has ended it, or has not answered, so that what it does is not known. */
 function isLoss(error: unknown): boolean {
   return !(error instanceof AppError) && (!(error instanceof DatabaseError) || ENDING.test(error.code ?? ""));
 }

@@ -110,7 +110,7 @@ function Living({ project, path, again }: Shown) {
         {(limits, read) => <ChangeLimit limits={limits} path={path} again={read} />}
       </LimitTable>
       <Keys places={placesOf(teamID)} />
-      {/* A banned project answers nobody. */}
+      {/* The API refuses every request of a banned project. */}
       {status === "banned" ? (
         <>
           <h2>Members</h2>

@@ -1,4 +1,4 @@
-/** What an operator is told before a project is changed, and the fields of the forms as the API takes them. Pure. */
+/** Tells an operator what a change of a project does, and makes the fields of its forms what the API takes. Pure. */
 
 type Limits = Readonly<Record<string, { readonly used: number | null }>>;
 

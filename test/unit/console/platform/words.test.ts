@@ -1,4 +1,4 @@
-/** What an operator is told before a project is changed. */
+/** The page tells an operator what a change of a project does. */
 
 import { expect, test } from "vitest";
 import {

@@ -131,7 +131,7 @@ const LOOKS: readonly Extension[] = [
 
 const INVISIBLE: Extension = highlightSpecialChars({ render: drawn });
 
-/** In the place of a character that nobody would see, or that turns the text around. */
+/** The field draws this element where the text has a character that nobody would see, or that turns the text around. */
 function drawn(_code: number, description: string | null, sign: string): HTMLElement {
   const shown = document.createElement("span");
   shown.className = "cm-specialChar";
