@@ -68,6 +68,8 @@ export const BUDGETS: readonly Limit[] = [
   least("first command, 100 at once, nothing prepared", 100),
   most("first command, one every 100 ms, 100 of them", "p50", 40),
   least("first command, one every 100 ms, 100 of them", 100),
+  most("first command, one every 100 ms, 100 of them, after a burst", "p50", 40),
+  least("first command, one every 100 ms, 100 of them, after a burst", 100),
   share("cold create, envd answering", 0.5),
   share("pause, 16 MB", 1.3),
   share("pause, 128 MB", 1.3),

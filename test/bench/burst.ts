@@ -1,12 +1,21 @@
 /**
  * Measures a hundred concurrent creates, each with a first command: with nothing prepared for them, after an equal burst, and smaller
- * numbers before that. On a node without room for a hundred sandboxes it measures as many as fit, and shows no budget.
+ * numbers before that; and as many one after the other after such a burst. On a node without room for a hundred sandboxes it measures as many as fit, and shows no budget.
  */
 
 import { Template } from "e2b";
 import { api, type Platform } from "../support/platform/platform.ts";
 import { type Bench, POOL, untilPoolHolds, untilPoolIsFull } from "./bench.ts";
-import { createWithCommand, dockerWithCommand, NO_ROOM, noteOf, type Outcome, outcomeOf } from "./first-command.ts";
+import {
+  arrivals,
+  createWithCommand,
+  dockerWithCommand,
+  EVERY_MS,
+  NO_ROOM,
+  noteOf,
+  type Outcome,
+  outcomeOf,
+} from "./first-command.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
 const BURST = 100;
@@ -33,15 +42,23 @@ export async function burst({ platform, quick, say }: Bench): Promise<readonly R
   const warm = await untilPoolIsFull(platform);
   say(`${count} at once, after a burst like it: ${warm} are warm`);
   const mine = await sandboxesAtOnce(count);
+  const warmToo = await untilPoolIsFull(platform);
+  say(`one every ${EVERY_MS} ms, ${count} of them, after the bursts: ${warmToo} are warm`);
+  const stream = await started(arrivals(count, () => createWithCommand()));
   // The pool refills first: the baseline must not run beside the platform's work.
   await untilPoolIsFull(platform);
   say(`${count} at once, with Docker`);
   const baseline = { name: "docker run -d + exec", ...summarise(await containersAtOnce(count)) };
   const measured = (name: string, { samples, errors }: Starts, ready: number) => {
     const note = `${ready} were warm; ${noteOf({ succeeded: samples.length, errors }, count, wanted)}`;
-    return row({ name, unit: "ms", ours: summarise(samples), baseline, budgets: [], note });
+    return { name, unit: "ms", ours: summarise(samples), budgets: [], note };
   };
-  return [measured(`${nameOf(count)}, nothing prepared`, unprepared, 0), ...rows, measured(nameOf(count), mine, warm)];
+  return [
+    row({ ...measured(`${nameOf(count)}, nothing prepared`, unprepared, 0), baseline }),
+    ...rows,
+    row({ ...measured(nameOf(count), mine, warm), baseline }),
+    row(measured(`first command, one every ${EVERY_MS} ms, ${count} of them, after a burst`, stream, warmToo)),
+  ];
 }
 
 /** No sandbox was ever started from the template, so the node has no warm container of it. */
@@ -65,7 +82,12 @@ interface Starts {
 }
 
 async function sandboxesAtOnce(count: number, template?: string): Promise<Starts> {
-  const { made, errors } = await atOnce(count, () => createWithCommand(template));
+  return started(atOnce(count, () => createWithCommand(template)));
+}
+
+/** Their times; ends them. */
+async function started(all: Promise<Outcome<Awaited<ReturnType<typeof createWithCommand>>>>): Promise<Starts> {
+  const { made, errors } = await all;
   await Promise.all(made.map(({ sandbox }) => sandbox.kill()));
   return { samples: made.map(({ took }) => took), errors };
 }

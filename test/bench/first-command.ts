@@ -6,7 +6,8 @@ import { dockerRun, type PlainContainer } from "./baselines/docker.ts";
 import { type Bench, POOL, timed, untilPoolHolds } from "./bench.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
-const EVERY_MS = 100;
+/** Time between two starts of a stream. */
+export const EVERY_MS = 100;
 const STREAM = 100;
 /** The reasons for which placement refuses a sandbox on a full node (orchestrator/nodes/placement/choose.ts). */
 export const NO_ROOM =
@@ -74,7 +75,8 @@ async function stream({ platform, quick, say }: Bench): Promise<Row> {
   });
 }
 
-async function arrivals<T>(count: number, start: () => Promise<T>): Promise<Outcome<T>> {
+/** Starts that begin one after the other, without a wait for each other. */
+export async function arrivals<T>(count: number, start: () => Promise<T>): Promise<Outcome<T>> {
   const outcomes = await Promise.allSettled(
     Array.from({ length: count }, async (_, index) => {
       await wait(index * EVERY_MS);

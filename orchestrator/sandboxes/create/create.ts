@@ -84,7 +84,8 @@ export function createCreating(base: Base, parts: CreatingParts): Creating {
       timing,
       ...defined({ least: source.least, nodeId: source.nodeId, imageNodeId: source.build.nodeId }),
     });
-    if (helpsPool(source)) pools.used(source.build);
+    // By the time of the request: of a burst that waits for its turns, the starts are spread over the wait.
+    if (helpsPool(source)) pools.used(source.build, since);
     spawns.count(source.template.id);
     return record;
   }

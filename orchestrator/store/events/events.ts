@@ -114,7 +114,8 @@ export function eventStore(db: Database, now: () => number) {
     },
 
     /**
-     * The builds and times of creates, in their order; without those that mount volumes, which no warm container can be for.
+     * The builds of creates and the times of their requests, in the order of the starts; without those that mount volumes, which no
+     * warm container can be for.
      * @param range.after sequence of the last event that the reader knows; absent: only the newest ones
      */
     async created({
@@ -129,13 +130,13 @@ export function eventStore(db: Database, now: () => number) {
       let query = db
         .selectFrom("events")
         .leftJoin("sandboxes", "sandboxes.id", "events.sandbox_id")
-        .select(["events.build_id", "events.created_at"])
+        .select(["events.build_id", "events.created_at", "sandboxes.created_at as asked_at"])
         .where("events.type", "=", "sandbox.lifecycle.created")
         .where("sandboxes.volume_mounts", "is", null)
         .where("events.sequence", "<=", until);
       if (after !== undefined) query = query.where("events.sequence", ">", after);
       const rows = await query.orderBy("events.sequence", "desc").limit(most).execute();
-      return rows.map((row) => ({ buildId: row.build_id, at: row.created_at })).toReversed();
+      return rows.map((row) => ({ buildId: row.build_id, at: row.asked_at ?? row.created_at })).toReversed();
     },
 
     /** Sequence of the newest event of all projects, 0 before the first. */

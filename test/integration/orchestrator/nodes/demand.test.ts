@@ -91,14 +91,16 @@ async function creates(
   { store, pools }: { readonly store: Store; readonly pools: Awaited<ReturnType<typeof orchestrator>>["pools"] },
   of: { readonly project: Project; readonly build: Build },
   mounts: readonly (typeof MOUNT)[][],
+  askedAt: (index: number) => number = () => Date.now(),
 ): Promise<void> {
-  for (const volumeMounts of mounts) {
+  for (const [index, volumeMounts] of mounts.entries()) {
     const { project, build } = of;
     const id = newSandboxId();
     const place = { projectId: project.id, templateId: build.templateId, buildId: build.id };
     await store.sandboxes.add(newSandbox({ id, executionId: `e-${id}`, ...place }), { sandboxes: 100 });
     if (volumeMounts.length > 0)
       await database.query("update sandboxes set volume_mounts = ? where id = ?", JSON.stringify(volumeMounts), id);
+    await database.query("update sandboxes set created_at = ? where id = ?", askedAt(index), id);
     await store.move({ id, to: "running", set: { address: "127.0.0.1" } }, { type: "created" });
     if (volumeMounts.length === 0) pools.used(build);
   }
@@ -112,6 +114,16 @@ test("starts at either orchestrator count once at both, but not those with volum
   for (const { targets } of [first, second]) await expect.poll(targets, WAIT).toEqual({ [app.id]: 4 });
   const third = await orchestrator(opened[0]);
   await expect.poll(third.targets, WAIT).toEqual({ [app.id]: 4 });
+});
+
+test("starts count by the times of their requests, so a burst that waits for its turns is one, and starts that were asked for apart are none", async () => {
+  const { first, second, project, build } = await two();
+  const { build: app } = await build("asked");
+  const now = Date.now();
+  await creates(first, { project, build: app }, [[], [], [], []], (index) => now - index * 60_000);
+  await expect.poll(() => second.targets()[app.id], WAIT).toBe(1);
+  await creates(first, { project, build: app }, [[], [], []], () => now - 600_000);
+  await expect.poll(() => second.targets()[app.id], WAIT).toBe(3);
 });
 
 test("a new build gets the demand of the one whose tag it takes at both, and a deleted one has none", async () => {
