@@ -3,7 +3,7 @@
  * the memory image to start with.
  */
 
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 
@@ -27,8 +27,18 @@ export interface Annotations {
   ): Promise<void>;
   /** Where the container sees volumes. */
   volumePaths(containerId: string): Promise<string[]>;
-  /** Makes the next start restore this memory; lazily when a page server listens in `criuDirectory`. */
-  restore(containerId: string, images: string, lazy: boolean): Promise<void>;
+  /**
+   * Makes the next start do all that needs no memory, and then wait for `restore`. It fails when none comes for half a minute, and
+   * once the annotations are removed.
+   */
+  awaitMemory(containerId: string): Promise<void>;
+  /**
+   * Makes the next start, or one that waits, restore this memory.
+   * @param serve starts a page server in `criuDirectory`: the memory is restored lazily
+   */
+  restore(containerId: string, images: string, serve?: () => Promise<unknown>): Promise<void>;
+  /** Whether the start has restored the memory. */
+  wasRestored(containerId: string): Promise<boolean>;
   criuDirectory(containerId: string): string;
   remove(containerId: string): Promise<void>;
   list(): Promise<string[]>;
@@ -62,12 +72,22 @@ export function hostAnnotations(runDirectory: string): Annotations {
       const mounts = JSON.parse(`[${text.trim().replace(/,$/, "")}]`) as { readonly destination: string }[];
       return mounts.map(({ destination }) => destination);
     },
-    async restore(containerId, images, lazy) {
+    awaitMemory: (containerId) => writeFile(join(root, containerId, "waits"), ""),
+    async restore(containerId, images, serve) {
       const directory = join(root, containerId);
       await mkdir(join(directory, "criu"), { recursive: true, mode: 0o700 });
-      if (lazy) await writeFile(join(directory, "lazy"), "");
+      if (serve !== undefined) {
+        await writeFile(join(directory, "lazy"), "");
+        await serve();
+      }
+      // The last: a start may wait for it.
       await symlink(images, join(directory, "restore"));
     },
+    wasRestored: (containerId) =>
+      readlink(join(root, containerId, "restored")).then(
+        () => true,
+        () => false,
+      ),
     criuDirectory: (containerId) => join(root, containerId, "criu"),
     remove: (containerId) => rm(join(root, containerId), { recursive: true, force: true }),
     list: () => readdir(root).catch(() => []),

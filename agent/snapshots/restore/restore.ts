@@ -20,6 +20,7 @@ import type { Volumes } from "../../volumes/volumes.ts";
 import { stopped } from "../frozen/evict.ts";
 import type { MemoryImages } from "../store/memory-images.ts";
 import type { Memory } from "../take/host-memory.ts";
+import type { StartAhead } from "../take/start-ahead.ts";
 import { restoreTookTooLong, whyNotRestored } from "./reason.ts";
 
 /**
@@ -58,6 +59,8 @@ export interface RestoreSpec {
   readonly timing?: Timing;
   /** The caller has just made the container, of this size: Docker is not asked whether it runs. */
   readonly made?: boolean;
+  /** Its start, which waits for the memory; the caller ends it with the container and its network when this rejects. */
+  readonly begun?: StartAhead;
 }
 
 export interface Restored {
@@ -74,7 +77,7 @@ export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContai
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming, made }: RestoreSpec,
+  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming, made, begun }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
@@ -90,25 +93,29 @@ export async function restoreContainer(
     if (made !== true) await readyToStart(disk, containers);
     signal.throwIfAborted();
 
-    const slot = await slots.take();
-    teardown.add("slot", () => slots.give(slot));
-    teardown.add("annotations", () => annotations.remove(id));
+    const slot = begun?.slot ?? (await slots.take());
+    if (begun === undefined) {
+      teardown.add("slot", () => slots.give(slot));
+      teardown.add("annotations", () => annotations.remove(id));
+    }
     const { build, resources, runtime, createdAt } = disk;
     const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
     // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
     stores.containers.add({ ...starting, pid: 0, upperDirectory: disk.upperDirectory });
     teardown.add("container", () => stores.containers.remove(id));
     const inside = memory?.inside;
+    const annotate = () =>
+      Promise.all([
+        annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
+        annotations.allowRenames(id),
+        mountVolumes(id, mounts, { annotations, volumes }),
+      ]);
     await Promise.all([
-      annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
-      annotations.allowRenames(id),
-      mountVolumes(id, mounts, { annotations, volumes }),
+      begun === undefined ? annotate() : undefined,
       inside === undefined ? undefined : connections.prepare(slot, inside),
     ]);
-    if (memory !== undefined) {
-      await annotations.restore(id, memory.directory, memory.lazy);
-      if (memory.lazy) await memory.serve(id);
-    }
+    if (memory !== undefined)
+      await annotations.restore(id, memory.directory, memory.lazy ? () => memory.serve(id) : undefined);
     signal.throwIfAborted();
 
     const started = { known: false };
@@ -122,12 +129,14 @@ export async function restoreContainer(
       await stopped(id, containers);
     });
     const up = async (limited: AbortSignal) => {
-      const start = containers.start(id).catch((cause: unknown) => {
+      const start = (begun?.started ?? containers.start(id)).catch((cause: unknown) => {
         if (memory === undefined) throw cause;
         throw notRestored(whyNotRestored(cause), cause);
       });
       await timing.measure("restore", () => (memory === undefined ? start : unlessOver(start, limited)));
       started.known = true;
+      // A runtime of an earlier version does not wait: it has booted the disk.
+      if (begun !== undefined && !(await annotations.wasRestored(id))) throw notRestored("it was started without", undefined);
       signal.throwIfAborted();
 
       return timing.measure("ready", () => envdAnswers({ id, slot, controlToken }, docker, limited));

@@ -1,7 +1,7 @@
 /**
- * Makes the containers of a fork's copies while their source is being stored, for which the fork waits anyway, and gives them their disks
- * once that of the source is copied. These containers have no process and no row yet: a copy takes one when it starts, and the agent
- * removes those that no copy takes. After a crash the next agent process removes them, as all containers without a row.
+ * Makes the containers of a fork's copies while their source is being stored, for which the fork waits anyway, gives them their disks
+ * once that of the source is copied, and begins their start. These containers have no process and no row yet: a copy takes one when it
+ * starts, and the agent removes those that no copy takes. After a crash the next agent process removes them, as all containers without a row.
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
@@ -11,14 +11,21 @@ import { sameSize } from "../../containers/cgroup/limits.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import type { Network } from "../../network/host-network.ts";
+import type { Slots } from "../../network/slots.ts";
 import { snapshotImage } from "../store/docker-images-below.ts";
+import { endAhead, type StartAhead, startAhead } from "./start-ahead.ts";
 
 /** The source of a fork. */
-type Source = Pick<LiveContainer, "build" | "resources" | "runtime">;
+interface Source extends Pick<LiveContainer, "build" | "resources" | "runtime"> {
+  /** Its memory is stored, and it sees no volumes: the start of a copy can begin before the memory is there. */
+  readonly startable: boolean;
+}
 
-interface AheadContainer {
+export interface AheadContainer {
   readonly containerId: string;
   readonly controlToken: string;
+  /** Its start, when that has begun. */
+  readonly start?: StartAhead;
 }
 
 export interface CopiesAhead {
@@ -27,7 +34,9 @@ export interface CopiesAhead {
   /** The disk of the source is copied and will not change: the containers get theirs while its memory is written. */
   stored(snapshotId: string): void;
   /** One for a copy of this size, as the source's; undefined: the copy makes its own. From the first copy on no more are made. */
-  take(snapshotId: string, wanted: Pick<Source, "resources" | "runtime">): Promise<AheadContainer | undefined>;
+  take(snapshotId: string, wanted: Omit<Source, "build">): Promise<AheadContainer | undefined>;
+  /** Ends and removes one that was taken. */
+  discard(taken: AheadContainer): Promise<void>;
   /** Removes those that no copy has taken. */
   drop(snapshotId: string): void;
   /** Resolves when all of them are taken or removed. */
@@ -35,12 +44,13 @@ export interface CopiesAhead {
 }
 
 interface CopiesAheadDeps {
-  readonly docker: Pick<Docker, "containers" | "runtime">;
+  readonly docker: Pick<Docker, "containers" | "annotations" | "runtime">;
   readonly network: Pick<Network, "plan">;
+  readonly slots: Pick<Slots, "take" | "give">;
   readonly log: Log;
 }
 
-/** A fork that has begun no copy by then has failed. */
+/** A fork that has begun no copy by then has failed. Shorter than svc-runc lets a start wait for its memory. */
 const KEEP_MS = 20_000;
 
 interface Fork {
@@ -61,7 +71,7 @@ interface Made extends AheadContainer {
   readonly furnished: boolean;
 }
 
-export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): CopiesAhead {
+export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDeps): CopiesAhead {
   const { containers } = docker;
   const forks = new Map<string, Fork>();
   const background = new Set<Promise<void>>();
@@ -89,7 +99,22 @@ export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): Co
     return containerId === undefined ? undefined : { containerId, controlToken, furnished: false };
   };
 
-  const remove = ({ containerId }: AheadContainer) => inBackground(containers.remove(containerId));
+  const discard = async ({ containerId, start }: AheadContainer) => {
+    if (start === undefined) await containers.remove(containerId);
+    else await endAhead(containerId, start, { docker, slots });
+  };
+  const remove = (made: AheadContainer) => inBackground(discard(made));
+
+  /** With its start begun, where that can be. */
+  const begun = async (snapshotId: string, fork: Fork, made: Made): Promise<Made> => {
+    if (!made.furnished || !fork.source.startable || forks.get(snapshotId) !== fork || !fork.furnishing) return made;
+    try {
+      return { ...made, start: await startAhead(made.containerId, { docker, slots, log }) };
+    } catch (error) {
+      log.warn({ err: error, containerId: made.containerId }, "could not begin the start of a copy ahead");
+      return made;
+    }
+  };
 
   const furnish = async (snapshotId: string, fork: Fork, bare: Made): Promise<Made> => {
     const { build, resources } = fork.source;
@@ -98,7 +123,7 @@ export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): Co
       const furnished = await containers.furnishAhead(bare.containerId, spec);
       // The others' disks are as large.
       if (!furnished) fork.furnishing = false;
-      return { ...bare, furnished };
+      return await begun(snapshotId, fork, { ...bare, furnished });
     } catch (error) {
       remove(bare);
       throw error;
@@ -161,19 +186,26 @@ export function createCopiesAhead({ docker, network, log }: CopiesAheadDeps): Co
       fork.furnishing = true;
       inBackground(fill(snapshotId, fork));
     },
-    async take(snapshotId, { resources, runtime }) {
+    async take(snapshotId, { resources, runtime, startable }) {
       const fork = forks.get(snapshotId);
       if (fork === undefined) return undefined;
       // Copies that make their own at the same time are faster than one after the other here.
       fork.left = 0;
       fork.furnishing = false;
       if (fork.source.runtime !== runtime || !sameResources(fork.source.resources, resources)) return undefined;
-      const made = fork.ready.shift();
-      if (made !== undefined) return made;
+      const fits = ({ start }: Made) => start === undefined || (startable && !start.isOver());
+      for (let made = fork.ready.shift(); made !== undefined; made = fork.ready.shift()) {
+        if (fits(made)) return made;
+        remove(made);
+      }
       const { making } = fork;
       fork.making = undefined;
-      return making?.catch(() => undefined);
+      const made = await making?.catch(() => undefined);
+      if (made === undefined || fits(made)) return made;
+      remove(made);
+      return undefined;
     },
+    discard,
     drop,
     async stop() {
       for (const id of forks.keys()) drop(id);

@@ -255,10 +255,13 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       mounts.set(id, given);
     },
     volumePaths: (id) => Promise.resolve((mounts.get(id) ?? []).map(({ path }) => path)),
-    async restore(id, directory) {
+    awaitMemory: () => Promise.resolve(),
+    async restore(id, directory, serve) {
       await step("memory annotations");
+      await serve?.();
       restores.set(id, directory);
     },
+    wasRestored: () => Promise.resolve(true),
     criuDirectory: (id) => `/annotations/${id}`,
     remove: (id) => step("remove annotations").then(() => void annotations.delete(id)),
     list: () => Promise.resolve([...annotations.keys()]),
