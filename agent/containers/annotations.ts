@@ -3,10 +3,13 @@
  * the memory image to start with.
  */
 
-import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
 
+/** A start takes some hundred milliseconds until it waits. */
+const POLL_MS = 10;
 const VOLUME_OPTIONS = ["bind", "rw", "nosuid", "nodev", "rprivate"];
 
 export interface Annotations {
@@ -32,6 +35,8 @@ export interface Annotations {
    * once the annotations are removed.
    */
   awaitMemory(containerId: string): Promise<void>;
+  /** Resolves when that start waits. The signal ends the wait, and so do annotations that are gone. */
+  waitsForMemory(containerId: string, signal: AbortSignal): Promise<void>;
   /**
    * Makes the next start, or one that waits, restore this memory.
    * @param serve starts a page server in `criuDirectory`: the memory is restored lazily
@@ -73,6 +78,9 @@ export function hostAnnotations(runDirectory: string): Annotations {
       return mounts.map(({ destination }) => destination);
     },
     awaitMemory: (containerId) => writeFile(join(root, containerId, "waits"), ""),
+    async waitsForMemory(containerId, signal) {
+      while (!signal.aborted && (await has(join(root, containerId, "waits")))) await delay(POLL_MS);
+    },
     async restore(containerId, images, serve) {
       const directory = join(root, containerId);
       await mkdir(join(directory, "criu"), { recursive: true, mode: 0o700 });
@@ -83,13 +91,16 @@ export function hostAnnotations(runDirectory: string): Annotations {
       // The last: a start may wait for it.
       await symlink(images, join(directory, "restore"));
     },
-    wasRestored: (containerId) =>
-      readlink(join(root, containerId, "restored")).then(
-        () => true,
-        () => false,
-      ),
+    wasRestored: (containerId) => has(join(root, containerId, "restored")),
     criuDirectory: (containerId) => join(root, containerId, "criu"),
     remove: (containerId) => rm(join(root, containerId), { recursive: true, force: true }),
     list: () => readdir(root).catch(() => []),
   };
+}
+
+function has(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -5,6 +5,7 @@
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
+import { availableParallelism } from "node:os";
 import type { Resources } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { sameSize } from "../../containers/cgroup/limits.ts";
@@ -50,6 +51,8 @@ interface CopiesAheadDeps {
   readonly log: Log;
 }
 
+/** Starts that begin ahead take processors beside the dump, for which the source stands still: half of them, and one at a time. */
+const MOST_STARTS = Math.max(1, Math.floor(availableParallelism() / 2));
 /** A fork that has begun no copy by then has failed. Shorter than svc-runc lets a start wait for its memory. */
 const KEEP_MS = 20_000;
 
@@ -63,6 +66,8 @@ interface Fork {
   left: number;
   /** Whether containers can get their disks now. */
   furnishing: boolean;
+  /** How many more starts may begin ahead. */
+  starts: number;
   filling: boolean;
   readonly timer: NodeJS.Timeout;
 }
@@ -107,7 +112,8 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
 
   /** With its start begun, where that can be. */
   const begun = async (snapshotId: string, fork: Fork, made: Made): Promise<Made> => {
-    if (!made.furnished || !fork.source.startable || forks.get(snapshotId) !== fork || !fork.furnishing) return made;
+    if (!made.furnished || fork.starts === 0 || forks.get(snapshotId) !== fork || !fork.furnishing) return made;
+    fork.starts--;
     try {
       return { ...made, start: await startAhead(made.containerId, { docker, slots, log }) };
     } catch (error) {
@@ -157,6 +163,7 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
       if (made === undefined) return;
       if (forks.get(snapshotId) === fork) put(fork, made);
       else remove(made);
+      await made.start?.waits;
     }
     fork.filling = false;
   };
@@ -176,7 +183,7 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
       drop(snapshotId);
       const timer = setTimeout(() => drop(snapshotId), KEEP_MS).unref();
       const state = { ready: [], making: undefined, left: count, furnishing: false, filling: false };
-      const fork: Fork = { source, ...state, timer };
+      const fork: Fork = { source, ...state, starts: source.startable ? MOST_STARTS : 0, timer };
       forks.set(snapshotId, fork);
       inBackground(fill(snapshotId, fork));
     },

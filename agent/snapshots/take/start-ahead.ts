@@ -13,6 +13,8 @@ export interface StartAhead {
   readonly slot: Slot;
   /** Resolves when the memory is restored; its failure is handled, whether a caller waits or not. */
   readonly started: Promise<void>;
+  /** Resolves when it waits for its memory, has ended, or takes long. */
+  readonly waits: Promise<void>;
   /** True when the start has ended. Before the memory was named: it is of no use, whatever its outcome. */
   isOver(): boolean;
 }
@@ -22,6 +24,9 @@ interface StartAheadDeps {
   readonly slots: Pick<Slots, "take" | "give">;
   readonly log: Log;
 }
+
+/** A start that does not wait by then delays no other. */
+const TURN_MS = 2_000;
 
 /** Of a new container that has its disk, sees no volumes, and gets memory whose dump keeps connections. */
 export async function startAhead(id: string, { docker, slots, log }: StartAheadDeps): Promise<StartAhead> {
@@ -38,13 +43,12 @@ export async function startAhead(id: string, { docker, slots, log }: StartAheadD
     await slots.give(slot);
     throw error;
   }
-  const state = { over: false };
-  const over = () => {
-    state.over = true;
-  };
+  const over = new AbortController();
   const started = containers.start(id);
-  started.then(over, over);
-  return { slot, started, isOver: () => state.over };
+  const end = () => over.abort();
+  started.then(end, end);
+  const limit = AbortSignal.any([over.signal, AbortSignal.timeout(TURN_MS)]);
+  return { slot, started, waits: annotations.waitsForMemory(id, limit), isOver: () => over.signal.aborted };
 }
 
 /** Ends a start that has begun, with its container. */

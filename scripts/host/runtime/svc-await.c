@@ -1,5 +1,5 @@
-/* svc-await DIRECTORY SECONDS: waits until the directory of a container's annotations has the name `restore`, then removes the
- * note `waits` there. Fails once that note or the directory is removed before, or the time is over. */
+/* svc-await DIRECTORY SECONDS: renames the note `waits` in the directory of a container's annotations to `waiting`, and waits
+ * until `restore` is there; then it removes the note. Fails once the note or the directory is removed before, or the time is over. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,9 +39,10 @@ int main(int count, char **arguments) {
   if (directory < 0 || watch < 0 ||
       inotify_add_watch(watch, arguments[1], IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF) < 0)
     return fail(strerror(errno));
+  if (renameat(directory, "waits", directory, "waiting")) return fail("called off");
   for (;;) {
-    if (has(directory, "restore")) return unlinkat(directory, "waits", 0) == 0 ? 0 : fail("called off");
-    if (!has(directory, "waits")) return fail("called off");
+    if (has(directory, "restore")) return unlinkat(directory, "waiting", 0) == 0 ? 0 : fail("called off");
+    if (!has(directory, "waiting")) return fail("called off");
     long left = end - now_ms();
     if (left <= 0) return fail("nobody came");
     struct pollfd changed = { .fd = watch, .events = POLLIN };

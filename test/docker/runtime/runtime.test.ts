@@ -211,7 +211,7 @@ describe("the svc runtime", () => {
   });
 
   test.each([
-    { what: "its note is", gone: "waits" },
+    { what: "its note is", gone: "waiting" },
     { what: "its notes are", gone: "" },
   ])("ends a start that waits for memory when $what gone, and Docker removes the container", async ({ gone }) => {
     const namespace = await makeNamespace("svc-rtest-12", 12);

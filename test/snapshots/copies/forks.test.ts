@@ -3,6 +3,7 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdir, utimes } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -83,12 +84,15 @@ test("the container of a copy has its disk before the copy starts", async () => 
   await nothingLeft();
 });
 
-test("the starts of copies begin while their memory is written, and those that no copy takes are called off", async () => {
+/** Of a fork of at least so many copies. */
+const STARTS = Math.max(1, Math.min(3, Math.floor(availableParallelism() / 2)));
+
+test("starts of copies begin while their memory is written, and those that no copy takes are called off", async () => {
   const source = await counting();
   const { snapshotId } = await agent.call.checkpointExecution(ask(source, 3));
-  await expect.poll(waiting, SLOW).toBe(3);
+  await expect.poll(waiting, SLOW).toBe(STARTS);
   const copy = await copyOf(snapshotId);
-  expect(copy.restored).toBe("memory");
+  expect([copy.restored, await waiting()]).toEqual(["memory", STARTS - 1]);
   for (const one of [source, copy]) await countsOn(one);
   await agent.call.deleteSnapshot({ params: { snapshotId } });
   await expect.poll(waiting, SLOW).toBe(0);
@@ -99,8 +103,8 @@ test("the starts of copies begin while their memory is written, and those that n
 
 test("kill -9 of the agent while starts of copies wait leaves the source, and neither starts nor containers beside it", async () => {
   const source = await counting();
-  const { snapshotId } = await agent.call.checkpointExecution(ask(source, 2));
-  await expect.poll(waiting, SLOW).toBe(2);
+  const { snapshotId } = await agent.call.checkpointExecution(ask(source, 3));
+  await expect.poll(waiting, SLOW).toBe(STARTS);
   await agent.crash();
   await agent.launch();
   // Sooner than the starts would give up by themselves.

@@ -39,6 +39,7 @@ function world() {
         joinNetwork: (id: string, path: string) => step(`${id} joins ${path}`),
         allowRenames: () => Promise.resolve(),
         awaitMemory: (id: string) => step(`${id} waits`),
+        waitsForMemory: () => Promise.resolve(),
         async remove(id: string) {
           await step(`${id} is called off`);
           for (const one of starts) if (one.id === id) one.fail();
