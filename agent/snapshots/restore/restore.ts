@@ -30,6 +30,9 @@ import { restoreTookTooLong, whyNotRestored } from "./reason.ts";
  */
 export const RESTORE_LIMIT_MS = 20_000;
 
+/** An earlier version of svc-runc does not wait for memory, and boots the disk. */
+const OTHER_RUNTIME = "the OCI runtime of the node is of another version; its operator runs ./scripts/up again";
+
 export interface RestoreContainerDeps {
   readonly docker: Docker;
   readonly memory: Memory;
@@ -135,8 +138,7 @@ export async function restoreContainer(
       });
       await timing.measure("restore", () => (memory === undefined ? start : unlessOver(start, limited)));
       started.known = true;
-      // A runtime of an earlier version does not wait: it has booted the disk.
-      if (begun !== undefined && !(await annotations.wasRestored(id))) throw notRestored("it was started without", undefined);
+      if (begun !== undefined && !(await annotations.wasRestored(id))) throw notRestored(OTHER_RUNTIME, undefined);
       signal.throwIfAborted();
 
       return timing.measure("ready", () => envdAnswers({ id, slot, controlToken }, docker, limited));

@@ -59,7 +59,7 @@ export async function endAhead(
 ): Promise<void> {
   try {
     // svc-runc gives up without them. Docker answers about the container, and removes it, only when its start has ended.
-    await docker.annotations.remove(id);
+    await docker.annotations.remove(id).catch(() => undefined);
     await started.catch(() => undefined);
     await docker.containers.remove(id);
   } finally {
