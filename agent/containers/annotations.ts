@@ -31,8 +31,8 @@ export interface Annotations {
   /** Where the container sees volumes. */
   volumePaths(containerId: string): Promise<string[]>;
   /**
-   * Makes the next start do all that needs no memory, and then wait for `restore`. It fails when none comes for half a minute, and
-   * once the annotations are removed.
+   * Makes the next start do all that needs no memory, and then wait for `restore`. It fails when none comes for 40 s, and once
+   * the annotations are removed.
    */
   awaitMemory(containerId: string): Promise<void>;
   /** Resolves when that start waits. The signal ends the wait, and so do annotations that are gone. */

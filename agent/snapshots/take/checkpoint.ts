@@ -25,7 +25,7 @@ export interface CheckpointDeps extends CheckpointMemoryDeps {
   readonly disks: NodeDisks;
   readonly stores: Stores;
   /** Absent: no copy starts from it at once. */
-  readonly copies?: Pick<CopiesAhead, "begin" | "stored" | "drop">;
+  readonly copies?: Pick<CopiesAhead, "begin" | "stored" | "runs" | "drop">;
 }
 
 export async function checkpoint(
@@ -103,6 +103,7 @@ export async function checkpoint(
         }
         timing.add("frozen", performance.now() - frozenAt);
         await goOn();
+        deps.copies?.runs(snapshotId);
         await containers.keep(container.id, image, durable);
         // Each checkpoint of a fork of a checkpoint adds a layer.
         await flattenWhenDeep(image, { containers, findHole });

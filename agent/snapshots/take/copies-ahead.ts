@@ -5,7 +5,6 @@
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
-import { availableParallelism } from "node:os";
 import type { Resources } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { sameSize } from "../../containers/cgroup/limits.ts";
@@ -34,6 +33,11 @@ export interface CopiesAhead {
   begin(snapshotId: string, source: Source, count: number): void;
   /** The disk of the source is copied and will not change: the containers get theirs while its memory is written. */
   stored(snapshotId: string): void;
+  /**
+   * The source runs again: starts begin, one after the other, while what is left of its snapshot is written. Before that they would
+   * prolong the dump, for which it stands still.
+   */
+  runs(snapshotId: string): void;
   /** One for a copy of this size, as the source's; undefined: the copy makes its own. From the first copy on no more are made. */
   take(snapshotId: string, wanted: Omit<Source, "build">): Promise<AheadContainer | undefined>;
   /** Ends and removes one that was taken. */
@@ -51,14 +55,12 @@ interface CopiesAheadDeps {
   readonly log: Log;
 }
 
-/** Starts that begin ahead take processors beside the dump, for which the source stands still: half of them, and one at a time. */
-const MOST_STARTS = Math.max(1, Math.floor(availableParallelism() / 2));
 /** A fork that has begun no copy by then has failed. Shorter than svc-runc lets a start wait for its memory. */
 const KEEP_MS = 20_000;
 
 interface Fork {
   readonly source: Source;
-  /** Those with a disk first. */
+  /** Those whose start has begun first, then those with a disk. */
   readonly ready: Made[];
   /** The one that is being made, or is getting its disk, unless a copy waits for it. */
   making: Promise<Made | undefined> | undefined;
@@ -66,8 +68,8 @@ interface Fork {
   left: number;
   /** Whether containers can get their disks now. */
   furnishing: boolean;
-  /** How many more starts may begin ahead. */
-  starts: number;
+  /** Whether starts can begin now. */
+  starting: boolean;
   filling: boolean;
   readonly timer: NodeJS.Timeout;
 }
@@ -110,14 +112,12 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
   };
   const remove = (made: AheadContainer) => inBackground(discard(made));
 
-  /** With its start begun, where that can be. */
-  const begun = async (snapshotId: string, fork: Fork, made: Made): Promise<Made> => {
-    if (!made.furnished || fork.starts === 0 || forks.get(snapshotId) !== fork || !fork.furnishing) return made;
-    fork.starts--;
+  const begin = async (fork: Fork, made: Made): Promise<Made> => {
     try {
       return { ...made, start: await startAhead(made.containerId, { docker, slots, log }) };
     } catch (error) {
       log.warn({ err: error, containerId: made.containerId }, "could not begin the start of a copy ahead");
+      fork.starting = false;
       return made;
     }
   };
@@ -129,15 +129,18 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
       const furnished = await containers.furnishAhead(bare.containerId, spec);
       // The others' disks are as large.
       if (!furnished) fork.furnishing = false;
-      return await begun(snapshotId, fork, { ...bare, furnished });
+      return { ...bare, furnished };
     } catch (error) {
       remove(bare);
       throw error;
     }
   };
 
-  /** A disk for one that has none comes before another container. */
+  /** A start comes before another disk, and a disk before another container. */
   const next = (snapshotId: string, fork: Fork): Promise<Made | undefined> | undefined => {
+    const idle = fork.starting ? fork.ready.findIndex(({ furnished, start }) => furnished && start === undefined) : -1;
+    const [furnished] = idle < 0 ? [] : fork.ready.splice(idle, 1);
+    if (furnished !== undefined) return begin(fork, furnished);
     const at = fork.furnishing ? fork.ready.findIndex(({ furnished }) => !furnished) : -1;
     const [bare] = at < 0 ? [] : fork.ready.splice(at, 1);
     if (bare !== undefined) return furnish(snapshotId, fork, bare);
@@ -147,8 +150,9 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
   };
 
   const put = (fork: Fork, made: Made) => {
-    const bare = fork.ready.findIndex(({ furnished }) => !furnished);
-    fork.ready.splice(made.furnished && bare >= 0 ? bare : fork.ready.length, 0, made);
+    const least = made.start !== undefined ? 2 : made.furnished ? 1 : 0;
+    const at = fork.ready.findIndex(({ furnished, start }) => (start !== undefined ? 2 : furnished ? 1 : 0) < least);
+    fork.ready.splice(at >= 0 ? at : fork.ready.length, 0, made);
   };
 
   const fill = async (snapshotId: string, fork: Fork) => {
@@ -175,6 +179,7 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
     clearTimeout(fork.timer);
     fork.left = 0;
     fork.furnishing = false;
+    fork.starting = false;
     for (const made of fork.ready.splice(0)) remove(made);
   };
 
@@ -182,8 +187,8 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
     begin(snapshotId, source, count) {
       drop(snapshotId);
       const timer = setTimeout(() => drop(snapshotId), KEEP_MS).unref();
-      const state = { ready: [], making: undefined, left: count, furnishing: false, filling: false };
-      const fork: Fork = { source, ...state, starts: source.startable ? MOST_STARTS : 0, timer };
+      const state = { ready: [], making: undefined, left: count, furnishing: false, starting: false, filling: false };
+      const fork: Fork = { source, ...state, timer };
       forks.set(snapshotId, fork);
       inBackground(fill(snapshotId, fork));
     },
@@ -193,12 +198,19 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
       fork.furnishing = true;
       inBackground(fill(snapshotId, fork));
     },
+    runs(snapshotId) {
+      const fork = forks.get(snapshotId);
+      if (fork === undefined || !fork.source.startable) return;
+      fork.starting = true;
+      inBackground(fill(snapshotId, fork));
+    },
     async take(snapshotId, { resources, runtime, startable }) {
       const fork = forks.get(snapshotId);
       if (fork === undefined) return undefined;
       // Copies that make their own at the same time are faster than one after the other here.
       fork.left = 0;
       fork.furnishing = false;
+      fork.starting = false;
       if (fork.source.runtime !== runtime || !sameResources(fork.source.resources, resources)) return undefined;
       const fits = ({ start }: Made) => start === undefined || (startable && !start.isOver());
       for (let made = fork.ready.shift(); made !== undefined; made = fork.ready.shift()) {

@@ -1,5 +1,5 @@
 /**
- * Begins Docker's start of a container whose memory is still being written: Docker, its shim and svc-runc do their part, and then
+ * Begins Docker's start of a container whose memory is not there yet: Docker, its shim and svc-runc do their part, and then
  * svc-runc waits for the memory. No process of the sandbox runs before that.
  */
 

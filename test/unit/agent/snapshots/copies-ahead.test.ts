@@ -207,6 +207,10 @@ async function waiting() {
   await new Promise((resolve) => setImmediate(resolve));
   made.copies.stored("s1");
   (await made.disk(0))?.end(true);
+  await new Promise((resolve) => setImmediate(resolve));
+  // While the source stands still none begins.
+  expect(made.starts).toEqual([]);
+  made.copies.runs("s1");
   const start = await made.start(0);
   await new Promise((resolve) => setImmediate(resolve));
   return { ...made, end: () => start?.end(), fail: () => start?.fail() };
@@ -272,6 +276,7 @@ test("without memory to come no start begins", async () => {
   await new Promise((resolve) => setImmediate(resolve));
   copies.stored("s1");
   (await disk(0))?.end(true);
+  copies.runs("s1");
   await new Promise((resolve) => setImmediate(resolve));
   expect((await copies.take("s1", WANTED))?.containerId).toBe("c1");
   await copies.stop();
