@@ -5,6 +5,7 @@
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
+import { availableParallelism, loadavg } from "node:os";
 import type { Resources } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { sameSize } from "../../containers/cgroup/limits.ts";
@@ -31,12 +32,9 @@ export interface AheadContainer {
 export interface CopiesAhead {
   /** Begins to make them, one after the other; the disk of the source was copied ahead. Never throws. */
   begin(snapshotId: string, source: Source, count: number): void;
-  /** The disk of the source is copied and will not change: the containers get theirs while its memory is written. */
+  /** The disk of the source is copied and will not change: the containers get theirs, and starts begin, while its memory is written. */
   stored(snapshotId: string): void;
-  /**
-   * The source runs again: starts begin, one after the other, while what is left of its snapshot is written. Before that they would
-   * prolong the dump, for which it stands still.
-   */
+  /** The source runs again: more starts begin, one after the other. Beside the dump, for which it stands still, only idle processors begin some. */
   runs(snapshotId: string): void;
   /** One for a copy of this size, as the source's; undefined: the copy makes its own. From the first copy on no more are made. */
   take(snapshotId: string, wanted: Omit<Source, "build">): Promise<AheadContainer | undefined>;
@@ -52,9 +50,16 @@ interface CopiesAheadDeps {
   readonly docker: Pick<Docker, "containers" | "annotations" | "runtime">;
   readonly network: Pick<Network, "plan">;
   readonly slots: Pick<Slots, "take" | "give">;
+  /** Whether the machine has processors left for what a dump does not wait for. */
+  readonly idle?: () => boolean;
   readonly log: Log;
 }
 
+const PROCESSORS = availableParallelism();
+/** Starts that begin while the source stands still. */
+const MOST_BESIDE_DUMP = Math.max(1, Math.floor(PROCESSORS / 2));
+/** The load of the last minute. On a busy machine a start beside the dump would prolong it. */
+const hasIdleProcessors = () => (loadavg()[0] ?? 0) < PROCESSORS;
 /** A fork that has begun no copy by then has failed. Shorter than svc-runc lets a start wait for its memory. */
 const KEEP_MS = 20_000;
 
@@ -68,8 +73,8 @@ interface Fork {
   left: number;
   /** Whether containers can get their disks now. */
   furnishing: boolean;
-  /** Whether starts can begin now. */
-  starting: boolean;
+  /** How many more starts can begin now. */
+  starts: number;
   filling: boolean;
   readonly timer: NodeJS.Timeout;
 }
@@ -78,7 +83,8 @@ interface Made extends AheadContainer {
   readonly furnished: boolean;
 }
 
-export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDeps): CopiesAhead {
+export function createCopiesAhead(deps: CopiesAheadDeps): CopiesAhead {
+  const { docker, network, slots, idle = hasIdleProcessors, log } = deps;
   const { containers } = docker;
   const forks = new Map<string, Fork>();
   const background = new Set<Promise<void>>();
@@ -112,12 +118,12 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
   };
   const remove = (made: AheadContainer) => inBackground(discard(made));
 
-  const begin = async (fork: Fork, made: Made): Promise<Made> => {
+  const beginStart = async (fork: Fork, made: Made): Promise<Made> => {
     try {
       return { ...made, start: await startAhead(made.containerId, { docker, slots, log }) };
     } catch (error) {
       log.warn({ err: error, containerId: made.containerId }, "could not begin the start of a copy ahead");
-      fork.starting = false;
+      fork.starts = 0;
       return made;
     }
   };
@@ -138,9 +144,13 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
 
   /** A start comes before another disk, and a disk before another container. */
   const next = (snapshotId: string, fork: Fork): Promise<Made | undefined> | undefined => {
-    const idle = fork.starting ? fork.ready.findIndex(({ furnished, start }) => furnished && start === undefined) : -1;
-    const [furnished] = idle < 0 ? [] : fork.ready.splice(idle, 1);
-    if (furnished !== undefined) return begin(fork, furnished);
+    const still =
+      fork.starts > 0 ? fork.ready.findIndex(({ furnished, start }) => furnished && start === undefined) : -1;
+    const [furnished] = still < 0 ? [] : fork.ready.splice(still, 1);
+    if (furnished !== undefined) {
+      fork.starts--;
+      return beginStart(fork, furnished);
+    }
     const at = fork.furnishing ? fork.ready.findIndex(({ furnished }) => !furnished) : -1;
     const [bare] = at < 0 ? [] : fork.ready.splice(at, 1);
     if (bare !== undefined) return furnish(snapshotId, fork, bare);
@@ -150,8 +160,7 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
   };
 
   const put = (fork: Fork, made: Made) => {
-    const least = made.start !== undefined ? 2 : made.furnished ? 1 : 0;
-    const at = fork.ready.findIndex(({ furnished, start }) => (start !== undefined ? 2 : furnished ? 1 : 0) < least);
+    const at = fork.ready.findIndex((one) => progress(one) < progress(made));
     fork.ready.splice(at >= 0 ? at : fork.ready.length, 0, made);
   };
 
@@ -179,7 +188,7 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
     clearTimeout(fork.timer);
     fork.left = 0;
     fork.furnishing = false;
-    fork.starting = false;
+    fork.starts = 0;
     for (const made of fork.ready.splice(0)) remove(made);
   };
 
@@ -187,7 +196,7 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
     begin(snapshotId, source, count) {
       drop(snapshotId);
       const timer = setTimeout(() => drop(snapshotId), KEEP_MS).unref();
-      const state = { ready: [], making: undefined, left: count, furnishing: false, starting: false, filling: false };
+      const state = { ready: [], making: undefined, left: count, furnishing: false, starts: 0, filling: false };
       const fork: Fork = { source, ...state, timer };
       forks.set(snapshotId, fork);
       inBackground(fill(snapshotId, fork));
@@ -196,12 +205,13 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
       const fork = forks.get(snapshotId);
       if (fork === undefined) return;
       fork.furnishing = true;
+      if (fork.source.startable && idle()) fork.starts = MOST_BESIDE_DUMP;
       inBackground(fill(snapshotId, fork));
     },
     runs(snapshotId) {
       const fork = forks.get(snapshotId);
       if (fork === undefined || !fork.source.startable) return;
-      fork.starting = true;
+      fork.starts = Number.POSITIVE_INFINITY;
       inBackground(fill(snapshotId, fork));
     },
     async take(snapshotId, { resources, runtime, startable }) {
@@ -210,7 +220,7 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
       // Copies that make their own at the same time are faster than one after the other here.
       fork.left = 0;
       fork.furnishing = false;
-      fork.starting = false;
+      fork.starts = 0;
       if (fork.source.runtime !== runtime || !sameResources(fork.source.resources, resources)) return undefined;
       const fits = ({ start }: Made) => start === undefined || (startable && !start.isOver());
       for (let made = fork.ready.shift(); made !== undefined; made = fork.ready.shift()) {
@@ -231,6 +241,11 @@ export function createCopiesAhead({ docker, network, slots, log }: CopiesAheadDe
       while (background.size > 0) await Promise.all(background);
     },
   };
+}
+
+function progress({ furnished, start }: Made): number {
+  if (start !== undefined) return 2;
+  return furnished ? 1 : 0;
 }
 
 function sameResources(one: Resources, other: Resources): boolean {

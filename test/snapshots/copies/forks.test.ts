@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Started } from "../../../shared/agent-api/routes.ts";
-import { containers, RUN_DIR, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
+import { containers, type RealAgent, RUN_DIR, realAgent } from "../../support/agent/real-agent.ts";
 import { background, command } from "../../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);

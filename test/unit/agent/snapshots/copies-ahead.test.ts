@@ -9,7 +9,7 @@ const SOURCE = { build, resources, runtime: "/runtime/1", startable: false };
 const WANTED = { resources, runtime: "/runtime/1", startable: true };
 
 /** Each creation ends when the test says so. */
-function world() {
+function world(idle = false) {
   const creations: { readonly image: string; readonly end: (id?: string) => void; readonly fail: () => void }[] = [];
   const disks: { readonly id: string; readonly end: (made: boolean) => void; readonly fail: () => void }[] = [];
   const removed: string[] = [];
@@ -48,6 +48,7 @@ function world() {
       runtime: (directory = "") => Promise.resolve({ directory, command: ["envd"] }),
     } as never,
     network: { plan: { gateway: "10.0.0.1" } } as never,
+    idle: () => idle,
     slots: {
       take: () => Promise.resolve({ netnsPath: "/run/netns/n1" }),
       give: () => step("network given back"),
@@ -233,14 +234,15 @@ test("a container with its disk begins its start, and its copy gets that start a
 test.each([
   { what: "its snapshot goes", end: ({ copies }: Awaited<ReturnType<typeof waiting>>) => copies.drop("s1") },
   { what: "the agent ends", end: ({ copies }: Awaited<ReturnType<typeof waiting>>) => void copies.stop() },
-])("a start that waits is called off when $what: the notes go first, then the container, then the network", async ({
-  end,
-}) => {
-  const made = await waiting();
-  end(made);
-  await made.copies.stop();
-  expect([made.removed, made.steps]).toEqual([["c1"], [...AT_FIRST, ...CALLED_OFF]]);
-});
+])(
+  "a start that waits is called off when $what: the notes go first, then the container, then the network",
+  async ({ end }) => {
+    const made = await waiting();
+    end(made);
+    await made.copies.stop();
+    expect([made.removed, made.steps]).toEqual([["c1"], [...AT_FIRST, ...CALLED_OFF]]);
+  },
+);
 
 test.each([
   { what: "failed", end: (made: Awaited<ReturnType<typeof waiting>>) => made.fail() },
@@ -281,4 +283,16 @@ test("without memory to come no start begins", async () => {
   expect((await copies.take("s1", WANTED))?.containerId).toBe("c1");
   await copies.stop();
   expect([starts, removed]).toEqual([[], []]);
+});
+
+test("where processors are idle a start begins while the source still stands", async () => {
+  const { copies, creation, disk, start, steps } = world(true);
+  copies.begin("s1", STARTABLE, 1);
+  (await creation(0))?.end("c1");
+  await new Promise((resolve) => setImmediate(resolve));
+  copies.stored("s1");
+  (await disk(0))?.end(true);
+  expect((await start(0))?.id).toBe("c1");
+  await copies.stop();
+  expect(steps).toEqual([...AT_FIRST, ...CALLED_OFF]);
 });
