@@ -46,6 +46,8 @@ export interface Annotations {
   wasRestored(containerId: string): Promise<boolean>;
   criuDirectory(containerId: string): string;
   remove(containerId: string): Promise<void>;
+  /** Ends the starts that wait for memory: an earlier process of the agent began them, and Docker says nothing of their containers. */
+  callOff(): Promise<void>;
   list(): Promise<string[]>;
 }
 
@@ -94,6 +96,12 @@ export function hostAnnotations(runDirectory: string): Annotations {
     wasRestored: (containerId) => has(join(root, containerId, "restored")),
     criuDirectory: (containerId) => join(root, containerId, "criu"),
     remove: (containerId) => rm(join(root, containerId), { recursive: true, force: true }),
+    async callOff() {
+      const waiting = async (id: string) =>
+        (await has(join(root, id, "waits"))) || (await has(join(root, id, "waiting")));
+      for (const id of await readdir(root).catch(() => []))
+        if (await waiting(id)) await rm(join(root, id), { recursive: true, force: true });
+    },
     list: () => readdir(root).catch(() => []),
   };
 }

@@ -34,6 +34,7 @@ export async function recover({ machine, stores, now, log }: RecoveryDeps): Prom
   const { docker, network, memory } = machine;
   const { containers, annotations } = docker;
   const { plan, links, firewall } = network;
+  await annotations.callOff();
   const goOn = await interruptedSnapshots({ docker, memory, stores, now, log });
   await interruptedResumes({ docker, memory, stores, log });
   const known = stores.containers.all();
@@ -113,13 +114,10 @@ export async function recover({ machine, stores, now, log }: RecoveryDeps): Prom
         .catch((error: unknown) => log.debug({ err: error }, "could not rename a container"));
     for (const id of steps.kill) await (cgroups.get(id)?.kill() ?? containers.kill(id));
     // A container that stays has no row from here on, so the janitor removes it.
-    for (const id of steps.removeContainers) {
-      // A start that waits for its memory gives up without them, and Docker removes no container whose start is under way.
-      await annotations.remove(id);
+    for (const id of steps.removeContainers)
       await containers
         .remove(id)
         .catch((error: unknown) => log.warn({ err: error, containerId: id }, "could not remove a container yet"));
-    }
     for (const id of steps.removeAnnotations) await annotations.remove(id);
     for (const id of steps.forgetContainers) stores.containers.remove(id);
   };

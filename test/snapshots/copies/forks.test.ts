@@ -102,8 +102,10 @@ test("kill -9 of the agent while starts of copies wait leaves the source, and ne
   const { snapshotId } = await agent.call.checkpointExecution(ask(source, 3));
   await expect.poll(waiting, SLOW).toBe(3);
   await agent.crash();
+  const begun = performance.now();
   await agent.launch();
-  // Sooner than the starts would give up by themselves.
+  // Sooner than the starts would give up by themselves, for which Docker would keep the agent waiting.
+  expect(performance.now() - begun).toBeLessThan(30_000);
   await expect.poll(waiting, { timeout: 15_000, interval: 50 }).toBe(0);
   await expect.poll(containers, SLOW).toHaveLength(1);
   await countsOn(source);

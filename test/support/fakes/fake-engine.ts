@@ -257,6 +257,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     volumePaths: (id) => Promise.resolve((mounts.get(id) ?? []).map(({ path }) => path)),
     awaitMemory: () => Promise.resolve(),
     waitsForMemory: () => Promise.resolve(),
+    callOff: () => Promise.resolve(),
     async restore(id, directory, serve) {
       await step("memory annotations");
       await serve?.();
