@@ -10,6 +10,7 @@ import { isSize } from "../../containers/cgroup/limits.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
+import type { Slot } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
 import { envdAnswers } from "../../sandboxes/boot.ts";
 import type { Turns } from "../../sandboxes/pool/turns.ts";
@@ -84,7 +85,7 @@ export async function restoreContainer(
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
-  const { docker, volumes, slots, stores, images } = deps;
+  const { docker, volumes, stores, images } = deps;
   const { containers, annotations } = docker;
   const { criu, connections, restoreLimitMs: limitMs = RESTORE_LIMIT_MS } = deps.memory;
   const { containerId: id, controlToken } = disk;
@@ -96,27 +97,23 @@ export async function restoreContainer(
     if (made !== true) await readyToStart(disk, containers);
     signal.throwIfAborted();
 
-    const slot = begun?.slot ?? (await slots.take());
-    if (begun === undefined) {
-      teardown.add("slot", () => slots.give(slot));
-      teardown.add("annotations", () => annotations.remove(id));
-    }
+    const slot = begun === undefined ? await ownSlot(id, deps, teardown) : begun.slot;
     const { build, resources, runtime, createdAt } = disk;
     const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
     // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
     stores.containers.add({ ...starting, pid: 0, upperDirectory: disk.upperDirectory });
     teardown.add("container", () => stores.containers.remove(id));
     const inside = memory?.inside;
-    const annotate = () =>
-      Promise.all([
+    const annotate = async () => {
+      // Its start has begun with them.
+      if (begun !== undefined) return;
+      await Promise.all([
         annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
         annotations.allowRenames(id),
         mountVolumes(id, mounts, { annotations, volumes }),
       ]);
-    await Promise.all([
-      begun === undefined ? annotate() : undefined,
-      inside === undefined ? undefined : connections.prepare(slot, inside),
-    ]);
+    };
+    await Promise.all([annotate(), inside === undefined ? undefined : connections.prepare(slot, inside)]);
     if (memory !== undefined)
       await annotations.restore(id, memory.directory, memory.lazy ? () => memory.serve(id) : undefined);
     signal.throwIfAborted();
@@ -164,6 +161,17 @@ export async function restoreContainer(
   } finally {
     release();
   }
+}
+
+async function ownSlot(
+  id: string,
+  { slots, docker: { annotations } }: Pick<RestoreContainerDeps, "slots" | "docker">,
+  teardown: Teardown,
+): Promise<Slot> {
+  const slot = await slots.take();
+  teardown.add("slot", () => slots.give(slot));
+  teardown.add("annotations", () => annotations.remove(id));
+  return slot;
 }
 
 /** This agent process has not started the container, but an earlier one may have: that start may still be under way. */
