@@ -3,10 +3,13 @@
  * the memory image to start with.
  */
 
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
 
+/** A start takes some hundred milliseconds until it waits. */
+const POLL_MS = 10;
 const VOLUME_OPTIONS = ["bind", "rw", "nosuid", "nodev", "rprivate"];
 
 export interface Annotations {
@@ -27,10 +30,24 @@ export interface Annotations {
   ): Promise<void>;
   /** Where the container sees volumes. */
   volumePaths(containerId: string): Promise<string[]>;
-  /** Makes the next start restore this memory; lazily when a page server listens in `criuDirectory`. */
-  restore(containerId: string, images: string, lazy: boolean): Promise<void>;
+  /**
+   * Makes the next start do all that needs no memory, and then wait for `restore`. It fails when none comes for 40 s, and once
+   * the annotations are removed.
+   */
+  awaitMemory(containerId: string): Promise<void>;
+  /** Resolves when that start waits. The signal ends the wait, and so do annotations that are gone. */
+  waitsForMemory(containerId: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Makes the next start, or one that waits, restore this memory.
+   * @param serve starts a page server in `criuDirectory`: the memory is restored lazily
+   */
+  restore(containerId: string, images: string, serve?: () => Promise<unknown>): Promise<void>;
+  /** Whether the start has restored the memory. */
+  wasRestored(containerId: string): Promise<boolean>;
   criuDirectory(containerId: string): string;
   remove(containerId: string): Promise<void>;
+  /** Ends the starts that wait for memory: an earlier process of the agent began them, and Docker says nothing of their containers. */
+  callOff(): Promise<void>;
   list(): Promise<string[]>;
 }
 
@@ -62,14 +79,36 @@ export function hostAnnotations(runDirectory: string): Annotations {
       const mounts = JSON.parse(`[${text.trim().replace(/,$/, "")}]`) as { readonly destination: string }[];
       return mounts.map(({ destination }) => destination);
     },
-    async restore(containerId, images, lazy) {
+    awaitMemory: (containerId) => writeFile(join(root, containerId, "waits"), ""),
+    async waitsForMemory(containerId, signal) {
+      while (!signal.aborted && (await has(join(root, containerId, "waits")))) await delay(POLL_MS);
+    },
+    async restore(containerId, images, serve) {
       const directory = join(root, containerId);
       await mkdir(join(directory, "criu"), { recursive: true, mode: 0o700 });
-      if (lazy) await writeFile(join(directory, "lazy"), "");
+      if (serve !== undefined) {
+        await writeFile(join(directory, "lazy"), "");
+        await serve();
+      }
+      // The last: a start may wait for it.
       await symlink(images, join(directory, "restore"));
     },
+    wasRestored: (containerId) => has(join(root, containerId, "restored")),
     criuDirectory: (containerId) => join(root, containerId, "criu"),
     remove: (containerId) => rm(join(root, containerId), { recursive: true, force: true }),
+    async callOff() {
+      const waiting = async (id: string) =>
+        (await has(join(root, id, "waits"))) || (await has(join(root, id, "waiting")));
+      for (const id of await readdir(root).catch(() => []))
+        if (await waiting(id)) await rm(join(root, id), { recursive: true, force: true });
+    },
     list: () => readdir(root).catch(() => []),
   };
+}
+
+function has(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -34,6 +34,7 @@ export async function recover({ machine, stores, now, log }: RecoveryDeps): Prom
   const { docker, network, memory } = machine;
   const { containers, annotations } = docker;
   const { plan, links, firewall } = network;
+  await annotations.callOff();
   const goOn = await interruptedSnapshots({ docker, memory, stores, now, log });
   await interruptedResumes({ docker, memory, stores, log });
   const known = stores.containers.all();

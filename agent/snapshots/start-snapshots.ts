@@ -146,7 +146,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     .adopt([...found.sandboxes, ...found.frozen].map(({ container }) => container.id))
     .catch((error: unknown) => log.warn({ err: error }, "could not look for page servers"));
   const store = stores.snapshots;
-  const copies = createCopiesAhead({ docker, network: machine.network, log });
+  const copies = createCopiesAhead({ docker, network: machine.network, slots: deps.slots, log });
   teardown.add("containers of copies", () => copies.stop());
   const snapshots = createSnapshots({
     store,

@@ -10,6 +10,7 @@ import { isSize } from "../../containers/cgroup/limits.ts";
 import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
+import type { Slot } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
 import { envdAnswers } from "../../sandboxes/boot.ts";
 import type { Turns } from "../../sandboxes/pool/turns.ts";
@@ -20,6 +21,7 @@ import type { Volumes } from "../../volumes/volumes.ts";
 import { stopped } from "../frozen/evict.ts";
 import type { MemoryImages } from "../store/memory-images.ts";
 import type { Memory } from "../take/host-memory.ts";
+import type { StartAhead } from "../take/start-ahead.ts";
 import { restoreTookTooLong, whyNotRestored } from "./reason.ts";
 
 /**
@@ -28,6 +30,9 @@ import { restoreTookTooLong, whyNotRestored } from "./reason.ts";
  * the limit of svc-runc, which would end the restore without the words for its owner.
  */
 export const RESTORE_LIMIT_MS = 20_000;
+
+/** An earlier version of svc-runc does not wait for memory, and boots the disk. */
+const OTHER_RUNTIME = "the OCI runtime of the node is of another version; its operator runs ./scripts/up again";
 
 export interface RestoreContainerDeps {
   readonly docker: Docker;
@@ -58,6 +63,8 @@ export interface RestoreSpec {
   readonly timing?: Timing;
   /** The caller has just made the container, of this size: Docker is not asked whether it runs. */
   readonly made?: boolean;
+  /** Its start, which waits for the memory; the caller ends it with the container and its network when this rejects. */
+  readonly begun?: StartAhead;
 }
 
 export interface Restored {
@@ -74,11 +81,11 @@ export function refuseMemory(what: string, { memoryRefusal }: Pick<RestoreContai
 }
 
 export async function restoreContainer(
-  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming, made }: RestoreSpec,
+  { disk, memoryOf, owner, executionId, volumes: mounts, timing = noTiming, made, begun }: RestoreSpec,
   deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Restored> {
-  const { docker, volumes, slots, stores, images } = deps;
+  const { docker, volumes, stores, images } = deps;
   const { containers, annotations } = docker;
   const { criu, connections, restoreLimitMs: limitMs = RESTORE_LIMIT_MS } = deps.memory;
   const { containerId: id, controlToken } = disk;
@@ -90,25 +97,25 @@ export async function restoreContainer(
     if (made !== true) await readyToStart(disk, containers);
     signal.throwIfAborted();
 
-    const slot = await slots.take();
-    teardown.add("slot", () => slots.give(slot));
-    teardown.add("annotations", () => annotations.remove(id));
+    const slot = begun === undefined ? await ownSlot(id, deps, teardown) : begun.slot;
     const { build, resources, runtime, createdAt } = disk;
     const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
     // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
     stores.containers.add({ ...starting, pid: 0, upperDirectory: disk.upperDirectory });
     teardown.add("container", () => stores.containers.remove(id));
     const inside = memory?.inside;
-    await Promise.all([
-      annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
-      annotations.allowRenames(id),
-      mountVolumes(id, mounts, { annotations, volumes }),
-      inside === undefined ? undefined : connections.prepare(slot, inside),
-    ]);
-    if (memory !== undefined) {
-      await annotations.restore(id, memory.directory, memory.lazy);
-      if (memory.lazy) await memory.serve(id);
-    }
+    const annotate = async () => {
+      // Its start has begun with them.
+      if (begun !== undefined) return;
+      await Promise.all([
+        annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
+        annotations.allowRenames(id),
+        mountVolumes(id, mounts, { annotations, volumes }),
+      ]);
+    };
+    await Promise.all([annotate(), inside === undefined ? undefined : connections.prepare(slot, inside)]);
+    if (memory !== undefined)
+      await annotations.restore(id, memory.directory, memory.lazy ? () => memory.serve(id) : undefined);
     signal.throwIfAborted();
 
     const started = { known: false };
@@ -122,12 +129,13 @@ export async function restoreContainer(
       await stopped(id, containers);
     });
     const up = async (limited: AbortSignal) => {
-      const start = containers.start(id).catch((cause: unknown) => {
+      const start = (begun?.started ?? containers.start(id)).catch((cause: unknown) => {
         if (memory === undefined) throw cause;
         throw notRestored(whyNotRestored(cause), cause);
       });
       await timing.measure("restore", () => (memory === undefined ? start : unlessOver(start, limited)));
       started.known = true;
+      if (begun !== undefined && !(await annotations.wasRestored(id))) throw notRestored(OTHER_RUNTIME, undefined);
       signal.throwIfAborted();
 
       return timing.measure("ready", () => envdAnswers({ id, slot, controlToken }, docker, limited));
@@ -153,6 +161,17 @@ export async function restoreContainer(
   } finally {
     release();
   }
+}
+
+async function ownSlot(
+  id: string,
+  { slots, docker: { annotations } }: Pick<RestoreContainerDeps, "slots" | "docker">,
+  teardown: Teardown,
+): Promise<Slot> {
+  const slot = await slots.take();
+  teardown.add("slot", () => slots.give(slot));
+  teardown.add("annotations", () => annotations.remove(id));
+  return slot;
 }
 
 /** This agent process has not started the container, but an earlier one may have: that start may still be under way. */

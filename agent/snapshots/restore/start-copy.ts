@@ -8,14 +8,14 @@ import { leastMemoryMb } from "../../containers/cgroup/limits.ts";
 import type { Network } from "../../network/host-network.ts";
 import { type BecomeSandboxDeps, becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
-import type { Snapshot } from "../../store/snapshots.ts";
+import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import { clearLinks } from "../store/clear-links.ts";
-import type { CopiesAhead } from "../take/copies-ahead.ts";
+import type { AheadContainer, CopiesAhead } from "../take/copies-ahead.ts";
 import { type RestoreContainerDeps, refuseMemory, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, BecomeSandboxDeps {
   readonly network: Network;
-  readonly copies: Pick<CopiesAhead, "take">;
+  readonly copies: Pick<CopiesAhead, "take" | "discard">;
 }
 
 /** Name for people who ask Docker; nothing depends on it, so the first command comes first. */
@@ -34,7 +34,7 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
   const restored = { verified: Promise.resolve() };
   try {
     const from = { snapshot, image: snapshot.image, memory };
-    const disk = await spec.timing.measure("create", () => create(spec, from, deps, teardown));
+    const { ahead, ...disk } = await spec.timing.measure("create", () => create(spec, from, deps, teardown));
     const launched = await becomeSandbox(
       spec,
       {
@@ -55,6 +55,7 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
             volumes,
             timing,
             made: true,
+            ...defined({ begun: ahead?.start }),
           };
           const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
           restored.verified = verified;
@@ -71,7 +72,7 @@ export async function startCopy(spec: FromSnapshot, deps: StartCopyDeps, signal:
       deps,
       { teardown, signal },
     );
-    if (disk.ahead) renameLater(disk.containerId, `svc-${body.sandboxId}`, deps);
+    if (ahead !== undefined) renameLater(disk.containerId, `svc-${body.sandboxId}`, deps);
     return launched;
   } catch (error) {
     await teardown.run();
@@ -101,12 +102,13 @@ async function create(
   { snapshot, image, memory }: From,
   { docker, network, copies, now }: StartCopyDeps,
   teardown: Teardown,
-) {
+): Promise<SnapshotDisk & { readonly ahead: AheadContainer | undefined }> {
   // The memory image has files of its version of envd mapped.
   const runtime = await docker.runtime(memory ? snapshot.disk.runtime : undefined);
-  const wanted = { resources: body.resources, runtime: runtime.directory };
+  const startable = memory && (body.volumes ?? []).length === 0;
+  const wanted = { resources: body.resources, runtime: runtime.directory, startable };
   const ahead = origin.is === "snapshot" ? await copies.take(origin.snapshotId, wanted) : undefined;
-  if (ahead !== undefined) teardown.add("container ahead", () => docker.containers.remove(ahead.containerId));
+  if (ahead !== undefined) teardown.add("container ahead", () => copies.discard(ahead));
   const { controlToken } = ahead ?? { controlToken: randomBytes(24).toString("hex") };
   const build = { ...body.build, image };
   const createdAt = now();
@@ -121,7 +123,7 @@ async function create(
     resolver: network.plan.gateway,
     ...defined({ made: ahead?.containerId }),
   });
-  teardown.add("container", () => docker.containers.remove(containerId));
+  if (ahead === undefined) teardown.add("container", () => docker.containers.remove(containerId));
   const { resources } = body;
   return {
     containerId,
@@ -131,7 +133,7 @@ async function create(
     runtime: runtime.directory,
     upperDirectory: undefined,
     createdAt,
-    ahead: ahead !== undefined,
+    ahead,
   };
 }
 

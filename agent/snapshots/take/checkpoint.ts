@@ -25,7 +25,7 @@ export interface CheckpointDeps extends CheckpointMemoryDeps {
   readonly disks: NodeDisks;
   readonly stores: Stores;
   /** Absent: no copy starts from it at once. */
-  readonly copies?: Pick<CopiesAhead, "begin" | "stored" | "drop">;
+  readonly copies?: Pick<CopiesAhead, "begin" | "stored" | "runs" | "drop">;
 }
 
 export async function checkpoint(
@@ -34,7 +34,7 @@ export async function checkpoint(
   deps: CheckpointDeps,
 ): Promise<TakenSnapshot> {
   const { stores, now, log } = deps;
-  const { containers, envd } = deps.docker;
+  const { containers, annotations, envd } = deps.docker;
   const { findHole } = deps.disks;
   const { executionId, sandboxId, projectId, container } = sandbox;
   const { snapshotId, memory, durable = true, copies = 1, timing = noTiming } = request;
@@ -69,7 +69,9 @@ export async function checkpoint(
     teardown.add("image", () => containers.removeImage(image));
     await timing.measure("ahead", () => containers.copyAhead(container.id, image));
     if (!durable && ownDisk) {
-      deps.copies?.begin(snapshotId, container, copies);
+      const { build, resources, runtime } = container;
+      const startable = memory && (await annotations.volumePaths(container.id)).length === 0;
+      deps.copies?.begin(snapshotId, { build, resources, runtime, startable }, copies);
       teardown.add("containers of copies", () => deps.copies?.drop(snapshotId));
     }
     teardown.add("freeze", goOn);
@@ -101,6 +103,7 @@ export async function checkpoint(
         }
         timing.add("frozen", performance.now() - frozenAt);
         await goOn();
+        deps.copies?.runs(snapshotId);
         await containers.keep(container.id, image, durable);
         // Each checkpoint of a fork of a checkpoint adds a layer.
         await flattenWhenDeep(image, { containers, findHole });

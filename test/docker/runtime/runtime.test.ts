@@ -1,7 +1,7 @@
 /** svc-runc on the real Docker daemon: a given network namespace, and a start from a memory image. */
 
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -58,12 +58,20 @@ async function makeContainer(options: ContainerOptions = {}): Promise<string> {
   return id;
 }
 
-async function annotate(id: string, annotations: { netns?: string; restore?: string }): Promise<void> {
+async function annotate(id: string, annotations: { netns?: string; restore?: string; waits?: boolean }): Promise<void> {
   const directory = join(RUN_DIRECTORY, "containers", id);
   await mkdir(directory, { recursive: true });
   if (annotations.netns !== undefined) await writeFile(join(directory, "netns"), `${annotations.netns}\n`);
+  if (annotations.waits === true) await writeFile(join(directory, "waits"), "");
   if (annotations.restore !== undefined) await symlink(annotations.restore, join(directory, "restore"));
 }
+
+const notesOf = (id: string) => join(RUN_DIRECTORY, "containers", id);
+const waitsFor = (id: string) =>
+  run("pgrep", ["-f", `svc-await ${notesOf(id)}`]).then(
+    () => true,
+    () => false,
+  );
 
 const countIn = async (id: string) => Number(await docker("exec", id, "tail", "-n", "1", "/tmp/count"));
 
@@ -181,6 +189,41 @@ describe("the svc runtime", () => {
     expect(await docker("exec", fork, "ip", "address", "show", "eth0")).toContain(second.address);
     const source = await countIn(id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(source);
+  });
+
+  test("begins a start before its memory is named, and waits with the container's part done", async () => {
+    const namespace = await makeNamespace("svc-rtest-11", 11);
+    const id = await makeContainer();
+    await annotate(id, { netns: namespace.path });
+    await docker("start", id);
+    await expect.poll(() => countIn(id)).toBeGreaterThan(5);
+    const images = await checkpoint(id);
+    const before = await countIn(id);
+    await docker("kill", id);
+    await docker("wait", id);
+    await annotate(id, { waits: true });
+    const starting = docker("start", id);
+    await expect.poll(() => waitsFor(id)).toBe(true);
+    await annotate(id, { restore: images });
+    await starting;
+    await expect.poll(() => countIn(id)).toBeGreaterThan(before);
+    expect((await readdir(notesOf(id))).sort()).toEqual(["criu", "netns", "restored"]);
+  });
+
+  test.each([
+    { what: "its note is", gone: "waiting" },
+    { what: "its notes are", gone: "" },
+  ])("ends a start that waits for memory when $what gone, and Docker removes the container", async ({ gone }) => {
+    const namespace = await makeNamespace("svc-rtest-12", 12);
+    const id = await makeContainer();
+    await annotate(id, { netns: namespace.path, waits: true });
+    const starting = docker("start", id);
+    const failed = expect(starting).rejects.toThrow(`no memory came for ${id}`);
+    await expect.poll(() => waitsFor(id)).toBe(true);
+    await rm(join(notesOf(id), gone), { recursive: true });
+    await failed;
+    await docker("rm", id);
+    expect(await waitsFor(id)).toBe(false);
   });
 
   // Root without CAP_SYS_RESOURCE may not ask for such a process's limits: scripts/host/criu/criu-preload.c reads them

@@ -1,13 +1,16 @@
 /** The checkpoint of a fork and its copies: containers that are made while the source is stored, and memory that is not hashed. */
 
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Started } from "../../../shared/agent-api/routes.ts";
-import { containers, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
+import { containers, type RealAgent, RUN_DIR, realAgent } from "../../support/agent/real-agent.ts";
 import { background, command } from "../../support/sandbox/envd-commands.ts";
 
+const run = promisify(execFile);
 const SLOW = { timeout: 90_000, interval: 100 };
 const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
 const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -28,6 +31,13 @@ const ask = ({ executionId }: Started, copies: number, snapshotId = randomUUID()
   params: { executionId },
   body: { snapshotId, memory: true, durable: false, copies },
 });
+
+/** Starts that wait for their memory. */
+const waiting = () =>
+  run("pgrep", ["-fc", `svc-await ${RUN_DIR}/containers/`]).then(
+    ({ stdout }) => Number(stdout),
+    () => 0,
+  );
 
 async function counting(): Promise<Started> {
   const started = await agent.start();
@@ -70,6 +80,37 @@ test("the container of a copy has its disk before the copy starts", async () => 
   expect(await images()).toBe(2);
   await agent.call.deleteSnapshot({ params: { snapshotId } });
   await Promise.all([source, copy].map(({ executionId }) => agent.stop(executionId)));
+  await nothingLeft();
+});
+
+test("starts of copies begin before they are asked for, and those that no copy takes are called off", async () => {
+  const source = await counting();
+  const { snapshotId } = await agent.call.checkpointExecution(ask(source, 3));
+  await expect.poll(waiting, SLOW).toBe(3);
+  const copy = await copyOf(snapshotId);
+  expect([copy.restored, await waiting()]).toEqual(["memory", 2]);
+  for (const one of [source, copy]) await countsOn(one);
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+  await expect.poll(waiting, SLOW).toBe(0);
+  await expect.poll(containers, SLOW).toHaveLength(2);
+  await Promise.all([source, copy].map(({ executionId }) => agent.stop(executionId)));
+  await nothingLeft();
+});
+
+test("kill -9 of the agent while starts of copies wait leaves the source, and neither starts nor containers beside it", async () => {
+  const source = await counting();
+  const { snapshotId } = await agent.call.checkpointExecution(ask(source, 3));
+  await expect.poll(waiting, SLOW).toBe(3);
+  await agent.crash();
+  const begun = performance.now();
+  await agent.launch();
+  // Sooner than the starts would give up by themselves, for which Docker would keep the agent waiting.
+  expect(performance.now() - begun).toBeLessThan(30_000);
+  await expect.poll(waiting, { timeout: 15_000, interval: 50 }).toBe(0);
+  await expect.poll(containers, SLOW).toHaveLength(1);
+  await countsOn(source);
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+  await agent.stop(source.executionId);
   await nothingLeft();
 });
 

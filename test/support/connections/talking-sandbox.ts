@@ -193,7 +193,7 @@ export async function talkHost(): Promise<TalkHost> {
       const root = join(images, "../root");
       const made = await make(`copy${undo.length}`, ["/talk"], root);
       await annotations.joinNetwork(made.id, made.slot.netnsPath, inside !== undefined);
-      await annotations.restore(made.id, images, false);
+      await annotations.restore(made.id, images);
       if (inside !== undefined) await connections.prepare(made.slot, inside);
       await made.create(images);
       if (inside !== undefined) await connections.release(made.slot, inside);

@@ -23,6 +23,10 @@ import { fakeNetwork } from "./fake-network.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 import { noBlobs } from "./no-blobs.ts";
 
+/** No start begins before its memory is there. */
+const done = () => Promise.resolve();
+const NO_WAITING = { awaitMemory: done, waitsForMemory: done, callOff: done, wasRestored: () => Promise.resolve(true) };
+
 /** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
 
@@ -255,8 +259,10 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       mounts.set(id, given);
     },
     volumePaths: (id) => Promise.resolve((mounts.get(id) ?? []).map(({ path }) => path)),
-    async restore(id, directory) {
+    ...NO_WAITING,
+    async restore(id, directory, serve) {
       await step("memory annotations");
+      await serve?.();
       restores.set(id, directory);
     },
     criuDirectory: (id) => `/annotations/${id}`,
