@@ -63,10 +63,10 @@ async function createParts(base: Base) {
   const ofSandboxes = () => live.set.running().map(({ container }) => container.id);
   const engine = createEngineWatch({
     containers,
-    owned: () => [...ofSandboxes(), ...pool.ids(), ...stored.frozen.ids()],
+    owned: () => [...ofSandboxes(), ...pool.ids(), ...stored.frozen.ids(), ...stored.readyCopies.ids()],
     isSandbox: (id) => ofSandboxes().includes(id),
     onGone: (id, exit) => {
-      if (!pool.lost(id) && !stored.frozen.lost(id)) sandboxes.died(id, exit);
+      if (!pool.lost(id) && !stored.frozen.lost(id) && !stored.readyCopies.lost(id)) sandboxes.died(id, exit);
     },
     onBack: () => {
       // A Docker daemon that was started again cannot rename the containers that it found running.

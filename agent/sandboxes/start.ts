@@ -28,6 +28,8 @@ export interface Sources {
   readonly pooledMemory: Source;
   /** A new container with the disk of a snapshot, and its memory if the request asks for that. */
   readonly snapshot: Source<FromSnapshot>;
+  /** The copy that waits for the rewind of this sandbox to this snapshot. */
+  readonly rewindCopy: Source<FromSnapshot>;
   /** The paused sandbox's own container, if it is still frozen in memory. */
   readonly frozen: Source<FromSnapshot>;
   /** The paused sandbox's disk, and its stored memory if the request asks for that. */
@@ -46,7 +48,7 @@ export interface StartDeps {
 export type Start = (spec: Omit<LaunchSpec, "timing">, signal: AbortSignal) => Promise<Launched>;
 
 export function createStart({ sources, mutex, stores, startCommand }: StartDeps): Start {
-  const { pool, boot, pooledMemory, snapshot, frozen, stored } = sources;
+  const { pool, boot, pooledMemory, snapshot, rewindCopy, frozen, stored } = sources;
   /** What the request names → the sources, in the order in which they are tried. */
   const fromTemplate = [pool, boot];
   const fromStored = {
@@ -55,7 +57,7 @@ export function createStart({ sources, mutex, stores, startCommand }: StartDeps)
     snapshot: [snapshot],
     paused: [frozen, stored],
     /** Another container, beside that of the running or paused sandbox. */
-    rewind: [snapshot],
+    rewind: [rewindCopy, snapshot],
   };
 
   const originOf = ({ build }: StartRequest, { is, snapshotId, memory }: Origin): keyof typeof fromStored => {

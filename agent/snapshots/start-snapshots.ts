@@ -41,8 +41,11 @@ import { createEviction } from "./frozen/evict.ts";
 import { createFrozenContainers, type FoundFrozen, type FrozenContainers } from "./frozen/frozen.ts";
 import type { SnapshotMachine } from "./machine.ts";
 import { pooledCopy } from "./restore/pooled-copy.ts";
+import { createReadyCopies, type ReadyCopies } from "./restore/ready-copies.ts";
 import { createRescue } from "./restore/rescue.ts";
 import { resume } from "./restore/resume.ts";
+import { makeRewindCopy } from "./restore/rewind-copy.ts";
+import { rewindSources } from "./restore/rewind-sources.ts";
 import { startCopy } from "./restore/start-copy.ts";
 import { thawPaused } from "./restore/thaw.ts";
 import { nameImageBelow, nameImagesBelow } from "./store/docker-images-below.ts";
@@ -66,6 +69,9 @@ type Settings =
   | "frozenSeconds"
   | "frozenReservedMb"
   | "lazyPagesMb"
+  | "poolMemoryPercent"
+  | "poolReservedMb"
+  | "rewindCopySeconds"
   | "snapshotQuotaMb"
   | "projectSnapshotQuotaMb"
   | "blobStorePaused";
@@ -85,6 +91,7 @@ export interface StartSnapshotsDeps {
   readonly capabilities: Pick<CapabilityWatch, "now" | "memoryRefusal">;
   /** What an earlier agent process left running or frozen. */
   readonly found: { readonly sandboxes: readonly Sandbox[]; readonly frozen: readonly FoundFrozen[] };
+  readonly isRunning: (sandboxId: string) => boolean;
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
   /** Where a snapshot is stored has changed. */
@@ -106,7 +113,9 @@ export interface SnapshotParts {
   readonly holding: Holding;
   readonly frozen: FrozenContainers;
   readonly admission: Admission;
-  readonly sources: Pick<Sources, "snapshot" | "frozen" | "stored">;
+  /** Copies that wait for a rewind. */
+  readonly readyCopies: ReadyCopies;
+  readonly sources: Pick<Sources, "snapshot" | "rewindCopy" | "frozen" | "stored">;
   /** One operation at a time per snapshot. */
   readonly mutex: KeyedMutex;
   readonly taking: Taking;
@@ -182,6 +191,22 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     turns: deps.turns,
     memoryRefusal: capabilities.memoryRefusal,
   };
+  const readyCopies = createReadyCopies({
+    make: (ask, signal) => makeRewindCopy(ask, restoreDeps, signal),
+    dispose: async (container) => {
+      await disposal.kill(container);
+      disposal.remove(container);
+    },
+    isRunning: deps.isRunning,
+    isStored: (id) => store.get(id)?.state === "stored",
+    keepMs: config.rewindCopySeconds * 1_000,
+    freeMemory: () => machine.host.freeMemory(),
+    reservedMemory: config.poolReservedMb * MIB,
+    memoryBound: (machine.host.load().memoryTotalBytes * config.poolMemoryPercent) / 100,
+    now,
+    log,
+  });
+  teardown.add("copies for rewinds", () => readyCopies.stop());
   const takeDeps = { ...common, diskBytes: admission.diskBytes };
   const { during, rescue } = createRescue({ ...common, diskBytes: deps.diskBytes });
 
@@ -223,8 +248,12 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     holding,
     frozen,
     admission,
+    readyCopies,
     sources: {
-      snapshot: (spec, signal) => startCopy(spec, restoreDeps, signal),
+      ...rewindSources((spec, signal) => startCopy(spec, restoreDeps, signal), readyCopies, {
+        ...restoreDeps,
+        disposal,
+      }),
       frozen: (spec, signal) => thawPaused(spec, restoreDeps, signal),
       stored: (spec, signal) => resume(spec, restoreDeps, signal),
     },

@@ -224,6 +224,13 @@ export const AgentConfig = Type.Object({
     maximum: 10_485_760,
     description: "Free memory below which frozen sandboxes are dropped from memory, oldest first, MiB",
   }),
+  rewindCopySeconds: Type.Integer({
+    default: 60,
+    minimum: 0,
+    maximum: 86_400,
+    description:
+      "How long a copy of a snapshot waits for the next rewind to it; all of them take as much memory as the pool may; 0: none is made",
+  }),
   lazyPagesMb: Type.Integer({
     default: 128,
     minimum: 1,

@@ -51,7 +51,7 @@ export async function burst({ platform, quick, say }: Bench): Promise<readonly R
   const baseline = { name: "docker run -d + exec", ...summarise(await containersAtOnce(count)) };
   const measured = (name: string, { samples, errors }: Starts, ready: number) => {
     const note = `${ready} were warm; ${noteOf({ succeeded: samples.length, errors }, count, wanted)}`;
-    return { name, unit: "ms", ours: summarise(samples), budgets: [], note };
+    return { name, unit: "ms" as const, ours: summarise(samples), budgets: [], note };
   };
   return [
     row({ ...measured(`${nameOf(count)}, nothing prepared`, unprepared, 0), baseline }),

@@ -5,8 +5,14 @@ import { defined } from "../../../shared/defined.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import { leastMemoryMb } from "../../containers/cgroup/limits.ts";
+import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
 import type { Network } from "../../network/host-network.ts";
-import { type BecomeSandboxDeps, becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
+import {
+  type BecomeSandboxDeps,
+  becomeSandbox,
+  type Launched,
+  type LaunchSpec,
+} from "../../sandboxes/become-sandbox.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import { clearLinks } from "../store/clear-links.ts";
@@ -91,7 +97,7 @@ function checkMemory({ id, memoryBytes, disk }: Snapshot, memoryMB: number): voi
   );
 }
 
-interface From {
+export interface From {
   readonly snapshot: Snapshot;
   readonly image: string;
   readonly memory: boolean;
@@ -99,24 +105,44 @@ interface From {
 
 async function create(
   { body, origin, executionId }: FromSnapshot,
-  { snapshot, image, memory }: From,
-  { docker, network, copies, now }: StartCopyDeps,
+  from: From,
+  deps: StartCopyDeps,
   teardown: Teardown,
 ): Promise<SnapshotDisk & { readonly ahead: AheadContainer | undefined }> {
-  // The memory image has files of its version of envd mapped.
-  const runtime = await docker.runtime(memory ? snapshot.disk.runtime : undefined);
-  const startable = memory && (body.volumes ?? []).length === 0;
+  const runtime = await runtimeOf(from, deps);
+  const startable = from.memory && (body.volumes ?? []).length === 0;
   const wanted = { resources: body.resources, runtime: runtime.directory, startable };
-  const ahead = origin.is === "snapshot" ? await copies.take(origin.snapshotId, wanted) : undefined;
-  if (ahead !== undefined) teardown.add("container ahead", () => copies.discard(ahead));
+  const ahead = origin.is === "snapshot" ? await deps.copies.take(origin.snapshotId, wanted) : undefined;
+  if (ahead !== undefined) teardown.add("container ahead", () => deps.copies.discard(ahead));
+  // The sandbox that is rewound has a container of its usual name.
+  const name = origin.is === "rewind" ? `svc-${body.sandboxId}-${executionId.slice(0, 8)}` : `svc-${body.sandboxId}`;
+  return { ...(await containerOf({ body, name, ahead }, { ...from, runtime }, deps, teardown)), ahead };
+}
+
+/** The memory image has files of its version of envd mapped. */
+export function runtimeOf({ snapshot, memory }: From, { docker }: Pick<StartCopyDeps, "docker">): Promise<EnvdRuntime> {
+  return docker.runtime(memory ? snapshot.disk.runtime : undefined);
+}
+
+/** A new container with the disk of the snapshot, or that one was made ahead. The teardown removes a new one. */
+export async function containerOf(
+  {
+    body,
+    name,
+    ahead,
+  }: Pick<LaunchSpec, "body"> & { readonly name: string; readonly ahead: AheadContainer | undefined },
+  { image, runtime }: From & { readonly runtime: EnvdRuntime },
+  { docker, network, now }: Pick<StartCopyDeps, "docker" | "network" | "now">,
+  teardown: Teardown,
+): Promise<SnapshotDisk> {
+  const { resources } = body;
   const { controlToken } = ahead ?? { controlToken: randomBytes(24).toString("hex") };
   const build = { ...body.build, image };
   const createdAt = now();
   const containerId = await docker.containers.create({
-    // The sandbox that is rewound has a container of its usual name.
-    name: origin.is === "rewind" ? `svc-${body.sandboxId}-${executionId.slice(0, 8)}` : `svc-${body.sandboxId}`,
+    name,
     build,
-    resources: body.resources,
+    resources,
     command: runtime.command,
     env: [`SVC_ENVD_CONTROL=${controlToken}`],
     runtimeDirectory: runtime.directory,
@@ -124,17 +150,8 @@ async function create(
     ...defined({ made: ahead?.containerId }),
   });
   if (ahead === undefined) teardown.add("container", () => docker.containers.remove(containerId));
-  const { resources } = body;
-  return {
-    containerId,
-    controlToken,
-    build,
-    resources,
-    runtime: runtime.directory,
-    upperDirectory: undefined,
-    createdAt,
-    ahead,
-  };
+  const rest = { build, resources, runtime: runtime.directory, upperDirectory: undefined, createdAt };
+  return { containerId, controlToken, ...rest };
 }
 
 function renameLater(containerId: string, name: string, { docker, log }: Pick<StartCopyDeps, "docker" | "log">): void {

@@ -112,6 +112,9 @@ function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0, lazyPag
     lazyPagesMb,
     projectSnapshotQuotaMb,
     blobStorePaused: false,
+    poolMemoryPercent: 10,
+    poolReservedMb: 0,
+    rewindCopySeconds: 0,
   };
 }
 
@@ -187,6 +190,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       found: before ?? nothing,
       turns: turns.restores,
       diskBytes: () => 0,
+      isRunning: (sandboxId) => live.routes.has(sandboxId),
       capabilities: {
         now: () => ({ ...able, lazyPages: options.lazyPages ?? true }),
         memoryRefusal: () => options.memoryRefusal?.(),

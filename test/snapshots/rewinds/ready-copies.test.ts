@@ -1,0 +1,167 @@
+/** Rewinds on a real engine that take a copy which was made before: the same state as without one, and nothing is left of copies. */
+
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Started } from "../../../shared/agent-api/routes.ts";
+import { containers, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
+import { background, command } from "../../support/sandbox/envd-commands.ts";
+import { killFrozen } from "../../support/sandbox/frozen-container.ts";
+
+const run = promisify(execFile);
+const SLOW = { timeout: 90_000, interval: 50 };
+const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
+const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const outputOf = async ({ address }: Started, text: string) => (await command(address, text)).output.trim();
+const count = async (started: Started) => Number(await outputOf(started, "cat /tmp/count"));
+
+let agent: RealAgent;
+beforeAll(async () => {
+  agent = await realAgent({ SVC_FROZEN_SECONDS: "3600", SVC_HEARTBEAT_EVERY_MS: "200" });
+});
+afterAll(() => agent.close());
+
+const rewindOf = ({ sandboxId, executionId }: Started, snapshotId: string) => ({
+  sandboxId,
+  origin: { is: "rewind" as const, snapshotId, memory: true, replaces: executionId },
+});
+
+const rewind = (started: Started, snapshotId: string, executionId: string = randomUUID()) =>
+  agent.startAs(executionId, rewindOf(started, snapshotId));
+
+/** A sandbox that was rewound once, so that a copy waits for the next time; it has counted on, and has a file that the checkpoint has not. */
+async function withCopy(): Promise<{ readonly started: Started; readonly snapshotId: string; readonly at: number }> {
+  const first = await agent.start();
+  await background(first.address, COUNTER);
+  await expect.poll(() => count(first), SLOW).toBeGreaterThan(1);
+  const snapshotId = randomUUID();
+  await agent.call.checkpointExecution({
+    params: { executionId: first.executionId },
+    body: { snapshotId, memory: true },
+  });
+  const at = await count(first);
+  const started = await rewind(first, snapshotId);
+  await outputOf(started, "echo new > /tmp/file");
+  await expect.poll(() => count(started), SLOW).toBeGreaterThan(at + 20);
+  await copyWaits();
+  return { started, snapshotId, at };
+}
+
+/** The sandbox's container, and the copy, of which nothing runs. */
+async function copyWaits(): Promise<void> {
+  await expect.poll(containers, SLOW).toHaveLength(2);
+  await expect.poll(frozenContainers, SLOW).toHaveLength(1);
+}
+
+async function frozenContainers(): Promise<string[]> {
+  const states = await Promise.all((await containers()).map(({ name }) => frozen(name)));
+  return states.flatMap((id) => (id === undefined ? [] : [id]));
+}
+
+/** Its id, or undefined when it is not frozen. */
+async function frozen(name: string): Promise<string | undefined> {
+  const inspected = await run("docker", ["inspect", "--format", "{{.Id}}", name]).catch(() => ({ stdout: "" }));
+  const id = inspected.stdout.trim();
+  const paths = [`/sys/fs/cgroup/freezer/docker/${id}/freezer.state`, `/sys/fs/cgroup/docker/${id}/cgroup.freeze`];
+  const texts = await Promise.all(paths.map((path) => readFile(path, "utf8").catch(() => "")));
+  return texts.some((text) => ["FROZEN", "1"].includes(text.trim())) ? id : undefined;
+}
+
+async function isAtCheckpoint(next: Started, at: number, began: number): Promise<void> {
+  expect(next.restored).toBe("memory");
+  expect(await outputOf(next, "cat /tmp/file 2>&1 || true")).toContain("No such file");
+  const there = await count(next);
+  // It counts at most twenty times a second.
+  expect(there).toBeLessThan(at + 10 + (Date.now() - began) / 50);
+  await expect.poll(() => count(next)).toBeGreaterThan(there);
+}
+
+describe("a rewind to a checkpoint to which the sandbox was rewound before", () => {
+  test("takes the copy, any number of times, and with the sandbox and its checkpoint nothing is left", async () => {
+    const { started, snapshotId, at } = await withCopy();
+    let current = started;
+    for (let round = 0; round < 4; round++) {
+      const began = Date.now();
+      const next = await rewind(current, snapshotId);
+      console.log(`rewound to a copy in ${Date.now() - began} ms`);
+      expect(next.warm).toBe(true);
+      await isAtCheckpoint(next, at, began);
+      await outputOf(next, "echo new > /tmp/file");
+      await copyWaits();
+      current = next;
+    }
+    await agent.stop(current.executionId);
+    await expect.poll(containers, SLOW).toEqual([]);
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+  });
+
+  test("works while the copy is being made, and after the copy has ended", async () => {
+    const { started, snapshotId, at } = await withCopy();
+    let current = await rewind(started, snapshotId);
+    for (const ms of [0, 160, 300, 600]) {
+      await after(ms);
+      const began = Date.now();
+      current = await rewind(current, snapshotId);
+      await isAtCheckpoint(current, at, began);
+    }
+    await copyWaits();
+    await killFrozen((await frozenContainers())[0] ?? "");
+    const began = Date.now();
+    current = await rewind(current, snapshotId);
+    await isAtCheckpoint(current, at, began);
+    await agent.stop(current.executionId);
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+    await expect.poll(containers, SLOW).toEqual([]);
+  });
+
+  test("finds no copy once its checkpoint is deleted, and the sandbox goes on", async () => {
+    const { started, snapshotId } = await withCopy();
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+    await expect(rewind(started, snapshotId)).rejects.toMatchObject({ code: "snapshot_files_missing" });
+    await expect.poll(containers, SLOW).toHaveLength(1);
+    const there = await count(started);
+    await expect.poll(() => count(started)).toBeGreaterThan(there);
+    await agent.stop(started.executionId);
+    await expect.poll(containers, SLOW).toEqual([]);
+  });
+
+  test("does not find the copy of an agent that was killed: no later agent keeps it", async () => {
+    const { started, snapshotId, at } = await withCopy();
+    await agent.crash();
+    await agent.launch();
+    await expect.poll(containers, SLOW).toHaveLength(1);
+    const began = Date.now();
+    const next = await rewind(started, snapshotId);
+    expect(next.warm).toBe(false);
+    await isAtCheckpoint(next, at, began);
+    await agent.stop(next.executionId);
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+    await expect.poll(containers, SLOW).toEqual([]);
+  });
+
+  test.each([0, 10, 30, 80])(
+    "in which the agent is killed after %i ms leaves one of the two, and can be asked for again",
+    async (ms) => {
+      const { started, snapshotId } = await withCopy();
+      const executionId = randomUUID();
+      const rewinding = rewind(started, snapshotId, executionId).catch(() => undefined);
+      await after(ms);
+      await agent.crash();
+      await rewinding;
+      await agent.launch();
+      const seen = agent.heartbeats.length;
+      await expect.poll(() => agent.heartbeats.length, SLOW).toBeGreaterThan(seen + 1);
+      const running = agent.heartbeats.at(-1)?.executions.filter((one) => one.sandboxId === started.sandboxId) ?? [];
+      expect([[started.executionId], [executionId]]).toContainEqual(running.map((one) => one.executionId));
+      const next = await rewind(started, snapshotId, executionId);
+      expect(await outputOf(next, "cat /tmp/file 2>&1 || true")).toContain("No such file");
+      const there = await count(next);
+      await expect.poll(() => count(next)).toBeGreaterThan(there);
+      await agent.stop(executionId);
+      await agent.call.deleteSnapshot({ params: { snapshotId } });
+      await expect.poll(containers, SLOW).toEqual([]);
+    },
+  );
+});
