@@ -8,7 +8,6 @@ import { nodeName } from "../../shared/tls/names.ts";
 import type { Meeting } from "../../shared/tls/peers.ts";
 import type { ClaimedStore } from "../blobs/claimed-store.ts";
 import { openPeer } from "../blobs/peer.ts";
-import { createReader, storeSource } from "../blobs/sources.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Flavour, LiveContainer } from "../containers/live-container.ts";
 import type { CapabilityWatch } from "../host/capability-watch.ts";
@@ -25,27 +24,24 @@ import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import { type Arrivals, createArrivals } from "./beyond/arrivals.ts";
 import { fetchSnapshot } from "./beyond/fetch-snapshot.ts";
-import { createHeldImages, type HeldImages, imageOfBuild } from "./beyond/held-images.ts";
+import { createHeldImages, type HeldImages } from "./beyond/held-images.ts";
 import { createImageArrivals, type ImageArrivals } from "./beyond/image-arrivals.ts";
 import { createImageTrees } from "./beyond/image-trees.ts";
 import { imageUploads } from "./beyond/image-uploads.ts";
 import { createOffers, type Offers } from "./beyond/offers.ts";
 import { snapshotUploads } from "./beyond/snapshot-uploads.ts";
 import { createUploads, type Uploads } from "./beyond/uploads.ts";
-import { createSnapshotChecks, type SnapshotChecks } from "./check/checks.ts";
-import { createImageReads } from "./check/image-reads.ts";
-import { checkNodeCopy } from "./check/node-copy.ts";
-import { checkStoreCopy, checkStoredImage } from "./check/store-copy.ts";
+import type { SnapshotChecks } from "./check/checks.ts";
+import { startChecks } from "./check/start-checks.ts";
 import { outsideConnections } from "./connections/outside.ts";
 import { createEviction } from "./frozen/evict.ts";
 import { createFrozenContainers, type FoundFrozen, type FrozenContainers } from "./frozen/frozen.ts";
 import type { SnapshotMachine } from "./machine.ts";
 import { pooledCopy } from "./restore/pooled-copy.ts";
-import { createReadyCopies, type ReadyCopies } from "./restore/ready-copies.ts";
+import type { ReadyCopies } from "./restore/ready-copies.ts";
 import { createRescue } from "./restore/rescue.ts";
 import { resume } from "./restore/resume.ts";
-import { makeRewindCopy } from "./restore/rewind-copy.ts";
-import { rewindSources } from "./restore/rewind-sources.ts";
+import { startRewinds } from "./restore/rewinds.ts";
 import { startCopy } from "./restore/start-copy.ts";
 import { thawPaused } from "./restore/thaw.ts";
 import { nameImageBelow, nameImagesBelow } from "./store/docker-images-below.ts";
@@ -191,22 +187,8 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     turns: deps.turns,
     memoryRefusal: capabilities.memoryRefusal,
   };
-  const readyCopies = createReadyCopies({
-    make: (ask, signal) => makeRewindCopy(ask, restoreDeps, signal),
-    dispose: async (container) => {
-      await disposal.kill(container);
-      disposal.remove(container);
-    },
-    isRunning: deps.isRunning,
-    isStored: (id) => store.get(id)?.state === "stored",
-    keepMs: config.rewindCopySeconds * 1_000,
-    freeMemory: () => machine.host.freeMemory(),
-    reservedMemory: config.poolReservedMb * MIB,
-    memoryBound: (machine.host.load().memoryTotalBytes * config.poolMemoryPercent) / 100,
-    now,
-    log,
-  });
-  teardown.add("copies for rewinds", () => readyCopies.stop());
+  const fromSnapshot: Sources["snapshot"] = (spec, signal) => startCopy(spec, restoreDeps, signal);
+  const rewinds = startRewinds(fromSnapshot, { ...restoreDeps, ...deps }, teardown);
   const takeDeps = { ...common, diskBytes: admission.diskBytes };
   const { during, rescue } = createRescue({ ...common, diskBytes: deps.diskBytes });
 
@@ -233,7 +215,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     log,
   });
   teardown.add("downloads of images", () => imageArrivals.stop());
-  const snapshotChecks = checksOf(deps);
+  const snapshotChecks = startChecks(deps);
   teardown.add("checks of snapshots", () => snapshotChecks.stop());
 
   return {
@@ -248,12 +230,9 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     holding,
     frozen,
     admission,
-    readyCopies,
+    readyCopies: rewinds.copies,
     sources: {
-      ...rewindSources((spec, signal) => startCopy(spec, restoreDeps, signal), readyCopies, {
-        ...restoreDeps,
-        disposal,
-      }),
+      ...rewinds.sources,
       frozen: (spec, signal) => thawPaused(spec, restoreDeps, signal),
       stored: (spec, signal) => resume(spec, restoreDeps, signal),
     },
@@ -314,30 +293,6 @@ function arrivalsOf(
     peer: (place) => openPeer(place, meetingOf(place.nodeId, peering), blobs.traffic),
     fetch: (wanted, sources, options) => fetchSnapshot(wanted, sources, from, options),
     mutex,
-  });
-}
-
-function checksOf({ machine, stores, blobStore, now }: StartSnapshotsDeps): SnapshotChecks {
-  const { blobs, docker, memory } = machine;
-  const { containers } = docker;
-  const images = createImageReads(containers, now);
-  return createSnapshotChecks({
-    isHere: ({ snapshotId: id, template }) =>
-      (template === true ? imageOfBuild(id, stores) : stores.snapshots.get(id)) !== undefined,
-    async check({ snapshotId: id, stored, template }, options) {
-      if (stored !== undefined) {
-        const sources = [storeSource(blobStore.use())];
-        const reader = createReader({ sources, codec: blobs.codec(stored.projectId), now });
-        const from = { reader, transfers: blobs.transfers };
-        return template === true
-          ? [await checkStoredImage(stored.ref, from, options)]
-          : checkStoreCopy(stored.ref, from, options);
-      }
-      if (template === true)
-        return [await images.check({ image: imageOfBuild(id, stores) ?? "", absent: "missing" }, options)];
-      const { snapshots } = stores;
-      return checkNodeCopy(id, { files: memory.files, containers, images, snapshots }, options);
-    },
   });
 }
 

@@ -100,7 +100,7 @@ export function createReadyCopies(deps: ReadyCopiesDeps): ReadyCopies {
   };
 
   const rounds = loop({ name: "copies for rewinds", everyMs: ROUND_MS, log }, () => {
-    for (const entry of [...entries.values()]) {
+    for (const entry of entries.values()) {
       if (isRunning(entry.body.sandboxId)) entry.seen = now();
       const isOver = now() - entry.since >= keepMs || now() - entry.seen >= ABSENT_MS;
       if (isOver || !isStored(entry.snapshot.id)) drop(entry);
@@ -153,7 +153,7 @@ export function createReadyCopies(deps: ReadyCopiesDeps): ReadyCopies {
     ids: () => [...entries.values()].flatMap(({ container }) => (container === undefined ? [] : [container.id])),
     async stop() {
       await rounds.stop();
-      for (const entry of [...entries.values()]) drop(entry);
+      for (const entry of entries.values()) drop(entry);
       await Promise.all(background);
     },
   };

@@ -1,10 +1,43 @@
 /** Where a start from a snapshot comes from: for a rewind the copy that waits for it, else a new container. */
 
+import type { Teardown } from "../../../shared/program/teardown.ts";
+import type { AgentConfig } from "../../config.ts";
 import type { Sources } from "../../sandboxes/start.ts";
-import type { ReadyCopies } from "./ready-copies.ts";
-import { type RewindDeps, rewindToCopy } from "./rewind-copy.ts";
+import type { SnapshotMachine } from "../machine.ts";
+import { createReadyCopies, type ReadyCopies } from "./ready-copies.ts";
+import { makeRewindCopy, type RewindDeps, rewindToCopy } from "./rewind-copy.ts";
 
-export function rewindSources(
+const MIB = 1024 * 1024;
+
+interface RewindsDeps extends RewindDeps {
+  readonly config: Pick<AgentConfig, "rewindCopySeconds" | "poolMemoryPercent" | "poolReservedMb">;
+  readonly machine: Pick<SnapshotMachine, "host">;
+  readonly isRunning: (sandboxId: string) => boolean;
+}
+
+/** The copies end with the teardown. */
+export function startRewinds(startCopy: Sources["snapshot"], deps: RewindsDeps, teardown: Teardown) {
+  const { config, machine, disposal, stores, isRunning, now, log } = deps;
+  const copies = createReadyCopies({
+    make: (ask, signal) => makeRewindCopy(ask, deps, signal),
+    dispose: async (container) => {
+      await disposal.kill(container);
+      disposal.remove(container);
+    },
+    isRunning,
+    isStored: (id) => stores.snapshots.get(id)?.state === "stored",
+    keepMs: config.rewindCopySeconds * 1_000,
+    freeMemory: () => machine.host.freeMemory(),
+    reservedMemory: config.poolReservedMb * MIB,
+    memoryBound: (machine.host.load().memoryTotalBytes * config.poolMemoryPercent) / 100,
+    now,
+    log,
+  });
+  teardown.add("copies for rewinds", () => copies.stop());
+  return { copies, sources: rewindSources(startCopy, copies, deps) };
+}
+
+function rewindSources(
   startCopy: Sources["snapshot"],
   ready: Pick<ReadyCopies, "prepare" | "take">,
   deps: RewindDeps,
