@@ -1,0 +1,79 @@
+/** The live screen of a sandbox. Its code comes when the tab is opened first. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { loadPart } from "../../parts/load-part.ts";
+import { keepLive } from "./keep-live.ts";
+
+/** A browser that has not begun to run the code by then does not. */
+const LOAD_MS = 30_000;
+
+interface LiveProps {
+  readonly id: string;
+  /** It is given up, for this reason. */
+  readonly instead: (why: unknown) => void;
+  /** The sandbox has ended. */
+  readonly ended: () => void;
+}
+
+export function LiveScreen({ id, instead, ended }: LiveProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const changes = useRef<HTMLButtonElement>(null);
+  /** Somebody has pressed the button: only then the keyboard goes to the screen by itself. */
+  const isPressed = useRef(false);
+  const [takesOver, setTakesOver] = useState(false);
+  const [state, setState] = useState("loading …");
+  useEffect(() => {
+    const left = new AbortController();
+    const telling = { state: setState, instead, ended };
+    const open = async () => {
+      const { showScreen } = await inTime(loadPart(() => import("./no-vnc.ts")));
+      const show = async (signal: AbortSignal) => {
+        if (place.current === null) return;
+        setState("connecting …");
+        const size = (width: number, height: number) => {
+          isPressed.current = false;
+          setState(`${takesOver ? "taken over" : "watching"}, ${width} × ${height}`);
+        };
+        const leave = () => changes.current?.focus();
+        await showScreen(id, place.current, { takesOver, focuses: isPressed.current, left: signal, size, leave });
+      };
+      await keepLive(id, show, telling, left.signal);
+    };
+    open().catch((error: unknown) => left.signal.aborted || instead(error));
+    return () => left.abort();
+  }, [id, takesOver, instead, ended]);
+  const change = () => {
+    isPressed.current = !takesOver;
+    setTakesOver(!takesOver);
+  };
+  return (
+    <>
+      <div class="bar">
+        <button ref={changes} type="button" onClick={change}>
+          {takesOver ? "Watch only" : "Take over"}
+        </button>
+        {takesOver && (
+          <button type="button" class="quiet" onClick={() => place.current?.querySelector("canvas")?.focus()}>
+            Into the screen (Ctrl+Shift+. leaves it)
+          </button>
+        )}
+        <p class="small" role="status">
+          {state}
+        </p>
+      </div>
+      <div class="screen-live" ref={place} />
+    </>
+  );
+}
+
+async function inTime<T>(loading: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error("The browser has not loaded the live screen.")), LOAD_MS);
+  });
+  try {
+    return await Promise.race([loading, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
