@@ -160,9 +160,11 @@ export async function showScreen(id: string, place: HTMLElement, showing: Showin
     tag: process.tag,
     stdin: true,
   };
+  let isOver = false;
   try {
     const messages = follow<Message>(id, "process.Process/Start", started, signal);
     const { exitCode, errors } = await pump(messages, channel, client);
+    isOver = true;
     if (exitCode === NO_SCREEN) throw new NoScreen();
     // What it has said last is why.
     const why = plain(errors.trim().slice(-MOST_REASON_LENGTH)) || `status ${exitCode}`;
@@ -173,10 +175,16 @@ export async function showScreen(id: string, place: HTMLElement, showing: Showin
   } finally {
     clearTimeout(answer);
     clearInterval(alive);
+    const hasBegun = channel.readyState !== "connecting";
     client.disconnect();
-    const kill = { process, signal: "SIGNAL_SIGTERM" };
-    void call(id, "process.Process/SendSignal", kill, AbortSignal.timeout(KILL_MS)).catch(() => undefined);
+    if (hasBegun && !isOver) void kill(id, process);
   }
+}
+
+/** Where that does not arrive, the program ends because it hears nothing of the page. */
+async function kill(id: string, process: object): Promise<void> {
+  const body = { process, signal: "SIGNAL_SIGTERM" };
+  await call(id, "process.Process/SendSignal", body, AbortSignal.timeout(KILL_MS)).catch(() => undefined);
 }
 
 function clientIn(place: HTMLElement, channel: ProgramChannel, showing: Showing): Client {
