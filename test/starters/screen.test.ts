@@ -2,7 +2,8 @@
 
 import { Sandbox } from "@e2b/desktop";
 import { expect, test } from "vitest";
-import { END, handOver, PLACES, passwordsOf, viewer } from "../../console/src/sandbox/screen/scripts.ts";
+import { END, handOver, PLACES, passwordsOf } from "../../console/src/sandbox/screen/scripts.ts";
+import { viewer } from "../../console/src/sandbox/screen/viewer-script.ts";
 import { openPlatform } from "../support/platform/platform.ts";
 import { killedAfterwards } from "../support/sandbox/sdk.ts";
 import { connectScreen } from "./rfb.ts";

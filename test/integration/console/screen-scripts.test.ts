@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { END, handOver, NO_SCREEN, passwordsOf, TAKE_PICTURE, viewer } from "../../../console/src/sandbox/screen/scripts.ts";
+import { END, handOver, NO_SCREEN, passwordsOf, TAKE_PICTURE } from "../../../console/src/sandbox/screen/scripts.ts";
+import { viewer } from "../../../console/src/sandbox/screen/viewer-script.ts";
 import { freePort } from "../../support/peers/listening.ts";
 
 const execute = promisify(execFile);

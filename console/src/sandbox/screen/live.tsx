@@ -2,7 +2,6 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loadPart } from "../../parts/load-part.ts";
-import { keepLive } from "./keep-live.ts";
 
 /** A browser that has not begun to run the code by then does not. */
 const LOAD_MS = 30_000;
@@ -26,7 +25,7 @@ export function LiveScreen({ id, instead, ended }: LiveProps) {
     const left = new AbortController();
     const telling = { state: setState, instead, ended };
     const open = async () => {
-      const { showScreen } = await inTime(loadPart(() => import("./no-vnc.ts")));
+      const { keepLive, showScreen } = await inTime(loadPart(() => import("./no-vnc.ts")));
       const show = async (signal: AbortSignal) => {
         if (place.current === null) return;
         setState("connecting …");

@@ -10,7 +10,10 @@ import { ProgramChannel, pump } from "./channel.ts";
 import { NoScreen, Refused, ServerEnded } from "./endings.ts";
 import type { Message } from "./outcome.ts";
 import { MOST_PIXELS } from "./picture.ts";
-import { DISPLAY, NO_SCREEN, SILENCE_S, viewer } from "./scripts.ts";
+import { DISPLAY, NO_SCREEN } from "./scripts.ts";
+import { SILENCE_S, viewer } from "./viewer-script.ts";
+
+export { keepLive } from "./keep-live.ts";
 
 /** Browsers draw no wider canvas than some 32 000 pixels. */
 const MOST_SIDE = 16_384;
