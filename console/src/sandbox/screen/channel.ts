@@ -74,7 +74,9 @@ export class ProgramChannel {
     try {
       this.onmessage?.({ data });
     } catch (error) {
-      throw error instanceof Refused ? error : new Refused(`The screen is not shown: ${String(error)}`, { cause: error });
+      throw error instanceof Refused
+        ? error
+        : new Refused(`The screen is not shown: ${String(error)}`, { cause: error });
     }
   }
 

@@ -2,9 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loadPart } from "../../parts/load-part.ts";
-
-/** A browser that has not begun to run the code by then does not. */
-const LOAD_MS = 30_000;
+import { keepLive } from "./keep-live.ts";
 
 interface LiveProps {
   readonly id: string;
@@ -25,7 +23,7 @@ export function LiveScreen({ id, instead, ended }: LiveProps) {
     const left = new AbortController();
     const telling = { state: setState, instead, ended };
     const open = async () => {
-      const { keepLive, showScreen } = await inTime(loadPart(() => import("./no-vnc.ts")));
+      const { showScreen } = await loadPart(() => import("./no-vnc.ts"));
       const show = async (signal: AbortSignal) => {
         if (place.current === null) return;
         setState("connecting …");
@@ -63,16 +61,4 @@ export function LiveScreen({ id, instead, ended }: LiveProps) {
       <div class="screen-live" ref={place} />
     </>
   );
-}
-
-async function inTime<T>(loading: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error("The browser has not loaded the live screen.")), LOAD_MS);
-  });
-  try {
-    return await Promise.race([loading, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

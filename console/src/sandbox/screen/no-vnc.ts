@@ -13,8 +13,6 @@ import { MOST_PIXELS } from "./picture.ts";
 import { DISPLAY, NO_SCREEN } from "./scripts.ts";
 import { SILENCE_S, viewer } from "./viewer-script.ts";
 
-export { keepLive } from "./keep-live.ts";
-
 /** Browsers draw no wider canvas than some 32 000 pixels. */
 const MOST_SIDE = 16_384;
 /** A message that is not there as a whole; the largest part of a picture is one of 4 MiB. */

@@ -14,10 +14,7 @@ interface Channel {
 }
 
 const { ProgramChannel, pump } = await pageFile<{
-  readonly ProgramChannel: new (ways: {
-    send(base64: string): Promise<unknown>;
-    failed(why: Error): void;
-  }) => Channel;
+  readonly ProgramChannel: new (ways: { send(base64: string): Promise<unknown>; failed(why: Error): void }) => Channel;
   readonly pump: (
     messages: AsyncIterable<unknown>,
     channel: Channel,
