@@ -1,8 +1,8 @@
-/** The live screen of a sandbox. Its code comes when the tab is opened first. */
+/** The live screen of a sandbox, and who steers it. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { loadPart } from "../../parts/load-part.ts";
 import { keepLive } from "./keep-live.ts";
+import { showScreen } from "./no-vnc.ts";
 
 interface LiveProps {
   readonly id: string;
@@ -22,21 +22,17 @@ export function LiveScreen({ id, instead, ended }: LiveProps) {
   useEffect(() => {
     const left = new AbortController();
     const telling = { state: setState, instead, ended };
-    const open = async () => {
-      const { showScreen } = await loadPart(() => import("./no-vnc.ts"));
-      const show = async (signal: AbortSignal) => {
-        if (place.current === null) return;
-        setState("connecting …");
-        const size = (width: number, height: number) => {
-          isPressed.current = false;
-          setState(`${takesOver ? "taken over" : "watching"}, ${width} × ${height}`);
-        };
-        const leave = () => changes.current?.focus();
-        await showScreen(id, place.current, { takesOver, focuses: isPressed.current, left: signal, size, leave });
+    const show = async (signal: AbortSignal) => {
+      if (place.current === null) return;
+      setState("connecting …");
+      const size = (width: number, height: number) => {
+        isPressed.current = false;
+        setState(`${takesOver ? "taken over" : "watching"}, ${width} × ${height}`);
       };
-      await keepLive(id, show, telling, left.signal);
+      const leave = () => changes.current?.focus();
+      await showScreen(id, place.current, { takesOver, focuses: isPressed.current, left: signal, size, leave });
     };
-    open().catch((error: unknown) => left.signal.aborted || instead(error));
+    keepLive(id, show, telling, left.signal).catch(instead);
     return () => left.abort();
   }, [id, takesOver, instead, ended]);
   const change = () => {

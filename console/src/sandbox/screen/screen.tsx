@@ -1,34 +1,21 @@
-/**
- * The screen of a sandbox that has one: live, through the console's own way to the sandbox's processes, to watch only until somebody
- * takes it over; or, where that cannot be had, a picture a second.
- */
+/** The tab with the screen of a sandbox. Its code comes when the tab is opened first. */
 
-import { useCallback, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { loadPart } from "../../parts/load-part.ts";
+import { Failure } from "../../parts/parts.tsx";
 import type { TabProps } from "../tab.ts";
-import { HandOver } from "./hand-over.tsx";
-import { LiveScreen } from "./live.tsx";
-import { Pictures } from "./pictures.tsx";
+
+type Part = typeof import("./shown-screen.tsx");
 
 export function ScreenTab(props: TabProps) {
-  return <OneScreen key={props.sandbox.sandboxID} {...props} />;
-}
-
-/** Why there are pictures, and whether even they cannot be had. */
-type Instead = { readonly why: unknown; readonly hasNone: boolean } | undefined;
-
-function OneScreen({ sandbox, again }: TabProps) {
-  const { sandboxID: id } = sandbox;
-  const [instead, setInstead] = useState<Instead>(undefined);
-  const giveUp = useCallback((why: unknown) => setInstead({ why, hasNone: false }), []);
-  const none = useCallback(() => setInstead((before) => before && { ...before, hasNone: true }), []);
-  return (
-    <>
-      {instead === undefined ? (
-        <LiveScreen id={id} instead={giveUp} ended={again} />
-      ) : (
-        <Pictures id={id} why={instead.why} again={() => setInstead(undefined)} none={none} />
-      )}
-      {instead?.hasNone !== true && <HandOver sandbox={sandbox} />}
-    </>
-  );
+  const [part, setPart] = useState<Part | undefined>(undefined);
+  const [error, setError] = useState<unknown>(undefined);
+  useEffect(() => {
+    loadPart(() => import("./shown-screen.tsx"))
+      .then(setPart)
+      .catch(setError);
+  }, []);
+  if (error !== undefined) return <Failure of={error} />;
+  if (part === undefined) return <p class="small">loading …</p>;
+  return <part.ShownScreen key={props.sandbox.sandboxID} {...props} />;
 }
