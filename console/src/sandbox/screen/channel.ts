@@ -86,16 +86,15 @@ export class ProgramChannel {
   }
 }
 
-interface Pumping {
-  /** Resolves when the page has time for the next piece. @throws {Error} what came before is refused */
-  paced(): Promise<void>;
-}
-
-/** Passes on what the program prints, at the page's pace, until the program ends. @throws {Error} the stream has ended before, or is refused */
+/**
+ * Passes on what the program prints, until the program ends.
+ * @param paced resolves when the page has time for the next piece, and fails when what came before is refused
+ * @throws {Refused} @throws {Error} the stream has ended before the program
+ */
 export async function pump(
   messages: AsyncIterable<Message>,
   channel: ProgramChannel,
-  { paced }: Pumping,
+  paced: () => Promise<void>,
 ): Promise<Omit<Outcome, "output">> {
   let errors = "";
   for await (const { event } of messages) {

@@ -164,7 +164,7 @@ export async function showScreen(id: string, place: HTMLElement, showing: Showin
   let isOver = false;
   try {
     const messages = follow<Message>(id, "process.Process/Start", started, signal);
-    const { exitCode, errors } = await pump(messages, channel, client);
+    const { exitCode, errors } = await pump(messages, channel, () => client.paced());
     isOver = true;
     if (exitCode === NO_SCREEN) throw new NoScreen();
     // What it has said last is why.

@@ -18,7 +18,7 @@ const { ProgramChannel, pump } = await pageFile<{
   readonly pump: (
     messages: AsyncIterable<unknown>,
     channel: Channel,
-    pacing: { paced(): Promise<void> },
+    paced: () => Promise<void>,
   ) => Promise<{ readonly exitCode: number; readonly errors: string }>;
 }>("sandbox/screen/channel.ts");
 const { afterEnding, NoScreen, Refused, ServerEnded } = await pageFile<
@@ -147,7 +147,7 @@ describe("what a program prints", () => {
         { end: { exitCode: 4 } },
       ),
       channel,
-      { paced: () => Promise.resolve(void order.push("turn")) },
+      () => Promise.resolve(void order.push("turn")),
     );
     expect([exitCode, errors]).toEqual([4, "no such display"]);
     expect(Buffer.concat(came).equals(Buffer.concat([large, Buffer.from("end")]))).toBe(true);
@@ -161,14 +161,14 @@ describe("what a program prints", () => {
     broken.onmessage = () => {
       throw new RangeError("Invalid typed array length");
     };
-    const turn = { paced: () => Promise.resolve() };
+    const turn = () => Promise.resolve();
     await expect(pump(streamOf(...events), broken, turn)).rejects.toThrow(Refused);
-    const refuse = { paced: () => Promise.reject(new Refused("too much")) };
+    const refuse = () => Promise.reject(new Refused("too much"));
     await expect(pump(streamOf(...events), connecting(), refuse)).rejects.toThrow("too much");
   });
 
   test("and then stops without an end is a lost connection", async () => {
-    const turn = { paced: () => Promise.resolve() };
+    const turn = () => Promise.resolve();
     await expect(pump(streamOf({ start: { pid: 7 } }), connecting(), turn)).rejects.toThrow("the connection was lost");
   });
 });
