@@ -144,7 +144,8 @@ export async function showScreen(id: string, place: HTMLElement, showing: Showin
   const signal = anyOf([showing.left, ended.signal]);
   const process = { tag: `console-screen-${crypto.getRandomValues(new Uint32Array(2)).join("-")}` };
   const channel = new ProgramChannel({
-    send: (stdin, limit) => call(id, "process.Process/SendInput", { process, input: { stdin } }, limit),
+    send: (stdin, limit) =>
+      call(id, "process.Process/SendInput", { process, input: { stdin } }, anyOf([limit, signal])),
     failed: (why) => ended.abort(why),
   });
   const client = clientIn(place, channel, showing);

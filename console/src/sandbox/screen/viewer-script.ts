@@ -42,10 +42,13 @@ with tempfile.TemporaryDirectory() as place:
     sys.exit(4)
 `;
 
-/** Shows the screen to the page that reads its output. Who only watches has a server that takes neither keys nor the mouse. */
+/**
+ * Shows the screen to the page that reads its output. Who only watches has a server that takes neither keys nor the mouse; keys that
+ * somebody holds who leaves a screen are let go by the server.
+ */
 export function viewer(takesOver: boolean): string {
   return `
 server=$(command -v x11vnc) && command -v python3 >/dev/null || exit ${NO_SCREEN}
-exec python3 -c '${RELAY}' "$server" -inetd -display "$DISPLAY" -norc -nopw -nosel -nobell -wait 30${takesOver ? "" : " -viewonly"}
+exec python3 -c '${RELAY}' "$server" -inetd -display "$DISPLAY" -norc -nopw -nosel -nobell -wait 30 ${takesOver ? "-clear_keys" : "-viewonly"}
 `;
 }
