@@ -1,8 +1,9 @@
-/** The screen of a desktop as the console hands it over, with the programs of the template: who may steer, watch, or neither. */
+/** The screen of a desktop as the console shows it and hands it over, with the programs of the template: who may steer, watch, or neither. */
 
 import { Sandbox } from "@e2b/desktop";
 import { expect, test } from "vitest";
 import { END, handOver, PLACES, passwordsOf } from "../../console/src/sandbox/screen/scripts.ts";
+import { viewer } from "../../console/src/sandbox/screen/viewer-script.ts";
 import { openPlatform } from "../support/platform/platform.ts";
 import { killedAfterwards } from "../support/sandbox/sdk.ts";
 import { connectScreen } from "./rfb.ts";
@@ -37,6 +38,20 @@ test("of a screen that is handed over one password steers, the other one watches
 
   await sandbox.commands.run(END, { timeoutMs: 60_000 });
   await expect.poll(() => [watcher.isOpen(), steers.isOpen()], { timeout: 30_000 }).toEqual([false, false]);
+});
+
+test("the live screen of a desktop greets the page that has started it, and listens nowhere", async () => {
+  const sandbox = killedAfterwards(await Sandbox.create(LIVES));
+  const listening = async () => (await sandbox.commands.run("netstat -ltn")).stdout;
+  const before = await listening();
+  for (const takesOver of [false, true]) {
+    const live = await sandbox.commands.run(viewer(takesOver), { background: true, stdin: true, timeoutMs: 0 });
+    await expect.poll(() => live.stdout, { timeout: 30_000 }).toBe("RFB 003.008\n");
+    expect(await listening()).toBe(before);
+    await live.kill();
+  }
+  const running = async () => (await sandbox.commands.run("pgrep -f '[s]creen-viewer' || true")).stdout;
+  await expect.poll(running, { timeout: 30_000 }).toBe("");
 });
 
 test("the stream of a desktop whose traffic is private is refused without the sandbox's token", async () => {

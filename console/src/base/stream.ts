@@ -96,7 +96,8 @@ function field(frame: string, name: string): string | undefined {
   return line?.slice(name.length + 2);
 }
 
-function untilVisible(ended: AbortSignal): Promise<void> {
+/** Resolves also when `ended` is aborted. */
+export function untilVisible(ended: AbortSignal): Promise<void> {
   if (!document.hidden) return Promise.resolve();
   return new Promise((resolve) => {
     const done = () => {

@@ -8,6 +8,7 @@ export const BOUNDS: Sizes = {
   "first load": 60_000,
   xterm: 130_000,
   "code-mirror": 120_000,
+  "shown-screen": 80_000,
   chart: 40_000,
   "build-files": 60_000,
 };

@@ -1,12 +1,14 @@
 /** What the console runs in a sandbox for its screen, in a real shell, with programs that stand for those of a desktop. */
 
-import { execFile, spawnSync } from "node:child_process";
+import { execFile, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { END, handOver, NO_SCREEN, passwordsOf, TAKE_PICTURE } from "../../../console/src/sandbox/screen/scripts.ts";
+import { viewer } from "../../../console/src/sandbox/screen/viewer-script.ts";
 import { freePort } from "../../support/peers/listening.ts";
 
 const execute = promisify(execFile);
@@ -18,6 +20,18 @@ const { basename } = require("node:path");
 const [, self, ...given] = process.argv;
 const after = (name) => given[given.indexOf(name) + 1];
 const say = (line) => appendFileSync(process.env.SEEN, line + "\\n");
+if (given.includes("-inetd")) {
+  const client = new (require("node:net").Socket)({ fd: 0, readable: true, writable: true });
+  say(basename(self) + " " + given.join(" "));
+  client.write("RFB");
+  client.on("data", (data) => {
+    if (String(data) !== "quit") return client.write("got " + data);
+    require("node:fs").writeFileSync(after("-o"), "the display has ended");
+    process.exit(1);
+  });
+  client.on("end", () => say("alone"));
+  return;
+}
 say([basename(self), process.env.DISPLAY, ...given].join(" "));
 if (given.includes("-passwdfile")) {
   const [kind, file] = after("-passwdfile").split(":");
@@ -31,6 +45,7 @@ printf 'a picture of %s' "$DISPLAY" >"$2"
 `;
 
 interface Desktop {
+  readonly env: Readonly<Record<"HOME" | "PATH" | "DISPLAY" | "SEEN", string>>;
   readonly home: string;
   readonly place: string;
   readonly seen: () => string;
@@ -53,7 +68,7 @@ async function desktop(programs: Readonly<Record<string, string>>): Promise<Desk
   });
   const [serverPort, pagePort] = [await freePort(), await freePort()];
   const script = handOver({ page, serverPort, pagePort });
-  return { home, place: join(home, ".cache/svc-screen"), seen: () => readFileSync(env.SEEN, "utf8"), run, script };
+  return { env, home, place: join(home, ".cache/svc-screen"), seen: () => readFileSync(env.SEEN, "utf8"), run, script };
 }
 
 const DESKTOP = { "bin/x11vnc": SERVER, "noVNC/utils/novnc_proxy": SERVER, "bin/scrot": PICTURE };
@@ -75,6 +90,44 @@ test("a sandbox without the programs of a desktop has no screen", async () => {
   const { run, script } = await desktop({ "bin/nothing": "" });
   await expect(run(TAKE_PICTURE)).rejects.toMatchObject({ code: NO_SCREEN });
   await expect(run(script)).rejects.toMatchObject({ code: NO_SCREEN });
+  await expect(run(viewer(false))).rejects.toMatchObject({ code: NO_SCREEN });
+});
+
+/** The program behind the live screen, and what it has printed. */
+async function shown(takesOver: boolean) {
+  const { env, seen } = await desktop(DESKTOP);
+  const program = spawn("/bin/bash", ["-c", viewer(takesOver)], { env, cwd: "/" });
+  onTestFinished(() => void program.kill("SIGKILL"));
+  const printed = { out: "", errors: "" };
+  program.stdout.on("data", (data) => void (printed.out += String(data)));
+  program.stderr.on("data", (data) => void (printed.errors += String(data)));
+  const ended = once(program, "close") as Promise<[code: number | null]>;
+  await expect.poll(() => printed.out, { timeout: 30_000 }).toBe("RFB");
+  return { program, printed, ended, seen };
+}
+
+test("a live screen is a connection of the server's own, which listens nowhere, has no clipboard and takes no input of who watches", async () => {
+  const watching = await shown(false);
+  expect(watching.seen()).toMatch(/^screen-viewer -inetd -display :7 .*-nosel .*-viewonly -o \S+$/m);
+  const taking = await shown(true);
+  expect(taking.seen()).not.toContain("-viewonly");
+  taking.program.stdin.write("key");
+  await expect.poll(() => taking.printed.out, { timeout: 30_000 }).toBe("RFBgot key");
+});
+
+test("a live screen ends with the page, with its server and by a signal, and leaves nothing running", async () => {
+  const left = await shown(true);
+  left.program.stdin.end();
+  await left.ended;
+  await expect.poll(left.seen).toContain("alone");
+  const served = await shown(true);
+  served.program.stdin.write("quit");
+  expect(await served.ended).toEqual([4, null]);
+  expect(served.printed.errors).toBe("the display has ended");
+  const killed = await shown(false);
+  killed.program.kill("SIGTERM");
+  expect(await killed.ended).toEqual([0, null]);
+  await expect.poll(killed.seen).toContain("alone");
 });
 
 test("a screen that is handed over has two passwords, which are in no argument and in no file afterwards", async () => {

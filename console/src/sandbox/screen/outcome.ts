@@ -5,6 +5,7 @@ import { fromBase64 } from "../envd.ts";
 
 export interface Message {
   readonly event?: {
+    readonly start?: { readonly pid: number };
     readonly data?: { readonly stdout?: string; readonly stderr?: string };
     /** A field that is zero is left out. */
     readonly end?: { readonly exitCode?: number; readonly status?: string };

@@ -2,12 +2,10 @@
 
 import { anyOf } from "../../base/stream.ts";
 import { follow } from "../envd.ts";
+import { NoScreen } from "./endings.ts";
 import { type Message, type Outcome, outcomeOf } from "./outcome.ts";
 import { MOST_PICTURE_BYTES, type Size, sizeOf } from "./picture.ts";
 import { DISPLAY, END, handOver, NO_SCREEN, type Passwords, passwordsOf, TAKE_PICTURE } from "./scripts.ts";
-
-/** The sandbox lacks the programs: it is no desktop. */
-export class NoScreen extends Error {}
 
 const MOST_TEXT_BYTES = 4_096;
 /** A hand-over gives its two programs ten seconds, and those before them ten to end. */

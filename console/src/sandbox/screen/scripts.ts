@@ -1,6 +1,6 @@
 /** What the page runs in a sandbox to show its screen, or to hand it over. Pure. */
 
-/** The exit status of both scripts where the sandbox lacks the programs. */
+/** The exit status of the scripts where the sandbox lacks the programs. */
 export const NO_SCREEN = 3;
 /** The screen of templates that are made of `desktop`. */
 export const DISPLAY = ":0";
