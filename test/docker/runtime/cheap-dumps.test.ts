@@ -1,14 +1,14 @@
-/** What the library in CRIU does for the time of a dump: it moves pages by the pipe, and asks for fewer lines in the log. */
+/** What the library in CRIU does for the time of a dump: it moves pages by the pipe, asks for fewer lines in the log, and keeps mounts. */
 
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const run = promisify(execFile);
-const SOURCES = join(import.meta.dirname, "../../../scripts/host/criu/dump");
+const SOURCES = join(import.meta.dirname, "../../../scripts/host/criu");
 /** Of criu_req in CRIU's rpc.proto. */
 const [DUMP, RESTORE] = [1, 2];
 
@@ -17,11 +17,19 @@ const place = { directory: "", library: "" };
 beforeAll(async () => {
   place.directory = await mkdtemp(join(tmpdir(), "svc-dumps-"));
   place.library = join(place.directory, "dumps.so");
-  const sources = ["criu-pages.c", "criu-log.c"].map((name) => join(SOURCES, name));
+  const install = await readFile(join(SOURCES, "install"), "utf8");
+  const sources = (await Promise.all(["", "dump"].map((folder) => inFolder(folder)))).flat();
+  expect(install).toContain("dump/criu-{cgroups,pages,log}.c");
   const options = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"];
   await run("cc", [...options, "-o", place.library, ...sources]);
 });
 afterAll(() => rm(place.directory, { recursive: true }));
+
+/** What is loaded into CRIU. */
+async function inFolder(folder: string): Promise<string[]> {
+  const names = await readdir(join(SOURCES, folder));
+  return names.filter((name) => /^criu-\w+\.c$/.test(name)).map((name) => join(SOURCES, folder, name));
+}
 
 /** What a program in Python prints, which calls libc as CRIU does. */
 async function python(program: string, ...args: string[]): Promise<string> {
@@ -122,4 +130,32 @@ test.each([
   { name: "a request that is cut", request: message([1, DUMP], [2, options(4)]).subarray(0, -1) },
 ])("$name keeps its request", async ({ request }) => {
   expect(await received(request)).toEqual(request);
+});
+
+/** Mounts a hierarchy of cgroups twice, as CRIU does for two threads, and another kind of file system twice; prints what is one mount. */
+const MOUNT = `
+import ctypes, os, re
+libc = ctypes.CDLL(None, use_errno=True)
+OPEN, CONFIG, MOUNT, FLAG, CREATE = 430, 431, 432, 0, 6
+print(libc.syscall(OPEN, None, -1), end=" ")
+def mounted(kind, *options):
+    context = libc.syscall(OPEN, kind, 0)
+    for option in options:
+        assert libc.syscall(CONFIG, context, FLAG, option, None, 0) == 0
+    assert libc.syscall(CONFIG, context, CREATE, None, None, 0) == 0
+    mount = libc.syscall(MOUNT, context, 0, 0)
+    assert mount >= 0
+    os.close(context)
+    names = sorted(os.listdir("/proc/self/fd/%d" % mount))
+    with open("/proc/self/fdinfo/%d" % mount) as info:
+        # It stays open, because the number of a mount is used again.
+        number = re.search(r"mnt_id:\\s*(\\d+)", info.read()).group(1)
+    return number, names
+first = [line.split(":")[1] for line in open("/proc/self/cgroup") if ":pids:" in line]
+one = (b"cgroup", b"pids") if first else (b"cgroup2",)
+same, again, other, another = mounted(*one), mounted(*one), mounted(b"tmpfs"), mounted(b"tmpfs")
+print(same == again, len(same[1]) > 0, other[0] == another[0])`;
+
+test("a hierarchy of cgroups is mounted once, and any other file system each time", async () => {
+  expect(await python(MOUNT)).toBe("-1 True True False");
 });

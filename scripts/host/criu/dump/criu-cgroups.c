@@ -30,8 +30,11 @@ static struct {
   const struct hierarchy *found;
 } making = { .context = -1 };
 
+/* CRIU also asks with a kind of NULL, to learn whether the kernel has the call. */
 static void begin(const char *kind, int context) {
-  making.context = strcmp(kind, "cgroup") && strcmp(kind, "cgroup2") ? -1 : context;
+  making.context = -1;
+  if (context < 0 || (strcmp(kind, "cgroup") && strcmp(kind, "cgroup2"))) return;
+  making.context = context;
   making.found = NULL;
   snprintf(making.name, sizeof making.name, "%s", kind);
 }
