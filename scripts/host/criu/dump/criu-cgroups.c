@@ -1,6 +1,6 @@
 /* File systems of cgroups in a dump. For each thread CRIU mounts each hierarchy, looks at the thread's group in it, and unmounts it: ten
- * mounts for a thread where cgroups are of version 1, two thousand for a browser, of a millisecond and more. This file keeps the mount of
- * each hierarchy until CRIU ends, and answers with it again. */
+ * mounts for a thread where cgroups are of version 1, more than a thousand for a browser, and the end of each is waited for. This file
+ * keeps the mount of each hierarchy until CRIU ends, and answers with it again. */
 
 #define _GNU_SOURCE
 #include "criu-cgroups.h"
