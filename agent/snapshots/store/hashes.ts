@@ -9,7 +9,7 @@ import type { StoredFile } from "./manifest.ts";
 
 const STEP_BYTES = 512 * 1024;
 const POLL_MS = 10;
-/** Bytes between two flushes of written data to the disk, so that less is left to flush at the end. */
+/** Bytes of all files that wait for a flush to the disk, from which on one of them is flushed, so that less is left at the end. */
 const AHEAD_BYTES = 32 * 1024 * 1024;
 /** Files to which CRIU only appends: nearly all that it writes. */
 const GROWING = /^pages-\d+\.img$/;
@@ -26,7 +26,6 @@ interface FollowedFile {
   offset: number;
   /** Offset up to which the data is flushed, or being flushed. */
   written: number;
-  writing: Promise<void> | undefined;
 }
 
 export interface FollowedHashes {
@@ -38,33 +37,36 @@ export interface FollowedHashes {
 /** Hashes files while a dump is written, and flushes them to the disk, so that little is left of both at its end. */
 export function followHashes(directory: string): FollowedHashes {
   const running = new Map<string, FollowedFile>();
-  const state = { over: false };
+  const state: { over: boolean; writing: Promise<void> | undefined } = { over: false, writing: undefined };
 
   const begin = (name: string): FollowedFile => {
-    const known = running.get(name) ?? { hash: createHash("sha256"), offset: 0, written: 0, writing: undefined };
+    const known = running.get(name) ?? { hash: createHash("sha256"), offset: 0, written: 0 };
     running.set(name, known);
     return known;
   };
 
-  // Flushes in every step, not at the end of the data: a dump can be faster than the hashing all the time.
-  const writeAhead = (path: string, known: FollowedFile, offset: number) => {
-    if (known.writing !== undefined || offset - known.written < AHEAD_BYTES) return;
-    known.written = offset;
-    known.writing = writeOut(path)
+  // Flushes in every step, not at the end of the data: a dump can be faster than the hashing all the time. What counts is all files:
+  // a desktop has forty processes, and none of them as much as that.
+  const writeAhead = () => {
+    if (state.writing !== undefined) return;
+    const left = [...running].map(([name, known]) => ({ name, known, bytes: known.offset - known.written }));
+    if (left.reduce((sum, { bytes }) => sum + bytes, 0) < AHEAD_BYTES) return;
+    const { name, known } = left.reduce((most, one) => (one.bytes > most.bytes ? one : most));
+    known.written = known.offset;
+    state.writing = writeOut(join(directory, name))
       .catch(() => undefined)
       .finally(() => {
-        known.writing = undefined;
+        state.writing = undefined;
       });
   };
 
   const catchUp = async (name: string): Promise<FollowedFile> => {
     const known = begin(name);
-    const path = join(directory, name);
-    known.offset = await feed(path, known.hash, {
-      from: known.offset,
-      until: () => state.over,
-      passed: (offset) => writeAhead(path, known, offset),
-    });
+    const passed = (offset: number) => {
+      known.offset = offset;
+      writeAhead();
+    };
+    await feed(join(directory, name), known.hash, { from: known.offset, until: () => state.over, passed });
     return known;
   };
 
@@ -103,7 +105,7 @@ export function followHashes(directory: string): FollowedHashes {
         files.push(await complete(name));
         if (files.length % SMALL_AT_ONCE === 0) await others();
       }
-      for (const { writing } of running.values()) await writing;
+      await state.writing;
       return files;
     },
     stop() {

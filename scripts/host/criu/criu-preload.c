@@ -26,6 +26,7 @@
 #define _GNU_SOURCE
 #include "criu-mounts.h"
 #include "criu-walk.h"
+#include "dump/criu-cgroups.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -113,7 +114,7 @@ EXPORTED long syscall(long number, ...) {
   va_end(given);
 
   long result;
-  if (move_inside(number, arguments, &result, real)) return result;
+  if (move_inside(number, arguments, &result, real) || keep_cgroups(number, arguments, &result, real)) return result;
   result =
     real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
   // CRIU uses clone3 only for the processes that it restores, to choose their ids.

@@ -22,6 +22,9 @@ const PRELOAD_SOURCES = [
   "criu-mounts.c",
   "criu-sockets.c",
   "criu-archives.c",
+  "dump/criu-cgroups.c",
+  "dump/criu-pages.c",
+  "dump/criu-log.c",
 ];
 const PLACES = [
   "/etc",

@@ -1,10 +1,11 @@
 import { createHook } from "node:async_hooks";
 import { createHash, randomBytes } from "node:crypto";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { followHashes, sha256 } from "../../../../agent/snapshots/store/hashes.ts";
 
 const MIB = 1024 * 1024;
@@ -58,6 +59,22 @@ test("files that do not grow any more are not read again", async () => {
   await expect.poll(ofASecond, { timeout: 30_000 }).toBeLessThan(200);
   expect(calls.count).toBeGreaterThan(0);
   expect(await hashes.finish()).toHaveLength(100);
+});
+
+test("many files of a dump are flushed while it goes on, though none of them is large", async () => {
+  const one = await open(directory, "r");
+  const flushed = vi.spyOn(Object.getPrototypeOf(one) as typeof one, "datasync");
+  onTestFinished(() => flushed.mockRestore());
+  await one.close();
+  const hashes = followHashes(directory);
+  for (let n = 1; n <= 31; n++) writeFileSync(at(`pages-${n}.img`), randomBytes(MIB));
+  await delay(200);
+  expect(flushed).not.toHaveBeenCalled();
+  for (let n = 32; n <= 48; n++) writeFileSync(at(`pages-${n}.img`), randomBytes(MIB));
+  await expect.poll(() => flushed.mock.calls.length, { timeout: 30_000 }).toBeGreaterThan(4);
+  const files = await hashes.finish();
+  expect(files).toHaveLength(48);
+  for (const { name, sha256: found } of files) expect(found).toBe(whole(name));
 });
 
 test("a file that is shorter than the bytes read of it fails the check", async () => {
