@@ -37,26 +37,28 @@ type Open = (onData: () => void) => Promise<unknown>;
 const edge = new URL(process.env["E2B_SANDBOX_URL"] ?? "");
 const streams: Stream[] = [];
 const cuts: Cut[] = [];
-
-for (const id of process.argv.slice(2)) {
-  const sandbox = await Sandbox.connect(id, { timeoutMs: HOURS_MS });
-  await sandbox.files.write("/tmp/server.py", serverScript);
-  await sandbox.commands.run(`python3 /tmp/server.py ${PORT} 0.0.0.0`, { background: true, timeoutMs: 0 });
-  void keepOpen(`command in ${id}`, command(sandbox));
-  void keepOpen(`download from ${id}`, download(id));
-  void keepOpen(`WebSocket to ${id}`, webSocket(id));
-}
 const quiet = () => streams.filter(({ last }) => last === undefined || performance.now() - last > QUIET_MS);
-while (quiet().length > 0) await delay(AGAIN_MS);
-// What was refused before the servers listened.
-cuts.length = 0;
-process.stdout.write("open\n");
+
 createInterface({ input: process.stdin })
   .on("line", () => {
     const report: Report = { streams: streams.length, quiet: quiet().map(({ name, why }) => `${name}: ${why}`), cuts };
     process.stdout.write(`${JSON.stringify(report)}\n`);
   })
   .on("close", () => process.exit(0));
+
+for (const id of process.argv.slice(2)) {
+  const sandbox = await Sandbox.connect(id, { timeoutMs: HOURS_MS });
+  await sandbox.files.write("/tmp/server.py", serverScript);
+  const server = await sandbox.commands.run(`python3 /tmp/server.py ${PORT} 0.0.0.0`, { background: true, timeoutMs: 0 });
+  await server.disconnect();
+  void keepOpen(`command in ${id}`, command(sandbox));
+  void keepOpen(`download from ${id}`, download(id));
+  void keepOpen(`WebSocket to ${id}`, webSocket(id));
+}
+while (quiet().length > 0) await delay(AGAIN_MS);
+// What was refused before the servers listened.
+cuts.length = 0;
+process.stdout.write("open\n");
 
 async function keepOpen(name: string, open: Open): Promise<void> {
   const stream: Stream = { name, last: undefined, tries: 0, why: "" };

@@ -33,7 +33,7 @@ export interface Streams {
 
 const SOON = { timeout: 120_000, interval: 500 };
 
-/** Opens a stream of each kind to each of the sandboxes; resolves when all of them bring something. */
+/** Opens a stream of each kind to each of the sandboxes; resolves when all of them bring something. The client ends with this process. */
 export async function openStreams(ids: readonly string[]): Promise<Streams> {
   const settings = Object.fromEntries(readEnvFile(join(SYSTEM_ROOT, "etc/svc/own/env")));
   const program = new URL("client.ts", import.meta.url).pathname;
