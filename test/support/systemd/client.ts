@@ -49,7 +49,10 @@ createInterface({ input: process.stdin })
 for (const id of process.argv.slice(2)) {
   const sandbox = await Sandbox.connect(id, { timeoutMs: HOURS_MS });
   await sandbox.files.write("/tmp/server.py", serverScript);
-  const server = await sandbox.commands.run(`python3 /tmp/server.py ${PORT} 0.0.0.0`, { background: true, timeoutMs: 0 });
+  const server = await sandbox.commands.run(`python3 /tmp/server.py ${PORT} 0.0.0.0`, {
+    background: true,
+    timeoutMs: 0,
+  });
   await server.disconnect();
   void keepOpen(`command in ${id}`, command(sandbox));
   void keepOpen(`download from ${id}`, download(id));

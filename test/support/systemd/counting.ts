@@ -77,10 +77,7 @@ async function see(all: readonly Counting[], look: Look): Promise<void> {
 }
 
 /** What a script says of each sandbox, by its id; nothing of one of which the script fails. */
-async function ofEach(
-  ids: readonly string[],
-  script: keyof typeof COMMANDS,
-): Promise<ReadonlyMap<string, string>> {
+async function ofEach(ids: readonly string[], script: keyof typeof COMMANDS): Promise<ReadonlyMap<string, string>> {
   const command = `xargs -n 1 -P ${AT_ONCE} bash ${SCRIPTS}/${script} || true`;
   const lines = (await insist(`printf '%s\\n' ${ids.join(" ")} | ${command}`)).split("\n");
   return new Map(lines.map((line) => [line.split(" ", 1)[0] ?? "", line.slice(line.indexOf(" ") + 1)]));
