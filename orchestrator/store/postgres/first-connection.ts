@@ -39,7 +39,7 @@ export async function whenReached<Opened>(open: () => Promise<Opened>, waiting: 
 
 function isNotReached(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const { code = "", syscall } = error as { readonly code?: string; readonly syscall?: string };
+  const { code = "", syscall } = error as NodeJS.ErrnoException;
   if (error instanceof DatabaseError) return NOT_YET.test(code);
   // The socket of a server on this machine is not there before its start.
   return UNREACHED.test(code) || (code === "ENOENT" && syscall === "connect");

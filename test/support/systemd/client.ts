@@ -107,7 +107,7 @@ function download(id: string): Open {
     new Promise((resolve, reject) => {
       const asked = to(id, "/forever").on("error", reject);
       asked.on("response", (answer) => {
-        answer.on("error", reject).on("close", resolve);
+        answer.on("error", reject).on("close", () => resolve(undefined));
         if (answer.statusCode === 200) answer.on("data", onData);
         else reject(new Error(`${answer.statusCode}`));
         answer.resume();
