@@ -6,8 +6,27 @@ import { findingsOf } from "./findings.ts";
 
 /** With fewer descriptors some hundred sandboxes are many. */
 const FEW_FILES = 4_096;
-/** Numbers of capabilities (linux/capability.h) without which an agent cannot do its work. */
-const NEEDED = { CAP_NET_ADMIN: 12, CAP_SYS_PTRACE: 19, CAP_SYS_ADMIN: 21, CAP_SYS_CHROOT: 18, CAP_KILL: 5 } as const;
+/** Capabilities without which an agent cannot do its work, with their numbers (linux/capability.h). Its unit denies none of them. */
+export const AGENT_CAPABILITIES = {
+  CAP_NET_ADMIN: 12,
+  CAP_SYS_PTRACE: 19,
+  CAP_SYS_ADMIN: 21,
+  CAP_SYS_CHROOT: 18,
+  CAP_KILL: 5,
+  // A restore sets the clocks of a sandbox's processes.
+  CAP_SYS_TIME: 25,
+  // These, SYS_CHROOT and KILL are a sandbox's own, and CRIU cannot give its processes more than the agent has.
+  CAP_CHOWN: 0,
+  CAP_DAC_OVERRIDE: 1,
+  CAP_FOWNER: 3,
+  CAP_FSETID: 4,
+  CAP_SETGID: 6,
+  CAP_SETUID: 7,
+  CAP_SETPCAP: 8,
+  CAP_NET_BIND_SERVICE: 10,
+  CAP_AUDIT_WRITE: 29,
+  CAP_SETFCAP: 31,
+} as const;
 
 /** What these checks of readiness say, other checks say before them, with a way out. */
 const SAID_ELSEWHERE: readonly { readonly check: string; readonly by: (evidence: Evidence) => boolean }[] = [
@@ -105,7 +124,9 @@ export const programChecks: readonly Check[] = [
     evidence: ({ programs }) =>
       programs?.flatMap(({ program, capabilities }) => {
         if (program !== "agent" || capabilities === undefined) return [];
-        const missing = Object.entries(NEEDED).filter(([, bit]) => ((capabilities >> BigInt(bit)) & 1n) === 0n);
+        const missing = Object.entries(AGENT_CAPABILITIES).filter(
+          ([, bit]) => ((capabilities >> BigInt(bit)) & 1n) === 0n,
+        );
         return missing.length === 0 ? [] : [missing.map(([name]) => name).join(", ")];
       }),
     fix: "start it as root with the unit of scripts/systemd; a container for it needs these capabilities",

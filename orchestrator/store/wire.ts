@@ -13,6 +13,7 @@ import { createLineage } from "./lineage.ts";
 import { allLeases, roundsWith } from "./membership/leases.ts";
 import { joinMembers, type Membership } from "./membership/membership.ts";
 import type { SharedKeys } from "./membership/same-keys.ts";
+import { whenReached } from "./postgres/first-connection.ts";
 import { createStore, type Store } from "./store.ts";
 
 /** A crash of the machine may lose what a node did for requests of so long a time: it holds that instead of deleting it. */
@@ -40,7 +41,7 @@ export async function startStore(
   { place, baseTemplate, sealing, now, log, ...membership }: OpenStoreDeps,
   teardown: Teardown,
 ) {
-  const opened = await openDatabase(place, log);
+  const opened = await whenReached(() => openDatabase(place, log), { log });
   teardown.add("database", () => opened.close());
   const members = opened.sqlite ? undefined : await joinMembers(opened.database, { ...membership, now, log });
   if (members !== undefined) teardown.add("membership", () => members.stop());

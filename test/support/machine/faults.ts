@@ -150,6 +150,12 @@ export const FAULTS: readonly (readonly [fault: string, check: string, change: C
     /CAP_NET_ADMIN, CAP_SYS_PTRACE/,
   ],
   [
+    "the agent may not set a sandbox's clocks",
+    "programs.capabilities",
+    program("agent", { capabilities: 0xfdff_ffffn }),
+    /^CAP_SYS_TIME$/,
+  ],
+  [
     "a program is not ready",
     "programs.not-ready",
     program("agent", { failing: { lease: "has lapsed" } }),

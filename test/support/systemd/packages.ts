@@ -1,4 +1,4 @@
-/** Two Debian packages of this checkout for an upgrade, and what an archive for machines without a network has beside them. */
+/** Two Debian packages for an upgrade, and what an archive for machines without a network has beside them. */
 
 import { execFile } from "node:child_process";
 import { appendFile, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
@@ -19,18 +19,15 @@ export interface Packages {
 }
 
 /**
- * Puts a package of this checkout into a system, and one before it: that of SVC_TEST_PACKAGE_BEFORE, or the same programs with another
- * last line and a lower version, so that an upgrade installs and starts all of them.
+ * Puts a package into a system, of this checkout or SVC_TEST_PACKAGE, and one before it: that of SVC_TEST_PACKAGE_BEFORE, or the programs
+ * of this checkout with another last line and a lower version, so that an upgrade installs and starts all of them.
  */
 export async function putPackages(root: string): Promise<Packages> {
   const to = join(root, "root/packages");
   await mkdir(to, { recursive: true });
-  const now = await make(to, []);
-  const given = process.env["SVC_TEST_PACKAGE_BEFORE"];
-  if (given !== undefined) {
-    await execute("cp", [given, to]);
-    return { before: basename(given), now };
-  }
+  const { SVC_TEST_PACKAGE: given, SVC_TEST_PACKAGE_BEFORE: givenBefore } = process.env;
+  const now = given === undefined ? await make(to, []) : await put(given, to);
+  if (givenBefore !== undefined) return { before: await put(givenBefore, to), now };
   const work = await mkdtemp(join(tmpdir(), "svc-before-"));
   try {
     const dist = join(work, "dist");
@@ -40,6 +37,11 @@ export async function putPackages(root: string): Promise<Packages> {
   } finally {
     await rm(work, { recursive: true });
   }
+}
+
+async function put(file: string, to: string): Promise<string> {
+  await execute("cp", [file, to]);
+  return basename(file);
 }
 
 async function make(to: string, options: readonly string[]): Promise<string> {

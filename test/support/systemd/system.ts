@@ -6,6 +6,8 @@ import { checkout } from "../platform/platform.ts";
 const TOOL = `${checkout}test/support/systemd/system`;
 /** Its files, as this machine sees them. */
 export const SYSTEM_ROOT = "/tmp/svc-systemd/root";
+/** Its network, as this machine sees it. */
+export const SYSTEM_NETWORK = "/run/netns/svc-systemd";
 
 /** What such a system does not show, because it has this machine's kernel, or is not the machine's first one. */
 export const NOT_NESTED = `not tested here, because a system inside another one does not have it:

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { containerOptions } from "../../../../agent/containers/options.ts";
+import { AGENT_CAPABILITIES } from "../../../../machine/checks/programs.ts";
 import { build, resources } from "../../../support/fakes/agent-parts.ts";
 
 const spec = {
@@ -39,6 +40,13 @@ test("a container has no network but the slot's, no privileges and no way to rea
   for (const never of ["NET_RAW", "NET_ADMIN", "SYS_ADMIN", "SYS_PTRACE", "MKNOD", "SYS_MODULE"]) {
     expect(HostConfig.CapAdd).not.toContain(never);
   }
+});
+
+test("doctor wants each capability of a container of the agent, too, which restores its processes with them", () => {
+  const { HostConfig } = containerOptions(spec, node);
+  expect(Object.keys(AGENT_CAPABILITIES)).toEqual(
+    expect.arrayContaining((HostConfig.CapAdd ?? []).map((name) => `CAP_${name}`)),
+  );
 });
 
 test("a container's limits are those of its resources, without swap", () => {
