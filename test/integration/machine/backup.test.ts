@@ -1,12 +1,13 @@
 /** `svc backup` while an orchestrator writes, the drill, and a restore on another machine, which here is another root directory. */
 
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { makeBackup } from "../../../machine/backup/backup.ts";
 import { countRecords, moveToPostgres } from "../../../machine/backup/database.ts";
 import { drill } from "../../../machine/backup/drill.ts";
 import { restore, withBackup } from "../../../machine/backup/restore.ts";
+import { PATH } from "../../../machine/base/commands.ts";
 import type { Machine } from "../../../machine/base/this-machine.ts";
 import {
   createMachines,
@@ -75,7 +76,7 @@ test("a backup while fifty creates a second run is whole, its drill is green, an
 async function withPostgres(machine: Machine): Promise<Machine> {
   const programs = await findPrograms();
   const run: Machine["run"] = (program, args, given) =>
-    machine.run(program.startsWith("pg_") ? join(programs, program) : program, args, given);
+    machine.run(program, args, { ...given, env: { ...given?.env, PATH: `${programs}:${PATH}` } });
   return { ...machine, run };
 }
 
@@ -89,8 +90,16 @@ test("a backup of PostgreSQL while fifty creates a second run goes into an empty
   const archive = join(folder, "postgres.tar.gz");
   const { manifest, before, after } = await backupWhileCreating(machine, url, archive);
   expect(manifest.database).toBe("PostgreSQL");
+  expect(manifest.counts["projects"]).toBeGreaterThanOrEqual(before);
+  expect(manifest.counts["projects"]).toBeLessThanOrEqual(after);
   await withBackup(machine, archive, async (content, read) => {
     expect(await drill(machine, content, read)).toMatchObject({ problems: [] });
+    const counts = { ...read.counts, projects: before - 1 };
+    expect((await drill(machine, content, { ...read, counts })).problems).toEqual([
+      `projects: ${manifest.counts["projects"]}, and should have ${before - 1}`,
+    ]);
+    truncateSync(join(content, "database.dump"), statSync(join(content, "database.dump")).size / 2);
+    expect((await drill(machine, content, read)).problems).toEqual([expect.stringMatching(/^the dump cannot be read: /)]);
   });
   await stop();
   await server.stop();
@@ -101,10 +110,7 @@ test("a backup of PostgreSQL while fifty creates a second run goes into an empty
   await withBackup(other, archive, async (content, checked) => {
     await restore(other, content, checked, { force: true, onStep: silent });
   });
-  const { integrity, counts } = await countRecords(other, empty.url);
-  expect(integrity).toBe("ok");
-  expect(counts["projects"]).toBeGreaterThanOrEqual(before);
-  expect(counts["projects"]).toBeLessThanOrEqual(after);
+  expect(await countRecords(other, empty.url)).toEqual({ integrity: "ok", counts: manifest.counts });
   const again = await started(machines.read("postgres"));
   expect(await firstProjects(again.url)).toHaveLength(1);
   expect(await createProject(again.url, "afterwards")).toBe(201);
