@@ -104,7 +104,12 @@ export async function countDump({ run }: Pick<Machine, "run">, file: string): Pr
   const said = await run("bash", ["-o", "pipefail", "-c", pipe, "-", file, COUNT_LINES], { limitMs: LIMIT_MS });
   if (said.status !== 0) throw new Error(`the dump cannot be read: ${lastWords(said)}`);
   const lines = said.stdout.split("\n").filter((line) => line !== "");
-  return Object.fromEntries(lines.toSorted().map((line) => line.split(" ")).map(([table, count]) => [table, Number(count)]));
+  return Object.fromEntries(
+    lines
+      .toSorted()
+      .map((line) => line.split(" "))
+      .map(([table, count]) => [table, Number(count)]),
+  );
 }
 
 export async function restorePostgres({ run }: Pick<Machine, "run">, url: string, file: string): Promise<void> {

@@ -53,7 +53,11 @@ export async function drill(machine: Machine, content: string, manifest: Manifes
 }
 
 /** PostgreSQL has no scratch server here: the dump is read to its end, and its records are counted. */
-async function ofDump(machine: Machine, content: string, { database, counts, counted }: Manifest): Promise<readonly string[]> {
+async function ofDump(
+  machine: Machine,
+  content: string,
+  { database, counts, counted }: Manifest,
+): Promise<readonly string[]> {
   if (database === "none") return [];
   try {
     const found = await countDump(machine, join(content, "database.dump"));

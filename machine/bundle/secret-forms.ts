@@ -17,7 +17,10 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
   [/\b(?:svc|e2b)_[A-Za-z0-9]{20,}|\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}/g, GONE],
   [/\b(svcjoin1\.[0-9a-f]+\.[a-z0-9]+\.)[A-Za-z0-9_-]+/g, `$1${GONE}`],
   [/\bsk-[A-Za-z0-9_-]{16,}|\bwhsec_[A-Za-z0-9+/=_-]{16,}/g, GONE],
-  [/\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bgl(?:pat|ptt|rt|dt|cbt|soat)-[A-Za-z0-9_-]{16,}/g, GONE],
+  [
+    /\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bgl(?:pat|ptt|rt|dt|cbt|soat)-[A-Za-z0-9_-]{16,}/g,
+    GONE,
+  ],
   [/\b(?:xox[abeprs]|xapp)-[A-Za-z0-9-]{10,}/g, GONE],
   [/(\/services\/T[A-Z0-9]{6,}\/B[A-Z0-9]{6,}\/)[A-Za-z0-9]{16,}/g, `$1${GONE}`],
   [/\b(?:npm|hf)_[A-Za-z0-9]{30,}|\bdckr_pat_[A-Za-z0-9_-]{20,}|\bpypi-[A-Za-z0-9_-]{40,}/g, GONE],
@@ -48,12 +51,16 @@ const LOG_IN = /((?<![A-Za-z0-9])_?auth["']?\s*[:=]\s*["']?)([A-Za-z0-9+/_-]{6,}
 /** Takes out what looks like a secret, wherever it stands. */
 export function withoutForms(text: string): string {
   const left = FORMS.reduce((rest, [form, put]) => rest.replaceAll(form, put), text);
-  return left.replaceAll(LOG_IN, (all, start: string, value: string) => (isLogIn("auth", value) ? `${start}${GONE}` : all));
+  return left.replaceAll(LOG_IN, (all, start: string, value: string) =>
+    isLogIn("auth", value) ? `${start}${GONE}` : all,
+  );
 }
 
 /** Whether it is a name and a password in base64, under the name that Docker and npm have for it. */
 export const isLogIn = (name: string, value: unknown): boolean =>
-  /^_?auth$/i.test(name) && typeof value === "string" && /^[!-~]+:[ -~]+$/.test(Buffer.from(value, "base64").toString());
+  /^_?auth$/i.test(name) &&
+  typeof value === "string" &&
+  /^[!-~]+:[ -~]+$/.test(Buffer.from(value, "base64").toString());
 
 /** @returns what takes these values out of a text: as they stand, encoded, and over two lines */
 export function withoutValues(values: readonly string[]): (text: string) => string {

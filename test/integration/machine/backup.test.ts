@@ -39,38 +39,44 @@ async function backupWhileCreating(machine: Machine, url: string, archive: strin
   const before = writing.made();
   const manifest = await makeBackup(machine, { path: archive, onStep: silent });
   const { statuses, rate } = await writing.end();
-  console.log(`${manifest.database}: ${before} projects before the backup, ${writing.made()} after it, ${rate} a second`);
+  console.log(
+    `${manifest.database}: ${before} projects before the backup, ${writing.made()} after it, ${rate} a second`,
+  );
   expect(statuses).toEqual([201]);
   return { manifest, before, after: writing.made() };
 }
 
-test("a backup while fifty creates a second run is whole, its drill is green, and another machine goes on with it", SLOW, async () => {
-  const machine = await machines.setUp("first");
-  const { url, stop } = await started(machine);
-  const archive = join(folder, "backup.tar.gz");
-  const { manifest, before, after } = await backupWhileCreating(machine, url, archive);
-  expect(statSync(archive).mode & 0o777).toBe(0o600);
-  expect(manifest.counts["projects"]).toBeGreaterThanOrEqual(before);
-  expect(manifest.counts["projects"]).toBeLessThanOrEqual(after);
-  expect(readFileSync(archive).includes(TOKEN)).toBe(false);
+test(
+  "a backup while fifty creates a second run is whole, its drill is green, and another machine goes on with it",
+  SLOW,
+  async () => {
+    const machine = await machines.setUp("first");
+    const { url, stop } = await started(machine);
+    const archive = join(folder, "backup.tar.gz");
+    const { manifest, before, after } = await backupWhileCreating(machine, url, archive);
+    expect(statSync(archive).mode & 0o777).toBe(0o600);
+    expect(manifest.counts["projects"]).toBeGreaterThanOrEqual(before);
+    expect(manifest.counts["projects"]).toBeLessThanOrEqual(after);
+    expect(readFileSync(archive).includes(TOKEN)).toBe(false);
 
-  await withBackup(machine, archive, async (content, read) => {
-    expect(await drill(machine, content, read)).toMatchObject({ problems: [] });
-  });
-  await stop();
+    await withBackup(machine, archive, async (content, read) => {
+      expect(await drill(machine, content, read)).toMatchObject({ problems: [] });
+    });
+    await stop();
 
-  const other = machines.inPlaceOf("first");
-  await withBackup(other, archive, async (content, checked) => {
-    await restore(other, content, checked, { force: false, onStep: silent });
-  });
-  const { config, state } = other.instance.places;
-  const database = join(state, "orchestrator/svc.db");
-  expect(statSync(database)).toMatchObject({ uid: user.uid, gid: user.gid });
-  expect(statSync(join(config, "admin-token")).mode & 0o777).toBe(0o600);
-  expect((await countRecords(other, database)).counts).toEqual(manifest.counts);
-  const again = await started(machines.read("first"));
-  expect(await firstProjects(again.url)).toHaveLength(1);
-});
+    const other = machines.inPlaceOf("first");
+    await withBackup(other, archive, async (content, checked) => {
+      await restore(other, content, checked, { force: false, onStep: silent });
+    });
+    const { config, state } = other.instance.places;
+    const database = join(state, "orchestrator/svc.db");
+    expect(statSync(database)).toMatchObject({ uid: user.uid, gid: user.gid });
+    expect(statSync(join(config, "admin-token")).mode & 0o777).toBe(0o600);
+    expect((await countRecords(other, database)).counts).toEqual(manifest.counts);
+    const again = await started(machines.read("first"));
+    expect(await firstProjects(again.url)).toHaveLength(1);
+  },
+);
 
 /** A machine whose commands find PostgreSQL's programs where the tests have them. */
 async function withPostgres(machine: Machine): Promise<Machine> {
@@ -80,41 +86,47 @@ async function withPostgres(machine: Machine): Promise<Machine> {
   return { ...machine, run };
 }
 
-test("a backup of PostgreSQL while fifty creates a second run goes into an empty server of another machine, which goes on with it", SLOW, async () => {
-  const port = await freePort();
-  const server = await startPostgres({ port });
-  onTestFinished(() => server.stop());
-  const own = [`DATABASE_URL=${server.url}`];
-  const machine = await withPostgres(await machines.setUp("postgres", own));
-  const { url, stop } = await started(machine);
-  const archive = join(folder, "postgres.tar.gz");
-  const { manifest, before, after } = await backupWhileCreating(machine, url, archive);
-  expect(manifest.database).toBe("PostgreSQL");
-  expect(manifest.counts["projects"]).toBeGreaterThanOrEqual(before);
-  expect(manifest.counts["projects"]).toBeLessThanOrEqual(after);
-  await withBackup(machine, archive, async (content, read) => {
-    expect(await drill(machine, content, read)).toMatchObject({ problems: [] });
-    const counts = { ...read.counts, projects: before - 1 };
-    expect((await drill(machine, content, { ...read, counts })).problems).toEqual([
-      `projects: ${manifest.counts["projects"]}, and should have ${before - 1}`,
-    ]);
-    truncateSync(join(content, "database.dump"), statSync(join(content, "database.dump")).size / 2);
-    expect((await drill(machine, content, read)).problems).toEqual([expect.stringMatching(/^the dump cannot be read: /)]);
-  });
-  await stop();
-  await server.stop();
+test(
+  "a backup of PostgreSQL while fifty creates a second run goes into an empty server of another machine, which goes on with it",
+  SLOW,
+  async () => {
+    const port = await freePort();
+    const server = await startPostgres({ port });
+    onTestFinished(() => server.stop());
+    const own = [`DATABASE_URL=${server.url}`];
+    const machine = await withPostgres(await machines.setUp("postgres", own));
+    const { url, stop } = await started(machine);
+    const archive = join(folder, "postgres.tar.gz");
+    const { manifest, before, after } = await backupWhileCreating(machine, url, archive);
+    expect(manifest.database).toBe("PostgreSQL");
+    expect(manifest.counts["projects"]).toBeGreaterThanOrEqual(before);
+    expect(manifest.counts["projects"]).toBeLessThanOrEqual(after);
+    await withBackup(machine, archive, async (content, read) => {
+      expect(await drill(machine, content, read)).toMatchObject({ problems: [] });
+      const counts = { ...read.counts, projects: before - 1 };
+      expect((await drill(machine, content, { ...read, counts })).problems).toEqual([
+        `projects: ${manifest.counts["projects"]}, and should have ${before - 1}`,
+      ]);
+      truncateSync(join(content, "database.dump"), statSync(join(content, "database.dump")).size / 2);
+      expect((await drill(machine, content, read)).problems).toEqual([
+        expect.stringMatching(/^the dump cannot be read: /),
+      ]);
+    });
+    await stop();
+    await server.stop();
 
-  const empty = await startPostgres({ port });
-  onTestFinished(() => empty.stop());
-  const other = await withPostgres(machines.inPlaceOf("postgres"));
-  await withBackup(other, archive, async (content, checked) => {
-    await restore(other, content, checked, { force: true, onStep: silent });
-  });
-  expect(await countRecords(other, empty.url)).toEqual({ integrity: "ok", counts: manifest.counts });
-  const again = await started(machines.read("postgres"));
-  expect(await firstProjects(again.url)).toHaveLength(1);
-  expect(await createProject(again.url, "afterwards")).toBe(201);
-});
+    const empty = await startPostgres({ port });
+    onTestFinished(() => empty.stop());
+    const other = await withPostgres(machines.inPlaceOf("postgres"));
+    await withBackup(other, archive, async (content, checked) => {
+      await restore(other, content, checked, { force: true, onStep: silent });
+    });
+    expect(await countRecords(other, empty.url)).toEqual({ integrity: "ok", counts: manifest.counts });
+    const again = await started(machines.read("postgres"));
+    expect(await firstProjects(again.url)).toHaveLength(1);
+    expect(await createProject(again.url, "afterwards")).toBe(201);
+  },
+);
 
 test("a restore does not replace other keys, and a damaged archive does nothing", SLOW, async () => {
   const machine = await machines.setUp("third");
@@ -126,9 +138,7 @@ test("a restore does not replace other keys, and a damaged archive does nothing"
   const token = join(machine.instance.places.config, "admin-token");
   writeFileSync(token, "another token of today\n");
   const put = (force: boolean) =>
-    withBackup(machine, archive, (content, checked) =>
-      restore(machine, content, checked, { force, onStep: silent }),
-    );
+    withBackup(machine, archive, (content, checked) => restore(machine, content, checked, { force, onStep: silent }));
   await expect(put(false)).rejects.toThrow(/admin-token; --force/);
   expect(readFileSync(token, "utf8")).toBe("another token of today\n");
   await put(true);
@@ -153,7 +163,9 @@ test("records move to PostgreSQL once the orchestrator is stopped, as its user",
   expect({ moved, projects: counts["projects"] }).toEqual({ moved: true, projects: 1 });
   expect((await countRecords(machine, server.url)).counts).toMatchObject(counts);
   writeFileSync(join(machine.instance.places.config, "orchestrator.own.env"), `DATABASE_URL=${server.url}\n`);
-  await expect(moveToPostgres(machines.read("moving"), server.url)).rejects.toThrow(/name a PostgreSQL database already/);
+  await expect(moveToPostgres(machines.read("moving"), server.url)).rejects.toThrow(
+    /name a PostgreSQL database already/,
+  );
 });
 
 test("a drill names what does not fit: records that are gone, a key that is another", SLOW, async () => {

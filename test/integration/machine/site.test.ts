@@ -23,8 +23,7 @@ const FILES = { certFile: "/etc/svc/cert.pem", keyFile: "/etc/svc/key.pem" };
 let pair: SitePair;
 let other: SitePair;
 beforeAll(async () => {
-  const issue = async (domain: string) =>
-    issueForSite(await makeSiteAuthority(domain, Date.now()), domain, Date.now());
+  const issue = async (domain: string) => issueForSite(await makeSiteAuthority(domain, Date.now()), domain, Date.now());
   pair = await issue(DOMAIN);
   other = await issue("other.test");
 });
@@ -76,7 +75,10 @@ function failed(certificate: string): readonly string[] {
 test("the doctor repeats what the program says of names, chain and key, and leaves the expiry to its own checks", () => {
   const words = ({ certificate }: SitePair, at = Date.now()) =>
     stateOf(problemsOf({ certificate, key: "" }, { certFile: FILES.certFile, domain: DOMAIN, at }));
-  const withoutChain = { ...pair, certificate: `${pair.certificate.split("-----END CERTIFICATE-----")[0] ?? ""}-----END CERTIFICATE-----\n` };
+  const withoutChain = {
+    ...pair,
+    certificate: `${pair.certificate.split("-----END CERTIFICATE-----")[0] ?? ""}-----END CERTIFICATE-----\n`,
+  };
   const useless = (given: SitePair) => stateOf([unusable(given, FILES)].filter((finding) => finding !== undefined));
   expect(failed(words(pair))).toEqual([]);
   expect(failed(words(pair, Date.now() + 390 * 86_400_000))).toEqual([]);
@@ -91,7 +93,10 @@ test("the doctor repeats what the program says of names, chain and key, and leav
 });
 
 test("an edge that is not ready says so in JSON, too", () => {
-  const text = JSON.stringify({ ready: false, checks: { edge: "failed: no orchestrator has answered yet", stopping: "ok" } });
+  const text = JSON.stringify({
+    ready: false,
+    checks: { edge: "failed: no orchestrator has answered yet", stopping: "ok" },
+  });
   expect(saidInJson(text)).toEqual({
     failing: { edge: "failed: no orchestrator has answered yet" },
     certificate: undefined,

@@ -98,7 +98,9 @@ export const FAULTS: readonly (readonly [fault: string, check: string, change: C
   [
     "the domain's certificate is for other names",
     "certificates.site",
-    program("orchestrator", { certificate: "the certificate is not for every name below a.example: it has DNS:b.example" }),
+    program("orchestrator", {
+      certificate: "the certificate is not for every name below a.example: it has DNS:b.example",
+    }),
     /^orchestrator: .*DNS:b.example/,
   ],
   [

@@ -66,7 +66,11 @@ const PLANTED: readonly (readonly [place: string, secret: string, text: (secret:
   ["a kept secret in hexadecimal digits", ADMIN, (it) => `0x${Buffer.from(it).toString("hex")}`],
   ["a kept secret over two lines", JOIN, (it) => `sent ${halves(it).join("\n  ")} twice`],
   ["a kept secret in base64 over lines", SEED, (it) => base64(`${"x".repeat(48)}${it}`).replaceAll(/.{40}/g, "$&\r\n")],
-  ["a join token of this platform", random(), (it) => `up --join svcjoin1.${"0a".repeat(32)}.abcdefghijkl.${it} https://h`],
+  [
+    "a join token of this platform",
+    random(),
+    (it) => `up --join svcjoin1.${"0a".repeat(32)}.abcdefghijkl.${it} https://h`,
+  ],
   ["a link that logs in", random(), (it) => `https://h/console/#code=${it}`],
   ["a key of OpenAI", `sk-proj-${random()}`, (it) => `Incorrect API key provided: ${it}.`],
   ["a key of Anthropic", `sk-ant-api03-${random()}`, (it) => `using ${it} for the agent`],
@@ -81,7 +85,11 @@ const PLANTED: readonly (readonly [place: string, secret: string, text: (secret:
   ["a token of a model hub", `hf_${"a1B2".repeat(9)}`, (it) => `hub: ${it}`],
   ["a key of Google", `AIza${"a1B2x".repeat(7)}`, (it) => `maps?q=1 ${it}`],
   ["a session token of AWS", random(), (it) => `AWS_SESSION_TOKEN=${it}`],
-  ["a signature of AWS", random(), (it) => `Authorization: AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host, Signature=${it}`],
+  [
+    "a signature of AWS",
+    random(),
+    (it) => `Authorization: AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host, Signature=${it}`,
+  ],
   ["an answer to Digest", random(), (it) => `Authorization: Digest username="u", nonce="n", response="${it}"`],
   ["a scheme of a service's own", random(), (it) => `Authorization: ApiKey ${it}`],
   ["a header of curl", random(), (it) => `curl -H 'Authorization: Bearer ${it}' -H "X-API-Key: ${it}" https://h`],
@@ -101,17 +109,37 @@ const PLANTED: readonly (readonly [place: string, secret: string, text: (secret:
   ["sshpass", random(), (it) => `sshpass -p ${it} ssh root@10.0.0.1`],
   [".npmrc", random(), (it) => `//npm.example.org/:_authToken=${it}\nregistry=https://npm.example.org/`],
   [".npmrc with a log-in", base64(`svc:${random()}`), (it) => `//npm.example.org/:_auth=${it}`],
-  ["Docker's config.json", base64(`svc:${random()}`), (it) => JSON.stringify({ auths: { "r.example.org": { auth: it } } })],
-  ["Docker's config.json that is cut", base64(`svc:${random()}`), (it) => `{"auths": {"r.example.org": {"auth": "${it}"`],
+  [
+    "Docker's config.json",
+    base64(`svc:${random()}`),
+    (it) => JSON.stringify({ auths: { "r.example.org": { auth: it } } }),
+  ],
+  [
+    "Docker's config.json that is cut",
+    base64(`svc:${random()}`),
+    (it) => `{"auths": {"r.example.org": {"auth": "${it}"`,
+  ],
   ["an identity of Docker", random(), (it) => JSON.stringify({ auths: { r: { identitytoken: it } } })],
   ["a kubeconfig", random(), (it) => `users:\n- name: a\n  user:\n    client-key-data: ${it}\n    token: ${it}`],
-  ["a secret of Kubernetes", random(), (it) => `data:\n  password: ${base64(it)}\nkind: Secret\nname: ${"x".repeat(3)}`],
+  [
+    "a secret of Kubernetes",
+    random(),
+    (it) => `data:\n  password: ${base64(it)}\nkind: Secret\nname: ${"x".repeat(3)}`,
+  ],
   ["YAML of several lines", random(), (it) => `client_secret: |\n  ${it}\n  ${it}\nname: x`],
   [".netrc", random(), (it) => `machine api.example.org login svc password ${it}`],
   [".netrc of several lines", random(), (it) => `machine api.example.org\n  login svc\n  password ${it}\n`],
   ["the key of an account of Azure", random(), (it) => `AccountName=a;AccountKey=${it}==;EndpointSuffix=x`],
-  ["a key of PGP", random(), (it) => `-----BEGIN PGP PRIVATE KEY BLOCK-----\n${it}\n-----END PGP PRIVATE KEY BLOCK-----`],
-  ["a key of OpenSSH", random(), (it) => `-----BEGIN OPENSSH PRIVATE KEY-----\n${it}\n-----END OPENSSH PRIVATE KEY-----`],
+  [
+    "a key of PGP",
+    random(),
+    (it) => `-----BEGIN PGP PRIVATE KEY BLOCK-----\n${it}\n-----END PGP PRIVATE KEY BLOCK-----`,
+  ],
+  [
+    "a key of OpenSSH",
+    random(),
+    (it) => `-----BEGIN OPENSSH PRIVATE KEY-----\n${it}\n-----END OPENSSH PRIVATE KEY-----`,
+  ],
 ];
 
 test.each(PLANTED)("%s is redacted", (_place, secret, text) => {
