@@ -113,8 +113,8 @@ export async function createProject(url: string, name: string): Promise<number> 
   return status;
 }
 
-export async function firstProjects(url: string): Promise<readonly unknown[]> {
-  return (await fetch(`${url}/admin/projects?limit=1`, { headers })).json() as Promise<readonly unknown[]>;
+export async function projectsOf(url: string): Promise<readonly unknown[]> {
+  return (await fetch(`${url}/admin/projects`, { headers })).json() as Promise<readonly unknown[]>;
 }
 
 /** Above it a busy machine is not asked for more. */
