@@ -37,7 +37,7 @@ const LINES = [
 ];
 
 /** Options of a command line: `--password value`. A file's path such as `/etc/svc/admin-token` has none. */
-const OPTION = /(?<!\/[\w.-]{0,80})(--?)([A-Za-z][A-Za-z0-9-]*)(\s+)("[^"\n]*"|'[^'\n]*'|[^\s"'-][^\s"']*)/g;
+const OPTION = /(?<!\/[\w.-]{0,80})(--?([A-Za-z][A-Za-z0-9-]*)\s+)("[^"\n]*"|'[^'\n]*'|[^\s"'-][^\s"']*)/g;
 
 /** @param values secrets that this machine keeps */
 export function redactor(values: readonly string[]): Redact {
@@ -112,8 +112,8 @@ function withoutNamed(text: string): string {
 }
 
 function withoutOptions(text: string): string {
-  return text.replaceAll(OPTION, (all, dashes: string, name: string, between: string, value: string) =>
-    isSecretName(name) ? `${dashes}${name}${between}${emptied(value)}` : all,
+  return text.replaceAll(OPTION, (all, start: string, name: string, value: string) =>
+    isSecretName(name) ? `${start}${emptied(value)}` : all,
   );
 }
 

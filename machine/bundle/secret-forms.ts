@@ -2,7 +2,7 @@
 
 export const GONE = "[redacted]";
 /** A shorter value would take ordinary words with it. */
-export const LEAST = 6;
+const LEAST = 6;
 /** An encoded value has no end where its neighbours begin in the same byte: shorter ones would be found in other text. */
 const LEAST_ENCODED = 12;
 /** Characters at either end of base64 that depend on what is beside the value. */

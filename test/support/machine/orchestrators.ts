@@ -16,7 +16,7 @@ const headers = { "x-admin-token": TOKEN, "content-type": "application/json" };
 /** Where `up` has never run there is no user for the orchestrator: then it is root. */
 export const user = serviceUser() ?? { uid: 0, gid: 0 };
 
-export interface Started {
+interface Started {
   readonly url: string;
   readonly stop: () => Promise<void>;
 }
